@@ -59,11 +59,11 @@ from delassus_ros.scalars.ports import Inputs, Outputs
 
 _log = logging.getLogger(__name__)
 
-_MINUTES = 150_000
+_LONG_BUILD_NODES = 150_000
 """Nodes of a trace from which it takes a while to compile, where no steps are shared."""
-_ROUNDS, _CALLS = 7, 150
+_TIMED_ROUNDS, _TIMED_CALLS = 7, 150
 """How often each order of instructions is timed, and calls each time."""
-_CLEARLY = 0.98
+_FASTER_SHARE = 0.98
 """An order is taken for faster if it takes at most this share of the time."""
 
 
@@ -167,24 +167,22 @@ def _fastest(problem: Problem, kernels: list[CompiledKernel]) -> CompiledKernel:
     if len(kernels) == 1:
         return kernels[0]
     bound = [bound_at_random(kernel, problem) for kernel in kernels]
-    least = [
-        min(times) for times in zip(*([_time_of(each) for each in bound] for _ in range(_ROUNDS)),
-                                    strict=True)
-    ]  # fmt: skip
+    rounds = [[_time_of(kernel) for kernel in bound] for _ in range(_TIMED_ROUNDS)]
+    least = [min(times) for times in zip(*rounds, strict=True)]
     quick = min(range(len(least)), key=least.__getitem__)
-    return kernels[quick if least[quick] < _CLEARLY * least[0] else 0]
+    return kernels[quick if least[quick] < _FASTER_SHARE * least[0] else 0]
 
 
 def _time_of(bound: BoundKernel) -> float:
     run, start = bound.run, time.perf_counter()
-    for _ in range(_CALLS):
+    for _ in range(_TIMED_CALLS):
         run()
     return time.perf_counter() - start
 
 
 def _traced(problem: Problem, algorithm: TracedAlgorithm) -> Trace:
     traced = trace(problem, algorithm)
-    if not traced.graph.routines and len(traced.live) > _MINUTES:
+    if not traced.graph.routines and len(traced.live) > _LONG_BUILD_NODES:
         _log.warning(
             "%s for %s is %s: to compile that may take minutes; "
             "'auto' or 'pv_osimr' may need less",

@@ -64,8 +64,8 @@ class Target:
         if self.triple and self.cpu:
             return self
         if self.triple:
-            given = (oldest_features(self.triple), self.features)
-            return Target(self.triple, "", ",".join(filter(None, given)))
+            features = (oldest_features(self.triple), self.features)
+            return Target(self.triple, "", ",".join(filter(None, features)))
         native = not self.cpu
         return Target(
             llvm.get_process_triple(),

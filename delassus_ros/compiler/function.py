@@ -127,8 +127,8 @@ class CompiledFunction:
 
     def _load(self, code: bytes, description: dict[str, Any]) -> _Code:
         operations = OperationCount(**description["operations"])
-        given, work = map(int, description["sizes"])
-        return _Code(code, (self._taken, given, work), operations, self._settle)
+        results, work = map(int, description["sizes"])
+        return _Code(code, (self._taken, results, work), operations, self._settle)
 
     def _settle(self, inputs: Array) -> None:
         """Move positions in an input block to where couplings hold."""
@@ -154,15 +154,15 @@ class CompiledFunction:
         """Compare with the function on floats."""
         block_in, block_out, _ = code.buffers()
         status = code.run_at_random(0)
-        given, position = {}, 0
+        values, position = {}, 0
         for port in self.inputs:
-            given[port.name] = block_in[position : position + port.size].tolist()
+            values[port.name] = block_in[position : position + port.size].tolist()
             position += port.size
         check_against_floats(
             "a compiled function",
             status,
             {"result": block_out},
-            lambda: {"result": function(given)},
+            lambda: {"result": function(values)},
         )
 
     def __call__(self, *values: ArrayLike) -> tuple[Array, Status]:

@@ -164,7 +164,7 @@ def _module(step: NewtonStep) -> str:
     if len(results) != expected:
         raise CompilerError(f"a Newton step returned {len(results)} numbers, not {expected}")
     program = scalar_program(
-        Trace.of(graph, [graph.index_of(each) for each in results]), list(range(expected))
+        Trace.of(graph, [graph.index_of(value) for value in results]), list(range(expected))
     )
     return "\n".join([KernelWriter(program).text(KERNEL), newton_loop(), declarations(), ""])
 

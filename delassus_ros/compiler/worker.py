@@ -25,7 +25,7 @@ from delassus_ros.errors import CompilerError, DelassusError
 from delassus_ros.problem import Problem
 
 _NICENESS = 10
-_TAIL = 2000
+_SHOWN_BYTES = 2000
 """Bytes of the child's standard error that are shown."""
 _log = logging.getLogger(__name__)
 
@@ -51,11 +51,11 @@ class BackgroundBuild:
         # Files, not pipes: a pipe would make the caller wait until the child reads.
         self._output = tempfile.TemporaryFile()
         self._errors = tempfile.TemporaryFile()
-        with tempfile.TemporaryFile() as given:
-            given.write(pickle.dumps((problem, algorithm, warm)))
-            given.seek(0)
+        with tempfile.TemporaryFile() as request:
+            request.write(pickle.dumps((problem, algorithm, warm)))
+            request.seek(0)
             self._process = child.Child(
-                "delassus_ros.compiler.worker", given, self._output, self._errors
+                "delassus_ros.compiler.worker", request, self._output, self._errors
             )
 
     def poll(self) -> bytes | None:
@@ -97,7 +97,7 @@ class BackgroundBuild:
 
 def _tail(file: IO[bytes]) -> str:
     """Return the last part of what a file holds, as text."""
-    file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _SHOWN_BYTES))
     return file.read().decode(errors="replace").strip()
 
 

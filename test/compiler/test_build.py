@@ -136,7 +136,7 @@ def test_building_is_logged_with_the_operations(caplog) -> None:
 def test_what_takes_long_to_compile_is_said_before(caplog, monkeypatch, build) -> None:
     build(tiny(), Counting(), use_cache=False)
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
-    monkeypatch.setattr("delassus_ros.compiler.build._MINUTES", 1)
+    monkeypatch.setattr("delassus_ros.compiler.build._LONG_BUILD_NODES", 1)
     build(tiny(), Counting(), use_cache=False)
     (message,) = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert message.startswith("counting for walker is ") and "operations" in message

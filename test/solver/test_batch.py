@@ -138,7 +138,7 @@ def test_parts_of_long_programs_are_run_for_several_blocks(solver, monkeypatch):
     long, short = solver.problem, Problem(solver.problem.robot, [Contact("LF", "LF_FOOT")])
     sizes = {}
     for together in (1, 2, 3):
-        monkeypatch.setattr(compiler_batch, "_TOGETHER", together)
+        monkeypatch.setattr(compiler_batch, "_BLOCKS_PER_PART", together)
         kernels = [batch_kernel_for(each, algorithm, use_cache=False) for each in (long, short)]
         sizes[together] = [kernel.work_size for kernel in kernels]
         several = DelassusSolver(long, "pv_osimr", cache=False)

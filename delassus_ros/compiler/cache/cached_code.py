@@ -29,7 +29,7 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.ports import Status
 
-_REPLAYED = 3
+_REPLAYED_RESULTS = 3
 """Results kept with code."""
 _log = logging.getLogger(__name__)
 
@@ -66,11 +66,11 @@ class CachedCode(Generic[T]):
         source : a further source that it depends on.
         """
         sources = [package_source()] + ([] if source is None else [source])
-        if not all(each.is_what_runs for each in sources):
+        if not all(code.is_what_runs for code in sources):
             _log.info("%s not cached: its source has changed since this process began", self.what)
             return None
         digest = hashlib.sha256(self._digest)
-        for part in (*more, *(each.digest for each in sources), host_identity().encode()):
+        for part in (*more, *(code.digest for code in sources), host_identity().encode()):
             digest.update(hashlib.sha256(part).digest())
         return digest.hexdigest()
 
@@ -97,7 +97,7 @@ class CachedCode(Generic[T]):
     def packed(self, made: T) -> bytes:
         """Return it as bytes: hash of the origin, description, code, then results."""
         code, description = self.parts(made)
-        results = (self.result(made, seed) for seed in range(1, 1 + _REPLAYED))
+        results = (self.result(made, seed) for seed in range(1, 1 + _REPLAYED_RESULTS))
         return packing.pack(self._digest, json.dumps(description).encode(), code, *results)
 
     def unpacked(self, payload: bytes) -> T:
@@ -111,8 +111,8 @@ class CachedCode(Generic[T]):
         """
         try:
             digest, description, code, *results = packing.unpack(payload)
-            if len(results) != _REPLAYED:
-                raise ValueError(f"{len(results)} stored results, expected {_REPLAYED}")
+            if len(results) != _REPLAYED_RESULTS:
+                raise ValueError(f"{len(results)} stored results, expected {_REPLAYED_RESULTS}")
             if digest != self._digest:
                 raise CompilerError(f"the compiled code is not the {self.what} for this problem")
             loaded = self.load(code, json.loads(description))
@@ -169,7 +169,7 @@ above rounding, to allow for badly conditioned robots, and far below any error o
 generation."""
 
 
-_ROUNDING = 1e-12
+_ROUNDING_ERROR = 1e-12
 """What a number may differ by that is zero but for rounding, as where nothing moves along a row;
 of G, which is of second order in rows, the square."""
 R = TypeVar("R")
@@ -191,7 +191,7 @@ def difference(found: Array, expected: Array, squared: bool = False) -> float:
     squared : they are of second order in the rows of contacts.
     """
     error = float(np.linalg.norm(found - expected))
-    rounding = _ROUNDING**2 if squared else _ROUNDING
+    rounding = _ROUNDING_ERROR**2 if squared else _ROUNDING_ERROR
     bound = SELF_CHECK * float(np.linalg.norm(expected)) + rounding
     return 0.0 if error <= bound else error
 
@@ -283,14 +283,14 @@ def _single(kernel: CompiledKernel, problem: Problem, seed: int) -> Sample:
 
 def _block(kernel: BatchKernel, problem: Problem, seed: int) -> list[Sample]:
     width = kernel.width
-    given = [random_inputs(problem, seed * width + k) for k in range(width)]
-    rows = np.array([np.concatenate([v.ravel() for v in inputs.values()]) for inputs in given])
+    blocks = [random_inputs(problem, seed * width + k) for k in range(width)]
+    rows = np.array([np.concatenate([v.ravel() for v in inputs.values()]) for inputs in blocks])
     out = np.empty((width, kernel.unique.shape[0]))
     status = np.zeros(width, dtype=np.int32)
     kernel.run(rows, out, status, kernel.unique, "rows", 1)
     return [
         Sample(inputs, int(code), _split(problem.outputs, row))
-        for inputs, code, row in zip(given, status, out, strict=True)
+        for inputs, code, row in zip(blocks, status, out, strict=True)
     ]
 
 

@@ -19,10 +19,10 @@ import stat
 from pathlib import Path
 
 _MAGIC = b"DELASSUS KERNEL 1\n"
-_MAX_BYTES = 256 * 1024 * 1024
+_FILE_MAX_BYTES = 256 * 1024 * 1024
 """Largest file that is read."""
-_MOST_BYTES = 512 * 1024 * 1024
-_MOST_FILES = 1000
+_FOLDER_MAX_BYTES = 512 * 1024 * 1024
+_FOLDER_MAX_FILES = 1000
 """What the folder may hold; a kernel of a large robot has a few MB."""
 _SUFFIX = ".kernel"
 _log = logging.getLogger(__name__)
@@ -75,8 +75,8 @@ def _open_folder(create: bool) -> int:
         if missing:
             # Before anything is made or changed in a place that is somebody else's.
             _check_all(missing[-1].parent.resolve(strict=True))
-        for each in reversed(missing):
-            _make_private(each)
+        for parent in reversed(missing):
+            _make_private(parent)
     resolved = path.parent.resolve(strict=True)
     _check_all(resolved)
     if path.is_symlink():
@@ -144,9 +144,9 @@ def _read(directory: int, key: str) -> bytes:
             raise UnsafeCacheError(
                 f"{path} must belong to you with mode 0600; it will be replaced"
             )
-        if info.st_size > _MAX_BYTES:
+        if info.st_size > _FILE_MAX_BYTES:
             raise UnsafeCacheError(
-                f"{path} is larger than {_MAX_BYTES} bytes; it will be replaced"
+                f"{path} is larger than {_FILE_MAX_BYTES} bytes; it will be replaced"
             )
         content = file.read()
         with contextlib.suppress(OSError):
@@ -190,7 +190,7 @@ def _remove_old(directory: int, newest: str) -> None:
         total = 0
         for count, (_, _, size, name) in enumerate(sorted(found), start=1):
             total += size
-            if name != newest and (count > _MOST_FILES or total > _MOST_BYTES):
+            if name != newest and (count > _FOLDER_MAX_FILES or total > _FOLDER_MAX_BYTES):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=directory)
     except OSError as error:

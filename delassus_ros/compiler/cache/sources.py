@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from delassus_ros.algorithms.registry import Algorithm
 
 _OURS = Path(__file__).absolute().parents[2]
-_BEGAN = time.time_ns()
+_STARTED_NS = time.time_ns()
 
 
 class Source(NamedTuple):
@@ -41,7 +41,7 @@ class Source(NamedTuple):
         A time to come is of a clock that has been set back since, as on a board before it asks
         for the time: the file has been there.
         """
-        return not _BEGAN <= self.changed <= time.time_ns()
+        return not _STARTED_NS <= self.changed <= time.time_ns()
 
 
 @lru_cache(maxsize=1)

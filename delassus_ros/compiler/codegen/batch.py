@@ -28,7 +28,7 @@ COLUMNS = "delassus_batch_columns"
 """in: (inputs, n), out: (picked, n), structure of arrays; strides are column lengths."""
 _BLOCK = "delassus_block"
 _BLOCKS = "delassus_blocks"
-_TOGETHER = 2
+_BLOCKS_PER_PART = 2
 """Blocks for which a part of a long program is run before the next part; more need more of the
 caches for what waits than they save in code."""
 
@@ -103,7 +103,7 @@ def module(program: Program | Table, inputs: int, width: int) -> BatchModule:
     code = once if isinstance(once, Table) else batch_parts(once)
     texts, names, between = stages(code, _BLOCK, width)
     area = _Area(inputs, len(values), between, width)
-    together = _TOGETHER if len(names) > 1 else 1
+    together = _BLOCKS_PER_PART if len(names) > 1 else 1
     text = [
         *texts,
         _blocks(names, area),
@@ -239,8 +239,8 @@ def _boundary(w: Writer, width: int) -> None:
     to half of the time, so that the second one begins where a line does.
     """
     w.do(f"%address = ptrtoint {pointer()} %out to i64")
-    past = w.let(f"and i64 {w.let('lshr i64 %address, 3')}, {width - 1}")
-    w.do(f"%boundary = sub i64 {width}, {past}")
+    passed = w.let(f"and i64 {w.let('lshr i64 %address, 3')}, {width - 1}")
+    w.do(f"%boundary = sub i64 {width}, {passed}")
 
 
 def _step(w: Writer, wanted: str, width: int) -> str:

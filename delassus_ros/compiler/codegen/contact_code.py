@@ -22,7 +22,7 @@ BINDING = (
 REDUNDANT, SOLVED, OVERFLOWED = 0, 1, 2
 CONSTRAINED = "delassus_constrained"
 F = "%forces"
-_LEAST = 1e-10
+_LEAST_PIVOT_SHARE = 1e-10
 """Least share of a diagonal entry that a pivot keeps."""
 
 
@@ -142,15 +142,15 @@ def _factorise(w: _Loops) -> None:
             w.put(w.let(f"fmul double {total}, {w.get('%L', j, j)}"), "%L", i, j)
 
         w.each("0", i, entry)
-        own = w.get("%G", i, i)
-        diagonal = w.let(f"fadd double {own}, {w.get('%regularization', i)}")
+        g_ii = w.get("%G", i, i)
+        diagonal = w.let(f"fadd double {g_ii}, {w.get('%regularization', i)}")
 
         def less_square(t: str, x: str) -> str:
             value = w.get("%L", i, t)
             return w.less_product(x, value, value)
 
         pivot = w.loop("0", i, diagonal, less_square)
-        least = w.let(f"fmul double {diagonal}, {literal(_LEAST)}")
+        least = w.let(f"fmul double {diagonal}, {literal(_LEAST_PIVOT_SHARE)}")
         good = w.let(f"fcmp ogt double {pivot}, {least}")
         w.do(f"br i1 {good}, label %good, label %redundant")
         w.label("good")

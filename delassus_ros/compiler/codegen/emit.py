@@ -22,6 +22,7 @@ from delassus_ros.compiler.codegen.calls import table_functions
 from delassus_ros.compiler.codegen.llvm_text import pointer
 from delassus_ros.compiler.codegen.target import LLVM_VERSION, host_triple, is_x86
 from delassus_ros.compiler.codegen.writer import declarations, head, in_turn, part_functions
+from delassus_ros.compiler.ir.machine import CACHE_LINE_BYTES
 from delassus_ros.compiler.ir.program import Part
 from delassus_ros.compiler.passes.calls import Table
 from delassus_ros.compiler.passes.partition import work_size
@@ -36,11 +37,9 @@ WORK_SIZE = "delassus_work_size"
 """A function without arguments: the doubles of `work` that the kernel needs."""
 
 
-_IDLE = 1 << 18
+_IDLE_CYCLES = 1 << 18
 """Cycles since the last call, about 0.1 ms, after which code may have left the caches."""
-_LINE = 64
-"""Bytes that are fetched at a time."""
-_MOST = 1 << 20
+_MOST_CODE_BYTES = 1 << 20
 """Bytes of code above which a linker must have put something else into it."""
 
 
@@ -152,7 +151,7 @@ def _fetching(name: str, body: str, place: int) -> str:
         f"  %before = load i64, {p64} %slot, align 8",
         f"  store i64 %now, {p64} %slot, align 8",
         "  %since = sub i64 %now, %before",
-        f"  %busy = icmp ult i64 %since, {_IDLE}",
+        f"  %busy = icmp ult i64 %since, {_IDLE_CYCLES}",
         "  br i1 %busy, label %compute, label %fetch",
         "fetch:",
         f"  %code = bitcast {mark} @{body}_begin to {p8}",
@@ -160,14 +159,14 @@ def _fetching(name: str, body: str, place: int) -> str:
         f"  %end = ptrtoint {mark} @{body}_end to i64",
         "  %bytes = sub i64 %end, %begin",
         # Also where a linker has turned them round.
-        f"  %fits = icmp ult i64 %bytes, {_MOST}",
+        f"  %fits = icmp ult i64 %bytes, {_MOST_CODE_BYTES}",
         "  br i1 %fits, label %line, label %compute",
         "line:",
         "  %at = phi i64 [ 0, %fetch ], [ %next, %line ]",
         f"  %line_at = getelementptr i8, {p8} %code, i64 %at",
         # To be read, and to be kept as near as possible.
         f"  call void {prefetch}({p8} %line_at, i32 0, i32 3, i32 1)",
-        f"  %next = add i64 %at, {_LINE}",
+        f"  %next = add i64 %at, {CACHE_LINE_BYTES}",
         "  %more = icmp ult i64 %next, %bytes",
         "  br i1 %more, label %line, label %compute",
         "compute:",

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from delassus_ros.compiler.codegen.llvm_text import Writer, literal, pairwise, splat, vector_type
 from delassus_ros.compiler.codegen.sincos import suffix
 from delassus_ros.compiler.ir.input_rules import InputRules
+from delassus_ros.compiler.ir.machine import WIDEST
 from delassus_ros.model.couplings import TOLERANCE
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.scalars.ports import Status
-
-_WIDEST = 8
 
 
 def checked_status(rules: InputRules, w: Writer, status: str, width: int) -> str:
@@ -122,7 +121,7 @@ def _blocks(first: int, count: int, width: int) -> tuple[int, list[int]]:
         return width, []
     if width > 1:
         return width, [k * width for k in range(first, first + count)]
-    lanes = min(_WIDEST, 1 << count.bit_length() - 1)
+    lanes = min(WIDEST, 1 << count.bit_length() - 1)
     last = first + count - lanes
     return lanes, list(dict.fromkeys(min(k, last) for k in range(first, first + count, lanes)))
 

@@ -385,8 +385,8 @@ def part_functions(
         return [KernelWriter(parts[0], configurations).text(name, public=public)], [name]
     names = [f"{name}_part{k}" for k in range(len(parts))]
     texts = [
-        KernelWriter(part, configurations).text(each, part is parts[-1])
-        for part, each in zip(parts, names, strict=True)
+        KernelWriter(part, configurations).text(part_name, part is parts[-1])
+        for part, part_name in zip(parts, names, strict=True)
     ]
     return texts, names
 
@@ -394,7 +394,7 @@ def part_functions(
 def in_turn(names: list[str], name: str, public: bool = True) -> str:
     """Return the function that calls the parts of a program for one configuration."""
     p = pointer()
-    calls = [f"  call void @{each}({p} %in, {p} %out, {p} %work)" for each in names[:-1]]
+    calls = [f"  call void @{part}({p} %in, {p} %out, {p} %work)" for part in names[:-1]]
     calls += [
         f"  %status = call i32 @{names[-1]}({p} %in, {p} %out, {p} %work)",
         "  ret i32 %status",

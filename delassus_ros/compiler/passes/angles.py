@@ -5,6 +5,7 @@ An angle whose sine depends on another sine is left to the C library.
 
 from __future__ import annotations
 
+from delassus_ros.compiler.ir.machine import WIDEST
 from delassus_ros.compiler.ir.program import (
     ANGLES,
     COSINES,
@@ -18,11 +19,8 @@ from delassus_ros.compiler.ir.program import (
 )
 from delassus_ros.scalars.graph import COS, SIN
 
-BLOCK = 8
-"""Most angles whose sines and cosines are computed in one vector."""
 
-
-def turned(program: Program, block: int = BLOCK) -> Program:
+def turned(program: Program, block: int = WIDEST) -> Program:
     """Return a program with one instruction for all sines and cosines.
 
     Angles whose sines are gathered in one vector are side by side in a block, if they fit.

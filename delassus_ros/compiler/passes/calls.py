@@ -28,9 +28,9 @@ from delassus_ros.compiler.ir.trace import Trace
 from delassus_ros.scalars.graph import CALL, CONSTANT, COS, INPUT, RESULT, SIN
 from delassus_ros.scalars.ports import Status
 
-_LENGTH = 1000
+_PART_NODES = 1000
 """Nodes per part."""
-_ANGLES = 64
+_PART_ANGLES = 64
 """Angles per part that turns them."""
 
 
@@ -165,8 +165,8 @@ class _Builder:
         for i in turned:
             by_angle.setdefault(self._nodes[i][1], []).append(i)
         angles = list(by_angle)
-        for start in range(0, len(angles), _ANGLES):
-            together = angles[start : start + _ANGLES]
+        for start in range(0, len(angles), _PART_ANGLES):
+            together = angles[start : start + _PART_ANGLES]
             self._add_part([i for angle in together for i in by_angle[angle]], turned=True)
         for s in range(max(stage.values()) + 1):
             rest = plain.get(s, [])
@@ -174,8 +174,8 @@ class _Builder:
             self._order += [(True, i) for i in calls.get(s, [])]
 
     def _add_parts(self, nodes: list[int]) -> None:
-        for start in range(0, len(nodes), _LENGTH):
-            self._add_part(nodes[start : start + _LENGTH], turned=False)
+        for start in range(0, len(nodes), _PART_NODES):
+            self._add_part(nodes[start : start + _PART_NODES], turned=False)
 
     def _add_part(self, nodes: list[int], turned: bool) -> None:
         number = len(self._parts)

@@ -141,13 +141,13 @@ def alike_outputs(problem: Problem, groups: list[LimbGroup]) -> list[list[int]]:
 def _blocks(problem: Problem, group: LimbGroup, start: int, m: int) -> list[list[int]]:
     """Return the alike entries of the blocks of G between the contacts of a group's limbs."""
     limbs = range(len(group.contacts))
-    own = [(i, i) for i in limbs]
+    same = [(i, i) for i in limbs]
     crossed = [(i, k) for i in limbs for k in limbs if i < k]
     proposals = []
     for a in range(len(group.contacts[0])):
         for b in range(len(group.contacts[0])):
-            for pairs in (own, crossed):
-                if pairs is own and a > b:
+            for pairs in (same, crossed):
+                if pairs is same and a > b:
                     continue
                 contacts = [(group.contacts[i][a], group.contacts[k][b]) for i, k in pairs]
                 if not contacts:

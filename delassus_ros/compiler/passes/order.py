@@ -39,10 +39,10 @@ from delassus_ros.compiler.ir.program import (
 )
 from delassus_ros.scalars.graph import CONSTANT, COS, DIV, INPUT, NEG, SIN, SQRT
 
-_WINDOW = 96
+_WINDOW_INSTRUCTIONS = 96
 """Instructions that one may overtake."""
-_USUAL = 4  # cycles of an addition or a multiplication
-_LATENCY = {
+_USUAL_CYCLES = 4  # cycles of an addition or a multiplication
+_LATENCY_CYCLES = {
     DIV: 14, SQRT: 18, SIN: 60, COS: 60, ANGLES: 60, INPUT: 5, LOAD: 5, SHUFFLE: 3, JOIN: 3,
     EXTRACT: 3, SPLAT: 3, FLIP: 1, CONSTANT: 0, SINES: 0, COSINES: 0,
 }  # fmt: skip
@@ -98,7 +98,7 @@ def _order(code: list[Instruction]) -> list[int]:
     for k, operands in enumerate(needed):
         for operand in operands:
             users[operand].append(k)
-    latency = [_LATENCY.get(instruction.kind, _USUAL) for instruction in code]
+    latency = [_LATENCY_CYCLES.get(instruction.kind, _USUAL_CYCLES) for instruction in code]
     # Cycles from the beginning of an instruction to the end of all that depends on it.
     left = [0] * count
     for k in reversed(range(count)):
@@ -120,7 +120,7 @@ def _order(code: list[Instruction]) -> list[int]:
         while not takes_time:
             while first < count and done[first]:
                 first += 1
-            while ahead and ahead[0] < first + _WINDOW:
+            while ahead and ahead[0] < first + _WINDOW_INSTRUCTIONS:
                 heapq.heappush(ready, rank[heapq.heappop(ahead)])
             if not ready:
                 break

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from delassus_ros.compiler.ir.machine import CACHE_LINE_BYTES
 from delassus_ros.compiler.ir.program import EXTRACT, Part
 
 
@@ -46,13 +47,13 @@ class Zip:
 
 Piece = Run | Zip
 
-_LINE = 8
-"""Doubles in a line of the cache. To store pairs across two of them made a kernel of 42 rows 5 %
+_LINE_DOUBLES = CACHE_LINE_BYTES // 8
+"""Doubles in a line of the cache. Pairs stored across two lines made a kernel of 42 rows 5 %
 slower."""
 
 
 def _in_a_line(entry: int, count: int) -> bool:
-    return entry % _LINE + count <= _LINE
+    return entry % _LINE_DOUBLES + count <= _LINE_DOUBLES
 
 
 def pieces(part: Part) -> dict[int, list[Piece]]:

@@ -28,9 +28,6 @@ from delassus_ros.compiler.ir.program import (
 )
 from delassus_ros.scalars.graph import ADD, CONSTANT, MUL, SUB
 
-WIDEST = 8
-"""Lanes of the widest vector."""
-
 Lane = tuple[int, int] | None
 """A lane of an instruction's result; None where any value will do."""
 Members = tuple[int | None, ...]

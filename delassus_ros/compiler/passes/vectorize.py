@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from delassus_ros.compiler.ir.machine import WIDEST
 from delassus_ros.compiler.ir.program import GATHER, Program
 from delassus_ros.compiler.ir.trace import Trace
-from delassus_ros.compiler.passes.angles import BLOCK, turned
+from delassus_ros.compiler.passes.angles import turned
 from delassus_ros.compiler.passes.calls import Table, table_of
 from delassus_ros.compiler.passes.lanes import packed
 from delassus_ros.compiler.passes.limbs import (
@@ -19,7 +20,7 @@ from delassus_ros.problem import Problem
 from delassus_ros.scalars.graph import CONSTANT, INPUT, NEG
 
 _FREE = {INPUT, CONSTANT, NEG}
-_WORTH = 0.95
+_WORTHWHILE_SHARE = 0.95
 """Vectors are used if they need at most this share of the instructions without them."""
 
 
@@ -31,11 +32,11 @@ def vectorized(problem: Problem, trace: Trace, checked: list[int]) -> Program | 
     checked : positions in the output block whose sum must be finite.
     """
     if trace.graph.routines:
-        return table_of(trace, checked, BLOCK)
+        return table_of(trace, checked, WIDEST)
     scalars = scalars_of(trace, checked)
     groups = limb_groups(problem)
     program = turned(packed(scalars, groups, alike_outputs(problem, groups)))
-    if _cost(program) > _WORTH * _cost(scalars):
+    if _cost(program) > _WORTHWHILE_SHARE * _cost(scalars):
         program = turned(scalars)
     return _cheaper(widened(program, matrix_rows(problem), outer_limbs(groups)), program)
 
@@ -47,7 +48,7 @@ def batch_program(trace: Trace, checked: list[int]) -> Program | Table:
     return scalar_program(trace, checked, block=1)
 
 
-def scalar_program(trace: Trace, checked: list[int], block: int = BLOCK) -> Program:
+def scalar_program(trace: Trace, checked: list[int], block: int = WIDEST) -> Program:
     """Return the program without lane vectors.
 
     Parameters
@@ -59,7 +60,7 @@ def scalar_program(trace: Trace, checked: list[int], block: int = BLOCK) -> Prog
 
 def _cheaper(changed: Program, program: Program) -> Program:
     """Return the changed program if it is clearly shorter, else the program as it was."""
-    return changed if _cost(changed) <= _WORTH * _cost(program) else program
+    return changed if _cost(changed) <= _WORTHWHILE_SHARE * _cost(program) else program
 
 
 def _cost(program: Program) -> int:

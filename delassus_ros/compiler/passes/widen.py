@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from delassus_ros.compiler.ir.machine import WIDEST
 from delassus_ros.compiler.ir.program import (
     ANGLES,
     COSINES,
@@ -24,13 +25,13 @@ from delassus_ros.compiler.ir.program import (
     Program,
     padded,
 )
-from delassus_ros.compiler.passes.superword import WIDEST, Members, Packing
+from delassus_ros.compiler.passes.superword import Members, Packing
 from delassus_ros.scalars.graph import ADD, CONSTANT, INPUT, MUL, SUB
 
 _COMBINED = {ADD, SUB, MUL, FLIP}
-_NEAR = 2
+_COMPARED_DEPTH = 2
 """Operands correspond if what they depend on is alike down to this depth."""
-_CHAIN = 3
+_SUM_DEPTH = 3
 """Sums of sums up to this depth are looked at for what limbs add to them."""
 
 
@@ -46,7 +47,7 @@ class Widening(Packing):
     def meeting(self, limbs: Sequence[int]) -> list[Members]:
         """Return instructions, one of each limb, whose sum is formed outside of them."""
         found: list[Members] = []
-        all_limbs, levels = set(limbs), min(len(limbs) - 1, _CHAIN)
+        all_limbs, levels = set(limbs), min(len(limbs) - 1, _SUM_DEPTH)
         for i, instruction in enumerate(self._instructions):
             if instruction.kind not in (ADD, SUB) or self._owner[i] >= 0:
                 continue
@@ -184,13 +185,13 @@ def _shapes(program: Program, height: list[tuple[bool, int]]) -> list[int]:
         shape.append(numbers.setdefault(key, len(numbers)))
     needs = [(instruction.operands, instruction.kind in (ADD, SUB, MUL))
              for instruction in program.instructions]  # fmt: skip
-    for _ in range(_NEAR):
+    for _ in range(_COMPARED_DEPTH):
         deeper = []
-        for own, (operands, commutes) in zip(shape, needs, strict=True):
+        for number, (operands, commutes) in zip(shape, needs, strict=True):
             below = [shape[o] for o in operands]
             if commutes:
                 below.sort()
-            deeper.append(numbers.setdefault((own, *below), len(numbers)))
+            deeper.append(numbers.setdefault((number, *below), len(numbers)))
         shape = deeper
     return shape
 

@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delassus_ros.compiler.codegen.batch import COLUMNS, ROWS
+from delassus_ros.compiler.codegen.team import JOB
 from delassus_ros.compiler.runtime.jit import LoadedCode
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
-from delassus_ros.compiler.runtime.team import JOB, processors, together
+from delassus_ros.compiler.runtime.team import processors, together
 from delassus_ros.model.spatial import Array
 
 Layout = Literal["rows", "columns"]
 
-_PART = 2
+_PART_VECTORS = 2
 """Vectors that a thread takes at least at a time."""
 _JOB = struct.Struct(f"{len(JOB)}q")
 
@@ -72,7 +73,7 @@ class BatchKernel:
         pick : which values go out, as numbers from :attr:`unique`.
         """
         n, stride_in, stride_out = status.shape[0], inputs.shape[1], out.shape[1]
-        function, part = self._functions[layout], _PART * self.width
+        function, part = self._functions[layout], _PART_VECTORS * self.width
         at_in, at_out = _address(inputs), _address(out)
         at_status, at_pick = _address(status), _address(pick)
         threads = min(threads, n // part)

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import IO, TypedDict
 
-_LOOK = 1000
+_PARENT_POLL_MS = 1000
 """Time between two looks at who the parent is [ms]."""
 
 
@@ -73,7 +73,7 @@ def end_with_parent() -> None:
     def watch() -> None:
         # Nobody writes: there is something to poll when nobody has the other end any more. What
         # the parent has forked may have it for longer; then there is another parent.
-        while not other_end.poll(_LOOK) and os.getppid() == parent:
+        while not other_end.poll(_PARENT_POLL_MS) and os.getppid() == parent:
             pass
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -93,9 +93,9 @@ def surroundings() -> Surroundings:
 
 def _import_path() -> str:
     """Return PYTHONPATH for the child: this process's, whatever folder the child starts in."""
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     # An empty entry means the current folder.
-    paths = [os.path.abspath(path) for path in given if path]
+    paths = [os.path.abspath(path) for path in inherited if path]
     root = Path(__file__).absolute().parents[3]
     # Where packages are installed the child looks anyway, and after the standard library.
     if root.name not in ("site-packages", "dist-packages"):

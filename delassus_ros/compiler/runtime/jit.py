@@ -181,8 +181,8 @@ class LoadedCode:
             try:
                 # The engine wants a module of its own, which stays empty.
                 self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _host_machine())
-                for each in _objects(code):
-                    file = llvm.ObjectFileRef.from_data(each)
+                for content in _objects(code):
+                    file = llvm.ObjectFileRef.from_data(content)
                     if not file._ptr:
                         raise CompilerError("compiled code cannot be loaded: it is damaged")
                     self._engine.add_object_file(file)

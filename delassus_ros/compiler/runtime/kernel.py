@@ -16,6 +16,7 @@ from delassus_ros.algorithms.registry import NumericAlgorithm
 from delassus_ros.compiler.codegen.emit import WORK_SIZE
 from delassus_ros.compiler.codegen.python_call import NOT_TAKEN
 from delassus_ros.compiler.ir.input_rules import InputRules
+from delassus_ros.compiler.ir.machine import CACHE_LINE_BYTES
 from delassus_ros.compiler.runtime.jit import LoadedCode
 from delassus_ros.compiler.runtime.python_call import link, python_calls, python_solve
 from delassus_ros.errors import AlgorithmError
@@ -25,7 +26,7 @@ from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.ports import Arrays, Status
 
 _log = logging.getLogger(__name__)
-_K = 6
+_ACTIVE_ROWS = 6
 """Entry of a binding that holds the number of active rows."""
 
 
@@ -162,7 +163,7 @@ class _CompiledBinding(BoundKernel):
         """Choose rows; see the base class."""
         for i, row in enumerate(rows):
             self._rows[i] = row
-        self._binding[_K] = len(rows)
+        self._binding[_ACTIVE_ROWS] = len(rows)
         return self._views[len(rows)]
 
 
@@ -219,8 +220,8 @@ class _NumericBinding(BoundKernel):
         return self._views[len(rows)]
 
     def _run(self) -> int:
-        given = np.concatenate([values.ravel() for values in self.inputs.values()])
-        wrong = int(self._rules.statuses(given[np.newaxis])[0])
+        block = np.concatenate([values.ravel() for values in self.inputs.values()])
+        wrong = int(self._rules.statuses(block[np.newaxis])[0])
         if wrong:
             return wrong
         try:
@@ -237,17 +238,17 @@ class _NumericBinding(BoundKernel):
         return status
 
     def _run_at(self, q: object) -> int:
-        own = self.inputs["q"]
-        if not isinstance(q, np.ndarray) or q.dtype != own.dtype or q.shape != own.shape:
+        held = self.inputs["q"]
+        if not isinstance(q, np.ndarray) or q.dtype != held.dtype or q.shape != held.shape:
             return NOT_TAKEN
-        own[...] = q
+        held[...] = q
         return self._run()
 
 
 def aligned_zeros(size: int) -> Array:
-    """Return `size` zero doubles that start on a cache line (64 bytes)."""
-    raw = np.zeros(size * 8 + 64, dtype=np.uint8)
-    start = -raw.ctypes.data % 64
+    """Return `size` zero doubles that start on a line of the cache."""
+    raw = np.zeros(size * 8 + CACHE_LINE_BYTES, dtype=np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE_BYTES
     return raw[start : start + size * 8].view(np.float64)
 
 

@@ -93,7 +93,7 @@ def aged(home: Path, *keys: str) -> None:
 
 
 def test_the_least_recently_used_kernels_go_beyond_a_number_of_files(home, monkeypatch) -> None:
-    monkeypatch.setattr(cache, "_MOST_FILES", 3)
+    monkeypatch.setattr(cache, "_FOLDER_MAX_FILES", 3)
     for key in "abc":
         cache.store(key, b"x")
     aged(home, "a", "b", "c")
@@ -105,7 +105,7 @@ def test_the_least_recently_used_kernels_go_beyond_a_number_of_files(home, monke
 
 
 def test_the_least_recently_used_kernels_go_beyond_a_size(home, monkeypatch) -> None:
-    monkeypatch.setattr(cache, "_MOST_BYTES", 3_500)
+    monkeypatch.setattr(cache, "_FOLDER_MAX_BYTES", 3_500)
     for key in "abc":
         cache.store(key, bytes(1000))
     aged(home, "b", "a", "c")
@@ -116,7 +116,7 @@ def test_the_least_recently_used_kernels_go_beyond_a_size(home, monkeypatch) -> 
 
 
 def test_nothing_but_kernels_is_removed(home, monkeypatch) -> None:
-    monkeypatch.setattr(cache, "_MOST_FILES", 1)
+    monkeypatch.setattr(cache, "_FOLDER_MAX_FILES", 1)
     cache.store("a", b"x")
     (home / "notes.txt").write_text("mine")
     (home / "folder.kernel").mkdir()
@@ -126,7 +126,7 @@ def test_nothing_but_kernels_is_removed(home, monkeypatch) -> None:
 
 
 def test_a_kernel_that_cannot_be_removed_is_logged(home, monkeypatch, caplog) -> None:
-    monkeypatch.setattr(cache, "_MOST_FILES", 1)
+    monkeypatch.setattr(cache, "_FOLDER_MAX_FILES", 1)
     cache.store("a", b"x")
     aged(home, "a")
 

@@ -111,7 +111,7 @@ def test_a_folder_in_place_of_the_file(home: Path, log) -> None:
 
 def test_an_oversized_file(home: Path, log, monkeypatch) -> None:
     file = stored(home)
-    monkeypatch.setattr(cache, "_MAX_BYTES", file.stat().st_size - 1)
+    monkeypatch.setattr(cache, "_FILE_MAX_BYTES", file.stat().st_size - 1)
     refused(log, "is larger than", "it will be replaced")
 
 

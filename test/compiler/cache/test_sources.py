@@ -99,7 +99,7 @@ def test_what_was_changed_since_this_process_began_is_not_cached(
 ) -> None:
     """The process may have read the file before: it would keep the old kernel as the new one."""
     write(tmp_path, "no package", 1.0)
-    monkeypatch.setattr(sources, "_BEGAN", _now(tmp_path))
+    monkeypatch.setattr(sources, "_STARTED_NS", _now(tmp_path))
     algorithm = imported(tmp_path, monkeypatch)
     assert key_of(tiny(), algorithm) is not None
     _now(tmp_path)
@@ -200,7 +200,7 @@ def test_what_is_around_an_algorithm_is_read_once_and_ours_not_at_all(monkeypatc
 def test_a_clock_that_is_behind_the_files_changes_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a board without a battery, before it has asked for the time."""
     source = package_source()
-    monkeypatch.setattr(sources, "_BEGAN", source.changed - 2)
+    monkeypatch.setattr(sources, "_STARTED_NS", source.changed - 2)
     assert not source.is_what_runs
     monkeypatch.setattr(sources.time, "time_ns", lambda: source.changed - 1)
     assert source.is_what_runs

@@ -32,7 +32,8 @@ def cycles(code: Sequence[Instruction]) -> int:
     cycle = 0
     for instruction, needed in zip(code, needs(list(code)), strict=True):
         cycle = max([cycle, *(end[k] for k in needed)])
-        end.append(cycle + interleave._LATENCY.get(instruction.kind, interleave._USUAL))
+        latency = interleave._LATENCY_CYCLES.get(instruction.kind, interleave._USUAL_CYCLES)
+        end.append(cycle + latency)
         cycle += instruction.kind not in interleave._FREE
     return max(end)
 
@@ -74,7 +75,7 @@ def test_nothing_is_overtaken_by_too_much(
 ) -> None:
     part = whole(program(quadruped_problem))
     for window in (1, 20, 100):
-        monkeypatch.setattr(interleave, "_WINDOW", window)
+        monkeypatch.setattr(interleave, "_WINDOW_INSTRUCTIONS", window)
         order = interleave._order(part.program.instructions)
         assert sorted(order) == list(range(len(order)))
         waiting = set(order)
