@@ -1,17 +1,22 @@
 """From (problem, algorithm) to a kernel: the passes of the compiler, and the cache around them.
 
-========== ======================================================= =======================
-trace      the algorithm on symbols: a graph                       ``trace``
-vectorize  limbs, then rows of contacts side by side: instructions ``vectorize``
-order      as traced and depth first                               ``parts``
-split      parts of a long program, each interleaved               ``parts``
-write      LLVM IR                                                 ``emit``, ``writer``
-compile    machine code                                            ``jit``
-check      the faster order against the algorithm on floats        ``cached_code``
-========== ======================================================= =======================
+========== =========================================================== ========================
+trace      the algorithm on symbols: a graph                           ``ir.trace``
+scalars    an instruction for each node: a program                     ``passes.scalar``
+lanes      limbs of the same build side by side                        ``passes.lanes``
+angles     sines and cosines in blocks                                 ``passes.angles``
+rows       rows of contacts side by side                               ``passes.widen``
+order      as traced and depth first                                   ``passes.order``
+split      parts of a long program, interleaved                        ``passes.partition``
+write      LLVM IR                                                     ``codegen``
+compile    machine code                                                ``runtime.jit``
+check      the faster order against the algorithm on floats            ``cache.cached_code``
+========== =========================================================== ========================
 
-Large systems are tables of calls instead of instructions (``tables``), which neither order nor
-split; vectors of configurations have a loop of their own (``batch``).
+:func:`~delassus_ros.compiler.passes.vectorize.vectorized` runs the passes from ``scalars`` to
+``rows``, each of which takes a program to a program. Large systems are tables of calls instead of
+programs (``passes.calls``), without the passes up to ``split``; vectors of configurations have a
+loop around them (``codegen.batch``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""From a trace to a program: limbs side by side, then rows of contacts, where that pays."""
+"""From a trace to a program: the passes from a program to a program, where they pay.
+
+Limbs are put side by side first, then sines in blocks, then rows of contacts side by side.
+"""
 
 from __future__ import annotations
 
