@@ -10,12 +10,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import llvmlite.binding as llvm
-
 from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm, get, spelling
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.codegen import emit
-from delassus_ros.compiler.codegen.target import has_few_registers, host_features, oldest_features
+from delassus_ros.compiler.codegen.target import (
+    has_few_registers,
+    host_cpu,
+    host_features,
+    host_triple,
+    oldest_features,
+)
 from delassus_ros.compiler.ir.program import Part, Program
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.compiler.passes.calls import Table
@@ -38,7 +42,7 @@ _STATUSES = (
     Status.NOT_CLOSED,
     Status.TOO_FAR,
 )
-"""What compiled kernels return; the others are those of back ends."""
+"""Statuses that compiled kernels return; only back ends return the remaining ones."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,8 @@ class Target:
             return Target(self.triple, "", ",".join(filter(None, features)))
         native = not self.cpu
         return Target(
-            llvm.get_process_triple(),
-            llvm.get_host_cpu_name() if native else self.cpu,
+            host_triple(),
+            host_cpu() if native else self.cpu,
             host_features() if native and not self.features else self.features,
         )
 

@@ -97,7 +97,7 @@ class CompiledFunction:
     inputs : the ports that it takes.
     key : what the function depends on besides this package's source; with it the machine code is
         kept in the disk cache (:mod:`delassus_ros.compiler.cache.disk`), else in memory only.
-    robot : whose couplings the input ``q`` has to satisfy; the status tells.
+    robot : whose couplings the input ``q`` has to satisfy; the status is NOT_CLOSED otherwise.
 
     Raises
     ------

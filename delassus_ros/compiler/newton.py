@@ -75,7 +75,7 @@ class Newton:
 
 
 class BoundNewton:
-    """A Newton iteration with buffers of its own; a call creates no array.
+    """A Newton iteration with its buffers; a call creates no array.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A process of its own that builds one kernel, so that a control loop is not disturbed.
+"""A child process that builds one kernel, so that a control loop is not disturbed.
 
 ``python -m delassus_ros.compiler.worker`` reads a pickled (Problem, algorithm name, function or
 None) on standard input and writes two packed parts on standard output: the kernel as bytes, which

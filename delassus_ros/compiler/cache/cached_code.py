@@ -42,8 +42,8 @@ class CachedCode(Generic[T]):
 
     Attributes
     ----------
-    what : what it is, for the log.
-    origin : what it is compiled from.
+    what : name of the kind of code, for the log.
+    origin : canonical bytes of the source of the code.
     parts : the code and, in JSON's types, what else it takes to load it.
     load : makes it of both.
     result : what it returns at the sample inputs of a seed.

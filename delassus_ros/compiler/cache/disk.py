@@ -1,6 +1,6 @@
 """The disk cache of compiled kernels: ``$XDG_CACHE_HOME/delassus_ros``.
 
-Machine code is executed from these files, so nobody but the user may be able to write them:
+Machine code is executed from these files, so only the user may be able to write them:
 the folder is private, it and its parents are checked, files are opened relative to the checked
 folder, never through a symbolic link, and checked again once open. Without a safe, writable
 place kernels are simply compiled at every start, and the log says so. The folder does not grow
@@ -73,7 +73,7 @@ def _open_folder(create: bool) -> int:
     if create:
         missing = [p for p in (path, *path.parents) if not os.path.lexists(p)]
         if missing:
-            # Before anything is made or changed in a place that is somebody else's.
+            # Before a folder is made or changed in a place of another user.
             _check_all(missing[-1].parent.resolve(strict=True))
         for parent in reversed(missing):
             _make_private(parent)
@@ -105,7 +105,7 @@ def _make_private(path: Path) -> None:
         path.mkdir(mode=0o700)
     except FileExistsError:
         return  # made by another process at the same time, which gives it this mode, too
-    # The umask may have taken rights of ours; it cannot have given any to others.
+    # The umask may have taken rights of the user; it cannot have given rights to other users.
     path.chmod(0o700)
 
 
@@ -115,7 +115,7 @@ def _check_all(folder: Path) -> None:
 
 
 def _check_parent(path: Path, info: os.stat_result) -> None:
-    """Refuse a parent in which somebody else could swap the cache folder."""
+    """Refuse a parent in which another user could replace the cache folder."""
     mode = stat.S_IMODE(info.st_mode)
     others_write = mode & 0o022 and not mode & stat.S_ISVTX
     if info.st_uid not in (0, os.geteuid()) or others_write:

@@ -57,7 +57,7 @@ def algorithm_source(algorithm: Algorithm) -> Source:
     """Return the file of an algorithm and, if it is not ours, what is around it.
 
     That is its package from the top, or, for a module or script in no package, the modules
-    beside it. The file is read at each call, the others once in a process.
+    beside it. The algorithm's file is read at each call, the further files once in a process.
 
     Raises
     ------

@@ -236,7 +236,7 @@ def _status(table: Table, name: str, width: int) -> list[str]:
         ]
         status = f"%{what}_status"
     if table.inputs is not None:
-        # Last, as it explains the others.
+        # Last: the status of the inputs explains a failure of the outputs.
         w = Writer()
         status = checked_status(table.inputs, w, status, width)
         lines += w.lines

@@ -9,7 +9,7 @@ as many doubles as :data:`WORK_SIZE` says. Long programs are several functions, 
 In this process, kernels on x86 fetch their own code first when they have not run for a while. A
 control loop calls a kernel once per millisecond, and what runs meanwhile takes its code out of the
 caches. Straight-line code is then waited for line by line: of humanoids, calls out of cold caches
-took 7 to 35 % longer. Whether it is time for that is told by the processor's cycle counter, which
+took 7 to 35 % longer. The processor's cycle counter gives the time since the last call; reading it
 costs some nanoseconds.
 """
 

@@ -39,12 +39,17 @@ def host_triple() -> str:
     return str(llvm.get_process_triple())
 
 
+def host_cpu() -> str:
+    """Return LLVM's name of this processor."""
+    return str(llvm.get_host_cpu_name())
+
+
 def host_identity() -> str:
     """Return what compiled code depends on besides its source: processor and LLVM."""
     version = ".".join(str(part) for part in LLVM_VERSION)
     return (
         f"llvmlite {llvmlite.__version__}; LLVM {version}; {host_triple()}; "
-        f"{llvm.get_host_cpu_name()}; {host_features()}; "
+        f"{host_cpu()}; {host_features()}; "
         # Code that Python calls looks into its objects; builds of Python differ in them.
         f"objects of {object.__basicsize__} bytes"
     )
@@ -61,7 +66,7 @@ def host_width() -> int:
 ARCHITECTURES = (
     "aarch64", "arm", "ppc64le", "riscv32", "riscv64", "thumb", "wasm32", "x86", "x86-64",
 )  # fmt: skip
-"""Names by LLVM of architectures whose objects need only what they should. For others LLVM may
+"""LLVM's names of the architectures that kernels are known to work on. For further ones LLVM may
 end the process, or make an object that no linker takes."""
 _SYSTEM = re.compile(r"(linux|none|windows|freebsd|netbsd|openbsd|wasi)")
 
@@ -107,10 +112,10 @@ def full_triple(triple: str) -> str:
     LLVM's library takes the second word for the vendor whatever it is. Without a system and its
     calling convention, ``arm-linux-gnueabihf`` would pass doubles in the wrong registers.
     """
-    first, *others = triple.split("-")
-    if others and _SYSTEM.match(others[0]):
-        others.insert(0, "unknown")
-    return "-".join([first, *others])
+    first, *rest = triple.split("-")
+    if rest and _SYSTEM.match(rest[0]):
+        rest.insert(0, "unknown")
+    return "-".join([first, *rest])
 
 
 def oldest_features(triple: str) -> str:

@@ -340,7 +340,7 @@ class KernelWriter:
                     f"select {i1} {failed}, {i32} {code(failure)}, {i32} {status}"
                 )
         if self._program.inputs is not None:
-            # Last, as it explains the others.
+            # Last: the status of the inputs explains a failure of the outputs.
             status = checked_status(self._program.inputs, self._w, status, width)
         return status
 

@@ -56,7 +56,7 @@ class InputRules:
         """Return a status for each row of an array (N, size)."""
         found = np.zeros(len(inputs), dtype=np.int32)
         q = inputs[:, self.first : self.first + self.count]
-        # Of numbers that are not finite the last one tells.
+        # Comparisons with NaN are false; the last line sets the status of such rows.
         with np.errstate(invalid="ignore", over="ignore"):
             for row in self.couplings:
                 factors = np.array(row.factors)

@@ -120,7 +120,7 @@ class Program:
 
 @dataclass
 class Part:
-    """A function of a program: a program of its own, and what it leaves behind.
+    """A part of a program, which becomes one function, and the values that it stores.
 
     Attributes
     ----------

@@ -87,8 +87,7 @@ def trace(
     except DelassusError:
         raise
     except Exception as error:
-        # It may be somebody else's code, which may raise anything: what branches on a symbol, for
-        # one, gets a TypeError.
+        # Code of a third party may raise anything; a branch on a symbol raises a TypeError.
         raise CompilerError(
             f"algorithm {algorithm.name!r} cannot be traced: {type(error).__name__}: {error}"
         ) from error

@@ -1,6 +1,6 @@
 """Large systems: a table of calls (what is run, in which order, on what), and its LLVM IR.
 
-Values are kept in the work area, each at a place of its own. An entry of the table calls either a
+Every value has a place in the work area. An entry of the table calls either a
 routine, for which it lists the places of its operands, its constants and, by its position, the
 place of its results; or a part, straight-line code for the few nodes that are not in routines.
 Such nodes are put together in as few parts as their dependence on calls allows: sines and

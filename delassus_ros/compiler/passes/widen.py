@@ -4,8 +4,8 @@ The rows of a contact go through the same recursion, so whatever is done to one 
 to the next, as is done to the columns of G. From the entries of a row of G this pass walks down
 the program and combines instructions, each already a vector where limbs are alike, into
 instructions over several rows (superword-level parallelism with known seeds). Unlike limbs, rows
-differ where they begin, in zeros of their own: corresponding instructions need not be alike in
-all that they depend on, only be as far from the results. Combining never changes a rounding:
+differ where they begin, in their zeros: corresponding instructions need not be alike in all that
+they depend on, only be as far from the results. Combining never changes a rounding:
 each lane computes what its instruction computes.
 """
 
@@ -116,7 +116,7 @@ class Widening(Packing):
         ]
         _, wanted = next((pair for pair in pairs if pair[0] == SUB), pairs[0])
         if pairs[0][0] != SUB and len(pairs) > 1 and pairs[0][1] is wanted:
-            # One operand in common with the next tells which it is.
+            # The operand that the next pair shares corresponds to that pair's.
             common = set(wanted) & set(pairs[1][1])
             if len(common) == 1 and wanted[0] not in common:
                 wanted.reverse()

@@ -96,7 +96,7 @@ class BatchKernel:
         self._areas += areas
 
     def _area(self) -> _Area:
-        """Return a work area that nobody else uses."""
+        """Return a work area that no other call uses."""
         try:
             return self._areas.pop()
         except IndexError:

@@ -71,8 +71,9 @@ def end_with_parent() -> None:
     other_end.register(pipe, select.POLLIN)
 
     def watch() -> None:
-        # Nobody writes: there is something to poll when nobody has the other end any more. What
-        # the parent has forked may have it for longer; then there is another parent.
+        # Nothing is written: the poll reports the end of the pipe once no process holds its other
+        # end. Processes that the parent has forked may hold it for longer; this process then has
+        # another parent.
         while not other_end.poll(_PARENT_POLL_MS) and os.getppid() == parent:
             pass
         os.kill(os.getpid(), signal.SIGKILL)
@@ -87,7 +88,7 @@ def command(module: str, *arguments: str) -> list[str]:
 
 def surroundings() -> Surroundings:
     """Return folder and environment in which the child imports what this process does."""
-    # ``-m`` imports from the current folder first, which may be anybody's.
+    # ``-m`` imports from the current folder first, which any user may be able to write.
     return {"cwd": "/", "env": {**os.environ, "PYTHONPATH": _import_path()}}
 
 

@@ -11,6 +11,7 @@ import llvmlite.binding as llvm
 from delassus_ros.compiler.codegen.target import (
     LLVM_VERSION,
     full_triple,
+    host_cpu,
     host_features,
     host_triple,
 )
@@ -60,7 +61,7 @@ def _host_machine() -> llvm.TargetMachine:
     _initialize()
     target = llvm.Target.from_triple(host_triple())
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
+        cpu=host_cpu(),
         features=host_features(),
         opt=2,
         reloc="pic",
@@ -179,7 +180,7 @@ class LoadedCode:
         _initialize()
         with _lock:
             try:
-                # The engine wants a module of its own, which stays empty.
+                # The engine needs a module, which stays empty.
                 self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _host_machine())
                 for content in _objects(code):
                     file = llvm.ObjectFileRef.from_data(content)

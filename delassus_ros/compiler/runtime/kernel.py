@@ -31,7 +31,7 @@ _ACTIVE_ROWS = 6
 
 
 class BoundKernel(ABC):
-    """A kernel with buffers of its own; one per thread.
+    """A kernel with its buffers; one binding per thread.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class NumericKernel(Kernel):
         self._known_errors: set[type[Exception]] = set()
 
     def bind(self) -> BoundKernel:
-        """Return a binding with fresh buffers and a back end of its own.
+        """Return a binding with fresh buffers and a freshly prepared back end.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class NumericKernel(Kernel):
         try:
             compute = self._algorithm.prepare(self._problem)
         except Exception as error:
-            # Somebody else's code, which may raise anything.
+            # Code of a third party, which may raise anything.
             raise AlgorithmError(
                 f"algorithm {self._algorithm.name!r} cannot be prepared for this problem: "
                 f"{type(error).__name__}: {error}"
@@ -227,7 +227,7 @@ class _NumericBinding(BoundKernel):
         try:
             status = int(Status(self._compute(self.inputs, self.outputs)))
         except Exception as error:
-            # Somebody else's code: whatever it raises, a control loop gets a status.
+            # Code of a third party: a control loop gets a status for any exception.
             self._report(error)
             return int(Status.FAILED)
         if status == Status.OK:

@@ -98,7 +98,7 @@ def python_solve(
     ----------
     code, argument, target, size, owner : see :func:`python_calls`.
     record : two numbers: it writes the time [s] that a computation took to the first; `otherwise`
-        has to keep in the second whether `solution` tells of a failure (1), or not (0).
+        has to keep in the second whether the status of `solution` is a failure (1), or not (0).
     """
     if CLOCK is None:
         return None
