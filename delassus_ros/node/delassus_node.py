@@ -208,8 +208,8 @@ class DelassusNode(EventlessNode):
             self.get_logger().error(f"cannot activate: {error}")
             return TransitionCallbackReturn.FAILURE
         # Only now are there all topics.
-        for complaint in unused_overrides(self):
-            self.get_logger().warning(f"{complaint}; it is ignored")
+        for text in unused_overrides(self):
+            self.get_logger().warning(f"{text}; it is ignored")
         return result
 
     @logged

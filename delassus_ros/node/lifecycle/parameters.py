@@ -52,8 +52,8 @@ def declare(node: Node) -> dict[str, Any]:
     for name, setting in PARAMETERS.items():
         declare_one(node, name, setting)
     declare_contacts(node)
-    for complaint in misspelt(given, node.get_parameter_or("contacts.names").value or ()):
-        node.get_logger().warning(f"{complaint}; it is ignored")
+    for text in misspelt(given, node.get_parameter_or("contacts.names").value or ()):
+        node.get_logger().warning(f"{text}; it is ignored")
     return {
         name: parameter.value
         for name, parameter in given.items()
