@@ -38,6 +38,7 @@ from std_msgs.msg import String  # noqa: E402
 from delassus_ros.algorithms import registry  # noqa: E402
 from delassus_ros.algorithms.registry import NumericAlgorithm  # noqa: E402
 from delassus_ros.compiler.cache import disk as cache_module  # noqa: E402
+from delassus_ros.compiler.runtime import packing  # noqa: E402
 from delassus_ros.scalars.ports import Status  # noqa: E402
 
 FALLBACK = DelassusMatrix.REASON_FALLBACK_ALGORITHM
@@ -813,9 +814,9 @@ def test_a_cache_that_was_tampered_with(
         elif how == "truncated":
             path.write_bytes(data[: len(data) // 2])
         elif how == "other results":
-            *parts, last = cache_module.unpack(cache_module.load(path.stem) or b"")
+            *parts, last = packing.unpack(cache_module.load(path.stem) or b"")
             changed = last[:-1] + bytes([last[-1] ^ 1])
-            cache_module.store(path.stem, cache_module.pack(*parts, changed))
+            cache_module.store(path.stem, packing.pack(*parts, changed))
         else:
             path.chmod(0o666)
     assert node.set_parameters([Parameter("algorithm", value="efpa")])[0].successful
