@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from functools import partial
 from importlib import import_module
 
 from delassus_ros.needs import without
@@ -22,42 +23,8 @@ def delassus() -> int:
         return 128 + signal.SIGINT
 
 
-def compare() -> int:
-    """Run ``delassus_compare``."""
-    return _node("delassus_compare", "delassus_ros.monitor.compare_node")
-
-
-def estimator() -> int:
-    """Run ``delassus_estimator``."""
-    return _node("delassus_estimator", "delassus_ros.estimator.node")
-
-
-def markers() -> int:
-    """Run ``delassus_markers``."""
-    return _node("delassus_markers", "delassus_ros.drawing.marker_node")
-
-
-def monitor() -> int:
-    """Run ``delassus_monitor``."""
-    return _node("delassus_monitor", "delassus_ros.monitor.monitor_node")
-
-
-def node() -> int:
-    """Run ``delassus_node``."""
-    return _node("delassus_node", "delassus_ros.node.main")
-
-
-def plant() -> int:
-    """Run ``delassus_plant``."""
-    return _node("delassus_plant", "delassus_ros.sim.plant_node")
-
-
-def simulator() -> int:
-    """Run ``delassus_simulator``."""
-    return _node("delassus_simulator", "delassus_ros.sim.simulator_node")
-
-
 def _node(program: str, module: str) -> int:
+    """Run the ``main`` of a module with a ROS node; return the exit status."""
     fault = without(program, *ROS)
     if fault is not None:
         print(fault, file=sys.stderr)
@@ -72,3 +39,12 @@ def _node(program: str, module: str) -> int:
     except KeyboardInterrupt:
         # While modules are imported.
         return 128 + signal.SIGINT
+
+
+compare = partial(_node, "delassus_compare", "delassus_ros.monitor.compare_node")
+estimator = partial(_node, "delassus_estimator", "delassus_ros.estimator.node")
+markers = partial(_node, "delassus_markers", "delassus_ros.drawing.marker_node")
+monitor = partial(_node, "delassus_monitor", "delassus_ros.monitor.monitor_node")
+node = partial(_node, "delassus_node", "delassus_ros.node.main")
+plant = partial(_node, "delassus_plant", "delassus_ros.sim.plant_node")
+simulator = partial(_node, "delassus_simulator", "delassus_ros.sim.simulator_node")

@@ -6,7 +6,8 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, NoReturn, TypeVar
 
 import rclpy
 from rclpy.exceptions import NameValidationException, ParameterException
@@ -16,6 +17,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args, try_shutdown
 
 from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.needs import missing
 from delassus_ros.stopping import StopRequest
 from delassus_ros.terminal import visible
 
@@ -67,6 +69,47 @@ def run_program(
             print(visible(f"{name}: {_words(error)}"), file=sys.stderr)
             return 1
         return run(node, lambda: stop.requested)
+
+
+@dataclass(frozen=True)
+class Program(Generic[N]):
+    """A program with a ROS node: calling it runs the node and returns the exit status.
+
+    Attributes
+    ----------
+    name, make, run, usage : as for :func:`run_program`.
+    needs : Python packages besides ROS; where one is missing, a line says what installs it.
+    terminal_needs : further ones where standard output is a terminal.
+    """
+
+    name: str
+    make: Callable[[], N]
+    run: Callable[[N, Callable[[], bool]], int]
+    usage: str
+    needs: tuple[str, ...] = ()
+    terminal_needs: tuple[str, ...] = ()
+
+    def __call__(self, arguments: Sequence[str] | None = None) -> int:
+        """Run the node until it is told to stop; the arguments are this process's if None."""
+        on_terminal = self.terminal_needs if sys.stdout.isatty() else ()
+        fault = missing(self.name, *self.needs, *on_terminal)
+        if fault is not None:
+            print(fault, file=sys.stderr)
+            return 1
+        return run_program(self.name, self.make, self.run, arguments, self.usage)
+
+    def end_process(self) -> NoReturn:
+        """Run the node, and end the process with its exit status, whatever signals come then."""
+        with StopRequest(last=True):
+            sys.exit(self())
+
+
+def report(summary: str, faults: Sequence[str]) -> int:
+    """Print a summary and, on standard error, faults; return the exit status: 1 with faults."""
+    print(summary)
+    for fault in faults:
+        print(f"fault: {fault}", file=sys.stderr)
+    return 1 if faults else 0
 
 
 _OVERRIDE = re.compile(r"parse parameter override rule: '(?:-p|--param) ([^\s:]+):=")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator
@@ -35,8 +34,7 @@ from delassus_ros.node.settings import PARAMETERS, RCLPY_PREFIXES
 from delassus_ros.node.system.logs import LoopLog, Throttle
 from delassus_ros.node.system.overrides import overrides_of
 from delassus_ros.node.system.queue import take
-from delassus_ros.ros_program import run_program
-from delassus_ros.stopping import StopRequest
+from delassus_ros.ros_program import Program
 
 _HELP = """\
 usage: delassus_markers [--ros-args ...]
@@ -406,11 +404,7 @@ def draw_until(node: MarkerNode, stopping: Callable[[], bool]) -> int:
     return 0
 
 
-def main(args: list[str] | None = None) -> int:
-    """Draw until told to stop; return the exit status."""
-    return run_program("delassus_markers", MarkerNode, draw_until, args, _HELP)
-
+main = Program("delassus_markers", MarkerNode, draw_until, _HELP)
 
 if __name__ == "__main__":
-    with StopRequest(last=True):
-        sys.exit(main())
+    main.end_process()

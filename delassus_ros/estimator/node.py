@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from array import array
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,33 +11,28 @@ from typing import Any
 import numpy as np
 from delassus_msgs.msg import Estimate
 from geometry_msgs.msg import Vector3, Wrench
-from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
-from delassus_ros.errors import DelassusError, InputError, RobotError, unknown
+from delassus_ros.errors import unknown
 from delassus_ros.estimator.estimation import Answer, Estimation
 from delassus_ros.estimator.settings import PARAMETERS, EstimatorSettings, parameters_of
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.delassus_node import EventlessNode, logged, refuse_impossible_changes
 from delassus_ros.node.inputs.arrival import delay_since, stamp_of
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, deserialized
 from delassus_ros.node.inputs.topics import FEW, JOINTS, topic_of
-from delassus_ros.node.lifecycle.description_topic import DescriptionTopic
 from delassus_ros.node.lifecycle.diagnostics import Entry, Level, Report, names_of, of_input
+from delassus_ros.node.lifecycle.lifecycle_program import LifecycleProgram
 from delassus_ros.node.lifecycle.parameters import declare_one
 from delassus_ros.node.live.reception import Reception
 from delassus_ros.node.live.timing import Histogram
-from delassus_ros.node.main import spin
 from delassus_ros.node.reasons import Reason, Validity
 from delassus_ros.node.settings import RCLPY_PREFIXES
-from delassus_ros.node.system.logs import LoopLog, Throttle
+from delassus_ros.node.system.executor import run_until_stopped
 from delassus_ros.node.system.overrides import overrides_of
-from delassus_ros.node.system.qos import OUTPUTS, Mismatches, advertise
+from delassus_ros.node.system.qos import OUTPUTS, advertise
 from delassus_ros.node.system.queue import Take
 from delassus_ros.node.system.timers import STEADY
-from delassus_ros.ros_program import run_program
-from delassus_ros.stopping import StopRequest
+from delassus_ros.ros_program import Program
 
-_DESCRIPTION_LIMIT = 5.0  # s that configuring waits for the robot description
 _WATCH = 0.05  # s between looks whether anything comes
 _LEVELS = {
     Validity.OK: Level.OK, Validity.DEGRADED: Level.WARN, Validity.INVALID: Level.ERROR
@@ -67,7 +60,7 @@ example     delassus_estimator --ros-args -p autostart:=true -p 'wrenches.names:
 """
 
 
-class EstimatorNode(EventlessNode):
+class EstimatorNode(LifecycleProgram):
     """Publishes an estimate for each joint state while it is active.
 
     Configuring reads parameters and robot description and compiles; activating subscribes.
@@ -83,33 +76,20 @@ class EstimatorNode(EventlessNode):
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("delassus_estimator", **options)
-        refuse_impossible_changes(self)
-        self.stopping = lambda: not self.context.ok()
-        log = LoopLog(self.get_logger())
-        self._warn, self._fail = Throttle(log.warning), Throttle(log.error)
-        try:
-            self._declare()
-            self._autostart: bool = self.get_parameter("autostart").value
-            self._description = DescriptionTopic(
-                self, self._on_description, lambda: self.stopping()
-            )
-            self._mismatches = Mismatches(self, self._warn)
-        except BaseException:
-            # Nobody gets a node to destroy.
-            self.destroy_node()
-            raise
         self._estimation: Estimation | None = None
         self._reception = Reception(
-            self, self._warn, self._forget, self._set_clock_step, self._on_fault
-        )
-        self._reader = JointStateReader()
+            self, lambda kind, text: self._warn(kind, text), self._forget, self._set_clock_step,
+            self._on_fault,
+        )  # fmt: skip
         self._publisher: Any = None
         self._report: Report | None = None
         self._watch: Any = None
+        self._reader = JointStateReader()
         self._sequence, self._times = 0, Histogram()
+        super().__init__("delassus_estimator", **options)
 
-    def _declare(self) -> None:
+    def declare(self) -> None:
+        """Declare all parameters, those of the wrenches that are named included."""
         for name, setting in PARAMETERS.items():
             declare_one(self, name, setting)
         for name, setting in parameters_of(self.get_parameter("wrenches.names").value).items():
@@ -119,108 +99,52 @@ class EstimatorNode(EventlessNode):
             if not self.has_parameter(name) and not name.startswith(RCLPY_PREFIXES):
                 self.get_logger().warning(f"{unknown('parameter', name, known)}; it is ignored")
 
-    def start(self) -> None:
-        """With autostart, configure and activate as soon as there is a robot description."""
-        if not self._autostart:
-            return
-        if not (self.get_parameter("robot_description").value or self._description.text):
-            topic = self._description.topic
-            self.get_logger().info(f"waiting for the robot description on {topic}")
-        elif self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
-            self.trigger_activate()
-
-    def _on_description(self) -> None:
+    def on_description(self) -> None:
+        """Start, or warn of another description."""
         if self._autostart:
             self.start()
         elif self._estimation is not None:
             self._warn("description", "another robot description has come: configure anew for it")
 
-    def destroy_node(self) -> None:
-        """Give back everything."""
-        self._end()
-        super().destroy_node()
-
     # Transitions.
 
-    @logged
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def configure(self) -> None:
         """Read the parameters and the robot, pose the problem and compile it."""
         begun = time.perf_counter()
-        try:
-            values = {name: self.get_parameter(name).value for name in self._known()}
-            settings = EstimatorSettings.from_parameters(values)
-            text = values["robot_description"] or self._description.wait(_DESCRIPTION_LIMIT)
-            if not text:
-                raise RobotError(
-                    "no robot description: the parameter 'robot_description' is empty and nothing "
-                    f"came on {self._description.topic} within {_DESCRIPTION_LIMIT:g} s"
-                )
-            self._estimation = Estimation(settings.robot(text), settings)
-            operations = self._estimation.system.operations.total
-        except DelassusError as error:
-            self._fail("configure", f"cannot configure: {error}")
-            return TransitionCallbackReturn.FAILURE
-        self._autostart = False
-        system = self._estimation.system
+        values = {name: self.get_parameter(name).value for name in self._known()}
+        settings = EstimatorSettings.from_parameters(values)
+        estimation = Estimation(settings.robot(self.wait_for_description()), settings)
+        system = estimation.system
+        operations = system.operations.total
         self.get_logger().info(
-            f"{self._estimation.robot.name}: {system.equations} equations for {system.unknowns} "
+            f"{estimation.robot.name}: {system.equations} equations for {system.unknowns} "
             f"unknowns, {operations} operations, ready in {time.perf_counter() - begun:.2f} s"
         )
-        self._sequence, self._filled = 0, _Filling(self._estimation)
+        self._estimation = estimation
+        self._sequence, self._filled = 0, _Filling(estimation)
         self._publisher = advertise(self, Estimate, "~/estimate", OUTPUTS)
         self._report = Report(self, values["diagnostics_period"], self._entries)
-        return super().on_configure(state)
 
-    @logged
-    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def activate(self) -> None:
         """Subscribe, and publish from now on."""
-        result = super().on_activate(state)
         estimation = self._configured()
         estimation.reset(self._now())
         takers: dict[str, Take] = {
             topic: partial(self._on_message, topic) for topic in estimation.by_topic
         }
-        try:
-            self._reception.start({**takers, JOINTS: self._on_joints}, {JOINTS: FEW})
-        except InputError as error:
-            self.get_logger().error(f"cannot activate: {error}")
-            self._unsubscribe()
-            super().on_deactivate(state)
-            return TransitionCallbackReturn.FAILURE
+        self._reception.start({**takers, JOINTS: self._on_joints}, {JOINTS: FEW})
         estimation.set_topics(self._reception.full_names)
         self._watch = self.create_timer(
             _WATCH, self._reception.surviving(self._look), clock=STEADY
         )
-        return result
 
-    @logged
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def deactivate(self) -> str:
         """Stop publishing; what is compiled stays."""
         self._unsubscribe()
-        self.get_logger().info(f"inactive: published {self._sequence} estimates")
-        return super().on_deactivate(state)
+        return f"published {self._sequence} estimates"
 
-    @logged
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Forget the robot; what was set by parameter or came by topic stays."""
-        self._end()
-        return super().on_cleanup(state)
-
-    @logged
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Give back everything; there is no way back."""
-        self._end()
-        self._autostart = False
-        self._description.close()
-        self._mismatches.close()
-        return super().on_shutdown(state)
-
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Go back to unconfigured."""
-        self._end()
-        return super().on_error(state)
-
-    def _end(self) -> None:
+    def unconfigure(self) -> None:
+        """Forget the robot, and destroy the publishers."""
         self._unsubscribe()
         self._estimation = None
         report, self._report = self._report, None
@@ -398,16 +322,7 @@ def _array(values: Array) -> array[float]:
     return array("d", values.tobytes())
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is told to stop; return the exit status."""
-    return run_program("delassus_estimator", EstimatorNode, _run, args, _HELP)
-
-
-def _run(node: EstimatorNode, stopping: Callable[[], bool]) -> int:
-    spin([node], stopping)
-    return 0
-
+main = Program("delassus_estimator", EstimatorNode, run_until_stopped, _HELP)
 
 if __name__ == "__main__":
-    with StopRequest(last=True):
-        sys.exit(main())
+    main.end_process()

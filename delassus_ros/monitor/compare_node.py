@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +15,9 @@ from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
 from delassus_ros.monitor.agreement import TOLERANCE, NodeAnswer, Pairs, checked_matrix_of
-from delassus_ros.node.main import executing
+from delassus_ros.node.system.executor import executing
 from delassus_ros.node.system.timers import STEADY
-from delassus_ros.ros_program import run_program
+from delassus_ros.ros_program import Program, report
 
 _PERIOD = 1.0  # s between reports
 _DEPTH = 2000  # messages: two seconds in which the node may be busy or not scheduled
@@ -141,21 +140,15 @@ class CompareNode(Node):
             self._errors.publish(Float64(data=relative))
 
 
-def main(args: list[str] | None = None) -> int:
-    """Compare until told to stop; return 0 if matrices came and agreed, else 1."""
-    return run_program("delassus_compare", CompareNode, _run, args, _HELP)
-
-
 def _run(node: CompareNode, stopping: Callable[[], bool]) -> int:
+    """Compare until told to stop; return 0 if matrices came and agreed, else 1."""
     with executing([node]) as executor:
         while not stopping():
             executor.spin_once(timeout_sec=0.1)
-    faults = node.faults()
-    print(node.pairs.words())
-    for fault in faults:
-        print(f"fault: {fault}", file=sys.stderr)
-    return 1 if faults else 0
+    return report(node.pairs.words(), node.faults())
 
+
+main = Program("delassus_compare", CompareNode, _run, _HELP)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main.end_process()

@@ -6,7 +6,6 @@ It shows a live table on a terminal, a line per second elsewhere.
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +18,7 @@ from rclpy.subscription import Subscription
 
 from delassus_ros.monitor.agreement import Agreement, checked_matrix_of, nanoseconds
 from delassus_ros.monitor.view import View, describe_agreement, milliseconds
-from delassus_ros.needs import missing
-from delassus_ros.ros_program import run_program
+from delassus_ros.ros_program import Program, report
 
 _POLL = 0.002  # s between looks at the queues
 _DEPTH = 2000  # messages: two seconds in which the monitor may be busy or not scheduled
@@ -190,24 +188,14 @@ def watch(node: MonitorNode, proceed: Callable[[], bool]) -> None:
             time.sleep(_POLL)
 
 
-def main(args: list[str] | None = None) -> int:
-    """Watch until told to stop; return 0 if matrices came and agreed, else 1."""
-    # Elsewhere it writes plain lines.
-    fault = missing("delassus_monitor", "rich") if sys.stdout.isatty() else None
-    if fault is not None:
-        print(fault, file=sys.stderr)
-        return 1
-    return run_program("delassus_monitor", MonitorNode, _run, args, _HELP)
-
-
 def _run(node: MonitorNode, stopping: Callable[[], bool]) -> int:
+    """Watch until told to stop; return 0 if matrices came and agreed, else 1."""
     watch(node, lambda: not stopping())
-    faults = node.faults()
-    print(node.summary())
-    for fault in faults:
-        print(f"fault: {fault}", file=sys.stderr)
-    return 1 if faults else 0
+    return report(node.summary(), node.faults())
 
+
+# Elsewhere than on a terminal it writes plain lines.
+main = Program("delassus_monitor", MonitorNode, _run, _HELP, terminal_needs=("rich",))
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main.end_process()

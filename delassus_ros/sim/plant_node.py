@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -28,11 +27,10 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros.errors import InputError, unknown
-from delassus_ros.needs import missing
 from delassus_ros.node.inputs.arrival import stamp_of
 from delassus_ros.node.inputs.joint_state_bytes import stamp_in
-from delassus_ros.node.main import executing
-from delassus_ros.ros_program import run_program
+from delassus_ros.node.system.executor import executing
+from delassus_ros.ros_program import Program
 from delassus_ros.sim.pace import Pace
 from delassus_ros.sim.settings import PERIOD
 
@@ -421,31 +419,8 @@ def _time(stamp: int) -> Time:
     return Time(sec=sec, nanosec=nanosec)
 
 
-def run_plant(
-    program: str, make: Callable[[], PlantNode], text: str, args: list[str] | None
-) -> int:
-    """Run a node with a plant until it is told to stop; return the exit status.
-
-    Parameters
-    ----------
-    program : its name.
-    make : makes the node.
-    text : its help.
-    args : of the command line; those of the process by default.
-    """
-    fault = missing(program, "mujoco")
-    if fault is not None:
-        print(fault, file=sys.stderr)
-        return 1
-    return run_program(program, make, _run, args, text)
-
-
-def main(args: list[str] | None = None) -> int:
-    """Run delassus_plant until it is told to stop; return the exit status."""
-    return run_plant("delassus_plant", PlantNode, _HELP, args)
-
-
-def _run(node: PlantNode, stopping: Callable[[], bool]) -> int:
+def run_plant(node: PlantNode, stopping: Callable[[], bool]) -> int:
+    """Run a node with a plant until it is told to stop, and save; return the exit status."""
     # What exists by now stays; the collector need not look at it again in the loop.
     gc.freeze()
     node.run(lambda: not stopping())
@@ -453,5 +428,7 @@ def _run(node: PlantNode, stopping: Callable[[], bool]) -> int:
     return 0
 
 
+main = Program("delassus_plant", PlantNode, run_plant, _HELP, ("mujoco",))
+
 if __name__ == "__main__":
-    sys.exit(main())
+    main.end_process()

@@ -6,13 +6,13 @@ It is the plant on servos that follow a gait, with MuJoCo's own matrix beside it
 from __future__ import annotations
 
 import array
-import sys
 from typing import TYPE_CHECKING
 
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import SerializedMessage
 
 from delassus_ros.errors import InputError, unknown
+from delassus_ros.ros_program import Program
 from delassus_ros.sim import ROBOTS
 from delassus_ros.sim.plant_node import STAMP, PlantNode, run_plant
 
@@ -128,10 +128,7 @@ class SimulatorNode(PlantNode):
             self._reference.set("number", self._sequence, *stamp)
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run delassus_simulator until it is told to stop; return the exit status."""
-    return run_plant("delassus_simulator", SimulatorNode, _HELP, args)
-
+main = Program("delassus_simulator", SimulatorNode, run_plant, _HELP, ("mujoco",))
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main.end_process()

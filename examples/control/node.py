@@ -23,7 +23,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
-from delassus_ros.node.main import executing
+from delassus_ros.node.system.executor import executing
 from delassus_ros.node.system.timers import STEADY
 from delassus_ros.ros_program import run_program
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from delassus_ros.node.main import executing
+from delassus_ros.node.system.executor import executing
 from delassus_ros.processes import Command, Programs
 from delassus_ros.ros_program import ros
 from delassus_ros.sim.clock import OF_OTHERS, of_plant

@@ -21,11 +21,8 @@ from ros_support import NodeProcess  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
-from delassus_ros.node.main import (  # noqa: E402
-    main,  # noqa: E402
-    make_executor,
-    spin,
-)
+from delassus_ros.node.main import main  # noqa: E402
+from delassus_ros.node.system.executor import make_executor, spin  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 FEET = ["LF", "RF", "LH", "RH"]
@@ -65,7 +62,7 @@ def test_a_fault_of_the_program_in_a_callback_does_not_end_the_process(graph, mo
     node = DelassusNode(context=graph.context)
     node.create_timer(0.01, fail)
     executor = type(graph.executor)(context=graph.context)
-    monkeypatch.setattr("delassus_ros.node.main.make_executor", lambda node: executor)
+    monkeypatch.setattr("delassus_ros.node.system.executor.make_executor", lambda node: executor)
     spin([node], lambda: stop.requested)
     assert len(faults) == 3
     graph.wait_for_log("ZeroDivisionError: a fault")

@@ -31,7 +31,7 @@ from ros_support import LATCHED, LIMIT, Graph, overrides  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
-from delassus_ros.node.main import executing, spin  # noqa: E402
+from delassus_ros.node.system.executor import executing, spin  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 CYCLE = ("deactivate", "cleanup", "configure", "activate")

@@ -15,7 +15,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from delassus_ros.node.inputs.topics import JOINT_STATES
-from delassus_ros.node.main import executing
+from delassus_ros.node.system.executor import executing
 from delassus_ros.node.system.qos import OUTPUTS
 from delassus_ros.node.system.queue import take
 from delassus_ros.ros_program import run_program

@@ -277,7 +277,7 @@ def measure(
     """
     # Here, as they need ROS, which the command has looked for by now; and slow, so after the
     # signals were taken care of.
-    from delassus_ros.node.main import executing
+    from delassus_ros.node.system.executor import executing
     from delassus_ros.ros_program import ros
 
     from .consumer import SoakNode
