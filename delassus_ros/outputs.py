@@ -1,7 +1,7 @@
 """The table of outputs: names, shapes and needed inputs of all that is computed from one state.
 
 Solutions, batches, the node's messages and the command line read this table. An output that the
-kernel computes also has its formula in :data:`delassus_ros.rbda.motion.FORMULAS`.
+kernel computes also has its formula in :data:`delassus_ros.rbda.outputs.FORMULAS`.
 """
 
 from __future__ import annotations

@@ -48,25 +48,25 @@ def secondary_outputs(problem: Problem, tree: Tree, x: Inputs, names: Iterable[s
     ----------
     tree : of the problem.
     """
-    state = _State(problem, tree, x)
+    state = OutputState(problem, tree, x)
     return {name: FORMULAS[name](state) for name in names}
 
 
-class _State:
+class OutputState:
     """A problem at its inputs, with the results that several outputs share."""
 
     def __init__(self, problem: Problem, tree: Tree, x: Inputs) -> None:
-        self.given = problem, tree, x
+        self.problem, self.tree, self.x = problem, tree, x
 
     @cached_property
     def motion(self) -> ClusterMotion:
         """The tree's motion."""
-        return ClusterMotion(*self.given)
+        return ClusterMotion(self.problem, self.tree, self.x)
 
     @cached_property
     def free(self) -> Accelerations:
         """Accelerations under the torques, without contact forces."""
-        return c_aba(self.motion, list(self.motion.x["torques"]))
+        return c_aba(self.motion, list(self.x["torques"]))
 
     @property
     def free_links(self) -> list[Vector]:
@@ -75,10 +75,10 @@ class _State:
         return [plus(a, [0.0] * 3 + g) for a, g in pairs]
 
 
-FORMULAS: dict[str, Callable[[_State], Vector | Matrix]] = {
-    "J": lambda state: jacobian(*state.given),
-    "M": lambda state: mass_matrix(*state.given),
-    "MinvJT": lambda state: response(*state.given),
+FORMULAS: dict[str, Callable[[OutputState], Vector | Matrix]] = {
+    "J": lambda state: jacobian(state.problem, state.tree, state.x),
+    "M": lambda state: mass_matrix(state.problem, state.tree, state.x),
+    "MinvJT": lambda state: response(state.problem, state.tree, state.x),
     "JdotV": lambda state: contact_accelerations(state.motion, state.motion.bias),
     "a0": lambda state: contact_accelerations(state.motion, state.free_links),
     "h": lambda state: c_rnea(state.motion),

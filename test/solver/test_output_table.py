@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from small import problem
 
-from delassus_ros import BatchSolution, DelassusSolver, Problem, Solution
+from delassus_ros import BatchSolution, DelassusSolver, Solution
 from delassus_ros.errors import InputError, ProblemError
 from delassus_ros.outputs import OUTPUTS, Output, OutputArrays, kernel_outputs, secondary_outputs
-from delassus_ros.rbda import motion
-from delassus_ros.rbda.outputs import jacobian
+from delassus_ros.rbda.outputs import FORMULAS, OutputState, jacobian
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.functions import dot, transpose
 
@@ -34,7 +33,7 @@ def test_the_table_is_what_kernels_and_recordings_rely_on() -> None:
     assert list(OUTPUTS) == list(AXES)
     assert {name: output.needs for name, output in OUTPUTS.items() if output.needs} == NEEDS
     assert kernel_outputs() == ["G", "J", "JdotV", "M", "MinvJT", "a0", "h", "qdd0"]
-    assert set(motion.FORMULAS) == set(kernel_outputs()) - {"G"}
+    assert set(FORMULAS) == set(kernel_outputs()) - {"G"}
 
 
 def test_the_message_has_the_fields_of_the_table() -> None:
@@ -55,13 +54,13 @@ def test_solutions_have_a_documented_typed_property_per_output(kind: type[Output
     assert annotated == set(kernel_outputs()[1:])
 
 
-def _contact_velocities(state: motion.Motion) -> list[Any]:
+def _contact_velocities(state: OutputState) -> list[Any]:
     J = jacobian(state.problem, state.tree, state.x)
     return [dot(row, list(state.x["rates"])) for row in J]
 
 
-def _transposed(this: Problem, tree: Any, x: Any) -> list[list[Any]]:
-    return transpose(jacobian(this, tree, x))
+def _transposed(state: OutputState) -> list[list[Any]]:
+    return transpose(jacobian(state.problem, state.tree, state.x))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +84,7 @@ def test_a_row_and_its_formula_make_an_output(
     with pytest.raises(ProblemError, match=f"unknown output '{row.name}'"):
         problem(outputs=["J", row.name])
     monkeypatch.setitem(OUTPUTS, row.name, row)
-    monkeypatch.setitem(motion.FORMULAS, row.name, formula)
+    monkeypatch.setitem(FORMULAS, row.name, formula)
     this = problem(outputs=["J", row.name])
     solver = DelassusSolver(this, cache=False)
     samples = [random_inputs(this, seed) for seed in range(3)]
