@@ -77,11 +77,11 @@ class PinocchioMap(StateMap):
         theirs = self.model.joints[number]
         if theirs.shortname() == MIMIC:
             mimic, primary = theirs.extract(), self.model.joints[primary_of(self.model, number)]
-            values = positions[primary.idx_q : primary.idx_q + primary.nq]
-            return np.array([mimic.scaling * _with_angle(values, 1)[0] + mimic.offset])
+            leading: Array = positions[primary.idx_q : primary.idx_q + primary.nq]
+            return np.array([mimic.scaling * _with_angle(leading, 1)[0] + mimic.offset])
         values: Array = positions[theirs.idx_q : theirs.idx_q + theirs.nq]
         if joint.kind is JointKind.ROOT:
-            return values.copy()
+            return np.array(values)
         return _with_angle(values, joint.kind.nq)
 
     def _write_position(
