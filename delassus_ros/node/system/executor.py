@@ -13,7 +13,10 @@ from rclpy.node import Node
 from delassus_ros.node.system.logs import Throttle
 from delassus_ros.node.system.rclpy_nodes import EventlessNode
 
+# Work-around (late event): https://github.com/ros2/rclpy/pull/1150 mended the same of the other
+# executors; seen with the events executor of rclpy 7.1.6.
 InvalidHandle = rclpy_implementation.InvalidHandle
+"""Raised for an event in the executor's queue whose service, say, was destroyed meanwhile."""
 
 
 def make_executor(node: Node) -> Executor:
@@ -30,14 +33,15 @@ def make_executor(node: Node) -> Executor:
 
 @contextmanager
 def executing(nodes: Sequence[Node]) -> Iterator[Executor]:
-    """Have an executor with some nodes of one context while the block runs; then destroy them."""
+    """Provide an executor with some nodes of one context; destroy both after the block."""
     executor = make_executor(nodes[0])
     try:
         for node in nodes:
             executor.add_node(node)
         yield executor
     finally:
-        # In this order: an events executor that is destroyed with a node still in it aborts.
+        # In this order: with rclpy 7.1.6 an events executor that is destroyed with a node in it
+        # has aborted the process.
         executor.shutdown()
         for node in nodes:
             node.destroy_node()
@@ -67,10 +71,9 @@ def spin(nodes: Sequence[Node], stopping: Callable[[], bool]) -> None:
             try:
                 executor.spin_once(timeout_sec=0.25)
             except InvalidHandle:
-                # A request or timer that was in the queue when a transition destroyed its end.
-                log.debug("an event of something destroyed is left out")
+                log.debug("an event is left out: a transition has destroyed what it is for")
             except Exception:
-                # In a callback of which nobody else takes care: diagnostics, say, or parameters.
+                # A fault in a callback without handling of its faults: diagnostics, parameters.
                 say("fault", f"a fault of this program, which goes on:\n{traceback.format_exc()}")
 
 

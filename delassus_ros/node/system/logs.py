@@ -1,4 +1,4 @@
-"""Log lines that a control loop can afford, and what the library logs in the log of the node."""
+"""Log lines of a few microseconds, and the records of the library in the log of a node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from delassus_ros.terminal import visible
 class LogBridge(logging.Handler):
     """Passes the records of ``delassus_ros`` on to a node's logger while it is installed.
 
-    Several may be installed at a time, by several nodes; each gets all records.
+    Several nodes may have one installed at a time; each one gets all records.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ class LogBridge(logging.Handler):
             self._logger.info(text)
 
 
-# What rclpy's loggers end in; not of its documented interface, so it may go.
+# Work-around (slow log): https://github.com/ros2/rclpy/issues/775 mended lines below the level of
+# the log alone; seen with rclpy 7.1.6. The function is not of rclpy's documented interface.
 _write: Any = getattr(rclpy_implementation, "rclpy_logging_rcutils_log", None)
 
 
@@ -68,35 +69,35 @@ class LoopLog:
     """Writes lines to a logger for some microseconds each.
 
     rclpy looks for the source of its caller with Python's inspect module at each line, which
-    holds the loop up for a millisecond; here the caller's frame is asked. Who takes the line, on
-    the terminal, in a file or from ``/rosout``, sees no difference: with rclpy, too, the source of
-    a line that comes through a throttle or from Python's logging is where those pass it on.
+    holds the loop up for about 1 ms; here the caller's frame is read. On the terminal, in files
+    and on ``/rosout`` the lines are the same: with rclpy, too, the source of a line from a
+    throttle or from Python's logging is the place in the throttle or handler.
 
     Parameters
     ----------
-    logger : of rclpy; tells the name and which lines are wanted, and writes by itself where this
-        rclpy has no other way.
+    logger : of rclpy; has the name and the level, and writes the lines where this rclpy lacks the
+        fast function.
     """
 
     def __init__(self, logger: Any) -> None:
         self._logger = logger
 
     def info(self, text: str) -> None:
-        """Write what is of interest."""
+        """Write a line of severity INFO."""
         if _write is None:
             self._logger.info(_shown(text))
         else:
             self._line(LoggingSeverity.INFO, text)
 
     def warning(self, text: str) -> None:
-        """Write what may be wrong."""
+        """Write a line of severity WARN."""
         if _write is None:
             self._logger.warning(_shown(text))
         else:
             self._line(LoggingSeverity.WARN, text)
 
     def error(self, text: str) -> None:
-        """Write what is wrong."""
+        """Write a line of severity ERROR."""
         if _write is None:
             self._logger.error(_shown(text))
         else:
@@ -104,7 +105,7 @@ class LoopLog:
 
     def _line(self, severity: LoggingSeverity, text: str) -> None:
         if self._logger.is_enabled_for(severity):
-            # That of whoever has called info(), warning() or error().
+            # The frame that has called info(), warning() or error().
             frame = sys._getframe(2)
             code, line = frame.f_code, frame.f_lineno
             name = self._logger.name
@@ -112,12 +113,12 @@ class LoopLog:
 
 
 def _shown(text: str) -> str:
-    """Return a line such that terminals obey nothing in it: names come from messages, too."""
+    """Return a line without control characters: parts of it may come from messages."""
     return visible(text, "\n\t")
 
 
 class Throttle:
-    """Passes on one line per kind and period, and says how many were left out.
+    """Passes on one line per kind and period, with the number of lines that were left out.
 
     Parameters
     ----------

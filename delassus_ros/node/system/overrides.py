@@ -7,10 +7,11 @@ from rclpy.parameter import Parameter
 
 
 def overrides_of(node: Node) -> dict[str, Parameter]:
-    """Return what the node looks up when a parameter is declared, by name.
+    """Return the parameters that a node was given, by name.
 
-    From parameter files, the command line and the node's constructor. rclpy has no public
-    way to it but to declare them all, which it cannot where one is an empty list.
+    They come from parameter files, the command line and the node's constructor.
     """
+    # Work-around (private overrides): no upstream issue known; rclpy 7.1.6 can only declare all of
+    # them, and fails at an empty list.
     found: dict[str, Parameter] = node._parameter_overrides
     return found

@@ -54,7 +54,8 @@ def unused_overrides(node: Node) -> list[str]:
 def _options(
     node: Node, topic: str, end: str, policies: Iterable[QoSPolicyKind]
 ) -> QoSOverridingOptions:
-    # rclpy itself does not name the parameter, nor what there is.
+    # Work-around (nameless override): no upstream issue known; seen with rclpy 7.1.6, whose error
+    # names the value alone.
     given = overrides_of(node)
     full = node.resolve_topic_name(topic)
     for policy in policies:
@@ -109,7 +110,8 @@ def subscribe(
         kind,
         topic,
         callback,
-        # A copy, as rclpy writes overrides into what it is given.
+        # Work-around (shared profile): no upstream issue known; rclpy 7.1.6 writes overrides into
+        # the profile that it is given, hence a copy.
         copy.copy(qos),
         qos_overriding_options=_options(node, topic, "subscription", policies),
         raw=raw,

@@ -9,8 +9,8 @@ from typing import Any
 from rclpy.subscription import Subscription
 
 Take = Callable[[Any, int, int], None]
-"""Takes a message (of a raw subscription its bytes), when it was sent, see :func:`sent_at`, and
-which of its publisher's messages it is, see :func:`count_of`."""
+"""Callback with a message (the bytes of a raw subscription), the time at which it was sent, see
+:func:`sent_at`, and its number, see :func:`count_of`."""
 
 _TWO = inspect.Signature(
     [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in ("message", "info")]
@@ -18,18 +18,19 @@ _TWO = inspect.Signature(
 
 
 def sent_at(info: Mapping[str, Any]) -> int:
-    """Return when a message was sent, by the system's clock of its publisher [ns].
+    """Return the time at which a message was sent, by the system clock of its publisher [ns].
 
-    It may have waited since: where its publisher keeps it for late subscribers, in a queue, or
-    while this process was stopped. 0 where the middleware does not tell.
+    The message may have waited since then: at a publisher that keeps it for late subscribers, in a
+    queue, or while this process was stopped. 0 if the middleware has no such time.
     """
     return info.get("source_timestamp") or 0
 
 
 def count_of(info: Mapping[str, Any]) -> int:
-    """Return which of its publisher's messages a message is; 0 where the middleware is silent.
+    """Return the number of a message among those of its publisher; 0 if the middleware has none.
 
-    One publisher counts up, so a number that is not above the one before is another publisher's.
+    Numbers of one publisher ascend: a number that is not above the one before it belongs to a
+    message of another publisher.
     """
     return info.get("publication_sequence_number") or 0
 
@@ -38,11 +39,12 @@ def with_time_sent(take: Take) -> Callable[..., None]:
     """Return the callback of a subscription, which rclpy gives the message's information."""
 
     def callback(*given: Any) -> None:
-        # Of rclpy's executors, that for events passes both on as one argument.
+        # Work-around (message information): https://github.com/ros2/rclpy/pull/922 gave callbacks
+        # two arguments; the events executor of rclpy 7.1.6 passes them as one tuple.
         message, info = given[0] if len(given) == 1 else given
         take(message, sent_at(info), count_of(info))
 
-    # By which rclpy tells what to pass.
+    # rclpy chooses the arguments by the signature.
     callback.__signature__ = _TWO  # type: ignore[attr-defined]
     return callback
 

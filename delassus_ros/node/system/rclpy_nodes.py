@@ -23,13 +23,15 @@ from delassus_ros.node.system.logs import LoopLog, Throttle
 _Transition = Callable[[Any, LifecycleState], TransitionCallbackReturn]
 
 
+# Work-around (event handlers): https://github.com/ros2/rclpy/issues/1644, open; seen with rclpy
+# 7.1.6. That a handler of deadlines blocks was seen with Fast DDS 2.14.5, and is not in the test.
 class EventlessNode(LifecycleNode):
-    """Its publishers and subscriptions, rclpy's own too, have no handlers of QoS events.
+    """A lifecycle node whose publishers and subscriptions have no handlers of QoS events.
 
-    rclpy would give each some by default. Those of rclpy's events executor outlive their end in
-    its queue: where a transition destroys it meanwhile, the process ends by a signal. To take
-    the event of a deadline can block for ever, as Fast DDS locks in another order where it
-    notes that one was missed.
+    By default rclpy gives handlers to each, those of parameters and of the log included. A
+    handler's events wait in the queue of rclpy's events executor; where a transition destroys the
+    publisher meanwhile, the process ends by a signal. To take the event of a deadline can block
+    for ever, as Fast DDS takes two locks in another order when it notes a missed deadline.
 
     Attributes
     ----------
@@ -43,11 +45,13 @@ class EventlessNode(LifecycleNode):
         raise NotImplementedError
 
     def destroy_node(self) -> None:
-        """Destroy the node, and the state machine that rclpy would leave to the garbage collector.
+        """Destroy the node, and the state machine that rclpy leaves to the garbage collector.
 
-        It holds the node's handle: for that long, a destroyed node would be in the ROS graph.
+        The state machine holds the node's handle, which keeps a destroyed node in the ROS graph.
         """
         super().destroy_node()
+        # Work-around (state machine): no upstream issue known; seen with rclpy 7.1.6.
+        # https://github.com/ros2/rclpy/issues/1710 is the same of other nodes, in later versions.
         self._state_machine.destroy_when_not_in_use()
 
     def create_publisher(self, *arguments: Any, **options: Any) -> Publisher:
@@ -72,7 +76,7 @@ def _publisher() -> dict[str, Any]:
 
 
 def logged(transition: _Transition) -> _Transition:
-    """Log what a transition raises; rclpy goes to on_error without a word."""
+    """Log the exceptions of a transition; rclpy calls on_error without a log line."""
 
     @functools.wraps(transition)
     def said(node: LifecycleNode, state: LifecycleState) -> TransitionCallbackReturn:
@@ -85,10 +89,12 @@ def logged(transition: _Transition) -> _Transition:
     return said
 
 
+# Work-around (invalid transition): https://github.com/ros2/rclpy/issues/1209, mended by
+# https://github.com/ros2/rclpy/pull/1319 after Jazzy; seen with rclpy 7.1.6.
 def refuse_impossible_changes(node: LifecycleNode) -> None:
-    """Answer requests for transitions that the present state lacks; say which ones it has.
+    """Answer requests for transitions that the present state lacks; log which ones it has.
 
-    rclpy raises where the executor spins, so that whoever asked waits for ever.
+    rclpy raises in the executor instead, and the client that sent the request waits for ever.
     """
     service = node._service_change_state
     change = service.callback

@@ -1,4 +1,4 @@
-"""The clocks of a node: its own, and that of its timers; apart from what knows no ROS."""
+"""The clocks of a node and of its timers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 STEADY = Clock(clock_type=ClockType.STEADY_TIME)
-"""For timers: only ages and stamps are by the node's clock."""
+"""Clock of timers; ages and stamps are by the node's clock."""
 
 
 def steady() -> Clock:
-    """Return one for a timer that must not share it.
+    """Return a steady clock for one timer.
 
-    An instant that passes while rclpy's events executor is busy is counted as many times as timers
-    of the same clock come and go meanwhile; theirs are then called several times at once, and not
-    for as many periods.
+    With the events executor of rclpy 7.1.6, an instant that passed while the executor was busy
+    was counted once for each timer of the same clock that came or went meanwhile: other timers of
+    that clock were called several times at once, then not for as many periods.
     """
     return Clock(clock_type=ClockType.STEADY_TIME)
 
 
 def now_of(node: Node) -> Callable[[], int]:
-    """Return what tells the time of a node's clock [ns]; 0 while that has no time yet."""
+    """Return a function for the time of a node's clock [ns]; 0 while the clock has no time."""
     clock: Any = node.get_clock()
-    # Half as long as clock.now(), for the same number.
+    # In half the time of clock.now(), for the same number.
     return lambda: int(clock.handle.get_now().nanoseconds)
