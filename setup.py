@@ -81,6 +81,7 @@ setup(
         "llvmlite>=0.41",
         "numpy>=1.22",
         "pyyaml",
+        "threadpoolctl>=3.1",  # that of Ubuntu 24.04; limits the threads of numpy's BLAS
         "urdf-parser-py",
     ],
     extras_require={

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from importlib import import_module
 
-from delassus_ros.needs import without
+from delassus_ros.needs import missing, without
 from delassus_ros.stopping import StopRequest
 
 ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
@@ -25,7 +25,7 @@ def delassus() -> int:
 
 def _node(program: str, module: str) -> int:
     """Run the ``main`` of a module with a ROS node; return the exit status."""
-    fault = without(program, *ROS)
+    fault = without(program, *ROS) or missing(program, "threadpoolctl")
     if fault is not None:
         print(fault, file=sys.stderr)
         return 1
