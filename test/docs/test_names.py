@@ -269,7 +269,7 @@ def parameters() -> dict[str, tuple[str, ...]]:
         name: () for text in texts(SOURCES).values() for name in re.findall(declared, text)
     }
     settings = texts(LIBRARY)
-    for path in (path for path in settings if path.name == "settings.py"):
+    for path in (path for path in settings if "settings" in (path.stem, path.parent.name)):
         for node in ast.walk(ast.parse(settings[path])):
             if isinstance(node, ast.Dict):
                 found |= {str(k): choices for k, choices in entries_of(node)}
