@@ -33,8 +33,8 @@ def map_recordings(
     """Do a task for many recordings; return the outcomes, in the order of the recordings.
 
     A recording that fails is reported, and the remaining recordings go on. A recording whose
-    worker dies is begun again by another worker. Finished recordings are not computed twice, nor
-    in a later call.
+    worker dies is begun again by another worker. Finished recordings are not computed twice, not
+    in a later call either.
 
     Parameters
     ----------
