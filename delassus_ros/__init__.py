@@ -8,6 +8,12 @@
 
 from delassus_ros.algorithms import Status
 from delassus_ros.closure import Closure, ClosureStatus
+from delassus_ros.contact_forces import (
+    ContactForces,
+    ForceSolver,
+    ForceStatus,
+    solve_contacts,
+)
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.errors import (
     AlgorithmError,
@@ -35,10 +41,13 @@ __all__ = [
     "CompilerError",
     "Contact",
     "ContactError",
+    "ContactForces",
     "ContactSet",
     "DelassusError",
     "DelassusSolver",
     "DelassusWarning",
+    "ForceSolver",
+    "ForceStatus",
     "GeometryError",
     "InputError",
     "NumericalError",
@@ -50,4 +59,5 @@ __all__ = [
     "Status",
     "Transform",
     "__version__",
+    "solve_contacts",
 ]

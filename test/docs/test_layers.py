@@ -18,8 +18,8 @@ LAYERS = (
     "ros_program",
     "model", "contacts", "outputs", "problem", "samples", "command_line",
     "scalars", "rbda", "pinocchio_model", "algorithms",
-    "compiler", "solver", "closure", "dynamics", "measured", "conditioning", "rotor_report",
-    "testing",
+    "compiler", "contact_forces", "solver", "closure", "dynamics", "measured", "conditioning",
+    "rotor_report", "testing",
     "node", "estimator", "monitor", "drawing", "recordings", "sim",
     "cli", "programs",
 )  # fmt: skip
@@ -27,7 +27,7 @@ LAYERS = (
 ROOMS = {
     "compiler": (
         "ir", "passes", "codegen", "runtime", "cache",
-        "function", "newton", "build", "export", "worker",
+        "function", "loops", "newton", "build", "export", "worker",
     ),
     "node": (
         "reasons", "system", "inputs", "settings", "outputs", "live", "lifecycle",

@@ -97,6 +97,36 @@ def compile_ir(ir: str) -> bytes:
     return _emit(ir, _host_machine())
 
 
+def optimized(ir: str) -> str:
+    """Return an IR module after LLVM's middle end, for this processor.
+
+    Code with loops and with variables in memory needs the middle end; traced code does not.
+
+    Raises
+    ------
+    CompilerError
+        If LLVM refuses the module.
+    """
+    with _lock:
+        try:
+            module = llvm.parse_assembly(ir)
+            machine = _host_machine()
+            if not hasattr(llvm, "create_pass_builder"):  # up to llvmlite 0.43
+                builder = llvm.create_pass_manager_builder()
+                builder.opt_level, builder.loop_vectorize, builder.slp_vectorize = 2, True, True
+                manager = llvm.create_module_pass_manager()
+                builder.populate(manager)
+                manager.run(module)
+                return str(module)
+            options = llvm.create_pipeline_tuning_options(speed_level=2)
+            options.loop_vectorization = options.slp_vectorization = True
+            passes = llvm.create_pass_builder(machine, options)
+            passes.getModulePassManager().run(module, passes)
+            return str(module)
+        except RuntimeError as error:
+            raise CompilerError(f"LLVM refused the generated code: {error}") from error
+
+
 def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
     """Return the object file of an IR module for a target that need not be this machine.
 

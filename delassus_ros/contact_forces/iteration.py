@@ -1,0 +1,265 @@
+"""Contact forces under friction, in the subset of Python that is compiled.
+
+The forces f of one problem obey, with u = (G + R) f + a0 and K the product of the cones
+|f_T| <= mu f_N of points, of f >= 0 for unilateral rows and of all f for bilateral rows,
+
+- Coulomb's law with Signorini's (``COULOMB``, in De Saxce's form):
+  f = P_K(f - (u + mu |u_T| e_N)),
+- its convex neighbour (``CONVEX``): f = P_K(f - u), the minimum of f'(G + R) f / 2 + a0'f over K.
+
+Three stages follow each other, and a later one starts only where the tolerance is not reached:
+
+1. sweeps of block Gauss-Seidel, with the exact solution of each contact (Jourdan, Alart and Jean,
+   1998, with a root of one variable for the sliding contact),
+2. Newton steps on the rows that touch (Alart and Curnier, 1991), from the sweeps' result; both
+   twice at most,
+3. an interior point with the scaling of Nesterov and Todd and Mehrotra's predictor, which hands
+   over to Newton whenever its residual has fallen tenfold. Under Coulomb's law De Saxce's term
+   mu |u_T| is renewed in each step.
+
+All quantities inside are scaled: a factor per contact, so that cones stay cones, gives G a mean
+diagonal of 1 and |a0| = 1. Matrices are column-major: row i of column j stands at ``j * k + i``.
+Rows of a point are x, y and the normal.
+"""
+
+from __future__ import annotations
+
+from math import isfinite, sqrt
+
+from delassus_ros.compiler.codegen.loops import Doubles, Ints
+from delassus_ros.contact_forces.cones import (
+    AUTO,
+    BILATERAL,
+    CONVEX,
+    COULOMB,
+    LAW,
+    NEWTON,
+    RESIDUAL,
+    SWEEPS,
+    TINY,
+    acceleration,
+    residual,
+)
+from delassus_ros.contact_forces.elimination import cholesky, solved
+from delassus_ros.contact_forces.interior import interior
+from delassus_ros.contact_forces.newton import newton
+from delassus_ros.contact_forces.sweeps import sweep
+
+SOLVED, INACCURATE, FAILED, INFEASIBLE, NOT_FINITE = 0, 1, 2, 3, 4
+ACCEPTED = 1e-6
+"""Residual up to which forces are INACCURATE and not FAILED."""
+REGULAR = 1e-9
+"""Smallest eigenvalue of a regular H, whose mean diagonal is 1."""
+SWEEPS_MOST, SWEEP_GAIN, ROUND_STEPS, NEWTON_STEPS = 8, 0.05, 12, 10
+"""Sweeps end where one leaves more than this share of the residual; largest numbers of steps."""
+CONTRADICTION, NULL = 1e-6, 1e-10
+"""Sizes of scaled quantities at which a contradiction counts, and below which they are zero."""
+
+
+def solve(
+    n: int, k: int, contacts: int, law: int, budget: int, tolerance: float,
+    kinds: Ints, mu: Doubles, starts: Ints, columns: Ints, weights: Doubles,
+    G: Doubles, a0: Doubles, R: Doubles, f: Doubles, ray: Doubles, info: Doubles, work: Doubles,
+) -> int:  # fmt: skip
+    """Solve one problem and return its status.
+
+    Parameters
+    ----------
+    n : number of rows of G; k : number of rows of the cones, 3 per point and 1 per other contact.
+    kinds, mu : (contacts,), in the order of the rows of the cones.
+    starts, columns, weights : the rows of the cones as sums of rows of G, row i by the entries
+        starts[i] to starts[i + 1]: the corners of a surface, or rows in other order.
+    G : (n, n), a0 : (n,), R : (k,) compliance.
+    f : (k,) forces to begin with, and the result.
+    ray : (k,), where INFEASIBLE forces along which the contradiction shows.
+    info : (5,), see SWEEPS to LAW.
+    work : at least :func:`work_size` numbers.
+    """
+    H, s, a, best, u, trial = (
+        work[0:], work[k * k :], work[k * k + k :], work[k * k + 2 * k :], work[k * k + 3 * k :],
+        work[k * k + 4 * k :],
+    )  # fmt: skip
+    rest = work[k * k + 5 * k :]
+    for i in range(4):
+        info[i] = 0.0
+    info[LAW] = float(law)
+    if not assembled(n, k, starts, columns, weights, G, a0, R, H, a, rest):
+        for i in range(k):
+            f[i] = 0.0
+        info[RESIDUAL] = -1.0
+        return NOT_FINITE
+    sigma = scaled(k, contacts, kinds, H, s, a)
+    if law == AUTO:
+        for i in range(k * k):
+            rest[i] = H[i]
+        for i in range(k):
+            rest[i * k + i] -= REGULAR
+        law = COULOMB if cholesky(k, rest) else CONVEX
+        info[LAW] = float(law)
+    for i in range(k):
+        f[i] = f[i] / (s[i] * sigma)
+        best[i] = f[i]
+    acceleration(k, H, a, f, u)
+    least = residual(contacts, law, kinds, mu, f, u)
+    for attempt in range(1, 3):
+        if least <= tolerance or info[SWEEPS] + info[NEWTON] >= min(ROUND_STEPS, budget):
+            break
+        for i in range(k):
+            f[i] = best[i]
+        acceleration(k, H, a, f, u)
+        r = least
+        for j in range(min(SWEEPS_MOST, budget - int(info[SWEEPS] + info[NEWTON]))):
+            before = r
+            sweep(k, contacts, law, kinds, mu, H, f, u)
+            r = residual(contacts, law, kinds, mu, f, u)
+            info[SWEEPS] += 1.0
+            if r <= tolerance or (j + 1 >= attempt and r > SWEEP_GAIN * before):
+                break
+        if r < least:
+            least = r
+            for i in range(k):
+                best[i] = f[i]
+        if r > tolerance:
+            most = min(NEWTON_STEPS, budget - int(info[SWEEPS] + info[NEWTON]))
+            least = newton(
+                k, contacts, law, most, tolerance, kinds, mu, H, a, f, r, u, best, least, trial,
+                info, rest,
+            )  # fmt: skip
+    if least > tolerance:
+        least = interior(
+            k, contacts, law, budget, tolerance, kinds, mu, H, a, f, u, best, least, trial, info,
+            rest,
+        )  # fmt: skip
+    status = SOLVED
+    if least > tolerance:
+        status = INACCURATE
+    if not least <= ACCEPTED and least > tolerance:
+        status = FAILED
+        if (
+            works(k, H, a, f, ray, trial)
+            or works(k, H, a, best, ray, trial)
+            or (clash(k, contacts, kinds, H, a, ray, rest))
+        ):
+            status = INFEASIBLE
+            for i in range(k):
+                ray[i] = ray[i] * s[i]
+    for i in range(k):
+        f[i] = best[i] * s[i] * sigma
+    info[RESIDUAL] = least
+    return status
+
+
+def assembled(
+    n: int, k: int, starts: Ints, columns: Ints, weights: Doubles, G: Doubles, a0: Doubles,
+    R: Doubles, H: Doubles, a: Doubles, product: Doubles,
+) -> bool:  # fmt: skip
+    """Write H = W'G W + R and a = W'a0; return whether all are finite."""
+    total = 0.0
+    for i in range(k):
+        value = 0.0
+        for e in range(starts[i], starts[i + 1]):
+            value += weights[e] * a0[columns[e]]
+        a[i] = value
+        total += abs(value)
+    for j in range(k):
+        for i in range(n):
+            product[i] = 0.0
+        for e in range(starts[j], starts[j + 1]):
+            w = weights[e]
+            column = G[columns[e] * n :]
+            for i in range(n):
+                product[i] += w * column[i]
+        for i in range(k):
+            value = 0.0
+            for e in range(starts[i], starts[i + 1]):
+                value += weights[e] * product[columns[e]]
+            H[j * k + i] = value
+            total += abs(value)
+        H[j * k + j] += R[j]
+    return isfinite(total)
+
+
+def scaled(k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, a: Doubles) -> float:
+    """Scale H and a in place, write the factors s of the rows, and return |S a0|."""
+    largest = TINY
+    for i in range(k):
+        largest = max(largest, H[i * k + i])
+    at = 0
+    for c in range(contacts):
+        size = max(kinds[c], 1)
+        mean = 0.0
+        for i in range(at, at + size):
+            mean += H[i * k + i] / size
+        factor = 1.0 / sqrt(mean) if mean > 1e-16 * largest else 1e8 / sqrt(largest)
+        for i in range(at, at + size):
+            s[i] = factor
+        at += size
+    for j in range(k):
+        for i in range(k):
+            H[j * k + i] *= s[i] * s[j]
+    square = 0.0
+    for i in range(k):
+        a[i] *= s[i]
+        square += a[i] * a[i]
+    sigma = sqrt(square) if square > 0.0 else 1.0
+    for i in range(k):
+        a[i] /= sigma
+    return sigma
+
+
+def works(k: int, H: Doubles, a: Doubles, f: Doubles, ray: Doubles, v: Doubles) -> bool:
+    """Write the direction of forces; return whether they move nothing though a0 works along them.
+
+    Where no forces obey the law, those of the interior point grow along such a direction.
+    """
+    norm = 0.0
+    for i in range(k):
+        norm += f[i] * f[i]
+    norm = sqrt(norm)
+    if not norm > 0.0:
+        return False
+    work = 0.0
+    for i in range(k):
+        ray[i] = f[i] / norm
+        work += a[i] * ray[i]
+        v[i] = 0.0
+    for j in range(k):
+        for i in range(k):
+            v[i] += H[j * k + i] * ray[j]
+    moves = 0.0
+    for i in range(k):
+        moves += v[i] * v[i]
+    return work < -CONTRADICTION and sqrt(moves) < CONTRADICTION
+
+
+def clash(
+    k: int, contacts: int, kinds: Ints, H: Doubles, a: Doubles, ray: Doubles, rest: Doubles
+) -> bool:
+    """Write the part of a0 in the null space of the bilateral rows; return whether it is there."""
+    K, b = rest[0:], rest[k * k :]
+    j = 0
+    for c in range(contacts):
+        size = max(kinds[c], 1)
+        for other_row in range(j, j + size):
+            i = 0
+            for e in range(contacts):
+                many = max(kinds[e], 1)
+                for m in range(i, i + many):
+                    held = kinds[c] == BILATERAL and kinds[e] == BILATERAL
+                    K[other_row * k + m] = H[other_row * k + m] if held else 0.0
+                i += many
+            K[other_row * k + other_row] += NULL if kinds[c] == BILATERAL else 1.0
+            b[other_row] = -NULL * a[other_row] if kinds[c] == BILATERAL else 0.0
+        j += size
+    if not cholesky(k, K):
+        return False
+    solved(k, K, b, ray)
+    norm = 0.0
+    for i in range(k):
+        norm += ray[i] * ray[i]
+    return sqrt(norm) > CONTRADICTION
+
+
+def work_size(k: int, n: int) -> int:
+    """Return how many numbers of work :func:`solve` needs."""
+    return 4 * k * k + 20 * k + n + 16

@@ -1,0 +1,139 @@
+"""Rows of contacts and rows of their cones: points, corners of surfaces, single rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from delassus_ros.arguments import numbers
+from delassus_ros.contact_forces.cones import BILATERAL, POINT, UNILATERAL
+from delassus_ros.errors import InputError
+from delassus_ros.model.spatial import Array
+
+Kind: TypeAlias = Literal["point", "surface", "unilateral", "bilateral"]
+ROWS: dict[Kind, int] = {"point": 3, "surface": 6, "unilateral": 1, "bilateral": 1}
+"""Rows of G per kind of contact."""
+_CORNERS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+
+
+@dataclass(frozen=True, eq=False)
+class ConeRows:
+    """What the cones of some contacts are, and how their rows follow from those of G.
+
+    Attributes
+    ----------
+    size : number of rows of G, n.
+    cones : kinds of the cones (POINT, UNILATERAL, BILATERAL); a surface has four points.
+    friction : coefficient per cone; 0 for single rows.
+    owner : contact per cone, by its index.
+    starts, columns, weights : row i of the cones is the sum of weights times rows of G, of the
+        entries starts[i] to starts[i + 1].
+    """
+
+    size: int
+    cones: NDArray[np.int64]
+    friction: Array
+    owner: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    weights: Array
+
+    @classmethod
+    def of(
+        cls, kinds: Sequence[Kind], friction: ArrayLike, dimensions: ArrayLike | None
+    ) -> ConeRows:
+        """Return the rows of contacts.
+
+        Parameters
+        ----------
+        kinds : per contact.
+        friction : coefficient μ >= 0 of all contacts, or one for each.
+        dimensions : (2,) of all, or (contacts, 2): length along x and width along y, m.
+
+        Raises
+        ------
+        InputError
+            If a kind is unknown, a coefficient is negative, or a surface has no dimensions.
+        """
+        count = len(kinds)
+        mu = _per_contact("friction", friction, count)
+        if (mu < 0).any() or not np.isfinite(mu).all():
+            raise InputError(f"friction is {mu.min():g}; expected coefficients of 0 or more")
+        sizes = np.full((count, 2), np.nan)
+        if dimensions is not None:
+            given = numbers("dimensions", dimensions)
+            if given.shape not in ((2,), (count, 2)):
+                raise InputError(
+                    f"dimensions have shape {given.shape}; expected (2,) or ({count}, 2): length "
+                    "and width of surfaces"
+                )
+            sizes[:] = given
+        cones: list[tuple[int, float, int]] = []
+        rows: list[list[tuple[int, float]]] = []
+        at = 0
+        for c, kind in enumerate(kinds):
+            if kind not in ROWS:
+                raise InputError(
+                    f"contact {c} is of kind {kind!r}; expected one of {', '.join(get_args(Kind))}"
+                )
+            if kind == "surface":
+                if not (sizes[c] > 0).all():
+                    raise InputError(
+                        f"contact {c} is a surface and has no dimensions; expected length and "
+                        "width in m"
+                    )
+                for x, y in np.array(_CORNERS) * sizes[c] / 2:
+                    cones.append((POINT, mu[c], c))
+                    rows += [
+                        [(at, 1.0), (at + 5, -y)],
+                        [(at + 1, 1.0), (at + 5, x)],
+                        [(at + 2, 1.0), (at + 3, y), (at + 4, -x)],
+                    ]
+            elif kind == "point":
+                cones.append((POINT, mu[c], c))
+                rows += [[(at + i, 1.0)] for i in range(3)]
+            else:
+                cones.append((UNILATERAL if kind == "unilateral" else BILATERAL, 0.0, c))
+                rows.append([(at, 1.0)])
+            at += ROWS[kind]
+        entries = [entry for row in rows for entry in row]
+        return cls(
+            size=at,
+            cones=np.array([cone[0] for cone in cones], np.int64),
+            friction=np.array([cone[1] for cone in cones]),
+            owner=np.array([cone[2] for cone in cones], np.int64),
+            starts=np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64),
+            columns=np.array([column for column, _ in entries], np.int64),
+            weights=np.array([weight for _, weight in entries]),
+        )
+
+    @property
+    def count(self) -> int:
+        """Number of rows of the cones, k."""
+        return len(self.starts) - 1
+
+    def matrix(self) -> Array:
+        """Return W (n, k): forces at the rows of G = W times forces at the rows of the cones."""
+        W = np.zeros((self.size, self.count))
+        for i in range(self.count):
+            entries = slice(self.starts[i], self.starts[i + 1])
+            W[self.columns[entries], i] = self.weights[entries]
+        return W
+
+    def spread(self, values: Array) -> Array:
+        """Return values per contact as values per row of the cones."""
+        per_cone = values[self.owner]
+        return np.repeat(per_cone, np.maximum(self.cones, 1))
+
+
+def _per_contact(what: str, values: ArrayLike, count: int) -> Array:
+    found = numbers(what, values)
+    if found.shape not in ((), (count,)):
+        raise InputError(
+            f"{what} has shape {found.shape}; expected a number or one per contact, {count}"
+        )
+    return np.array(np.broadcast_to(found, (count,)))

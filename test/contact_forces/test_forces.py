@@ -1,0 +1,233 @@
+"""Contact forces: the laws, against public problems and a library that nobody here wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from friction import public, random_problem, residual
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delassus_ros import InputError
+from delassus_ros.contact_forces import ForceSolver, ForceStatus, iteration, solve_contacts
+from delassus_ros.contact_forces.forces import BUDGET
+
+LAWS = ("coulomb", "convex")
+PUBLIC = (
+    "BoxesStack1-i100000-32", "Confeti-ex13-4contact", "FC3D_Example1", "OneObject-i100000-316",
+    "Rover1039", "Rover1040", "Rover11035", "Rover3865", "Rover4396", "Rover4493", "Rover4609",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_problems(name: str) -> None:
+    W, q, mu = public(name)
+    found = solve_contacts(W, q, friction=mu, law="coulomb")
+    assert found.status == ForceStatus.SOLVED
+    assert residual(W, q, mu, found.forces) <= 1e-10
+    assert sum(found.steps) <= BUDGET
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("friction", [0.0, 0.3, 1.2])
+def test_forces_obey_their_law(law: Any, friction: float) -> None:
+    mu = np.full(4, friction)
+    regimes = set()
+    for seed in range(30):
+        G, a0 = random_problem(seed)
+        found = ForceSolver(["point"] * 4, friction, law=law).solve(G, a0)
+        assert found.status == ForceStatus.SOLVED and found.law == law
+        assert residual(G, a0, mu, found.forces, law) <= 2e-10
+        np.testing.assert_allclose(found.accelerations, G @ found.forces + a0, atol=1e-12)
+        for f, u in zip(
+            found.forces.reshape(-1, 3), found.accelerations.reshape(-1, 3), strict=True
+        ):
+            pushes, slides = f[2] > 1e-9, np.hypot(u[0], u[1]) > 1e-9
+            regimes.add((bool(pushes), bool(slides)))
+    assert {(False, True), (True, True)} <= regimes
+    assert friction == 0.0 or (True, False) in regimes
+
+
+def test_the_laws_differ_where_a_contact_slides() -> None:
+    G, a0 = np.diag([1.0, 1.0, 1.0]), np.array([-5.0, 0.0, -1.0])
+    coulomb = solve_contacts(G, a0, friction=0.5, law="coulomb")
+    np.testing.assert_allclose(coulomb.forces, [0.5, 0.0, 1.0], atol=1e-9)
+    convex = solve_contacts(G, a0, friction=0.5, law="convex")
+    assert convex.accelerations[2] == pytest.approx(0.5 * -convex.accelerations[0], rel=1e-9)
+
+
+def test_as_pinocchio_has_it() -> None:
+    pin = pytest.importorskip("pinocchio")
+    if not hasattr(pin, "ADMMConstraintSolver"):
+        pytest.skip("this Pinocchio has no ADMMConstraintSolver")
+    model = pin.buildSampleModelHumanoidRandom()
+    for seed in range(5):
+        G, a0 = random_problem(seed)
+        models, data = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
+        for _ in range(4):
+            point = pin.PointContactConstraintModel(model, 1)
+            point.setFriction(0.6)
+            models.append(pin.ConstraintModel(point))
+            data.append(models[len(models) - 1].createData())
+        settings, result = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
+        for name in ("feasibility", "complementarity"):
+            setattr(settings, f"relative_{name}_tol", 1e-10)
+            setattr(settings, f"absolute_{name}_tol", 1e-12)
+        settings.max_iterations, settings.solve_ncp = 5000, True
+        solver = pin.ADMMConstraintSolver(12)
+        assert solver.solve(
+            pin.DelassusOperatorDense(G), a0.copy(), models, data, settings, result
+        )
+        peer = np.array(result.retrieveConstraintImpulses()).ravel()
+        found = solve_contacts(G, a0, friction=0.6, law="coulomb")
+        np.testing.assert_allclose(found.forces, peer, atol=1e-6 * np.abs(peer).max())
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-3, 3), st.floats(0, 5), st.sampled_from(LAWS))
+def test_solved_is_never_wrong(seed: int, decades: float, friction: float, law: Any) -> None:
+    random = np.random.default_rng(seed)
+    G, a0 = random_problem(seed, rank=random.choice([6, 12, 18]))
+    scales = np.repeat(10.0 ** random.uniform(-abs(decades), abs(decades), 4), 3)
+    G, a0 = G * np.outer(scales, scales), a0 * scales
+    found = solve_contacts(G, a0, friction=friction, law=law)
+    assert sum(found.steps) <= BUDGET and np.isfinite(found.forces).all()
+    if found.status == ForceStatus.SOLVED:
+        assert residual(G, a0, np.full(4, friction), found.forces, law) <= 1e-9
+
+
+def test_the_iteration_as_python_gives_the_same() -> None:
+    for seed, law in ((0, "coulomb"), (1, "convex"), (3, "coulomb")):
+        G, a0 = random_problem(seed, contacts=2, rank=5)
+        solver = ForceSolver(["point", "point"], 0.4, law=law)  # type: ignore[arg-type]
+        found = solver.solve(G, a0)
+        rows = solver.rows
+        f, info = np.zeros(6), np.zeros(5)
+        status = iteration.solve(
+            6, 6, 2, LAWS.index(law), BUDGET, 1e-10, rows.cones, rows.friction, rows.starts,
+            rows.columns, rows.weights, G.ravel(), a0, np.zeros(6), f, np.zeros(6), info,
+            np.zeros(iteration.work_size(6, 6)),
+        )  # fmt: skip
+        assert status == found.status == ForceStatus.SOLVED
+        np.testing.assert_allclose(G @ f, G @ found.forces, atol=1e-8)
+
+
+def test_a_surface_is_its_four_corners() -> None:
+    random = np.random.default_rng(5)
+    J = random.normal(size=(12, 20))
+    G, a0 = J @ J.T, random.normal(size=12)
+    a0[[2, 8]] -= 9.0
+    found = solve_contacts(G, a0, friction=0.7, kinds="surface", dimensions=(0.2, 0.1))
+    assert found.status == ForceStatus.SOLVED and found.law == "convex"
+    corners = found.cone_forces.reshape(2, 4, 3)
+    at = np.array([[0.1, 0.05, 0], [0.1, -0.05, 0], [-0.1, 0.05, 0], [-0.1, -0.05, 0]])
+    for wrench, forces in zip(found.forces.reshape(2, 6), corners, strict=True):
+        np.testing.assert_allclose(wrench[:3], forces.sum(axis=0), atol=1e-9)
+        np.testing.assert_allclose(wrench[3:], np.cross(at, forces).sum(axis=0), atol=1e-9)
+        assert (np.hypot(forces[:, 0], forces[:, 1]) <= 0.7 * forces[:, 2] + 1e-9).all()
+
+
+def test_single_rows() -> None:
+    G = np.array([[2.0, 0.5], [0.5, 1.0]])
+    held = solve_contacts(G, [1.0, -1.0], friction=0.0, kinds="bilateral")
+    np.testing.assert_allclose(held.forces, np.linalg.solve(G, [-1.0, 1.0]), atol=1e-9)
+    pushed = solve_contacts(G, [1.0, -1.0], friction=0.0, kinds="unilateral")
+    np.testing.assert_allclose(pushed.forces, [0.0, 1.0], atol=1e-9)
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("bilateral", 1.0), ("unilateral", -1.0)])
+def test_a_contradiction_is_named(kind: Any, sign: float) -> None:
+    G = np.eye(3)
+    G[0, 2] = G[2, 0] = sign
+    a0 = [-1.0, 0.3, 1.0 if sign > 0 else -1.0]
+    found = solve_contacts(G, a0, friction=0.0, kinds=kind)
+    assert found.status == ForceStatus.INFEASIBLE
+    assert found.contradiction == (0, 2)
+
+
+def test_no_numbers_no_forces() -> None:
+    G, a0 = random_problem(0)
+    for wrong in (np.nan, np.inf):
+        a0[3] = wrong
+        found = solve_contacts(G, a0, friction=0.5)
+        assert found.status == ForceStatus.NOT_FINITE
+        assert not found.forces.any() and found.residual == -1.0
+
+
+def test_auto_takes_coulomb_where_g_is_regular() -> None:
+    G, a0 = random_problem(0)
+    assert solve_contacts(G, a0, friction=0.5).law == "coulomb"
+    twice = np.vstack([np.eye(12), np.eye(12)])
+    found = solve_contacts(twice @ G @ twice.T, twice @ a0, friction=0.5)
+    assert found.law == "convex" and found.status == ForceStatus.SOLVED
+
+
+def test_a_start_nearby_saves_steps_and_history_changes_no_bit() -> None:
+    G, a0 = random_problem(2)
+    solver = ForceSolver(["point"] * 4, 0.6)
+    cold = solver.solve(G, a0)
+    warm = solver.solve(G, a0 * 1.0001, start=cold.cone_forces)
+    assert warm.status == ForceStatus.SOLVED and sum(warm.steps) <= sum(cold.steps)
+    assert solver.solve(G, a0).forces.tobytes() == cold.forces.tobytes()
+
+
+def test_a_budget_bounds_the_steps() -> None:
+    G, a0 = random_problem(7, contacts=8, rank=12)
+    for budget in (1, 2, 5, 20):
+        found = solve_contacts(G, a0, friction=1.0, law="coulomb", tolerance=1e-15, budget=budget)
+        assert sum(found.steps) <= budget
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_derivatives_are_those_of_differences(law: Any) -> None:
+    compared = 0
+    solver = ForceSolver(["point"] * 4, 0.5, law=law, tolerance=1e-13)
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        G, a0 = random_problem(seed)
+        found = solver.solve(G, a0)
+        if found.status != ForceStatus.SOLVED:
+            continue
+        derivative = solver.derivative(found)
+        if derivative.margin < 1e-3:
+            continue
+        da, dG, h = random.normal(size=12), random.normal(size=(12, 12)), 1e-6
+        dG += dG.T
+        for change, first, second in (
+            (derivative.H @ da, (G, a0 + h * da), (G, a0 - h * da)),
+            (derivative.H @ dG @ found.forces, (G + h * dG, a0), (G - h * dG, a0)),
+        ):
+            difference = (solver.solve(*first).forces - solver.solve(*second).forces) / (2 * h)
+            size = max(np.abs(difference).max(), 1e-3)
+            np.testing.assert_allclose(change, difference, atol=5e-7 * size)
+        compared += 1
+    assert compared >= 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"friction": -0.1}, "friction is -0.1; expected coefficients of 0 or more"),
+        ({"friction": [0.1, 0.2]}, r"friction has shape \(2,\); expected a number or one per"),
+        ({"friction": 0.5, "kinds": "surface"}, "a0 has 3 rows; expected a multiple of 6"),
+        ({"friction": 0.5, "kinds": "points"}, "unknown kind 'points'; expected one of point"),
+        ({"friction": 0.5, "kinds": ["poin"]}, "contact 0 is of kind 'poin'; expected one of"),
+        ({"friction": 0.5, "law": "ncp"}, "unknown law 'ncp'; expected one of auto, coulomb"),
+        (
+            {"friction": 0.5, "compliance": -1},
+            "compliance is -1.0; expected a number of 0 or more",
+        ),
+        ({"friction": 0.5, "compliance": 1e-6}, "expected 0 or at least 0.001, 0.001 of the mean"),
+        ({"friction": 0.5, "start": [1.0]}, r"start has shape \(1,\); expected \(3,\)"),
+        ({"friction": 0.5, "kinds": ["point", "point"]}, r"expected \(6, 6\) and \(6,\)"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        solve_contacts(np.eye(3), -np.ones(3), **arguments)
+
+
+def test_a_surface_needs_dimensions() -> None:
+    with pytest.raises(InputError, match="contact 0 is a surface and has no dimensions"):
+        solve_contacts(np.eye(6), np.ones(6), friction=0.5, kinds="surface")

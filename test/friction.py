@@ -1,0 +1,59 @@
+"""Contact problems for tests, and the laws of friction written plainly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from delassus_ros.model.spatial import Array
+
+PUBLIC = Path(__file__).resolve().parents[2] / "shared" / "contact_problems"
+
+
+def public(name: str) -> tuple[Array, Array, Array]:
+    """Return W, q and mu of a public problem with rows x, y, normal."""
+    path = PUBLIC / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"no ../shared/contact_problems/{name}.npz beside the repository")
+    file = np.load(path)
+    count = len(file["mu"])
+    rows = (3 * np.arange(count)[:, None] + [1, 2, 0]).ravel()
+    return file["W"][np.ix_(rows, rows)], file["q"][rows], file["mu"].astype(float)
+
+
+def random_problem(seed: int, contacts: int = 4, rank: int | None = None) -> tuple[Array, Array]:
+    """Return G and a0 of points that fall and slide; of full rank unless told otherwise."""
+    random = np.random.default_rng(seed)
+    rows = 3 * contacts
+    J = random.normal(size=(rows, rows + 6 if rank is None else rank))
+    G = J @ J.T / J.shape[1]
+    # In the range of J, so that forces can stop every contact.
+    a0 = J @ random.normal(size=J.shape[1])
+    return 0.5 * (G + G.T), a0
+
+
+def nearest(mu: float, x: Array) -> Array:
+    """Return the nearest point of the cone |x_T| <= mu x_z."""
+    t = float(np.hypot(x[0], x[1]))
+    if t <= mu * x[2]:
+        return x
+    if mu * t <= -x[2]:
+        return np.zeros(3)
+    normal = (mu * t + x[2]) / (1 + mu**2)
+    return np.array([mu * normal * x[0] / t, mu * normal * x[1] / t, normal])
+
+
+def residual(G: Array, a0: Array, mu: Array, f: Array, law: str = "coulomb") -> float:
+    """Return |f - P(f - u~)| over |a0| of point contacts, in scaled rows."""
+    scales = np.repeat(1 / np.sqrt(np.diag(G).reshape(-1, 3).mean(axis=1)), 3)
+    u, f = scales * (G @ f + a0), f / scales
+    total = 0.0
+    for contact, coefficient in enumerate(mu):
+        rows = slice(3 * contact, 3 * contact + 3)
+        speed = u[rows].copy()
+        if law == "coulomb":
+            speed[2] += coefficient * np.hypot(speed[0], speed[1])
+        total += float(np.sum((f[rows] - nearest(coefficient, f[rows] - speed)) ** 2))
+    return float(np.sqrt(total) / np.linalg.norm(scales * a0))
