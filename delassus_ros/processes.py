@@ -1,4 +1,4 @@
-"""Programs that run beside this one, do not outlive it, and what they had to say."""
+"""Child processes that do not outlive this one, and the last lines of their output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEPS = ((signal.SIGINT, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0))
 
 @dataclass(frozen=True)
 class Command:
-    """What to run, and the name to call it by."""
+    """A command line and its name in messages."""
 
     name: str
     arguments: Sequence[str]
@@ -102,7 +102,7 @@ class Process:
         return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))
 
     def _read(self, file: str) -> str:
-        """Return what the system says of the process."""
+        """Return the text of a file of the process in /proc."""
         try:
             return Path(f"/proc/{self.pid}/{file}").read_text(encoding="utf-8")
         except FileNotFoundError as error:
@@ -159,11 +159,11 @@ class Programs:
             child.close()
 
     def __getitem__(self, name: str) -> Process:
-        """Return the one of a name; KeyError if there is none."""
+        """Return the process of a name; KeyError if there is none."""
         return {child.name: child for child in self._programs}[name]
 
     def dead(self) -> list[Process]:
-        """Return those that have ended by themselves."""
+        """Return the processes that have ended by themselves."""
         return [child for child in self._programs if child.status is not None]
 
     def stop(self) -> list[str]:
@@ -187,7 +187,7 @@ class Programs:
         return killed
 
     def report(self) -> str:
-        """Return the last words of all of them, for a message about a failure."""
+        """Return the last output of all processes, for a message about a failure."""
         parts = []
         for child in self._programs:
             status = "running" if child.status is None else f"exit status {child.status}"
@@ -196,7 +196,7 @@ class Programs:
 
 
 def _prepared() -> Callable[[], None]:
-    """Return what a child does before it becomes its program."""
+    """Return the function that a child calls before it executes its program."""
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def prepare() -> None:

@@ -1,4 +1,4 @@
-"""Where the programs on the command line begin: before what they need is imported."""
+"""Entry points of the commands, which check what a program needs before its import."""
 
 from __future__ import annotations
 

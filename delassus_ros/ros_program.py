@@ -1,4 +1,4 @@
-"""How every program here starts and ends: arguments, what refuses to start, signals, status."""
+"""Start and end of a program with a ROS node: arguments, refusals, signals, exit status."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ _DESCRIPTION = "robot_description"
 
 
 def _words(error: Exception) -> str:
-    """Return in one line why a program does not start."""
+    """Return the reason why a program does not start, in one line."""
     text = " ".join(str(error).split())
     rule = _OVERRIDE.search(text)
     if rule is None:
@@ -149,7 +149,7 @@ def _refuse_others(arguments: Sequence[str]) -> None:
 
 @contextmanager
 def ros(arguments: Sequence[str]) -> Iterator[None]:
-    """Have ROS, which leaves signals alone, while the block runs."""
+    """Initialise ROS without its signal handlers, and shut it down after the block."""
     # What rclpy does on a signal would pull the context away from under the executor.
     rclpy.init(args=list(arguments), signal_handler_options=SignalHandlerOptions.NO)
     try:

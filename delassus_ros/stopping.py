@@ -1,4 +1,4 @@
-"""The ordinary end of the programs here: Ctrl-C, SIGTERM, or the terminal that goes away."""
+"""The ordinary end of a program: Ctrl-C, SIGTERM, or a terminal that is closed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class StopRequest:
     Parameters
     ----------
     last
-        The process ends with the block: from then on it ignores them, so that its exit status is
-        its own, however many come.
+        The process ends with the block: after the block it ignores these signals, so that they
+        do not change its exit status.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class StopRequest:
         self._last = last
 
     def __enter__(self) -> StopRequest:
-        """Take over the signals; only the main thread can."""
+        """Install the handlers; only the main thread can."""
         self._before = {
             number: signal.signal(number, self._note)
             for number in _SIGNALS
@@ -50,7 +50,7 @@ class StopRequest:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Give the signals back."""
+        """Restore the handlers."""
         for number, handler in self._before.items():
             if self._last:
                 handler = signal.SIG_IGN

@@ -1,4 +1,4 @@
-"""Topics with the node's QoS, which parameters may override, and who there does not go with it."""
+"""Publishers and subscriptions whose QoS parameters may override, and QoS mismatches."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CHOICES = {
 
 
 def unused_overrides(node: Node) -> list[str]:
-    """Return what to say of each QoS override that none of the node's topics has, sorted."""
+    """Return a warning for each QoS override that no topic of the node has, sorted by name."""
     known = [name for name in node.list_parameters([], 0).names if name.startswith(_PREFIX)]
     given = [name for name in overrides_of(node) if name.startswith(_PREFIX)]
     return [unknown("QoS override", name, known) for name in sorted(given) if name not in known]
@@ -135,7 +135,7 @@ def advertise(node: LifecycleNode, kind: type, topic: str, qos: QoSProfile) -> L
     return publisher
 
 
-_LOOK = 1.0  # s between looks
+_LOOK = 1.0  # s between comparisons
 _POLICIES = {
     "RELIABILITY": ("reliability",),
     "DURABILITY": ("durability",),
@@ -147,12 +147,12 @@ _SAID = {
     "publisher": "a subscriber of it requests an incompatible QoS",
     "subscription": "a publisher of it offers an incompatible QoS",
 }
-"""What there is to say of the others, by kind of the node's own end."""
+"""Words for the other nodes of a topic, by the kind of this node's end."""
 _UNDISCOVERED = "_NODE_NAME_UNKNOWN_"
 
 
 class Mismatches:
-    """Compares the ends of a node's topics with what others have there, at a low rate.
+    """Compares the QoS of a node's topics with that of the other nodes there, once per second.
 
     The middleware's own events tell the same, but are not to be had: where an end is destroyed
     while its event waits in the queue of rclpy's events executor, the process ends.
@@ -170,15 +170,15 @@ class Mismatches:
         self._timer = node.create_timer(_LOOK, self.look, clock=STEADY)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop comparing."""
         self._node.destroy_timer(self._timer)
 
     def at(self, topic: str) -> Mismatch | None:
-        """Return who did not match at a topic, by its full name, at the last look."""
+        """Return the mismatch at a topic, by its full name, at the last comparison; or None."""
         return self._found[topic][1] if topic in self._found else None
 
     def look(self) -> None:
-        """Look at all topics; endpoints are compared only where their numbers are new."""
+        """Compare all topics; endpoints are compared only where their numbers have changed."""
         before, self._found = self._found, {}
         for topic, end, counts in self._short():
             known = before.get(topic)
@@ -195,7 +195,7 @@ class Mismatches:
                 )
 
     def _short(self) -> Iterator[tuple[str, str, tuple[int, int]]]:
-        """Yield the topics at which not all who are there match: how many are, and do."""
+        """Yield topics with unmatched endpoints, and the numbers of endpoints and of matches."""
         node = self._node
         for publisher in node.publishers:
             topic = publisher.topic_name

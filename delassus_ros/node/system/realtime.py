@@ -1,10 +1,9 @@
-"""Real-time mode: all that makes a process keep its rate, done, and undone among several nodes.
+"""Real-time mode: requests to the system that help a process to keep its rate, and their undoing.
 
-None of it is needed, and most of it needs permission. Each function that asks the system for
-something does it or leaves everything as it was, and returns in words what was done or why not;
-none raises for that. The rest goes on without. Priority and processors are asked for all threads
-that the process has at that time: the middleware takes a message from the network in threads of
-its own, made before any parameter is read.
+No request is necessary, and most of them need permission. A function that makes a request returns
+in words what was done, or why nothing was changed; a refusal raises nothing. Priority and
+processors are requested for all threads that the process has at that time: the middleware receives
+messages in threads of its own, which exist before any parameter is read.
 
 A control loop sleeps most of the time, and so do the processors that run it; the deeper they
 sleep, the later they answer: some 0.1 ms in the deepest states of common ones. Linux keeps the
@@ -30,12 +29,12 @@ from typing import ClassVar
 from threadpoolctl import threadpool_info, threadpool_limits
 
 _OF_EACH = ("garbage", "wakeup")
-"""What each node asks for by itself, whatever others of the process have asked for."""
+"""Requests of one node, apart from those that count for the whole process."""
 
 
 @dataclass(frozen=True)
 class RealtimeSettings:
-    """What is asked for; nothing by default but what needs no permission.
+    """Requests to the system; by default those that need no permission.
 
     Attributes
     ----------
@@ -56,27 +55,27 @@ class RealtimeSettings:
 class RealtimeMode:
     """Takes the process into real-time mode and back.
 
-    All of it is the process's: where several nodes of one process ask for the same thing, the
-    latest counts, and what the first found is restored when the last one leaves.
+    Requests count for the process: of several nodes in one process, the latest request counts, and
+    the state before the first request is restored when the last node leaves.
     """
 
     _entered: ClassVar[list[RealtimeMode]] = []
-    """Those in real-time mode, in the order in which they entered."""
+    """Instances in real-time mode, in the order in which they entered."""
 
     def __init__(self) -> None:
         self._undo: dict[str, Callable[[], Outcome]] = {}
         self._garbage = GarbageKeeper()
         self._wakeup = WakeupLimit()
         self.idle = self._garbage.idle
-        """To be called after each tick, when the answer is on its way."""
+        """Call after each tick, when the answer is on its way."""
         self.rest = self._garbage.rest
-        """To be called about once a second, between two ticks."""
+        """Call about once per second, between two ticks."""
 
     def enter(self, settings: RealtimeSettings) -> list[Outcome]:
-        """Do all that is asked for; go back first from what an earlier call did.
+        """Make all requests; undo those of an earlier call first.
 
         Memory is locked and garbage collected before the priority is raised, as both take long.
-        What an earlier call did and cannot be undone comes first among the outcomes.
+        Requests of an earlier call that cannot be undone come first among the outcomes.
         """
         outcomes = [outcome for outcome in self.leave() if not outcome.done]
         processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
@@ -120,7 +119,7 @@ class RealtimeMode:
         return outcomes
 
     def leave(self) -> list[Outcome]:
-        """Undo what :meth:`enter` did, last things first; return what became of each."""
+        """Undo the requests of :meth:`enter`, the last one first; return the outcomes."""
         if self not in RealtimeMode._entered:
             return []
         place = RealtimeMode._entered.index(self)
@@ -140,7 +139,7 @@ class RealtimeMode:
 
 
 _followers: set[int] = set()
-"""Threads that stay just below the others."""
+"""Ids of threads whose priority stays one below that of the process."""
 
 
 def set_priority(priority: int) -> Outcome:
@@ -478,12 +477,12 @@ def _reason(error: OSError) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a request.
+    """The outcome of a request.
 
     Attributes
     ----------
-    done : it was done, or there was nothing to do.
-    text : what was done, or why not and what would help, in a sentence.
+    done : whether the request was met, or needed no action.
+    text : the action, or the reason of the refusal and a remedy, in a sentence.
     """
 
     done: bool
