@@ -1,13 +1,14 @@
 """Threads that share a batch; a thread stays awake for a moment after its part.
 
-Waking a thread takes as long as a thousand configurations of an arm. Two threads of an ordinary
-pool computed 4096 configurations at 0.6 to 1.5 times the speed of one thread on an idle machine,
-these threads at 1.6 to 2.0 times. On a machine with two cores and ten busy processes, two threads
-of a pool reached at best 1.2 times the speed of one at 16384 configurations (Panda, quadruped),
-these threads 1.4 to 1.5 times. So a thread that has done its part polls its mailbox for a moment
-before it sleeps, as the threads of OpenMP do; it polls and computes in machine code, without the
-GIL. The caller's thread works as well, and when no part is left it waits only for the threads that
-have begun: where their processors are taken, the caller computes everything by itself.
+Waking a thread takes as long as a thousand configurations of an arm. Speed of two threads over
+one, medians of interleaved calls on two cores: an ordinary pool of threads that releases the GIL
+reaches 1.05 with 16384 configurations of an arm (0.28 ms in one thread) and 1.16 with 16384 of a
+quadruped (1.1 ms), and pays from about 4 ms on (1.82 with 65536 of a quadruped, 6.3 ms); these
+threads reach 1.49, 1.48 and 1.85, and 1.34 with 4096 of an arm, where the pool is slower than one
+thread. So a thread that has done its part polls its mailbox for a moment before it sleeps, as the
+threads of OpenMP do; it polls and computes in machine code, without the GIL. The caller's thread
+works as well, and when no part is left it waits only for the threads that have begun: where their
+processors are taken, the caller computes everything by itself.
 
 The code and the layout of jobs and mailboxes are in :mod:`delassus_ros.compiler.codegen.team`.
 """
