@@ -1,11 +1,22 @@
 """Threads that share a batch; a thread stays awake for a moment after its part.
 
 Waking a thread takes as long as a thousand configurations of an arm. Speed of two threads over
-one, medians of interleaved calls on two cores: an ordinary pool of threads that releases the GIL
-reaches 1.05 with 16384 configurations of an arm (0.28 ms in one thread) and 1.16 with 16384 of a
-quadruped (1.1 ms), and pays from about 4 ms on (1.82 with 65536 of a quadruped, 6.3 ms); these
-threads reach 1.49, 1.48 and 1.85, and 1.34 with 4096 of an arm, where the pool is slower than one
-thread. So a thread that has done its part polls its mailbox for a moment before it sleeps, as the
+one, shortest of interleaved calls in two runs on two cores that other processes used as well:
+
+============== =============== ===================== ============
+configurations robot           pool, 4 or 8 parts    these
+============== =============== ===================== ============
+4096           arm             0.98, 1.18            1.41, 1.77
+4096           quadruped       1.17, 1.49            1.58, 1.87
+16384          arm             1.28, 1.59            1.56, 1.90
+16384          quadruped       1.47, 1.80            1.57, 1.89
+16384          humanoid        1.82, 1.93            1.80, 1.87
+============== =============== ===================== ============
+
+The pool is an ordinary one whose threads release the GIL; it pays from about 16384 configurations
+of an arm on (0.3 ms in one thread), and is as good as these threads from 3 ms on.
+
+So a thread that has done its part polls its mailbox for a moment before it sleeps, as the
 threads of OpenMP do; it polls and computes in machine code, without the GIL. The caller's thread
 works as well, and when no part is left it waits only for the threads that have begun: where their
 processors are taken, the caller computes everything by itself.
