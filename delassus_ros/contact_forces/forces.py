@@ -6,6 +6,7 @@ The iteration is in :mod:`~delassus_ros.contact_forces.iteration`.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -72,6 +73,8 @@ class ContactForces:
     steps : number of sweeps, Newton steps and interior-point steps.
     contradiction : indices of the contacts that contradict each other, where INFEASIBLE.
     cone_forces : (k,), at the corners of surfaces; a start for the next problem.
+    cone_offsets : first row of ``cone_forces`` per contact, then k.
+    contacts : names of the contacts, of the forces of a Solution.
     """
 
     forces: Array
@@ -82,6 +85,23 @@ class ContactForces:
     steps: tuple[int, int, int]
     contradiction: tuple[int, ...]
     cone_forces: Array = field(repr=False)
+    cone_offsets: tuple[int, ...] = field(repr=False)
+    contacts: tuple[str, ...] = ()
+
+    def start(self, contacts: Sequence[str], offsets: Sequence[int]) -> Array:
+        """Return forces to begin the next problem with: those of the contacts that go on.
+
+        Parameters
+        ----------
+        contacts, offsets : names of the next problem's contacts, and first rows of their cones.
+        """
+        found = np.zeros(offsets[-1])
+        for index, name in enumerate(contacts):
+            if name in self.contacts:
+                before = self.contacts.index(name)
+                old = self.cone_forces[self.cone_offsets[before] : self.cone_offsets[before + 1]]
+                found[offsets[index] : offsets[index + 1]] = old
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +148,7 @@ class ForceSolver:
 
     def __init__(
         self,
-        kinds: Sequence[Kind],
+        kinds: Sequence[str],
         friction: ArrayLike,
         *,
         dimensions: ArrayLike | None = None,
@@ -156,7 +176,7 @@ class ForceSolver:
         self._G, self._a0 = np.zeros((n, n)), np.zeros(n)
         self._f, self._ray, self._info = np.zeros(k), np.zeros(k), np.zeros(5)
         self._work = np.zeros(iteration.work_size(k, n))
-        self._W = rows.matrix()
+        self._W, self._offsets = rows.matrix(), rows.offsets
         arrays = (
             rows.cones, rows.friction, rows.starts, rows.columns, rows.weights, self._G, self._a0,
             self._compliance, self._f, self._ray, self._info, self._work,
@@ -206,6 +226,7 @@ class ForceSolver:
             steps=(int(steps[0]), int(steps[1]), int(steps[2])),
             contradiction=self._contradiction() if status == ForceStatus.INFEASIBLE else (),
             cone_forces=self._f.copy(),
+            cone_offsets=self._offsets,
         )
 
     def _start(self, start: ArrayLike) -> Array:
@@ -261,7 +282,7 @@ def solve_contacts(
     a0: ArrayLike,
     *,
     friction: ArrayLike,
-    kinds: Kind | Sequence[Kind] = "point",
+    kinds: str | Sequence[str] = "point",
     dimensions: ArrayLike | None = None,
     law: Law = "auto",
     compliance: ArrayLike = 0.0,
@@ -294,11 +315,33 @@ def solve_contacts(
                 f"a0 has {rows} rows; expected a multiple of {ROWS[kinds]}, the rows of a {kinds}"
             )
         kinds = [kinds] * (rows // ROWS[kinds])
-    solver = ForceSolver(
+    solver = solver_for(
         kinds, friction, dimensions=dimensions, law=law, compliance=compliance,
         tolerance=tolerance, budget=budget,
     )  # fmt: skip
     return solver.solve(G, a0, start)
+
+
+def solver_for(kinds: Sequence[str], friction: ArrayLike, **options: Any) -> ForceSolver:
+    """Return this thread's solver for such contacts; parameters are those of ForceSolver."""
+    key = repr((kinds, np.asarray(friction).tolist(), options))
+    solver = _solvers.kept.get(key)
+    if solver is None:
+        solver = ForceSolver(kinds, friction, **options)
+        if len(_solvers.kept) >= _MOST_SOLVERS:
+            _solvers.kept.clear()
+        _solvers.kept[key] = solver
+    return solver
+
+
+class _Solvers(threading.local):
+    def __init__(self) -> None:
+        self.kept: dict[str, ForceSolver] = {}
+
+
+_solvers = _Solvers()
+_MOST_SOLVERS = 64
+"""Solvers kept per thread; each has buffers of some kilobytes."""
 
 
 @cache

@@ -15,7 +15,7 @@ from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
 Kind: TypeAlias = Literal["point", "surface", "unilateral", "bilateral"]
-ROWS: dict[Kind, int] = {"point": 3, "surface": 6, "unilateral": 1, "bilateral": 1}
+ROWS: dict[str, int] = {"point": 3, "surface": 6, "unilateral": 1, "bilateral": 1}
 """Rows of G per kind of contact."""
 _CORNERS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 
@@ -44,7 +44,7 @@ class ConeRows:
 
     @classmethod
     def of(
-        cls, kinds: Sequence[Kind], friction: ArrayLike, dimensions: ArrayLike | None
+        cls, kinds: Sequence[str], friction: ArrayLike, dimensions: ArrayLike | None
     ) -> ConeRows:
         """Return the rows of contacts.
 
@@ -110,6 +110,12 @@ class ConeRows:
             columns=np.array([column for column, _ in entries], np.int64),
             weights=np.array([weight for _, weight in entries]),
         )
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """First row of the cones per contact, then k."""
+        sizes = np.bincount(self.owner, np.maximum(self.cones, 1))
+        return (0, *np.cumsum(sizes).astype(int).tolist())
 
     @property
     def count(self) -> int:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import number, numbers
+from delassus_ros.contact_forces.forces import (
+    BUDGET,
+    TOLERANCE,
+    ContactForces,
+    Law,
+    solver_for,
+)
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, NumericalError, listed
 from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M as LENGTH
@@ -186,6 +194,60 @@ class Solution(OutputArrays):
             raise InputError(f"regularization is {R.min()} in a row; expected 0 or more")
         found = contact_space.forces(G, self.scales(characteristic_length), wanted, R)
         return _finite("contact forces", found)
+
+    def contact_forces(
+        self,
+        friction: ArrayLike | Mapping[str, float],
+        *,
+        dimensions: ArrayLike | None = None,
+        law: Law = "auto",
+        compliance: ArrayLike = 0.0,
+        start: ContactForces | None = None,
+        tolerance: float = TOLERANCE,
+        budget: int = BUDGET,
+    ) -> ContactForces:
+        """Return the forces of the active contacts under friction; z is the normal and pushes.
+
+        Points and surfaces, in contact axes, or in world axes on level ground; needs the output
+        ``a0``.
+
+        Parameters
+        ----------
+        friction : coefficient μ of all contacts, one for each active contact, or by name.
+        start : forces of an earlier instant, which begin those of the contacts that still touch.
+        dimensions, law, compliance, tolerance, budget : those of
+            :class:`~delassus_ros.contact_forces.forces.ForceSolver`.
+
+        Raises
+        ------
+        NumericalError
+            If the status is not OK.
+        InputError
+            If ``a0`` or a coefficient is missing, an argument is of wrong shape, or a contact is a
+            selection.
+        """
+        G, a0 = self._valid(), self.output("a0")
+        if self.problem is None:
+            raise InputError("this solution has no problem, which tells the kinds of contacts")
+        known = {contact.name: contact.kind_name for contact in self.problem.contacts}
+        kinds = [known[name] for name in self.contacts]
+        if "selection" in kinds:
+            name = self.contacts[kinds.index("selection")]
+            raise InputError(
+                f"contact {name!r} is a selection of rows; friction needs points and surfaces. "
+                "solve_contacts takes rows of any kind"
+            )
+        if isinstance(friction, Mapping):
+            missing = [name for name in self.contacts if name not in friction]
+            if missing:
+                raise InputError(f"friction lacks {listed('contact', missing)}")
+            friction = [friction[name] for name in self.contacts]
+        solver = solver_for(
+            kinds, friction, dimensions=dimensions, law=law, compliance=compliance,
+            tolerance=tolerance, budget=budget,
+        )  # fmt: skip
+        begin = None if start is None else start.start(self.contacts, solver.rows.offsets)
+        return replace(solver.solve(G, a0, begin), contacts=self.contacts)
 
     def accelerations(self, forces: ArrayLike) -> Array:
         """Return ÿ (n,) under the torques and these contact forces (k,), without a factorisation.

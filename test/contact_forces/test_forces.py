@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import robots
 from friction import public, random_problem, residual
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delassus_ros import InputError
+from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot, Solution
 from delassus_ros.contact_forces import ForceSolver, ForceStatus, iteration, solve_contacts
 from delassus_ros.contact_forces.forces import BUDGET
 
@@ -231,3 +232,45 @@ def test_wrong_arguments(arguments: dict[str, Any], words: str) -> None:
 def test_a_surface_needs_dimensions() -> None:
     with pytest.raises(InputError, match="contact 0 is a surface and has no dimensions"):
         solve_contacts(np.eye(6), np.ones(6), friction=0.5, kinds="surface")
+
+
+def _standing(active: list[str]) -> Solution:
+    robot = Robot.from_urdf(robots.quadruped())
+    feet = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    problem = Problem(robot, feet, axes="world", outputs=["a0", "qdd0", "MinvJT"])
+    bent = {f"{foot.name}_{joint}": angle for foot in feet for joint, angle in _BENT}
+    n = len(problem.velocities)
+    return DelassusSolver(problem).solve(
+        robot.q(bent), active=active, base_orientation=[0, 0, 0, 1], rates=np.zeros(n),
+        torques=np.zeros(n), gravity=[0, 0, -9.81],
+    )  # fmt: skip
+
+
+_BENT = (("HFE", 0.7), ("KFE", -1.4))
+
+
+def test_forces_of_a_solution() -> None:
+    s = _standing(["LF", "RF", "LH", "RH"])
+    found = s.contact_forces(0.7)
+    assert found.status == ForceStatus.SOLVED and found.contacts == s.contacts
+    mu = np.full(4, 0.7)
+    assert residual(s.matrix, s.a0, mu, found.forces) <= 1e-10
+    by_name = s.contact_forces({"LF": 0.7, "RF": 0.7, "LH": 0.7, "RH": 0.7})
+    assert by_name.forces.tobytes() == found.forces.tobytes()
+
+
+def test_forces_go_on_by_name_when_contacts_change() -> None:
+    four, three = _standing(["LF", "RF", "LH", "RH"]), _standing(["RF", "LH", "RH"])
+    before = four.contact_forces(0.7)
+    start = before.start(three.contacts, (0, 3, 6, 9))
+    np.testing.assert_array_equal(start, before.cone_forces[3:])
+    warm, cold = three.contact_forces(0.7, start=before), three.contact_forces(0.7)
+    np.testing.assert_allclose(warm.forces, cold.forces, atol=1e-6)
+    back = four.contact_forces(0.7, start=warm)
+    np.testing.assert_allclose(back.forces, before.forces, atol=1e-6)
+
+
+def test_a_solution_names_what_friction_lacks() -> None:
+    s = _standing(["LF", "RH"])
+    with pytest.raises(InputError, match="friction lacks contact 'RH'"):
+        s.contact_forces({"LF": 0.5})
