@@ -46,7 +46,7 @@ class Solution(OutputArrays):
     row_offsets : first row of each active contact, then k; len(contacts) + 1.
     algorithm : name of the algorithm.
     compute_time : wall time of the computation [s].
-    secondary : the problem's outputs besides G by name, rows or columns of the active contacts;
+    secondary : the problem's outputs besides G by name, for the active contacts;
         also the properties ``J``, ``MinvJT``, ``M``, ``h``, ``JdotV``, ``a0`` and ``qdd0``.
     problem : the problem.
     structure : computes :meth:`structural_rank`.
