@@ -117,9 +117,9 @@ def test_the_quadruped_agrees_with_mujoco_and_pinocchio(moving: str, kind: str) 
 def test_rolling_feet_follow_mujoco_s_own_contacts() -> None:
     """One kernel for all of MuJoCo's contact points and axes while the robot sways."""
     mujoco = pytest.importorskip("mujoco")
-    from delassus_ros.sim.quadruped import build_model
+    from delassus_ros.sim.quadruped import stepping_quadruped
 
-    model = build_model(robots.quadruped().read_text())
+    model = stepping_quadruped()._model
     model.opt.solver = mujoco.mjtSolver.mjSOL_PGS
     model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
     model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE

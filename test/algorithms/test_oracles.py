@@ -148,9 +148,9 @@ def test_random_trees_compiled():
 def test_agrees_with_efc_AR_at_mujoco_s_own_contacts():
     """A robot standing in MuJoCo: its constraint-space inertia, at its points and axes."""
     mujoco = pytest.importorskip("mujoco")
-    from delassus_ros.sim.quadruped import build_model
+    from delassus_ros.sim.quadruped import stepping_quadruped
 
-    model = build_model(robots.quadruped().read_text())
+    model = stepping_quadruped()._model
     model.opt.solver = mujoco.mjtSolver.mjSOL_PGS
     model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
     model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE

@@ -28,7 +28,8 @@ PAGES = [
 ]  # fmt: skip
 LIBRARY = ("delassus_ros", "msg/delassus_msgs_py")
 SOURCES = (
-    *LIBRARY, "benchmarks", "config", "examples", "launch", "msg", "requirements", "scripts"
+    *LIBRARY, "benchmarks", "config", "examples", "launch", "msg", "requirements", "scripts",
+    "tools",
 )  # fmt: skip
 REPOSITORY = (*SOURCES, "test", "docs")
 ELSEWHERE = {
@@ -155,7 +156,7 @@ def class_of(node: ast.ClassDef) -> Class:
 def python() -> Python:
     """Return what the modules of the library define."""
     found = Python()
-    for path, text in texts(LIBRARY).items():
+    for path, text in texts((*LIBRARY, "tools")).items():
         if path.suffix != ".py" or path.parent == ROOT:
             continue
         tree = ast.parse(text)
