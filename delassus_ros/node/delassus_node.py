@@ -43,15 +43,15 @@ class DelassusNode(LifecycleProgram):
     Raises
     ------
     rclpy.exceptions.ParameterException
-        If a parameter is given with a value of the wrong type or out of range.
+        If a parameter has a value of the wrong type or out of range.
     InputError
-        If one that overrides the QoS of the robot description has a value that it cannot have,
-        or one is too small to work.
+        If a QoS override of the robot description has a value that the policy cannot have, or a
+        parameter is below its lower bound.
     """
 
     def __init__(self, **options: Any) -> None:
         self._configuration: Configuration | None = None
-        self._accepted: dict[str, str] = {}  # parameters by which it is computed
+        self._accepted: dict[str, str] = {}  # values of the last adopted build
         self._starter: Any = None
         self._log_bridge: LogBridge | None = None
         super().__init__("delassus_node", **options)
@@ -60,16 +60,16 @@ class DelassusNode(LifecycleProgram):
         self.add_post_set_parameters_callback(self._follow_parameters)
 
     def declare(self) -> None:
-        """Declare all parameters, those of the contacts that are named included."""
+        """Declare all parameters, including those of the listed contacts."""
         self._log_bridge = LogBridge(self._log)
         self._log_bridge.install()
-        # Parameters that somebody has set, if only to their defaults.
+        # Parameters that were set, even if to their defaults.
         self._given = set(overrides_of(self))
         self._overrides = parameters.declare(self)
         self._list = ListService(self, self._computation)
 
     def _start_soon(self) -> None:
-        """Start in a callback of its own: who sets a parameter may be about to set others."""
+        """Start by a timer: a client that sets one parameter may set more right after it."""
         if self._starter is None:
             self._starter = self.create_timer(0.0, self._start_now, clock=STEADY)
 
@@ -80,7 +80,7 @@ class DelassusNode(LifecycleProgram):
             self.start()
 
     def destroy_node(self) -> None:
-        """Give back everything, the process of a running build included."""
+        """Release all resources, including the process of a running build."""
         if self._log_bridge is not None:
             self._log_bridge.remove()
         super().destroy_node()
@@ -109,7 +109,7 @@ class DelassusNode(LifecycleProgram):
 
     @logged
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Give back everything; there is no way back."""
+        """Release all resources; the node cannot be configured again."""
         self._list.close()
         return super().on_shutdown(state)
 
@@ -141,7 +141,7 @@ class DelassusNode(LifecycleProgram):
         )
 
     def _warn_of_world_frame(self, settings: Settings) -> None:
-        """Say that nobody has told what an inertial sensor is relative to: its messages do not."""
+        """Warn if the reference frame of an inertial sensor is not set: its messages lack it."""
         if _WORLD_FRAME not in self._given:
             self.get_logger().warning(
                 f"matrices are labelled with frame {settings.orientation_world_frame!r}, the "
@@ -160,21 +160,21 @@ class DelassusNode(LifecycleProgram):
     # The robot description and the algorithm.
 
     def on_description(self) -> None:
-        """Start, or follow another description."""
+        """Start, or change to another description."""
         if self._autostart:
             self.start()
         else:
             self._follow({DESCRIPTION})
 
     def _follow(self, names: Set[str]) -> None:
-        """Change to the wanted robot description and algorithm, of which these may be new."""
+        """Change to the wanted robot description and algorithm; both or one may be new."""
         configuration = self._configuration
         if configuration is None:
             return
         if DESCRIPTION in names:
             self._follow_description(configuration)
             if configuration.description.building:
-                # A robot to come brings its algorithm with it.
+                # The computation of the new robot includes its algorithm.
                 configuration.algorithm.cancel()
                 return
         self._follow_algorithm(configuration, ALGORITHM in names)
@@ -182,8 +182,8 @@ class DelassusNode(LifecycleProgram):
     def _follow_algorithm(self, configuration: Configuration, was_set: bool) -> None:
         wanted = self.get_parameter(ALGORITHM).value
         self._accepted[ALGORITHM] = wanted
-        # One that was given up for a robot, or was to come with one, is wanted all the same if
-        # that does not come.
+        # An algorithm whose build was cancelled for a new robot, or was part of it, is built for
+        # the present robot if the new robot fails.
         missing = spelling(wanted) != configuration.algorithm.configured
         if configuration.stream.active and (was_set or missing):
             configuration.algorithm.follow()
@@ -200,17 +200,18 @@ class DelassusNode(LifecycleProgram):
             configuration.description.follow(wanted, settings)
 
     def _accept(self) -> None:
-        """Note the parameters by which it is computed from now on."""
+        """Note the parameter values of the computation that was adopted."""
         self._accepted = {
             name: self.get_parameter(name).value for name in (DESCRIPTION, ALGORITHM)
         }
 
     def _keep(self, reason: str) -> None:
-        """Say why another description cannot be used, and set back what came with it."""
+        """Log why a description cannot be used, and set its parameters back."""
         configuration = self._configured()
         robot = configuration.computation.problem.robot.name
         text = f"cannot change the robot description, {robot} goes on: {reason}"
-        # Apart, as one set back by the parameter's fault may leave a bad one by topic.
+        # Separate kinds of log lines: when a bad parameter is set back, the topic's description
+        # counts, which may be bad as well.
         source = "parameter" if self.get_parameter(DESCRIPTION).value else "topic"
         self._fail(f"description by {source}", text)
         changes = [
@@ -219,7 +220,7 @@ class DelassusNode(LifecycleProgram):
             if self.get_parameter(name).value != value
         ]
         if changes:
-            # Together, as each may go with the other alone.
+            # Set back together: either value may be valid only with the other.
             result = self.set_parameters_atomically(changes)
             if not result.successful:
                 names = " and ".join(repr(change.name) for change in changes)
@@ -231,7 +232,7 @@ class DelassusNode(LifecycleProgram):
     # Parameters.
 
     def set_parameters_atomically(self, parameter_list: list[Parameter]) -> SetParametersResult:
-        """Set parameters together, or none of them; an unknown one is refused by name."""
+        """Set all parameters or none; the answer names an unknown parameter."""
         wanted = [parameter.name for parameter in parameter_list]
         strangers = [name for name in wanted if not self.has_parameter(name)]
         if strangers:
@@ -241,7 +242,7 @@ class DelassusNode(LifecycleProgram):
         return super().set_parameters_atomically(parameter_list)
 
     def _check_parameters(self, changes: list[Parameter]) -> SetParametersResult:
-        """Refuse all changes if one of them cannot be made."""
+        """Refuse all changes if one of them is impossible."""
         computation = self._computation()
         reason = refusal(self, changes, self._overrides, computation, self._description)
         return SetParametersResult(successful=reason is None, reason=reason or "")

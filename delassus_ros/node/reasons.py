@@ -1,4 +1,4 @@
-"""What a pipeline is told and tells: limits, validity, and why a matrix is missing or worse."""
+"""Validity and reasons of matrices, warnings and health of inputs, limits."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from delassus_ros.errors import listed
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Others at a topic that do not match.
+    """Endpoints of a topic with an incompatible QoS.
 
     Attributes
     ----------
-    policies : by which QoS policies.
-    nodes : full names of the nodes they belong to, sorted; empty while none is known.
+    policies : incompatible QoS policies.
+    nodes : full names of the nodes of these endpoints, sorted; empty while none is known.
     """
 
     policies: Sequence[str]
@@ -26,7 +26,7 @@ class Mismatch:
 
     @property
     def nodes_text(self) -> str:
-        """Return the nodes in words; ``one`` if none is known."""
+        """Return the names of the nodes in words; ``one`` if none is known."""
         return listed("node", self.nodes) if self.nodes else "one"
 
 
@@ -40,20 +40,20 @@ class Validity(IntEnum):
 
 @dataclass(frozen=True)
 class InputHealth:
-    """What is known of an input topic.
+    """Health of an input topic, for diagnostics.
 
     Attributes
     ----------
-    name : what it brings, e.g. ``"joint states"``.
-    topic : its full name.
-    publishers : how many there are.
-    age : age of the latest input [s]; NaN if there is none or no time yet.
-    silence : time since anything came, whether it was of use or not [s]; NaN likewise.
-    timeout : age and silence above which it is too old [s].
-    received : whether anything has come since the node was activated.
+    name : data of the topic in words, e.g. ``"joint states"``.
+    topic : full name of the topic.
+    publishers : number of publishers.
+    age : age of the latest input [s]; NaN without an input or while the clock has no time.
+    silence : time since the last message, whether used or not [s]; NaN as for `age`.
+    timeout : age and silence above which the input is too old [s].
+    received : whether a message has come since the node was activated.
     warning : fault of the latest message, in words; empty for none.
-    incompatible : publishers that there are and that do not match; None if all do.
-    counts : further numbers, by what they count.
+    incompatible : publishers with an incompatible QoS; None without such publishers.
+    counts : further numbers by their names in words.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Reason(IntFlag):
     OVERRUN = 536870912
     JOINT_FAR = 1073741824
     ROBOT_CHANGED = 2147483648
-    # Of ContactDynamics alone.
+    # Bits of ContactDynamics alone.
     VELOCITY_MISSING = 1 << 32
     VELOCITY_NOT_FINITE = 1 << 33
     TORQUE_MISSING = 1 << 34
@@ -119,7 +119,7 @@ class Reason(IntFlag):
     IMU_INVALID = 1 << 42
     IMU_STALE = 1 << 43
     NO_ACCELERATION = 1 << 44
-    # Of all again.
+    # Bits of all three messages.
     PLACEMENT_MISSING = 1 << 45
     PLACEMENT_INVALID = 1 << 46
     PLACEMENT_STALE = 1 << 47
@@ -144,18 +144,18 @@ class InputWarning:
 
 
 LONGEST_TRUST = 1.0
-"""Time [s] for which those who send what makes a matrix are relied on, whatever the timeout: after
-that others get their turn, and if nothing comes of them, that is said."""
+"""Longest time for which a publisher whose messages make matrices is relied on [s]. After it,
+messages of other publishers are used, and a missing matrix is reported."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What inputs have to keep to, and how matrices are judged; may change between two ticks.
+    """Limits of the inputs and thresholds for matrices; may change between two ticks.
 
     Attributes
     ----------
-    max_skew : how far stamps of joint states may be apart, or ahead of the clock beyond one of
-        its steps [s].
+    max_skew : largest difference of the stamps of joint states, and largest distance of a stamp
+        ahead of the clock, beyond one step of the clock [s].
     input_timeout : age above which joint positions are too old [s]; infinite for never.
     contacts_timeout : the same for the set of active contacts.
     condition : thresholds and damping.
@@ -168,23 +168,23 @@ class Limits:
 
     @property
     def patience(self) -> float:
-        """Time after which something has to go out again, be it that there is no matrix [s]."""
+        """Time after which a message is published again, INVALID if there is no matrix [s]."""
         return self.input_timeout if self.input_timeout < math.inf else LONGEST_TRUST
 
 
 @dataclass(slots=True)
 class LastAnswer:
-    """The latest message, for those who report; overwritten by the next.
+    """The latest message, for summaries and diagnostics; overwritten by the next.
 
     Attributes
     ----------
     validity, reasons : as published.
     text : the reasons in words; empty for none.
     stamp_ns, age : stamp of the joint positions [ns] and their age [s].
-    examination : of the matrix, overwritten by the next; None if there is no matrix.
-    rows : rows of the matrix.
-    contacts : names of its contacts.
-    compute_time : time that computing it took [s]; 0 if there is no matrix.
+    examination : examination of the matrix, overwritten by the next; None without a matrix.
+    rows : number of rows of the matrix.
+    contacts : names of the contacts of the matrix.
+    compute_time : time to compute the matrix [s]; 0 without a matrix.
     """
 
     validity: Validity = Validity.INVALID

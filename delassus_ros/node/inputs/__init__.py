@@ -1,1 +1,1 @@
-"""What the nodes are told, from the messages to numbers that may be computed with."""
+"""Inputs of the nodes: messages are checked and become numbers for the kernel."""

@@ -1,4 +1,4 @@
-"""When an input was sent, how old it is, and what is said of stamps and clocks that go back.
+"""Time of sending and age of an input; texts about stamps and clocks that go back.
 
 Knows no ROS. Stamps and times are integers, ns; an age is in seconds.
 """
@@ -11,20 +11,20 @@ from collections import deque
 
 
 class Arrival:
-    """When the latest message of an input was sent, by the node's clock.
+    """Time at which the latest message of an input was sent, by the node's clock.
 
-    The age of every input counts from here, and from its stamp where that is earlier. Neither what
-    this node does (subscribing, being deactivated, stopped or given another robot) nor what the
-    clock does makes a message younger: a message that has waited, in the middleware or as one that
-    its publisher keeps for late subscribers, was sent when it was sent.
+    The age of every input counts from the time of sending, or from its stamp where the stamp is
+    earlier. No action of this node (subscribing, deactivation, a new robot) and no step of the
+    clock makes a message younger. The time that a message waits in the middleware, or at a
+    publisher that keeps it for late subscribers, counts as age.
 
-    What came before simulated time began, or before the clock was set back, counts from the
-    first look at it afterwards: it is as old as it was when it came, and grows older from there.
+    A message that came before simulated time began, or before the clock was set back, keeps the
+    age it had on arrival; this age grows from the next call of :meth:`since` on.
 
     Parameters
     ----------
-    now : when it came; None if it has yet to.
-    delay : how long before it was sent, see :meth:`note`.
+    now : time of arrival; None before the first message.
+    delay : time between sending and arrival, see :meth:`note`.
     """
 
     __slots__ = ("_at", "_delay")
@@ -44,29 +44,29 @@ class Arrival:
         return self._at is not None
 
     def note(self, now: int, delay: int = 0) -> None:
-        """Note that a message comes.
+        """Note the arrival of a message.
 
         Parameters
         ----------
         now : time of the node's clock; 0 while that has no time yet.
-        delay : how long before its publisher has sent it [ns].
+        delay : time between sending and arrival [ns].
         """
         self._at = (now - delay or -1) if now > 0 else 0
         self._delay = delay
 
     def restart(self, now: int) -> None:
-        """Let the latest message, if any has come, count as new."""
+        """Count the age of the latest message, if there is one, from now on."""
         if self._at is not None:
             self.note(now)
 
     def since(self, now: int, stamp: int = 0) -> int | None:
-        """Return how long ago the latest message was sent; None if none has come.
+        """Return the time since the latest message was sent; None before the first message.
 
         Parameters
         ----------
-        now : time of the node's clock; 0 while that has no time yet: then nothing grows old.
-        stamp : of the message, to count from if it is earlier; 0 if it has none. One that is
-            ahead of the clock makes nothing younger.
+        now : time of the node's clock; 0 while the clock has no time: ages then stand still.
+        stamp : stamp of the message, counted from if it is earlier; 0 if the message has none.
+            Stamps in the future are ignored.
         """
         at = self._at
         if at is None:
@@ -79,47 +79,47 @@ class Arrival:
         return now - (min(at, stamp) if stamp > 0 else at)
 
     def age(self, now: int, stamp: int = 0) -> float:
-        """Return the same in s; NaN if none has come, or the clock has no time yet."""
+        """Return :meth:`since` in s; NaN before the first message or without a time."""
         since = self.since(now, stamp)
         return math.nan if since is None or now <= 0 else 1e-9 * since
 
     def within(self, timeout: float, now: int, stamp: int = 0) -> bool:
-        """Whether a message has come, and was sent at most so long ago [ns]."""
+        """Whether a message has come that was sent at most this time ago [ns]."""
         since = self.since(now, stamp)
         return since is not None and since <= timeout
 
 
 def delay_since(sent: int, now: int) -> int:
-    """Return how long ago a message was sent [ns]: 0 if that is not told, or its host is ahead.
+    """Return the time since a message was sent [ns]; 0 if unknown or in the future.
 
     Parameters
     ----------
-    sent : by the system's clock of the publisher [ns]; 0 if it is not told.
-    now : by that of this host [ns].
+    sent : time of sending, by the system clock of the publisher [ns]; 0 if unknown.
+    now : time by the system clock of this host [ns].
     """
     return max(now - sent, 0) if sent > 0 else 0
 
 
 def stamp_of(seconds: int, nanoseconds: int) -> int:
-    """Return a stamp in ns; 0, which stands for none, for one that no clock gives."""
+    """Return a stamp in ns; 0, which means no stamp, for a stamp that no clock gives."""
     return seconds * 1_000_000_000 + nanoseconds if nanoseconds < 1_000_000_000 else 0
 
 
 def age_of(stamp: int, now: int) -> float:
-    """Return the age of a stamp, negative if it is ahead; NaN without a stamp or a time."""
+    """Return the age of a stamp [s], negative in the future; NaN without a stamp or a time."""
     return 1e-9 * (now - stamp) if stamp > 0 and now > 0 else math.nan
 
 
 _ANOTHER_CLOCK = 1e6
-"""Age [s] that no message has which comes: its stamp is of another clock."""
+"""Age [s] above which a stamp is taken to be from another clock."""
 
 
 def too_old(age: float) -> str:
-    """Return the likely cause where messages come with an old stamp.
+    """Return the likely cause of an old stamp.
 
     Parameters
     ----------
-    age : by the stamp [s].
+    age : age by the stamp [s].
     """
     if age > _ANOTHER_CLOCK:
         return (
@@ -130,12 +130,12 @@ def too_old(age: float) -> str:
 
 
 def backward_jump(by: int, other_cause: str) -> str:
-    """Return the words for stamps that jump back: by how much, and why that may be.
+    """Return the text about stamps that jump back: by how much, and the likely cause.
 
     Parameters
     ----------
-    by : how far they jump back, more than 0.
-    other_cause : what else than a clock it may be.
+    by : size of the jump, more than 0.
+    other_cause : likely cause besides a clock.
     """
     return f"{1e-9 * by:.4g} s: a simulation was reset, a clock was set, {other_cause}"
 
@@ -147,10 +147,10 @@ _SLEW = 10_000_000  # ns; what synchronisation does bit by bit is no step
 
 
 class ClockSteps:
-    """The steps of the node's clock.
+    """Length of the steps of simulated time.
 
-    Simulated time stands still from one message on /clock to the next. Stamps that a simulation
-    takes meanwhile are ahead of it by up to a step, with nothing wrong.
+    Simulated time stands still from one message on /clock to the next. Correct stamps of a
+    simulation may be ahead of the node's clock by up to one step.
 
     Parameters
     ----------
@@ -158,9 +158,9 @@ class ClockSteps:
 
     Attributes
     ----------
-    simulated : as given.
-    longest : of the last few [ns]; 0 if time is not simulated, and as long as a step can be where
-        none has been seen yet.
+    simulated : whether the node's clock follows /clock.
+    longest : longest of the last few steps [ns]; 0 if time is not simulated, and the largest
+        possible step before the first one.
     """
 
     def __init__(self, simulated: bool) -> None:
@@ -176,9 +176,10 @@ class ClockSteps:
 
 
 def _offset() -> int:
-    """Return how far the system's clock is ahead of the steady one [ns].
+    """Return how far the system clock is ahead of the steady clock [ns].
 
-    Read again where this process did not run between the two: that would look like a step.
+    The clocks are read again if the process paused between the two reads: such a pause would
+    look like a step.
     """
     while True:
         before = time.monotonic_ns()
@@ -189,24 +190,24 @@ def _offset() -> int:
 
 
 class SystemClock:
-    """Notices that the machine's clock was set back, of which ROS tells nobody."""
+    """Detects that the system clock was set back; ROS has no notification for this."""
 
     def __init__(self) -> None:
         self._offset = _offset()
 
     def set_back(self) -> int:
-        """Return by how much it was since the last call [ns]; 0 if it was not, or hardly."""
+        """Return how far the clock was set back since the last call [ns]; 0 for slewing."""
         offset = _offset()
         before, self._offset = self._offset, offset
         return before - offset if before - offset > _SLEW else 0
 
 
 def ahead_of_clock(ahead: float, step: int) -> str:
-    """Return the words for a stamp that is further ahead of the node's clock than it may be.
+    """Return the text about a stamp that is too far ahead of the node's clock.
 
     Parameters
     ----------
-    ahead : how far [s].
+    ahead : distance to the clock [s].
     step : :attr:`ClockSteps.longest`.
     """
     if step:

@@ -1,4 +1,4 @@
-"""The gate for robots with closed loops: some joints are measured, a closure computes the others.
+"""The gate for robots with closed loops: a closure computes the joints that are not measured.
 
 Knows no ROS, as the gate for open chains. A closure is bound to the measured joints; the code for
 an unexpected set of them is compiled by a background thread.
@@ -74,7 +74,7 @@ class _Message:
     arrival: Arrival
 
     def read_by(self, gate: JointGate, now: int, q: Array) -> InputStatus:
-        """Return what a gate makes of the message, at its arrival or later."""
+        """Return the status that a gate gives the message, at its arrival or later."""
         delay = self.arrival.since(now) or 0
         return gate.read(self.names, self.stamp, self.values, now, q, delay, self.motion)
 
@@ -82,18 +82,19 @@ class _Message:
 class ClosedGate:
     """Lets joint states through from which the positions of all joints follow.
 
-    A message whose joints determine all others is used alone; meanwhile insufficient ones are
-    ignored. While there is none, the joints of several publishers are merged, as
-    :class:`~delassus_ros.node.inputs.joints.JointGate` does it.
+    A message whose joints determine all remaining joints is used alone; while such messages come,
+    insufficient messages are ignored. Otherwise the joints of several publishers are merged, as
+    by :class:`~delassus_ros.node.inputs.joints.JointGate`.
 
-    Code for other measured joints than the independent ones or all of them is made by a thread
-    when they first come; see :class:`~delassus_ros.node.inputs.closed_joints.BoundClosures`. Until
-    then their messages are refused, or ignored while others pass.
+    The code for measured joints other than the independent ones or all of them is compiled by a
+    thread at their first message; see
+    :class:`~delassus_ros.node.inputs.closed_joints.BoundClosures`. Until the code is ready, these
+    messages are refused, or ignored while messages of another publisher pass.
 
     Parameters
     ----------
-    closure : finds the joints that are not measured.
-    max_skew, timeout : as for that gate [s].
+    closure : computes the joints that are not measured.
+    max_skew, timeout : as for :class:`~delassus_ros.node.inputs.joints.JointGate` [s].
 
     Raises
     ------
@@ -113,7 +114,7 @@ class ClosedGate:
         self._robot = closure.robot
         # Refuses joints of which none can be measured.
         JointGate(self._robot, max_skew, timeout)
-        # Stands in until it is known which joints are measured.
+        # In use until the first message shows which joints are measured.
         self._first = JointGate(self._robot, max_skew, timeout, closure.independent)
         self._limits = max_skew, timeout
         self._clock_step, self._topic = 0, self._first.sources.topic
@@ -121,7 +122,7 @@ class ClosedGate:
         self._status = InputStatus(Gate.IGNORED, 0, math.nan, Reason.NONE, "")
         self._failed: dict[tuple[str, ...], Arrival] = {}
         self._route: _Route | None = None
-        # What is most likely to come need not be found out at the first joint state.
+        # Routes of the most likely sets of joints are made before the first joint state.
         for joints in (closure.independent, closure.robot.joint_names):
             self._route_of(joints, 0)
         self.reset(0)
@@ -138,7 +139,7 @@ class ClosedGate:
 
     @property
     def heard(self) -> Arrival:
-        """When the last joint state with joints of the robot came."""
+        """Arrival of the last joint state with joints of the robot."""
         return self._gate.heard
 
     @property
@@ -246,14 +247,14 @@ class ClosedGate:
 
     def _choose(self, message: _Message, now: int) -> _Route | InputWarning | _Aside:
         """Return the route of a joint state, or why it has none."""
-        # The list itself stands for its joints only where nothing but the names matters.
+        # Routes are looked up by the list of names only where nothing but the names matters.
         self._names = None
         names, present = message.names, set(message.names)
-        own = tuple(joint for joint in self._robot.joint_names if joint in present)
-        found = self._route_of(own, now) if own else None
+        measured = tuple(joint for joint in self._robot.joint_names if joint in present)
+        found = self._route_of(measured, now) if measured else None
         if isinstance(found, _Route):
             if self._whole and self._route is not None:
-                # Other joints may come from another publisher, too.
+                # The missing joints may come from another publisher.
                 found.gate.whole_stamp = self._route.gate.whole_stamp
             self._names, self._whole = names, True
             return self._use(found)
@@ -261,25 +262,25 @@ class ClosedGate:
             return _Aside()
         route, timeout = self._route, 1e9 * self._limits[1]
         if route is not None and self._passed.within(self._gate.others, now):
-            if not route.joints.issuperset(own):
+            if not route.joints.issuperset(measured):
                 return _Aside(found)
-            # Those who send all of it cannot have become some who send parts of it.
+            # A publisher of complete messages does not turn into a publisher of parts.
             return found if self._whole else route
         others = {
-            part: each
-            for part, each in self._parts.items()
-            if part != own and each.arrival.within(timeout, now)
+            part: held
+            for part, held in self._parts.items()
+            if part != measured and held.arrival.within(timeout, now)
         }
-        self._parts = {**others, own: message}
+        self._parts = {**others, measured: message}
         recent = set().union(*self._parts)
         merged = self._route_of(tuple(j for j in self._robot.joint_names if j in recent), now)
         if isinstance(merged, _Route):
             self._whole = False
             if merged is not route:
-                # What has come so far belongs to the first q.
+                # The messages so far are parts of the first q.
                 merged.gate.reset(now)
-                for each in others.values():
-                    each.read_by(merged.gate, now, merged.bound.measured)
+                for held in others.values():
+                    held.read_by(merged.gate, now, merged.bound.measured)
             return self._use(merged)
         return merged
 
@@ -325,9 +326,9 @@ class ClosedGate:
         if len(self._routes) > _MOST_ROUTES:
             # Never evict the route in use: set_limits() and reset() must reach it.
             oldest = next(
-                each
-                for each, route in self._routes.items()
-                if route is not self._route and not self._bounds.is_usual(each)
+                joints
+                for joints, route in self._routes.items()
+                if route is not self._route and not self._bounds.is_usual(joints)
             )
             del self._routes[oldest]
             self._failed.pop(oldest, None)
@@ -337,20 +338,20 @@ class ClosedGate:
         return route
 
     def _without_positions(self, message: _Message, now: int, q: Array, delay: int) -> InputStatus:
-        """Return what becomes of a joint state that has no names or no positions."""
+        """Return the status of a joint state that has no names or no positions."""
         names = message.names
         if set(names).intersection(self._robot.joint_names):
-            # Which of them are measured elsewhere does not matter.
+            # The status does not depend on which of its joints are measured elsewhere.
             return self._gate.pass_over(message.stamp, now, delay, *size_mismatch(names, 0))
         return message.read_by(self._gate, now, q)
 
     def _without(
         self, found: InputWarning | _Aside, message: _Message, now: int, q: Array, delay: int
     ) -> InputStatus:
-        """Return what becomes of a joint state that has no route."""
+        """Return the status of a joint state that has no route."""
         known = set(message.names).intersection(self._robot.joint_names)
         if isinstance(found, _Aside) and not known:
-            # None of the robot's joints: the same words as in every gate.
+            # None of the robot's joints: the text is that of every gate.
             return message.read_by(self._gate, now, q)
         self._gate.heard.note(now, delay)
         status = self._status
@@ -391,25 +392,25 @@ def _close(bound: BoundClosure, status: InputStatus, q: Array) -> None:
 
 
 _MOST = 64
-"""Sets of joints besides the usual ones that are kept; a robot has a few publishers."""
+"""Sets of joints, besides the usual ones, that are kept; a robot has a few publishers."""
 
 
 class BeingMadeError(DelassusError):
-    """What follows from these measured joints is being made; it is to be asked for again."""
+    """The closure for these measured joints is being compiled; a later call returns it."""
 
 
 class BoundClosures:
-    """Bound closures of a robot, one for each set of measured joints.
+    """Bound closures of a robot, by set of measured joints.
 
-    Those for the independent joints and for all joints are made at once. Another one, for which
-    code may have to be compiled, is made by a thread when it is first asked for, one at a time.
-    Not by a process, as kernels are: that takes a second to begin, where all of this takes some
-    hundredths for most robots, and can hand its code over only where there is a disk cache. Most
-    of the time is LLVM's, which works without Python's lock.
+    The closures for the independent joints and for all joints are bound at construction. For any
+    other set, a thread compiles and binds the closure at the first call of :meth:`of`, one set at
+    a time. Kernels are compiled by a process instead; a process takes about 1 s to start, a
+    closure of most robots some 0.01 s to compile, and a process returns code only through a disk
+    cache. LLVM, which takes most of the time, releases Python's lock.
 
     Parameters
     ----------
-    closure : what is bound.
+    closure : closure of the robot.
 
     Raises
     ------
@@ -426,20 +427,20 @@ class BoundClosures:
         self._wanted: tuple[str, ...] = ()
 
     def is_usual(self, joints: tuple[str, ...]) -> bool:
-        """Whether the one for these joints was made at once."""
+        """Whether the closure for these joints was bound at construction."""
         return joints in self._usual
 
     def of(self, joints: tuple[str, ...]) -> BoundClosure:
-        """Return the one for these joints, in model order; the same one as before.
+        """Return the closure for these joints, in model order; always the same object.
 
         Raises
         ------
         BeingMadeError
-            If it is being made, or its turn comes when another one is there.
+            If the closure is being compiled, or waits until another one is compiled.
         InputError
             If the joints do not determine the others; names the loop.
         DelassusError
-            If it could not be made; who asks again has it tried again.
+            If the closure could not be compiled; the next call tries again.
         """
         self._take_in(joints)
         found = self._usual.get(joints) or self._others.get(joints)
@@ -459,15 +460,15 @@ class BoundClosures:
 
     @property
     def tasks(self) -> list[BackgroundTask[BoundClosure]]:
-        """What is being made, if anything is."""
+        """Running task that compiles a closure, if there is one."""
         return [] if self._task is None or self._task.ended else [self._task]
 
     def _bound(self, joints: tuple[str, ...]) -> BoundClosure:
-        """Return a new one; called by another thread."""
+        """Return a new bound closure; called by another thread."""
         return self._closure.bind(joints)
 
     def _take_in(self, joints: tuple[str, ...]) -> None:
-        """Take in what has been made; raise what making it raised, if it is what is asked for."""
+        """Keep the compiled closure; raise the error of the build if it was for these joints."""
         task = self._task
         if task is None or not task.ended:
             return

@@ -1,4 +1,4 @@
-"""Which contacts touch, told without sensors: forces from efforts, rates and the base's motion.
+"""Active contacts without sensors: forces from efforts, rates and the base's motion.
 
 Without contact forces the velocities would change by q̈⁰, under torques and gravity; contact forces
 f make up the difference, G f = J (ẏ̇ − q̈⁰). How velocities change from one joint state to the next
@@ -35,13 +35,13 @@ _ORIENTATION = "base_orientation"
 
 @dataclass(frozen=True)
 class ObserverSettings:
-    """How contacts are told.
+    """Thresholds and gain of the contact estimator.
 
     Attributes
     ----------
-    force_on, force_off : normal force from which on a contact touches, and below which it does
-        not any more [N].
-    gain : of the observer: forces follow with a delay of its inverse [1/s].
+    force_on, force_off : normal force above which a contact becomes active, and below which it
+        becomes inactive [N].
+    gain : gain of the observer [1/s]; forces follow with a delay of 1/gain.
     """
 
     force_on: float = 12.0
@@ -64,31 +64,32 @@ class ObserverSettings:
 
 
 class ContactEstimator:
-    """Estimates the forces at all contacts of a problem, and which of them touch.
+    """Estimates the forces at all contacts of a problem, and which contacts are active.
 
-    The third row of a contact is taken for its normal: with axes ``"contact"`` its own z axis,
-    with ``"world"`` the vertical.
+    The normal of a contact is the axis of its third row: the z axis of the contact with axes
+    ``"contact"``, the vertical with ``"world"``.
 
     Parameters
     ----------
-    problem : of the matrices.
+    problem : problem of the matrices.
     settings : thresholds and gain.
-    names : contacts that may touch; others never do. Empty: all.
+    names : contacts that may become active; all if empty.
     gravity : (3,), as for :class:`~delassus_ros.node.inputs.motion.MotionInput`.
-    base : tells how a floating base moves; None for a fixed one.
+    base : orientation and twist of a floating base; None for a fixed base.
 
     Attributes
     ----------
-    motion : takes velocities and efforts.
-    contacts : those that may touch.
-    forces : (m,) of these, in the units of their rows; NaN before there are any.
-    touches : (k,) which of them touch.
-    stamp : of the joint state that all this is of [ns]; 0 if there is none.
+    motion : velocities and efforts.
+    contacts : the k contacts that may become active.
+    forces : (m,) forces at these contacts, in the units of their rows; NaN before the first
+        estimate.
+    touches : (k,) whether each contact is active.
+    stamp : stamp of the joint state of the estimate [ns]; 0 if it has none.
 
     Raises
     ------
     InputError
-        If a contact has fewer than three rows, or there is none of a name.
+        If a contact has fewer than three rows, or a name is unknown.
     """
 
     def __init__(
@@ -110,11 +111,11 @@ class ContactEstimator:
                     f"contact {contact.name!r} has {contact.rows} rows; with contacts.source "
                     "'force' each needs three linear ones, of which the third is the normal"
                 )
-        own = Problem(problem.robot, contacts, problem.axes, ("J", "qdd0"))
-        self.motion = MotionInput(own, "effort", gravity, base, math.inf)
+        observed = Problem(problem.robot, contacts, problem.axes, ("J", "qdd0"))
+        self.motion = MotionInput(observed, "effort", gravity, base, math.inf)
         self._base = base if problem.axes == "world" else None
         self.contacts, self._settings = contacts, settings
-        self._bound = DelassusSolver(own).bind()
+        self._bound = DelassusSolver(observed).bind()
         self._change = RateChange()
         self._scales = self._bound.solution.scales()
         self._normals = [offset + 2 for offset in contacts.row_offsets[:-1]]
@@ -123,7 +124,7 @@ class ContactEstimator:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, as when the clock has jumped."""
+        """Return to the state before the first joint state, e.g. after a jump of the clock."""
         self.stamp = 0
         self._change.reset()
         self._error: Array | None = None
@@ -134,22 +135,22 @@ class ContactEstimator:
         """Return force and moment of each contact along the axes of its rows, (k, 6)."""
         rows = np.split(self.forces, self.contacts.row_offsets[1:-1])
         return np.array(
-            [contact.selection.T @ own for contact, own in zip(self.contacts, rows, strict=True)]
+            [contact.selection.T @ row for contact, row in zip(self.contacts, rows, strict=True)]
         )
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known which contacts touch."""
+        """Whether there is an estimate."""
         return self._error is not None
 
     @property
     def status(self) -> list[int]:
-        """One of ACTIVE and INACTIVE for each contact."""
+        """Status of the contacts: ACTIVE or INACTIVE."""
         return [ACTIVE if touches else INACTIVE for touches in self.touches.tolist()]
 
     @property
     def probability(self) -> Array:
-        """How likely each contact touches, by its normal force between the thresholds (k,)."""
+        """Probability that a contact is active (k,): its normal force between the thresholds."""
         on, off = self._settings.force_on, self._settings.force_off
         share = (self.forces[self._normals] - 0.5 * (on + off)) / (0.25 * (on - off))
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(share, -50.0, 50.0))))
@@ -162,17 +163,17 @@ class ContactEstimator:
         max_skew: float = Limits.max_skew,
         clock_step: int = 0,
     ) -> InputWarning | None:
-        """Take the next joint state, whose velocities and efforts :attr:`motion` has.
+        """Update the estimate by a joint state, whose velocities and efforts :attr:`motion` has.
 
         Parameters
         ----------
-        q : (nq,) its positions.
-        stamp : its stamp [ns]; 0 if it has none.
+        q : (nq,) positions.
+        stamp : stamp of the joint state [ns]; 0 if it has none.
         now, max_skew, clock_step : see :meth:`~delassus_ros.node.inputs.input.Input.caveat`.
 
         Returns
         -------
-        None, or why no contacts are known; :attr:`caveat` has what makes those known doubtful.
+        None, or why there is no estimate; :attr:`caveat` is a reason to doubt an estimate.
         """
         inputs: Mapping[str, Array] = self._bound.inputs
         inputs["q"][...] = q
@@ -193,14 +194,14 @@ class ContactEstimator:
 
     @property
     def caveat(self) -> InputWarning | None:
-        """Why the contacts told last are in doubt; None if they are not."""
+        """Reason to doubt the latest estimate; None for no doubt."""
         return self.motion.caveat
 
     def _observe(self, rates: Array, stamp: int) -> InputWarning | None:
-        """Compare velocities with those of the joint state before; return why that cannot be."""
+        """Compare velocities with those of the previous joint state; return why not."""
         solution = self._bound.solution
         if stamp == self.stamp and self._error is not None:
-            # The same instant once more: nothing new to judge by.
+            # The same instant once more: no new information.
             return None
         self.stamp = stamp
         change, passed = self._change.add(stamp, rates), self._change.span

@@ -1,4 +1,4 @@
-"""From a message about contacts to the set of active ones."""
+"""From a message about contacts to the set of active contacts."""
 
 from __future__ import annotations
 
@@ -29,24 +29,23 @@ _STATUS = {
 
 
 class ContactInput(Input):
-    """Which contacts of the layout are active.
+    """The set of active contacts.
 
-    A set replaces the one before it as a whole, unless the one before it has a newer stamp. A set
-    that contradicts itself is refused: its meaning is not known, so there is no active set until
-    the next good one.
+    A set replaces the previous set as a whole, unless the previous set has a newer stamp. A set
+    that contradicts itself is refused, and there is no valid set until the next good message.
 
     Parameters
     ----------
     contacts : all contacts that may be active.
-    timeout : age after which a set is too old [s]; infinite for never. It counts from its stamp,
-        and without one from when it was sent.
+    timeout : age above which a set is too old [s]; infinite for never. The age counts from the
+        stamp, or from the time of sending where the message has no stamp.
 
     Attributes
     ----------
-    active : names of the active contacts; None if there is no set to go by.
+    active : names of the active contacts; None without a valid set.
     reasons : reasons that matrices of the present set carry.
-    degraded : whether these reasons make a matrix DEGRADED, as where a contact outside the layout
-        is in contact, so that the matrix lacks its rows.
+    degraded : whether these reasons make a matrix DEGRADED, e.g. an active contact outside the
+        layout, whose rows the matrix lacks.
     """
 
     topic = "active_contacts"
@@ -71,13 +70,13 @@ class ContactInput(Input):
         self.timeout = timeout
 
     def reset(self) -> None:
-        """Have no set to go by, as before the first one."""
+        """Return to the state before the first set."""
         super().reset()
         self._without(Reason.NO_CONTACTS_RECEIVED)
         self._text = ""
 
     def restart(self, now: int) -> None:
-        """Let the present set count as new, as when the clock was set."""
+        """Count the age of the present set from now on, e.g. after the clock was set."""
         self.latest.restart(now)
 
     def _without(self, reasons: Reason) -> None:
@@ -87,17 +86,17 @@ class ContactInput(Input):
 
     @property
     def text(self) -> str:
-        """What is wrong with the latest set; empty if nothing is."""
+        """Fault of the latest set, in words; empty for none."""
         return self._text
 
     def withhold(self, warning: InputWarning) -> None:
-        """Have no set to go by, for a reason of the source's."""
+        """Drop the set, for a reason that the source gives."""
         self._without(Reason.NO_CONTACTS_RECEIVED | warning.reason)
         self._text = warning.text
         self.latest.taken = 0
 
     def doubt(self, warning: InputWarning) -> None:
-        """Mark the present set as doubtful, for a reason of the source's."""
+        """Mark the present set as doubtful, for a reason that the source gives."""
         self.reasons |= warning.reason
         self.degraded = True
         self._text = self._text or warning.text
@@ -126,7 +125,7 @@ class ContactInput(Input):
         )
 
     def status(self, contacts: Sequence[str]) -> list[int]:
-        """Return the status of each of these contacts of the layout in the present set."""
+        """Return the status of these contacts in the present set."""
         unlisted = ActiveContacts.UNKNOWN if self.active is None else ActiveContacts.INACTIVE
         return [self._status.get(name, unlisted) for name in contacts]
 
@@ -142,18 +141,18 @@ class ContactInput(Input):
         stamp: int = 0,
         delay: int = 0,
     ) -> InputWarning | None:
-        """Take a set of contacts with one status each, as in delassus_msgs/ActiveContacts.
+        """Take names and status of contacts, as in delassus_msgs/ActiveContacts.
 
         Parameters
         ----------
-        now : time of the node's clock [ns]; 0 while that has no time yet: then the set counts
-            from when it is first used afterwards.
-        stamp : its stamp [ns]; 0 or less if it has none.
-        delay : how long before it was sent [ns].
+        now : time of the node's clock [ns]; 0 while the clock has no time: the age then counts
+            from the first use of the set after the clock has started.
+        stamp : stamp of the set [ns]; 0 or less if it has none.
+        delay : time between sending and `now` [ns].
 
         Returns
         -------
-        None, or what is wrong with it.
+        None, or the fault of the set.
         """
         if self.latest.overtaken(stamp, now):
             return None
@@ -178,13 +177,13 @@ class ContactInput(Input):
             return None
         self.reasons = Reason.UNKNOWN_CONTACT
         if self.degraded:
-            # First those whose rows are missed.
+            # Contacts in touch come first: the matrix lacks their rows.
             strangers.sort(key=lambda name: self._status[name] not in _IN_CONTACT)
         self._text = self._unknown(strangers)
         return InputWarning(Reason.UNKNOWN_CONTACT, self._text)
 
     def _unknown(self, strangers: Sequence[str]) -> str:
-        """Return what there is to say about names outside the layout, of at least one."""
+        """Return the warning about at least one name outside the layout."""
         first, *others = strangers
         text = self._strangers.words(first)
         if others:

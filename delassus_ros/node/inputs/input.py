@@ -1,4 +1,4 @@
-"""What all inputs of the nodes share: the age and order of messages, and whether one may be used.
+"""Base of the inputs: age and order of messages, and the checks before a message is used.
 
 Knows no ROS. Stamps and times are integers, ns; an age is in seconds.
 """
@@ -31,7 +31,7 @@ class Latest:
     ----------
     stamp : of the latest message that was noted [ns]; 0 if it has none.
     taken : stamp of the latest message that was accepted [ns]; 0 before the first.
-    jumped : how far the latest message is older than the accepted one [ns]; 0 if it is not.
+    jumped : distance by which the latest message is older than the accepted one [ns]; 0 if newer.
     """
 
     __slots__ = ("_arrival", "_noted", "jumped", "stamp", "taken")
@@ -48,7 +48,7 @@ class Latest:
     def restart(self, now: int) -> None:
         """Let the age of the latest message, if there is one, count from now on.
 
-        For use after a step of the clock, when stamps from before mean nothing.
+        For use after a step of the clock, which makes earlier stamps meaningless.
         """
         self._arrival.restart(now)
         self.stamp = self.taken = self.jumped = 0
@@ -71,10 +71,10 @@ class Latest:
         self.jumped = before - self.stamp if 0 < self.stamp < before else 0
 
     def overtaken(self, stamp: int, now: int) -> bool:
-        """Return whether a newer message than one of this stamp is in use, and note so.
+        """Return whether a message newer than this stamp is in use, and note so.
 
-        Only for 1 s after the newer message was sent, and unless its stamp is ahead of the
-        clock: a source whose clock was set back gets its turn.
+        After 1 s without a newer message, or if the stamp in use is ahead of the clock, older
+        stamps are accepted again: the clock of the source may have been set back.
         """
         newer = 0 < stamp < self.taken <= now
         if not newer or not self.within(LONGEST_TRUST, now):
@@ -124,7 +124,8 @@ class Latest:
         """
         stamps = f"the stamps of {subject}"
         reasons, text = Reason.NONE, ""
-        # A source that does not repeat its messages is in doubt no longer than one that does.
+        # The doubt ends after the same time for sources that repeat messages and for those that
+        # do not.
         if self.jumped and now - self._noted <= 1e9 * LONGEST_TRUST:
             reasons = Reason.STAMP_JUMPED_BACK
             jump = backward_jump(self.jumped, "or two nodes publish them")
@@ -158,7 +159,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Faults:
-    """Reasons of an input that is missing, refused or too old."""
+    """Reasons for an input that is missing, refused or too old."""
 
     missing: Reason
     invalid: Reason
@@ -173,23 +174,23 @@ class Input(ABC):
 
     Parameters
     ----------
-    words : how messages name it.
-    faults : their reasons.
+    words : name of the input in messages.
+    faults : reasons for a missing, refused or old input.
     timeout : age above which the values are too old [s]; infinite for never.
 
     Attributes
     ----------
-    timeout : as given; may be set at any time.
+    timeout : age above which the values are too old [s]; may be set at any time.
     latest : age and order of the messages.
     """
 
     topic = ""
     """Name of the topic before remapping."""
     full_topic = ""
-    """Full name of the topic, for words about it; that before remapping if it is empty."""
+    """Full name of the topic in messages; the name before remapping if empty."""
     needs_stamp = True
-    """Whether the values are of the instant of the stamp, so that a stamp that tells no age is a
-    reason for doubt; else they hold from when they were sent until the next message."""
+    """Whether the values are measurements at the stamp, so that a stamp without an age is a reason
+    for doubt; otherwise the values hold from sending until the next message."""
 
     def __init__(self, words: Words, faults: Faults, timeout: float) -> None:
         self.words, self.faults, self.timeout = words, faults, timeout
@@ -205,7 +206,7 @@ class Input(ABC):
         self._warning = InputWarning(self.faults.missing, self.words.missing)
 
     def restart(self, now: int) -> None:
-        """Return to the state before the first message, as the clock has made a step."""
+        """Return to the state before the first message, after a step of the clock."""
         self.reset()
 
     @abstractmethod
@@ -220,15 +221,15 @@ class Input(ABC):
 
         Returns
         -------
-        None, or what is wrong with the message.
+        None, or the fault of the message.
         """
 
     def note_publisher(self, now: int, count: int) -> None:
-        """Note which of its publisher's messages the next one is; 0 where that is not told."""
+        """Note the publisher's sequence number of the next message; 0 if unknown."""
         self._publishers.note(now, count)
 
     def is_doubtful(self, now: int) -> bool:
-        """Return whether :meth:`caveat` says anything where no stamp is needed; quicker."""
+        """Return whether :meth:`caveat` returns a reason where no stamp is needed; faster."""
         return self.latest.jumped > 0 or self._publishers.two(now)
 
     def _accept(self) -> None:
@@ -236,9 +237,9 @@ class Input(ABC):
         self._warning = None
 
     def _refuse(self, text: str) -> InputWarning:
-        """Have no values until the next good message; return why."""
+        """Drop the values until the next good message; return why."""
         words = self.words
-        # What was in use is no longer, so nothing is older than it.
+        # No message is in use any more, so the next one cannot be older than it.
         self.latest.taken = 0
         text = f"{words.subject} {words.verb} refused: {text}"
         self._warning = InputWarning(self.faults.invalid, text)
@@ -246,11 +247,11 @@ class Input(ABC):
 
     @property
     def text(self) -> str:
-        """What is wrong with the latest message; empty if nothing is."""
+        """Fault of the latest message, in words; empty for none."""
         return "" if self._warning is None else self._warning.text
 
     def warning(self, now: int) -> InputWarning | None:
-        """Return why there are no values to compute with, or None if there are."""
+        """Return why there are no valid values, or None if there are."""
         if self._warning is not None:
             return self._warning
         if self.latest.within(self.timeout, now):
@@ -287,7 +288,7 @@ class Input(ABC):
         return self.latest.caveat(subject, now, max_skew, clock_step)
 
     def health(self, now: int) -> InputHealth:
-        """Return what is known of the input, but for its topic."""
+        """Return the health of the input, without the name of its topic."""
         latest = self.latest
         return InputHealth(
             self.words.name, "", 0, latest.age(now), latest.silence(now), self.timeout,
@@ -296,7 +297,7 @@ class Input(ABC):
 
 
 def stamp_in(message: Any) -> int:
-    """Return the stamp in the header of a message [ns]; 0 for one that no clock gives."""
+    """Return the stamp in the header of a message [ns]; 0 for a stamp that no clock gives."""
     at = message.header.stamp
     return stamp_of(at.sec, at.nanosec)
 

@@ -1,4 +1,4 @@
-"""What a pipeline has been told: joint states, contacts, the base, torques; how old they are."""
+"""Latest inputs of a pipeline and their ages: joint states, contacts, base, torques."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from delassus_ros.node.system.background import BackgroundTask
 from delassus_ros.problem import Problem
 
 _IGNORED, _REFUSED = Gate.IGNORED, Gate.REFUSED
-"""Looking up a member of an enumeration takes as long as a few additions."""
+"""Members under module names: a look-up in the enumeration takes as long as a few additions."""
 
 
 @dataclass(slots=True)
@@ -51,19 +51,19 @@ class Inputs:
 
     Parameters
     ----------
-    problem : whose inputs they are.
+    problem : problem of the matrices.
     warn : takes the kind of a warning and its text.
-    limits : what they have to keep to.
-    closure : for a robot with couplings or loops.
-    source : of the base's orientation and twist, where any output needs them.
-    motion : takes velocities and efforts, where any output needs them.
-    observed : takes them, too, where contacts are told by forces.
+    limits : limits of the inputs.
+    closure : closure of a robot with couplings or loops.
+    source : the base's orientation and twist; None if no output needs them.
+    motion : velocities and efforts; None if no output needs them.
+    observed : velocities and efforts of the contact estimator; None without an estimator.
 
     Attributes
     ----------
     contacts : the set of active contacts.
-    placements : where those are that move on their links; None if none does.
-    by_topic : all inputs but the joint states, by the name of their topic.
+    placements : placements of the moving contacts; None without moving contacts.
+    by_topic : all inputs except the joint states, by the name of their topic.
     kept : status of the joint state that waits for its matrix; IGNORED if none waits.
 
     Raises
@@ -97,11 +97,11 @@ class Inputs:
         self._source = source
         self._turns_rows = any(port.name == "base_orientation" for port in problem.inputs)
         self._motion = motion
-        self._moving = [each for each in (motion, observed) if each is not None]
+        self._moving = [source for source in (motion, observed) if source is not None]
         torques = None if motion is None else motion.torques
         inputs: list[Input | None] = [self.contacts, self.placements, source, torques]
         self.by_topic: Mapping[str, Input] = {
-            each.topic: each for each in inputs if each is not None
+            entry.topic: entry for entry in inputs if entry is not None
         }
         self.kept = InputStatus(_IGNORED, 0, math.nan, Reason.NONE, "")
         self._limits = limits
@@ -111,7 +111,7 @@ class Inputs:
 
     @property
     def tasks(self) -> list[BackgroundTask[BoundClosure]]:
-        """What is being made beside the loop, to understand joint states by."""
+        """Running background tasks that compile closures."""
         return self._gate.tasks if isinstance(self._gate, ClosedGate) else []
 
     def set_limits(self, limits: Limits) -> None:
@@ -133,24 +133,24 @@ class Inputs:
         self._limits = limits
 
     def set_clock_step(self, step: int) -> None:
-        """Let stamps be ahead of the clock by its steps as well, of so many ns."""
+        """Set the longest step of simulated time [ns]; stamps may be ahead by one step."""
         self._gate.set_clock_step(step)
         self.clock_step = step
 
     def set_topics(self, full: Mapping[str, str]) -> None:
-        """Name the topics in words about them: full names by those before remapping."""
+        """Set the full names of the topics for messages, by their names before remapping."""
         self._gate.set_topic(full[JOINTS])
-        for topic, each in self.by_topic.items():
-            each.full_topic = full.get(topic, "")
+        for topic, entry in self.by_topic.items():
+            entry.full_topic = full.get(topic, "")
 
     def reset_contacts(self) -> None:
-        """Be without a set of active contacts, and places of those that move, until they come."""
+        """Drop the active contacts and the placements of moving contacts until new ones come."""
         self.contacts.reset()
         if self.placements is not None:
             self.placements.reset()
 
     def restart(self, now: int) -> None:
-        """Be without joint states, orientation and torques; contacts that are kept count as new.
+        """Drop joint states, orientation and torques; the age of contacts counts from now on.
 
         Parameters
         ----------
@@ -158,21 +158,21 @@ class Inputs:
         """
         self._gate.reset(now)
         self.kept.gate, self.kept.text = _IGNORED, ""
-        for each in self.by_topic.values():
-            each.restart(now)
+        for entry in self.by_topic.values():
+            entry.restart(now)
 
     # Messages.
 
     def read(self, topic: str, message: Any, now: int, delay: int, count: int = 0) -> None:
-        """Take a message of a topic; warn of what is wrong with it.
+        """Take a message of a topic; warn of its faults.
 
         Parameters
         ----------
-        topic : its name before remapping.
-        message : of the topic's type.
+        topic : name of the topic before remapping.
+        message : message of the topic's type.
         now : time of the node's clock [ns].
-        delay : how long before it was sent [ns].
-        count : which of its publisher's messages it is; 0 where that is not told.
+        delay : time between sending and `now` [ns].
+        count : number of the message among those of its publisher; 0 if unknown.
         """
         found = self.by_topic.get(topic)
         if found is None:
@@ -180,7 +180,7 @@ class Inputs:
         found.note_publisher(now, count)
         warning = found.take(message, now, delay)
         if warning is None and found.latest.jumped:
-            # Here, as the next message may come before a matrix is made with this one.
+            # At once: the next message may come before a matrix is computed with this one.
             warning = self._caveat(found, now)
             if warning is not None:
                 self._warn(f"stamp of the {found.words.name}", warning.text)
@@ -190,7 +190,7 @@ class Inputs:
     def write_motion(
         self, stamp: int, now: int, inputs: Mapping[str, Array]
     ) -> InputWarning | None:
-        """Write what outputs besides the matrix need, as of a stamp [ns]; return what is wrong."""
+        """Write the motion inputs of secondary outputs at a stamp [ns]; return their fault."""
         if self._motion is None:
             return None
         warning = self._motion.write(
@@ -201,7 +201,7 @@ class Inputs:
         return warning
 
     def write_orientation(self, stamp: int, target: Array) -> None:
-        """Write the base's orientation x, y, z, w as of a stamp [ns]; 0: of its own."""
+        """Write the base's orientation x, y, z, w at a stamp [ns]; 0 for the one last received."""
         if self._source is not None:
             self._source.write(stamp, target)
 
@@ -214,14 +214,14 @@ class Inputs:
         ----------
         joint_state : sensor_msgs/JointState.
         now : time of the node's clock [ns].
-        delay : how long before it was sent [ns].
+        delay : time between sending and `now` [ns].
         q : (nq,) is written to.
-        count : which of its publisher's messages it is; 0 where that is not told.
+        count : number of the message among those of its publisher; 0 if unknown.
 
         Returns
         -------
-        Whether there is something new to answer, and whether one that was kept is passed over
-        for it.
+        Whether the joint state is to be answered, and whether it replaces one that waited for
+        its answer.
 
         Raises
         ------
@@ -234,8 +234,8 @@ class Inputs:
         motion = state.motion if self._moving else ()
         status = gate.read(state.names, stamp, state.values, now, q, delay, motion, count)
         if status.gate is Gate.READY:
-            for each in self._moving:
-                each.take(gate.joints, gate.motion)
+            for moving in self._moving:
+                moving.take(gate.joints, gate.motion)
         if status.text:
             self._say(status)
         if status.gate is _IGNORED:
@@ -243,7 +243,7 @@ class Inputs:
         self._silence = ""
         kept = self.kept
         passed_over = kept.gate is not _IGNORED
-        # A jump is reported once, so keep it when a newer message replaces this one.
+        # A jump is reported once, so the report is kept when a newer message replaces this one.
         jumped = passed_over and kept.text and kept.reasons & Reason.STAMP_JUMPED_BACK
         kept.gate, kept.stamp, kept.age = status.gate, status.stamp, status.age
         kept.reasons = status.reasons
@@ -255,7 +255,7 @@ class Inputs:
     # Time.
 
     def grow_old(self, now: int) -> None:
-        """Bring the age of what is kept up to date, and refuse it if it is too old."""
+        """Update the age of the waiting joint state, and refuse it if it is too old."""
         kept = self.kept
         if kept.gate is Gate.READY:
             kept.age = age_of(kept.stamp, now)
@@ -269,10 +269,10 @@ class Inputs:
                 self._say(kept)
 
     def silence(self, now: int, since: float) -> InputStatus | None:
-        """Return why no matrix has gone out since so long [ns]; None if nothing is expected."""
+        """Return why no matrix was published for `since` ns; None if none is expected."""
         gate = self._gate
         if self.kept.gate is not _IGNORED and gate.heard.within(gate.others, now):
-            # Its turn comes, at a fixed rate that is lower than that of silence.
+            # The waiting joint state is answered at the next instant of a slow fixed rate.
             return None
         status = gate.silence(now, since)
         if status is not None:
@@ -281,12 +281,12 @@ class Inputs:
         return status
 
     def tick_status(self, status: InputStatus, now: int, all_rows: bool) -> TickStatus:
-        """Return what there is to say of joint positions, contacts and orientation; warn of it.
+        """Return the status of joint positions, contacts and orientation; warn of faults.
 
         Parameters
         ----------
-        status : on the joint positions, which has been warned of.
-        all_rows : whether there is a matrix without a set of active contacts.
+        status : status of the joint positions, already reported.
+        all_rows : whether matrices are computed without a set of active contacts.
         """
         contacts, tick = self.contacts, self._tick_status
         reasons, text = contacts.reasons, status.text or contacts.text
@@ -336,43 +336,43 @@ class Inputs:
     def _of_orientation(
         self, source: OrientationInput, stamp: int, now: int
     ) -> tuple[InputWarning | None, bool]:
-        """Return what there is to say of it for joint positions of a stamp; whether to use it."""
+        """Return the warning about the orientation at a stamp [ns], and whether it is usable."""
         warning = source.warning(now)
         if warning is not None:
             self.warn_of(warning)
             return warning, False
         caveat = self._caveat(source, now, stamp)
         if caveat is not None:
-            # A kind of its own, as joint states have such stamps, too.
+            # A separate kind of warning: joint states have the same reasons.
             self._warn(f"stamp of the {source.words.name}", caveat.text)
         return caveat, True
 
     def warn_of(self, warning: InputWarning) -> None:
-        """Warn of what is wrong with an input."""
+        """Log a warning of an input."""
         self._warn(warning.reason.name or "input", warning.text)
 
     def _caveat(self, source: Input, now: int, stamp: int = 0) -> InputWarning | None:
         return source.caveat(now, self._limits.max_skew, self.clock_step, stamp)
 
     def _say(self, status: InputStatus) -> None:
-        # A kind of its own, whatever other reasons come and go.
+        # A separate kind of warning, independent of the remaining reasons.
         unstamped = status.reasons == Reason.STAMP_INVALID
         self._warn("stamp" if unstamped else status.reasons.name or "joints", status.text)
 
-    # Reports; who asks adds the topics.
+    # Reports, without full names and publishers of topics, which the caller adds.
 
     def healths(self, last: LastAnswer, now: int) -> dict[str, InputHealth]:
-        """Return what is known of each input, by its topic; the joint states come last.
+        """Return the health of the inputs by topic; the joint states come last.
 
         Parameters
         ----------
-        last : the last answer, which knows the stamp of the joint states.
+        last : the last answer, which has the stamp of the joint states.
         now : time of the node's clock [ns].
         """
-        found = {topic: each.health(now) for topic, each in self.by_topic.items()}
-        for topic, each in self.by_topic.items():
+        found = {topic: entry.health(now) for topic, entry in self.by_topic.items()}
+        for topic, entry in self.by_topic.items():
             if found[topic].received and not found[topic].warning:
-                caveat = self._caveat(each, now, self.kept.stamp)
+                caveat = self._caveat(entry, now, self.kept.stamp)
                 if caveat is not None:
                     found[topic] = replace(found[topic], warning=caveat.text)
         found[JOINTS] = self._joints_health(last, now)
@@ -383,10 +383,10 @@ class Inputs:
         age, silence = heard.age(now, last.stamp_ns), heard.age(now)
         received = heard.since(now) is not None
         if not received or silence > timeout:
-            # What the last answer says is that they are silent.
+            # The last answer reports the silence; this text gives the likely cause.
             strangers = self._gate.strangers
             text = f"{strangers}, none of the robot's joints" if strangers else ""
         else:
-            # While no matrix follows from what comes, that is what is wrong.
+            # Joint states come; the fault is that no matrix follows from them.
             text = self._silence or self.kept.text
         return InputHealth("joint states", "", 0, age, silence, timeout, received, text)

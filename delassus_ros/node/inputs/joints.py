@@ -1,7 +1,7 @@
-"""What may pass from joint states to the solver: whole or in parts, in time, in numbers.
+"""The gate from joint states to the solver: completeness, ages and values are checked.
 
-Knows no ROS: names, stamps and positions go in, and comes out whether there is a q to compute
-with. Stamps and times are integers, ns.
+Knows no ROS: names, stamps and positions go in; q and a status come out. Stamps and times are
+integers, ns.
 """
 
 from __future__ import annotations
@@ -62,35 +62,35 @@ class InputStatus:
 
 
 class JointGate:
-    """Lets joint states through that a matrix can be computed from.
+    """Lets joint states through from which a matrix can be computed.
 
-    A joint state with all of the robot's joints passes by itself. Of those with a part of them,
-    as several publishers send, one q is made when each joint has come since the last one, from
-    the newest of each. While another publisher sends all joints, incomplete messages are ignored.
-    So are joints the robot does not have, and, while others bring positions, messages without
-    any, as of publishers of velocities or efforts alone.
+    A joint state with all of the robot's joints passes alone. Joint states with some of the
+    joints, from several publishers, are merged: q is complete once every joint has come since the
+    previous q, and has the newest position of every joint. While another publisher sends all
+    joints, incomplete messages are ignored. Joints that the robot lacks are ignored, too, and
+    messages without positions (velocities or efforts alone) while other messages bring positions.
 
     Parameters
     ----------
-    robot : its joints all have one position, as joint states have no room for more.
-    max_skew : how far the stamps of the parts of one q may be apart, and how far a stamp may be
-        ahead of the clock, beyond one of its steps, before it is said [s].
+    robot : robot whose joints all have one position, as joint states have no room for more.
+    max_skew : largest difference of the stamps of the parts of one q, and largest distance by
+        which a stamp may be ahead of the clock, beyond one step of the clock [s].
     timeout : age above which positions are too old [s]; infinite for never.
-    joints : names of the joints that have to be there, in the order of q; by default all of the
-        robot's. With closed loops only those that are measured.
+    joints : names of the required joints, in the order of q; by default all of the robot's. With
+        closed loops only the measured joints.
 
     Attributes
     ----------
-    heard : when the last joint state with any of the joints came that was not passed over for
-        lack of positions.
-    others : how long those who make a q are relied on [ns].
-    aside : why the last joint state was passed over that others made up for.
+    heard : arrival of the last joint state with any of the joints, unless ignored for lack of
+        positions.
+    others : time for which the present publishers are relied on [ns].
+    aside : why the last ignored joint state, for which other publishers made up, was ignored.
     last_stamp : stamp of the last q that passed or was too old [ns]; 0 if there is none.
-    joints : names of the joints that have to be there, in the order of q.
+    joints : names of the required joints, in the order of q.
     motion : (2, n) velocities and efforts of the last q that passed; NaN where none came.
-    sources : tells whether joint states come from several sources.
-    whole_stamp : stamp of the last joint state with all joints, whatever their order [ns]; 0 if
-        there is none.
+    sources : detects joint states of several sources.
+    whole_stamp : stamp of the last joint state with all joints, in any order [ns]; 0 if there is
+        none.
 
     Raises
     ------
@@ -145,16 +145,16 @@ class JointGate:
         self.set_clock_step(self._clock_step)
 
     def set_clock_step(self, step: int) -> None:
-        """Let stamps be ahead of the clock by max_skew and its steps of so many ns."""
+        """Set the longest step of simulated time [ns]; stamps may be ahead by one step more."""
         self._clock_step = step
         self._most_ahead = self._max_skew + step
 
     def set_topic(self, topic: str) -> None:
-        """Name the topic of the joint states in words about them."""
+        """Set the name of the joint states' topic in messages."""
         self.sources.topic = topic
 
     def reset(self, now: int) -> None:
-        """Begin anew, as when activated or when time itself has jumped (simulation reset).
+        """Return to the initial state, at activation or after a jump of time (simulation reset).
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class JointGate:
         n = len(self._joints)
         self._known: dict[tuple[str, ...], JointNames] = {}
         self._part = JointNames([], self._joints)
-        # Of each joint what the part that last brought it has said, and when that was sent.
+        # Values, motion, stamp and arrival by joint, from the last message that had the joint.
         self._values = np.zeros(n)
         self._motion = np.full((2, n), np.nan)
         self._stamps = np.zeros(n, dtype=np.int64)
@@ -192,15 +192,14 @@ class JointGate:
 
         Parameters
         ----------
-        names : names of its joints; quickest if it is the same list as before.
-        stamp : its stamp; 0 or less if it has none.
-        values : (n,) its positions [rad, m].
-        now : time of the node's clock; 0 while that has no time yet (simulation).
+        names : names of the joints; fastest if it is the same list object as before.
+        stamp : stamp of the joint state; 0 or less if it has none.
+        values : (n,) positions [rad, m].
+        now : time of the node's clock; 0 while the clock has no time (simulation).
         q : (nq,) is written to, and holds all joints if the status is READY.
-        delay : how long before it was sent [ns].
-        motion : its velocities [rad/s, m/s] and efforts [N·m, N]; nothing where they are of no
-            use.
-        count : which of its publisher's messages it is; 0 where the middleware does not tell.
+        delay : time between sending and `now` [ns].
+        motion : velocities [rad/s, m/s] and efforts [N·m, N]; empty where no output needs them.
+        count : number of the message among those of its publisher; 0 if unknown.
         """
         part = self._part
         if names is not part.names:
@@ -214,8 +213,8 @@ class JointGate:
         values.take(part.places, out=q, mode="clip")
         if motion:
             part.write_motion(motion, self.motion)
-        # NaN and infinity stay in a norm, and none that is small has a large entry, which is much
-        # cheaper than asking for each.
+        # One norm checks all entries at once, which is much cheaper: NaN and infinity stay in a
+        # norm, and no entry is larger than the norm.
         entries = q.tolist()
         near = math.hypot(*entries) <= FARTHEST
         if not (near or np.isfinite(q).all()):
@@ -241,7 +240,7 @@ class JointGate:
     def pass_over(
         self, stamp: int, now: int, delay: int, reason: Reason, text: str
     ) -> InputStatus:
-        """Pass over a joint state for lack of positions; refuse it if no others bring them."""
+        """Ignore a joint state without positions if other messages bring them; else refuse it."""
         if self._has_others(now):
             text += "; it is passed over, as others have them"
             return self._put_aside(stamp, now, reason, text)
@@ -250,18 +249,18 @@ class JointGate:
 
     @property
     def strangers(self) -> str:
-        """What comes, in words, where that has none of the joints; else empty."""
+        """Text about joint states that have none of the robot's joints; empty for none."""
         return f"what comes has {listed('', self._part.names)}" if self._part.is_foreign else ""
 
     def silence(self, now: int, since: float) -> InputStatus | None:
-        """Return why no matrix has gone out for long; None where nothing is expected.
+        """Return why no matrix was published for long; None if none is expected.
 
-        What counts is what goes out, whoever sends what.
+        The time since the last published message counts, not the messages that come.
 
         Parameters
         ----------
         now : time of the node's clock.
-        since : how long ago the last message went out; infinite if none has.
+        since : time since the last published message [ns]; infinite if there was none.
         """
         last = self.heard.since(now)
         heard = last is not None
@@ -281,7 +280,7 @@ class JointGate:
         return self._refuse(self.last_stamp, now, reason, text)
 
     def _fruitless(self, now: int) -> InputStatus:
-        """Return what to say where joint states come and make no matrix."""
+        """Return the status where joint states come and no matrix follows from them."""
         waited = np.flatnonzero(~self._fresh)
         if self._fresh.any() and len(waited):
             reason, text = Reason.INPUT_STALE, self._absent(waited.tolist(), now)
@@ -299,14 +298,14 @@ class JointGate:
             if len(self._known) >= _MOST_LAYOUTS:
                 self._known.clear()
             part = self._known[key] = JointNames(names, self._joints)
-        # The same names may come in another list each time.
+        # The same names may come in a new list object every time.
         part.names = names
         return part
 
     def _unusable(
         self, part: JointNames, stamp: int, positions: int, now: int, delay: int
     ) -> InputStatus:
-        """Return what to say about a joint state that has nothing to take."""
+        """Return the status of a joint state that has no usable positions."""
         if part.is_foreign:
             return self._say(
                 Gate.IGNORED, stamp, now, Reason.NONE,
@@ -345,11 +344,11 @@ class JointGate:
         if not np.isfinite(taken).all():
             self._fresh[targets] = False
             return self._refuse(stamp, now, *part.not_finite(taken))
-        # By joint, as a publisher may send its joints in another order each time.
+        # By joint: the order of a publisher's joints may change from message to message.
         reason, text = _jump(int(self._stamps[targets].max()), stamp)
         if reason:
             self._jumped, self._jump_text = reason, text
-            # What came before the jump is from another time.
+            # Positions from before the jump are from another time.
             self._fresh[self._stamps > stamp + self._max_skew] = False
         self._values[targets], self._stamps[targets] = taken, max(stamp, 0)
         part.write_motion(motion, self._motion)
@@ -369,7 +368,7 @@ class JointGate:
             return self._refuse(stamp, now, reason, text)
         oldest, newest = int(self._stamps.min()), int(self._stamps.max())
         if oldest <= 0:
-            # Of what has no stamp, the time that it came is all that tells its age.
+            # Without a stamp, the age counts from the arrival.
             self._fresh[self._away(now)] = False
         if not self._fresh.all():
             return self._wait(stamp, now)
@@ -389,7 +388,7 @@ class JointGate:
         reason, text = self._jumped, self._jump_text
         self._jumped, self._jump_text = Reason.NONE, ""
         doubt = self.sources.look(oldest, q.tolist(), now, self._clock_step)
-        two = next((each for each in self._known.values() if each.publishers.two(now)), None)
+        two = next((part for part in self._known.values() if part.publishers.two(now)), None)
         if two is not None:
             doubt = doubt or two_publishers(self.sources.topic, listed("joint", two.names))
         return self._pass(oldest, now, 0, q, reason, text, doubt)
@@ -403,7 +402,7 @@ class JointGate:
         return self._say(Gate.IGNORED, stamp, now, Reason.NONE, "")
 
     def _absent(self, places: Sequence[int], now: int) -> str:
-        """Return the words for joints that were there once."""
+        """Return the text about joints that have come before and are missing now."""
         names = [self._joints[i] for i in places]
         longest = max(self._arrivals[i].age(now) for i in places)
         return f"{listed('joint', names)} did not come for {longest:.3g} s"
@@ -414,7 +413,7 @@ class JointGate:
         return [i for i, at in enumerate(self._arrivals) if not at.within(timeout, now)]
 
     def _put_aside(self, stamp: int, now: int, reason: Reason, text: str) -> InputStatus:
-        """Wait for others, and note why, in case that nothing comes of them."""
+        """Ignore a joint state, and keep the reason for the report of a later silence."""
         if text:
             self.aside = InputWarning(reason, text)
         return self._say(Gate.IGNORED, stamp, now, Reason.NONE, text)
@@ -425,8 +424,8 @@ class JointGate:
 
     def _has_others(self, now: int) -> bool:
         """Whether joint states that make a q have come recently."""
-        # Both are looked at, as either may count from now on.
-        recent = [each.within(self.others, now) for each in (self._whole, self._merged)]
+        # Both are evaluated, as within() may start the count of an age.
+        recent = [last.within(self.others, now) for last in (self._whole, self._merged)]
         return any(recent)
 
     def _pass(
@@ -439,7 +438,7 @@ class JointGate:
         text: str,
         doubt: str,
     ) -> InputStatus:
-        """Let a q through if it is of this time; `doubt` says why it may be of another source."""
+        """Let a recent q through; `doubt` is the reason why it may be from another source."""
         if doubt:
             reasons |= Reason.SOURCES_CONTRADICT
             text = doubt
@@ -481,7 +480,7 @@ class JointGate:
         return self._say(Gate.READY, stamp, now, reasons, text)
 
     def _outside(self, q: Array) -> str:
-        """Return the words for positions that the joints cannot have."""
+        """Return the text about positions that the joints cannot have."""
         first, *others = self._ranges.all_outside(q).tolist()
         more = f" ({len(others)} more joints likewise)" if others else ""
         return (
@@ -500,7 +499,7 @@ class JointGate:
 
 
 def _jump(before: int, stamp: int) -> tuple[Reason, str]:
-    """Return what there is to say if a stamp is before that of the last."""
+    """Return the reason and text for a stamp before that of the last joint state, if any."""
     if not 0 < stamp < before:
         return Reason.NONE, ""
     jump = backward_jump(before - stamp, "or two nodes publish the same joints")
@@ -518,12 +517,12 @@ class JointNames:
     Attributes
     ----------
     names : the names.
-    count : how many there are.
-    targets : (k,) which entries of q the joint states have.
-    places : (k,) where in the joint state these are.
-    is_complete, is_foreign : they have all of the robot's joints, or others alone.
+    count : number of names.
+    targets : (k,) entries of q that the joint states have.
+    places : (k,) index of these entries in the joint state.
+    is_complete, is_foreign : whether all of the robot's joints are among the names, or none.
     refusal : why such joint states cannot be used, or None.
-    publishers : tells whether two send them.
+    publishers : detects two publishers of such joint states.
     """
 
     __slots__ = (
@@ -558,12 +557,12 @@ class JointNames:
         return None
 
     def write_motion(self, motion: Motion, target: Array) -> None:
-        """Write velocities and efforts to `target` (2, n); NaN where there is not one per name."""
+        """Write velocities and efforts to `target` (2, n); NaN if a list has another length."""
         for row, values in zip(target, motion, strict=False):
             row[self.targets] = values[self.places] if len(values) == self.count else math.nan
 
     def missing(self, others: Sequence[str] = ()) -> tuple[Reason, str]:
-        """Return what there is to say about joints that are not there, nor among `others`."""
+        """Return the reason and text for joints that are neither here nor among `others`."""
         known = {*self.names, *others}
         missing = [joint for joint in self._joints if joint not in known]
         return (
@@ -572,7 +571,7 @@ class JointNames:
         )
 
     def not_finite(self, taken: Array) -> tuple[Reason, str]:
-        """Return what there is to say about positions (k,) of which some are not finite."""
+        """Return the reason and text for positions (k,) of which some are not finite."""
         found = np.flatnonzero(~np.isfinite(taken))
         shown = ", ".join(
             f"{self._joints[self.targets[k]]!r} is {taken[k]}" for k in found[:NAMED]
@@ -585,7 +584,7 @@ class JointNames:
 
 
 def size_mismatch(names: Sequence[str], positions: int) -> tuple[Reason, str]:
-    """Return what there is to say about another number of positions than of names."""
+    """Return the reason and text for different numbers of names and positions."""
     text = f"the joint state has {len(names)} names but {positions} positions"
     if positions < len(names):
         text += f"; the first joint without one is {names[positions][:SAID]!r}"

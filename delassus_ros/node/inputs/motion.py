@@ -1,7 +1,7 @@
-"""How a robot moves and is driven: rates, torques and gravity, for outputs that need them.
+"""Motion of a robot: rates, torques and gravity, for the outputs that need them.
 
-What is wrong with them makes what is published beside the matrix INVALID and leaves the matrix
-alone, which does not depend on them. Knows no ROS. Stamps and times are integers, ns.
+A fault of these inputs makes the secondary outputs INVALID. The matrix does not depend on them
+and stays valid. Knows no ROS. Stamps and times are integers, ns.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _BASE = 6
 
 
 class TorqueInput(Input):
-    """The torques that came last on a topic of their own.
+    """The latest torques of the topic ``joint_torques``.
 
-    Joints that a message does not list have none. A message that is older than the one in use is
-    ignored.
+    Joints that a message does not list have zero torque. A message that is older than the one in
+    use is ignored.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class TorqueInput(Input):
         return None
 
     def _wrong(self, names: Sequence[str], efforts: Sequence[float]) -> str:
-        """Return what is wrong with torques; empty if nothing is."""
+        """Return the fault of torques, in words; empty for none."""
         if len(names) != len(efforts):
             return f"they have {len(names)} names but {len(efforts)} efforts"
         for name, effort in zip(names, efforts, strict=True):
@@ -86,17 +86,17 @@ class MotionInput:
 
     Parameters
     ----------
-    problem : whose inputs they are.
-    torques : ``"effort"``, those of the joint states; ``"zero"``; or ``"topic"``, those of
+    problem : problem whose outputs need the motion.
+    torques : ``"effort"`` for the efforts of the joint states, ``"zero"``, or ``"topic"`` for
         :attr:`torques`.
-    gravity : (3,) along the axes of the world, of a fixed base those of its root link [m/s²].
-    base : tells how a floating base moves; None for a fixed one.
+    gravity : (3,) [m/s²] along the axes of the world; of the root link for a fixed base.
+    base : orientation and twist of a floating base; None for a fixed base.
     timeout : age above which torques of a topic are too old [s]; infinite for never.
 
     Attributes
     ----------
-    torques : the torques of the topic; None where others count.
-    caveat : why the values that were written last are in doubt; None if they are not.
+    torques : the torques of the topic; None unless `torques` is ``"topic"``.
+    caveat : reason to doubt the values that were written last; None for no doubt.
     """
 
     def __init__(
@@ -143,16 +143,17 @@ class MotionInput:
         max_skew: float = Limits.max_skew,
         clock_step: int = 0,
     ) -> InputWarning | None:
-        """Write what is needed to the inputs of a kernel, among which is ``q``.
+        """Write the motion to the inputs of a kernel; ``q`` is read from there.
 
         Parameters
         ----------
-        stamp : of the joint positions; 0 if they have none.
+        stamp : stamp of the joint positions; 0 if they have none.
         now, max_skew, clock_step : see :meth:`Input.caveat`.
 
         Returns
         -------
-        None, or what is wrong. Then everything written is zero, which any matrix is right with.
+        None, or the fault of the motion. With a fault all values written are zero; the matrix is
+        right in both cases.
         """
         self.caveat = self._caveat(stamp, now, max_skew, clock_step)
         try:
@@ -183,7 +184,7 @@ class MotionInput:
 
     @property
     def _base_in_use(self) -> OrientationInput | None:
-        """The base's orientation and twist; None if none of the two is needed."""
+        """The base's orientation and twist; None if neither is needed."""
         needed = "rates" in self._needed or ("gravity" in self._needed and self._turns_gravity)
         return self._base if needed else None
 
@@ -197,7 +198,7 @@ class MotionInput:
         return found
 
     def _of_base(self, inputs: Mapping[str, Array], now: int) -> InputWarning | None:
-        """Write the base's twist; return why there is none, or no orientation."""
+        """Write the base's twist; return why the twist or the orientation is missing."""
         base = self._base_in_use
         if base is None:
             return None
@@ -223,7 +224,7 @@ class MotionInput:
     def _wrong(self, values: Array, largest: float) -> str:
         found = np.flatnonzero(~(np.abs(values) <= largest))
         if not found.size:
-            # All are within it, but not together.
+            # All torques are within the range, but not their sum.
             found = np.array([int(np.abs(values).argmax())])
         shown = ", ".join(f"{self._joints[k]!r} is {values[k]:.6g}" for k in found[:NAMED])
         return shown + (f" and {found.size - NAMED} more" if found.size > NAMED else "")

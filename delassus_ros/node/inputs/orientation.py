@@ -17,9 +17,9 @@ from delassus_ros.node.reasons import InputWarning, Reason
 
 _UNIT_TOLERANCE = 1e-3
 _CARRIED = 0.1
-"""An orientation is carried on by at most so long [s]: nobody knows how rates change."""
+"""Longest extrapolation of an orientation [s]: the angular velocity may have changed by then."""
 _SLOWEST, _FASTEST = 1e-15, 1e3
-"""Slower ones turn nothing, and no robot has faster ones [rad/s, m/s]."""
+"""Rates below the first count as zero, rates above the second are refused [rad/s, m/s]."""
 _WORDS = Words(
     "orientation", "the orientation of the base", "is", "orientation.timeout",
     "no orientation of the base has arrived yet",
@@ -37,18 +37,19 @@ Vector3 = tuple[float, float, float]
 class OrientationInput(Input):
     """The latest orientation and twist of the robot's root link.
 
-    A source tells the orientation of its own frame. That frame has to be fixed on the root link,
-    as an inertial sensor's usually is; the rotation between the two comes from the robot's
-    description. With its angular velocity, the orientation is carried on to the stamps of joint
-    states, which come more often; the twist stays as it came. A message that is older than the
-    one before it is therefore used, with a reason for doubt.
+    A source (odometry or inertial sensor) measures the orientation of a frame, which must be
+    fixed on the root link; the robot's description has the rotation between the two. The
+    orientation is extrapolated by the measured angular velocity to the stamps of joint states,
+    which come more often; the twist is used as received. A message that is older than the
+    previous one is therefore used, with a reason for doubt.
 
     Parameters
     ----------
-    robot : its frames are those that a source may be in.
-    frame : frame of the source, whatever its messages say; empty to go by the messages.
-    world : frame that the orientation has to be in; empty for any. An inertial sensor does not
-        name its own.
+    robot : robot that has the frame of the source.
+    frame : frame of the source, which overrides that of the messages; empty for the frame of the
+        messages.
+    world : frame that the orientation has to be relative to; empty for any. Messages of an
+        inertial sensor do not name it.
     timeout : age above which an orientation is too old [s]; infinite for never.
     topic : name of the source's topic.
 
@@ -83,7 +84,7 @@ class OrientationInput(Input):
         super().__init__(_WORDS, _FAULTS, timeout)
 
     def reset(self) -> None:
-        """Have no orientation, as before the first."""
+        """Return to the state before the first orientation."""
         super().reset()
         self._orientation: Quaternion = (0.0, 0.0, 0.0, 1.0)
         self._rates: Vector3 | None = None
@@ -93,12 +94,12 @@ class OrientationInput(Input):
     def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
         """Take the orientation and twist of a message.
 
-        An Imu knows no linear velocity, which is then taken as zero.
+        The linear velocity is zero for an Imu, whose messages have none.
 
         Parameters
         ----------
-        message : nav_msgs/Odometry, whose child frame is that of the source, or sensor_msgs/Imu,
-            which does not name the frame that it is relative to.
+        message : nav_msgs/Odometry, whose child frame is the frame of the source, or
+            sensor_msgs/Imu, which does not name its reference frame.
         now, delay : see :meth:`Input.take`.
         """
         header, stamp = message.header, stamp_in(message)
@@ -135,20 +136,21 @@ class OrientationInput(Input):
 
         Parameters
         ----------
-        orientation : x, y, z, w: takes the axes of `frame` to those of `world`.
-        stamp : its stamp; 0 or less if it has none.
+        orientation : unit quaternion x, y, z, w from the axes of `frame` to those of `world`.
+        stamp : stamp of the message; 0 or less if it has none.
         now : time of the node's clock.
-        frame : what the message calls its frame; empty if it does not.
-        world : what the message calls its reference; empty if it does not, None if messages of
-            its type cannot.
-        rates : angular velocity in the axes of `frame` [rad/s]; None if not known. NaN, infinity
-            and what no base can have are not used, and a reason for doubt.
-        delay : how long before it was sent.
-        velocity : of the origin of `frame`, in its axes [m/s]; zero if not known.
+        frame : name of the frame in the message; empty if it has none.
+        world : name of the reference in the message; empty if it has none, None for a type of
+            message without a reference.
+        rates : angular velocity in the axes of `frame` [rad/s]; None if unknown. NaN, infinity
+            and impossibly large rates are not used, and are a reason for doubt.
+        delay : time between sending and `now`.
+        velocity : linear velocity of the origin of `frame`, in the axes of `frame` [m/s]; zero if
+            unknown.
 
         Returns
         -------
-        None, or what is wrong with it; then there is no orientation until the next good one.
+        None, or the fault of the message; there is then no orientation until the next good one.
         """
         self.latest.note(stamp, now, delay)
         wrong = self._wrong(orientation, frame, world)
@@ -167,11 +169,11 @@ class OrientationInput(Input):
         return None
 
     def write(self, stamp: int, target: Array) -> None:
-        """Write the latest good orientation, as of a stamp, to `target` (4,).
+        """Write the latest good orientation, extrapolated to a stamp, to `target` (4,).
 
         Parameters
         ----------
-        stamp : of the joint positions; 0 if they have none.
+        stamp : stamp of the joint positions; 0 if they have none.
         """
         taken = self.latest.taken
         if self._rates is None or not (stamp and taken):
@@ -181,11 +183,11 @@ class OrientationInput(Input):
         target[...] = _carried_on(self._orientation, self._rates, later)
 
     def write_twist(self, target: Array) -> InputWarning | None:
-        """Write the root link's twist (6,) to `target`: in its own axes, linear first.
+        """Write the root link's twist (6,) to `target`: in the link's axes, linear part first.
 
         Returns
         -------
-        None, or why there is none; the target is then left as it is.
+        None, or why there is no twist; `target` is then unchanged.
         """
         if isinstance(self._twist, InputWarning):
             return self._twist
@@ -195,7 +197,7 @@ class OrientationInput(Input):
     def _twist_of(
         self, frame: str, rates: Sequence[float] | None, velocity: Sequence[float]
     ) -> list[float] | InputWarning:
-        """Return the root link's twist from that of a frame fixed to it, or why there is none."""
+        """Return the root link's twist from that of a frame fixed to it, or why it is unusable."""
         if rates is None:
             return _NO_TWIST
         # Written so that NaN is refused.
@@ -243,7 +245,7 @@ class OrientationInput(Input):
         return stale if found is None else InputWarning(found.reason | stale.reason, found.text)
 
     def _wrong(self, orientation: Sequence[float], frame: str, world: str | None) -> str:
-        """Return what is wrong with an orientation; empty if nothing is."""
+        """Return the fault of an orientation, in words; empty for none."""
         if self._world and world is not None and world != self._world:
             if world:
                 return (
@@ -282,9 +284,9 @@ class OrientationInput(Input):
 
 
 def mountings(robot: Robot) -> Mapping[str, Quaternion]:
-    """Return, by name, the frames fixed on the root link of a floating base.
+    """Return the frames fixed on the root link of a floating base, by name.
 
-    Each with the unit quaternion x, y, z, w that takes its axes to the root link's.
+    The values are unit quaternions x, y, z, w from the axes of the frame to the root link's.
     """
     found: dict[str, Quaternion] = {}
     for name, frame in robot.frames.items():
@@ -325,7 +327,7 @@ def turned_back(v: Sequence[float], q: Quaternion) -> Vector3:
 
 
 def _carried_on(q: Quaternion, rates: Vector3, time: float) -> Quaternion:
-    """Return an orientation after a time [s] of constant angular velocity in its own axes."""
+    """Return an orientation after a time [s] of constant angular velocity in the body's axes."""
     speed = math.hypot(*rates)
     factor = -math.sin(0.5 * speed * time) / speed
     x, y, z = rates

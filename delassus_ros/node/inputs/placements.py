@@ -1,4 +1,4 @@
-"""Where contacts are that move on their links, each with an age of its own.
+"""Placements of contacts that move on their links, with an age per contact.
 
 Knows no ROS: names, positions and quaternions x, y, z, w go in. Stamps and times are integers, ns.
 """
@@ -20,7 +20,7 @@ from delassus_ros.node.reasons import InputHealth, InputWarning, Reason
 from delassus_ros.problem import Problem
 
 FARTHEST = 1e3
-"""No contact is further from the origin of its link [m]."""
+"""Largest distance of a contact from the origin of its link [m]."""
 _UNIT_TOLERANCE = 1e-3
 _POSITIONS, _ORIENTATIONS = "contact_positions", "contact_orientations"
 
@@ -51,16 +51,16 @@ class _Known(Latest):
 class PlacementInput(Input):
     """The latest placements of the moving contacts of a problem.
 
-    Several publishers may send them, each for its own contacts; two that take turns on one
-    contact are a reason for doubt. Of a contact that has a newer placement already, an older one
-    is ignored. A message that contradicts itself is refused: contacts that it lists have no
-    placement until the next good one.
+    Several publishers may send placements of different contacts; two publishers of one contact
+    are a reason for doubt. A placement older than the present one of its contact is ignored. A
+    message that contradicts itself is refused: its contacts have no placement until the next good
+    message.
 
     Parameters
     ----------
-    problem : has moving contacts.
-    timeout : age after which a placement is too old [s]; infinite for never. It counts from its
-        stamp, and without one from when it was sent.
+    problem : problem with moving contacts.
+    timeout : age above which a placement is too old [s]; infinite for never. The age counts from
+        the stamp, or from the time of sending where the message has no stamp.
     """
 
     topic = "contact_placements"
@@ -70,24 +70,24 @@ class PlacementInput(Input):
         self._row = {name: k for k, name in enumerate(problem.moving)}
         self._turned_row = {name: k for k, name in enumerate(problem.turning)}
         self._strangers = UnknownNames("moving contact", self._row)
-        self._own = problem.placements
+        self._configured = problem.placements
         super().__init__(_WORDS, _FAULTS, timeout)
 
     def reset(self) -> None:
-        """Have no placements, as before the first message."""
+        """Return to the state before the first message."""
         super().reset()
-        self._values = {name: np.array(values) for name, values in self._own.items()}
+        self._values = {name: np.array(values) for name, values in self._configured.items()}
         self._known: dict[str, _Known] = {}
         self._text, self._count = "", 0
 
     def restart(self, now: int) -> None:
-        """Let the present placements count as new, as when the clock was set."""
+        """Count the ages of the present placements from now on, e.g. after the clock was set."""
         self.latest.restart(now)
         for known in self._known.values():
             known.restart(now)
 
     def adopt(self, other: PlacementInput) -> None:
-        """Take over what another one knows of contacts of the same names; they get no younger."""
+        """Copy the placements of contacts of the same names, with their ages, from `other`."""
         for ports, row, others in (
             (_POSITIONS, self._row, other._row),
             (_ORIENTATIONS, self._turned_row, other._turned_row),
@@ -100,7 +100,7 @@ class PlacementInput(Input):
     def note_publisher(self, now: int, count: int) -> None:
         """Note the count of the next message; see :meth:`Input.note_publisher`.
 
-        It counts for the contacts that the message lists.
+        The count belongs to all contacts that the message lists.
         """
         self._count = count
 
@@ -117,19 +117,20 @@ class PlacementInput(Input):
         stamp: int = 0,
         delay: int = 0,
     ) -> InputWarning | None:
-        """Take placements of the contacts that are named.
+        """Take placements of contacts.
 
         Parameters
         ----------
-        positions, orientations : one each per name: x, y, z [m] and x, y, z, w in the frame that
-            the contact is fixed to.
-        now : time of the node's clock; 0 while that has no time yet.
-        stamp : their stamp; 0 or less if they have none.
-        delay : how long before they were sent.
+        names : names of the contacts.
+        positions, orientations : x, y, z [m] and unit quaternion x, y, z, w per name, in the
+            frame of the contact's parameters.
+        now : time of the node's clock; 0 while the clock has no time.
+        stamp : stamp of the placements; 0 or less if they have none.
+        delay : time between sending and `now`.
 
         Returns
         -------
-        None, or what is wrong. Contacts that do not move are passed over.
+        None, or the fault of the message. Contacts that do not move are ignored.
         """
         self.latest.note(stamp, now, delay)
         refusal = self._refusal(names, positions, orientations)
@@ -162,7 +163,7 @@ class PlacementInput(Input):
         return None
 
     def warning_of(self, active: Iterable[str], now: int) -> InputWarning | None:
-        """Return why there is no matrix of the active contacts, or None if there is one."""
+        """Return why placements of active contacts are unusable, or None if all are usable."""
         for name in active:
             if name not in self._row:
                 continue
@@ -200,12 +201,12 @@ class PlacementInput(Input):
         return None
 
     def write(self, inputs: Mapping[str, Array]) -> None:
-        """Write all placements to the inputs of a kernel; those that are missing as configured."""
+        """Write all placements to the inputs of a kernel; missing ones as configured."""
         for name, values in self._values.items():
             inputs[name][...] = values
 
     def health(self, now: int) -> InputHealth:
-        """Return what is known of the placements, but for their topic."""
+        """Return the health of the placements, without the name of their topic."""
         latest = self.latest
         ages = [known.age(now) for known in self._known.values()]
         silence, received = latest.silence(now), latest.received
@@ -225,7 +226,7 @@ class PlacementInput(Input):
         positions: Sequence[Sequence[float]],
         orientations: Sequence[Sequence[float]],
     ) -> str:
-        """Return why placements are refused; empty if they are not."""
+        """Return why placements are refused; empty if they are accepted."""
         if len(names) != len(positions):
             return (
                 f"placements of contacts are refused: they have {len(names)} names but "

@@ -1,4 +1,4 @@
-"""Whether an input comes from one source, and joint states from one robot.
+"""Detection of several sources of one input, e.g. joint states of two robots.
 
 Knows no ROS. Stamps and times are integers, ns.
 """
@@ -15,30 +15,33 @@ from delassus_ros.model import Robot
 from delassus_ros.model.joint import JointKind
 
 _MARGIN = 3.0
-"""Times its velocity limit a joint may move: published limits are often those of a controller."""
+"""Plausible velocity of a joint in units of its limit: limits are often those of a controller."""
 _JITTER = 5_000_000
-"""How far the time between two measurements may differ from that of their stamps [ns]."""
+"""Largest error of the time between two measurements as told by their stamps [ns]."""
 _LATCHED = 1_000_000_000
-"""For so long after a contradiction matrices are in doubt: any may be the other source's [ns]."""
+"""Time after a contradiction for which matrices are in doubt [ns]."""
 _GONE = 10_000_000_000
-"""A publisher that was silent for so long has ended [ns]."""
+"""Silence after which a publisher is taken to have ended [ns]."""
 _MOST_LOST = 100
-"""So many messages of one publisher may be lost between two that come."""
+"""Largest number of messages of one publisher that may be lost between two received ones."""
 _MOST_SOURCES = 4
 _SLOWEST = {JointKind.REVOLUTE: 1.0, JointKind.PRISMATIC: 0.1}
-"""No velocity limit counts for less [rad/s, m/s]: some are of a controller, or placeholders."""
+"""Lower bounds of velocity limits [rad/s, m/s]: some limits are placeholders."""
 
 
 @dataclass(slots=True)
 class _Source:
-    """A publisher: the count of its latest message, what marks it, and when it was heard [ns]."""
+    """A publisher: count of its latest message, its mark, and time of that message [ns]."""
 
     count: int
     mark: object
     heard: int
 
     def gap(self, count: int, mark: object) -> int:
-        """Return how many messages on a message would be; more than may be lost if it is not."""
+        """Return the distance of a message to the latest one, in messages.
+
+        The distance is above :data:`_MOST_LOST` if the message is not of this publisher.
+        """
         if not count:
             return 0 if self.mark is mark else 2 * _MOST_LOST
         gap = count - self.count
@@ -46,12 +49,12 @@ class _Source:
 
 
 class PublisherWatch:
-    """Tells two publishers that take turns on a topic from one, and from one that is restarted.
+    """Detects two publishers that take turns on a topic; a restarted publisher is no fault.
 
-    The middleware counts the messages of each publisher, so a count that goes on from an earlier
-    one is of the same publisher. Where the middleware is silent, something that one publisher does
-    not change may tell. A new publisher is no fault, as one may have been restarted; one that was
-    heard before goes on beside another.
+    The middleware numbers the messages of a publisher, so a number that follows an earlier number
+    belongs to the same publisher. Without such numbers, a mark that a publisher does not change
+    identifies it. A new publisher may be a restarted one; a publisher that comes back after a
+    message of another is a second publisher.
     """
 
     __slots__ = ("_current", "_sources", "_until")
@@ -71,17 +74,17 @@ class PublisherWatch:
         Parameters
         ----------
         now : time of the node's clock.
-        count : which of its publisher's messages it is; 0 where the middleware does not tell.
-        mark : what changes with the publisher; looked at without a count alone. None for nothing.
+        count : number of the message among those of its publisher; 0 if unknown.
+        mark : object that identifies the publisher if `count` is 0; None for no mark.
         """
         if not count and mark is None:
             return False
         before, found, least = self._current, None, _MOST_LOST + 1
-        for each in self._sources:
-            gap = each.gap(count, mark)
-            # Of two that fit alike, the one that was heard last goes on.
-            if gap < least or (gap == least and each is before):
-                found, least = each, gap
+        for source in self._sources:
+            gap = source.gap(count, mark)
+            # Of two sources with equal gaps, the one of the last message is taken.
+            if gap < least or (gap == least and source is before):
+                found, least = source, gap
         if found is None:
             found = _Source(count, mark, now)
             self._sources = [*self._sources[1 - _MOST_SOURCES :], found]
@@ -92,17 +95,17 @@ class PublisherWatch:
         return bool(count) and found is before
 
     def two(self, now: int) -> bool:
-        """Return whether two publishers were there within the last second."""
+        """Return whether two publishers took turns within the last 1 s."""
         return now < self._until
 
 
 def two_publishers(topic: str, what: str) -> str:
-    """Return the words for two publishers that send the same.
+    """Return the text about two publishers of the same data.
 
     Parameters
     ----------
-    topic : its full name.
-    what : what both send.
+    topic : full name of the topic.
+    what : data that both send, in words.
     """
     return (
         f"two publishers of {topic} send {what}, and nothing tells which of them is right; end "
@@ -111,36 +114,35 @@ def two_publishers(topic: str, what: str) -> str:
 
 
 class SourceWatch:
-    """Looks at the joint states that make a q, one after the other.
+    """Compares successive q, to detect joint states of two sources.
 
-    Three things tell that they come from two sources: two q of one stamp that differ, unless one
-    publisher is known to send both; a publisher that changes and changes back, by the middleware's
-    count of its messages or, where that is silent, by the order of names; and a joint that moves
-    faster than three times its velocity limit. Positions of joints without position limits are
-    compared modulo a turn.
+    Two sources are reported in three cases: two q of one stamp differ, unless one publisher is
+    known to have sent both; publishers take turns, by the middleware's numbers of messages or,
+    without such numbers, by the order of names; a joint moves faster than three times its
+    velocity limit. Positions of joints without position limits are compared modulo a turn.
 
     Parameters
     ----------
-    robot : its joints have the velocity limits.
+    robot : robot with the velocity limits.
     joints : names of the joints, in the order of q.
 
     Attributes
     ----------
-    topic : full name of the topic, for words about it.
+    topic : full name of the topic in messages.
     """
 
     def __init__(self, robot: Robot, joints: Sequence[str]) -> None:
         self.topic = "/joint_states"
         self._joints = joints
         by_name = {joint.name: joint for joint in robot.joints}
-        own = [by_name[name] for name in joints]
+        ordered = [by_name[name] for name in joints]
         fastest = np.array(
-            [_MARGIN * max(joint.velocity, _SLOWEST.get(joint.kind, 0.0)) for joint in own]
+            [_MARGIN * max(joint.velocity, _SLOWEST.get(joint.kind, 0.0)) for joint in ordered]
         )
         self._slowness = 1.0 / fastest
-        """Time that each joint needs at least for 1 rad or m [s]; 0 without a velocity limit."""
+        """Shortest plausible time per motion of a joint [s/rad, s/m]; 0 without a limit."""
         self._turns = np.array(
-            [joint.kind is JointKind.REVOLUTE and joint.upper == math.inf for joint in own],
+            [joint.kind is JointKind.REVOLUTE and joint.upper == math.inf for joint in ordered],
             dtype=np.bool_,
         )
         self._slowest = float(self._slowness.max(initial=0.0))
@@ -166,12 +168,12 @@ class SourceWatch:
 
         Parameters
         ----------
-        stamp : of the joint state; 0 if it has none.
-        q : n positions [rad, m]; kept until the next.
+        stamp : stamp of the joint state; 0 if it has none.
+        q : n positions [rad, m]; kept until the next call.
         now : time of the node's clock.
         step : longest step of simulated time, within which stamps do not change.
-        names : what stands for the order of names; None if joint states are merged.
-        count : which of its publisher's messages it is; 0 where the middleware does not tell.
+        names : object that identifies the order of names; None for merged joint states.
+        count : number of the message among those of its publisher; 0 if unknown.
         """
         passed, before = stamp - self._stamp, self._q
         comparable = self._stamp > 0 and passed >= 0
@@ -184,7 +186,7 @@ class SourceWatch:
                 self._doubt(now, self._of_one_stamp(q))
             else:
                 allowed = 1e-9 * (passed + _JITTER + step)
-                # No entry is larger than the norm, which is quicker to tell.
+                # No entry is larger than the norm, which is faster to compute.
                 if self._slowest * math.dist(q, before) > allowed:
                     self._check_jump(q, now, allowed, passed)
         self._q, self._stamp = q, stamp
@@ -197,13 +199,13 @@ class SourceWatch:
     ) -> str:
         """Return why positions of some joints do not fit the last q, or an empty string.
 
-        They do not where no joint can move from the one to the other in the time between.
+        Positions do not fit if a joint cannot move that far in the time between the two stamps.
 
         Parameters
         ----------
-        places : which entries of q they are.
-        values : the positions [rad, m].
-        stamp : of the positions; 0 if they have none.
+        places : entries of q.
+        values : positions of these entries [rad, m].
+        stamp : stamp of the positions; 0 if they have none.
         now : time of the node's clock.
         """
         apart = abs(stamp - self._stamp) if stamp > 0 and self._stamp > 0 else 0

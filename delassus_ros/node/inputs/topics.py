@@ -1,4 +1,4 @@
-"""The topics that the nodes take, each with its type, its QoS and its name in words."""
+"""Topics that the nodes subscribe to: type, QoS and name in words."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nav_msgs.msg import Odometry
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Imu, JointState
 
-# Room for a pause of the node's thread of 1 s at 1 kHz: what waits here is counted as superseded,
-# what does not fit is lost without a trace. Of a process that is stopped as a whole, Fast DDS's
-# shared memory keeps 512.
+# Depth for a pause of the node's thread of 1 s at 1 kHz: waiting messages are counted as
+# superseded, messages beyond the depth are lost without a trace. For a process that is stopped as
+# a whole, Fast DDS's shared memory keeps 512 messages.
 JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-# Of several publishers, each message of its own.
+# Several publishers may send messages about different contacts, so that the queue holds several.
 FEW = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -29,7 +29,7 @@ class Topic:
     ----------
     kind : type of its messages.
     qos : of the subscription.
-    what : a message in words.
+    what : name of a message in words.
     """
 
     kind: type

@@ -28,14 +28,14 @@ _MOST_WIRES = 64
 def blocks_of(
     solution: Solution, matrix: Array, names: Iterable[str], characteristic_length: float
 ) -> dict[str, Array]:
-    """Return blocks of a message by name.
+    """Return the blocks of a message by name.
 
     Parameters
     ----------
-    solution : has the outputs that the names need.
-    matrix : its matrix as it is published, which may be damped.
+    solution : solution with the outputs that the names need.
+    matrix : the published matrix, which may be damped.
     names : secondary outputs.
-    characteristic_length : weighs angular against linear rows where it is inverted [m].
+    characteristic_length : weight of angular against linear rows in the inverse [m].
     """
     wanted = tuple(names)
     found = {name: solution.output(name) for name in wanted if OUTPUTS[name].in_kernel}
@@ -52,7 +52,7 @@ def blocks_of(
 def fill(
     message: ContactDynamics, problem: Problem, layout: Layout, matrix: DelassusMatrix
 ) -> None:
-    """Set all of a message but its blocks, validity and reasons as it follows a matrix."""
+    """Fill all fields of a message that follows a matrix, except blocks, validity and reasons."""
     message.header = matrix.header
     message.layout_id, message.sequence = layout.layout_id, matrix.sequence
     message.contacts, message.row_offsets = matrix.contacts, matrix.row_offsets
@@ -61,7 +61,7 @@ def fill(
 
 
 class _Wire:
-    """The bytes of a message, and the blocks in them."""
+    """Bytes of a message, with views of the blocks in them."""
 
     def __init__(self, message: ContactDynamics, names: Iterable[str]) -> None:
         m, n = message.row_offsets[-1], len(message.velocities)
@@ -79,13 +79,13 @@ class DynamicsOutput:
 
     Parameters
     ----------
-    problem : whose velocities they have.
-    layout : what the rows mean.
+    problem : problem of the matrices.
+    layout : meaning of the rows.
     names : the secondary outputs of the messages.
 
     Attributes
     ----------
-    validity, reasons, text : of the latest message, for those who report.
+    validity, reasons, text : state of the latest message, for diagnostics.
     """
 
     def __init__(self, problem: Problem, layout: Layout, names: Iterable[str]) -> None:
@@ -108,13 +108,13 @@ class DynamicsOutput:
         degraded: bool,
         characteristic_length: float,
     ) -> bytes:
-        """Return the serialized message that goes with a matrix.
+        """Return the serialized message for a matrix.
 
         Parameters
         ----------
-        stamp, sequence : of the matrix.
+        stamp, sequence : stamp and number of the matrix.
         solution, matrix, characteristic_length : as for :func:`blocks_of`.
-        reasons, degraded : as published.
+        reasons, degraded : reasons of the message, and whether they make it DEGRADED.
         text : the reasons in words.
         """
         wire = self._wires.get(solution.contacts) or self._make(solution)
@@ -128,7 +128,7 @@ class DynamicsOutput:
         return wire.data.to_bytes()
 
     def invalid(self, stamp: int, sequence: int, reasons: Reason, text: str) -> bytes:
-        """Return the serialized message that there are none, with the reasons in words."""
+        """Return the serialized INVALID message, with the reasons in words."""
         self.validity, self.reasons, self.text = Validity.INVALID, reasons, text
         message = self._invalid
         message.sequence, message.reasons = sequence, int(reasons)
@@ -138,9 +138,9 @@ class DynamicsOutput:
         return data
 
     def _make(self, solution: Solution) -> _Wire:
-        """Return what is kept for contacts, as they come and go."""
+        """Return the message of a set of contacts, made at its first use and then kept."""
         if len(self._wires) >= _MOST_WIRES:
-            # The oldest one.
+            # The oldest entry is dropped.
             del self._wires[next(iter(self._wires))]
         self._valid.contacts = list(solution.contacts)
         self._valid.row_offsets = array.array("I", solution.row_offsets)

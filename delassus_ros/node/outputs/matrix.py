@@ -1,4 +1,4 @@
-"""The messages of each matrix that leave the node, serialized once and filled in place."""
+"""Messages about a matrix, serialized once and filled in place."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WO
 
 
 def make_layout(problem: Problem, stamp: Time, world_frame: str = "", more: str = "") -> Layout:
-    """Return the message that says what the rows of the matrices mean.
+    """Return the message with the meaning of the rows of matrices.
 
     Parameters
     ----------
-    problem : has the rows.
-    stamp : of the message.
-    world_frame : what the world is called where a floating base's rows are along its axes.
-    more : what matrices depend on besides the problem, as text.
+    problem : problem with the rows.
+    stamp : stamp of the message.
+    world_frame : name of the world frame for a floating base with axes ``"world"``.
+    more : text of all settings besides the problem on which matrices depend.
     """
     robot, contacts = problem.robot, problem.contacts
     layout = Layout()
@@ -55,7 +55,7 @@ def make_layout(problem: Problem, stamp: Time, world_frame: str = "", more: str 
 
 
 def _of_matrix(problem: Problem) -> Problem:
-    """Return the problem of the matrix alone, which other outputs do not change."""
+    """Return the problem with the matrix as its only output; more outputs do not change it."""
     return Problem(problem.robot, problem.contacts, problem.axes)
 
 
@@ -91,7 +91,7 @@ _CHANGING = {
     ),
     "times": ("compute_time", "input_age"),
 }  # fmt: skip
-"""Numbers that differ from one matrix to the next, the matrix itself apart."""
+"""Numbers that differ from one matrix to the next, except the matrix."""
 
 
 _MOST_WIRES = 256
@@ -99,7 +99,7 @@ _OK, _DEGRADED = DelassusMatrix.VALIDITY_OK, DelassusMatrix.VALIDITY_DEGRADED
 
 
 class _Wire:
-    """The bytes of a message, and the matrix in them."""
+    """Bytes of a message, with a view of the matrix in them."""
 
     def __init__(self, message: DelassusMatrix) -> None:
         m = message.row_offsets[-1]
@@ -109,11 +109,11 @@ class _Wire:
 
 
 class MatrixOutput:
-    """Serialized messages for matrices and for INVALID, both of a layout.
+    """Serialized messages of a layout: those with a matrix, and INVALID ones.
 
     Parameters
     ----------
-    layout : what the rows mean.
+    layout : meaning of the rows.
 
     Attributes
     ----------
@@ -126,20 +126,20 @@ class MatrixOutput:
         self._valid = _message_of(layout)
         self._invalid = _message_of(layout)
         self._contacts_stamp = (0, 0)
-        # Contacts come and go, so what was made for some of them is kept for the next time.
+        # The messages of a set of contacts are kept: contacts come and go.
         self._made: dict[tuple[object, ...], _Wire] = {}
         self._wire: _Wire | None = None
-        # The first one in a process loads what all need, which takes longer than a tick.
+        # The first serialization in a process loads libraries, which takes longer than a tick.
         self.set_contacts((), (0,))
         self._find_wire()
 
     def set_algorithm(self, name: str) -> None:
-        """Name the algorithm of the matrices from now on."""
+        """Set the name of the algorithm of the next matrices."""
         self._valid.algorithm = name
         self._wire = None
 
     def set_contacts(self, contacts: Sequence[str], row_offsets: Sequence[int]) -> None:
-        """Set the contacts of the matrices from now on, in the order of their rows."""
+        """Set the contacts of the next matrices, in the order of their rows."""
         message = self._valid
         message.contacts = list(contacts)
         message.kinds = [self._kinds[contact] for contact in contacts]
@@ -147,7 +147,7 @@ class MatrixOutput:
         self._wire = None
 
     def set_status(self, status: list[int]) -> None:
-        """Set the status of each contact of the matrices from now on."""
+        """Set the status of the contacts of the next matrices."""
         if list(self._valid.status) != status:
             self._valid.status = status
             self._wire = None
@@ -170,11 +170,11 @@ class MatrixOutput:
 
         Parameters
         ----------
-        stamp : of the joint positions [ns].
-        solution : tells the time that it took.
-        seen : its examination; has the matrix to publish.
-        reasons, degraded : as published.
-        input_age : age of the joint positions [s]; NaN if it cannot be told.
+        stamp : stamp of the joint positions [ns].
+        solution : solution with its computing time.
+        seen : examination of the solution, with the matrix to publish.
+        reasons, degraded : reasons of the message, and whether they make it DEGRADED.
+        input_age : age of the joint positions [s]; NaN if unknown.
         """
         wire = self._wire or self._find_wire()
         self.sequence += 1
@@ -190,20 +190,20 @@ class MatrixOutput:
         return data.to_bytes()
 
     def _find_wire(self) -> _Wire:
-        """Return what was made for the present fields, or make it."""
+        """Return the bytes for the present fields, made at their first use and then kept."""
         message = self._valid
         key = tuple(message.contacts), tuple(message.status), message.algorithm
         wire = self._made.get(key)
         if wire is None:
             if len(self._made) >= _MOST_WIRES:
-                # The oldest one.
+                # The oldest entry is dropped.
                 del self._made[next(iter(self._made))]
             wire = self._made[key] = _Wire(message)
         self._wire = wire
         return wire
 
     def invalid(self, stamp: int, reasons: Reason, input_age: float) -> bytes:
-        """Return the serialized message that there is no matrix; the stamp is in ns."""
+        """Return the serialized INVALID message; the stamp is in ns."""
         message = self._invalid
         self.sequence += 1
         message.sequence = self.sequence
@@ -244,14 +244,14 @@ class SummaryOutput:
 
     Parameters
     ----------
-    layout : what the rows mean.
+    layout : meaning of the rows.
     characteristic_length : as in
         :class:`~delassus_ros.conditioning.monitor.ConditionSettings` [m].
 
     Raises
     ------
     MessageError
-        If this system serializes messages in another way than expected.
+        If the middleware serializes messages differently than expected.
     """
 
     def __init__(self, layout: Layout, characteristic_length: float) -> None:
@@ -275,10 +275,10 @@ class SummaryOutput:
 
         Parameters
         ----------
-        stamp : seconds and nanoseconds, as published.
-        sequence, validity, reasons : as published.
-        rows : rows of the matrix; 0 if there is none.
-        seen : its examination; None if there is none.
+        stamp : stamp of the matrix: seconds and nanoseconds.
+        sequence, validity, reasons : fields of the matrix.
+        rows : number of rows of the matrix; 0 without a matrix.
+        seen : examination of the matrix; None without a matrix.
         times : compute_time, input_age and latency [s].
         counts : numbers of matrices, INVALID messages, superseded joint states and overruns.
         """
