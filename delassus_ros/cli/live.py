@@ -141,7 +141,7 @@ def watch(options: argparse.Namespace) -> Report:
         from delassus_msgs_py import MatrixReader, MessageError
         from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-        from delassus_ros.node.system.queue import take
+        from delassus_ros.node.system.queue import pop
 
         topic = f"{options.node}/delassus"
         qos = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -153,7 +153,7 @@ def watch(options: argparse.Namespace) -> Report:
         while not stopping() and time.monotonic() < end:
             time.sleep(_PERIOD)
             before = count
-            while (found := take(source)) is not None:
+            while (found := pop(source)) is not None:
                 try:
                     latest = reader.read(found[0])
                 except MessageError as error:
@@ -188,7 +188,7 @@ def contacts(options: argparse.Namespace) -> Report:
         from delassus_msgs.msg import ActiveContacts, Layout
         from rclpy.qos import DurabilityPolicy, QoSProfile
 
-        from delassus_ros.node.system.queue import take
+        from delassus_ros.node.system.queue import pop
 
         qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         publisher = node.create_publisher(ActiveContacts, options.topic, qos)
@@ -201,7 +201,7 @@ def contacts(options: argparse.Namespace) -> Report:
             message.header.stamp = node.get_clock().now().to_msg()
             publisher.publish(message)
             sent += 1
-            while (layout := take(layouts)) is not None:
+            while (layout := pop(layouts)) is not None:
                 known = layout[0].contacts
                 strangers = [name for name in options.names if name not in known]
                 for name in strangers:

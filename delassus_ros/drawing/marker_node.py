@@ -33,7 +33,7 @@ from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import PARAMETERS, RCLPY_PREFIXES
 from delassus_ros.node.system.logs import LoopLog, Throttle
 from delassus_ros.node.system.overrides import overrides_of
-from delassus_ros.node.system.queue import take
+from delassus_ros.node.system.queue import pop
 from delassus_ros.ros_program import Program
 
 _HELP = """\
@@ -187,7 +187,7 @@ class MarkerNode(Node):
 
     def _taken(self, name: str) -> Any:
         """Return the oldest message of a topic that has come since; None if none has."""
-        found = take(self._sources[name])
+        found = pop(self._sources[name])
         return None if found is None else found[0]
 
     def _take_all(self) -> None:

@@ -29,7 +29,7 @@ from delassus_ros.node.settings import RCLPY_PREFIXES
 from delassus_ros.node.system.executor import run_until_stopped
 from delassus_ros.node.system.overrides import overrides_of
 from delassus_ros.node.system.qos import OUTPUTS, advertise
-from delassus_ros.node.system.queue import Take
+from delassus_ros.node.system.queue import OnMessage
 from delassus_ros.node.system.timers import STEADY
 from delassus_ros.ros_program import Program
 
@@ -129,10 +129,10 @@ class EstimatorNode(LifecycleProgram):
         """Subscribe, and publish from now on."""
         estimation = self._configured()
         estimation.reset(self._now())
-        takers: dict[str, Take] = {
+        callbacks: dict[str, OnMessage] = {
             topic: partial(self._on_message, topic) for topic in estimation.by_topic
         }
-        self._reception.start({**takers, JOINTS: self._on_joints}, {JOINTS: FEW})
+        self._reception.start({**callbacks, JOINTS: self._on_joints}, {JOINTS: FEW})
         estimation.set_topics(self._reception.full_names)
         self._watch = self.create_timer(
             _WATCH, self._reception.surviving(self._look), clock=STEADY

@@ -20,7 +20,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.node.inputs.arrival import delay_since
-from delassus_ros.node.system.queue import take
+from delassus_ros.node.system.queue import pop
 from delassus_ros.recordings.writer import RecordingWriter, definition, type_name
 
 _LOOK = 0.5  # s between looks for new topics, and until what has come is in the file
@@ -172,7 +172,7 @@ class Recorder:
         count = 0
         for topic, source in self._sources.items():
             kind = type_name(source.kind)
-            for data, sent, _ in iter(partial(take, source.subscription), None):
+            for data, sent, _ in iter(partial(pop, source.subscription), None):
                 now = time.time_ns()
                 self._writer.write_bytes(topic, now, data, kind, now - delay_since(sent, now))
                 self.counts[topic] += 1

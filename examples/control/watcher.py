@@ -7,7 +7,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, stamp_in
-from delassus_ros.node.system.queue import Take, with_time_sent
+from delassus_ros.node.system.queue import OnMessage, with_time_sent
 
 from .answers import Answers
 
@@ -39,7 +39,7 @@ class Watcher(Node):
         super().__init__(name)
         self.answers = Answers(what)
         self._chain, self._reader = chain, JointStateReader()
-        takes: tuple[tuple[type, str, Take], ...] = (
+        takes: tuple[tuple[type, str, OnMessage], ...] = (
             (JointState, chain[0], self.on_joints), (kind, chain[-1], self.on_answer)
         )  # fmt: skip
         for each, topic, take in takes:

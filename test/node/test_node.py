@@ -474,7 +474,7 @@ def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) 
     endless = serialize_message(JointState(name=list(robot.joint_names), position=q))
     taken: list[bytes] = []
 
-    def take(subscription: object) -> bytes | None:
+    def pop(subscription: object) -> bytes | None:
         if subscription is not node._configuration.stream.subscriptions["joint_states"]:
             return None
         taken.append(endless)
@@ -482,7 +482,7 @@ def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) 
         return endless
 
     with monkeypatch.context() as patch:
-        patch.setattr("delassus_ros.node.live.reception.take", take)
+        patch.setattr("delassus_ros.node.live.reception.pop", pop)
         already = len(graph.matrices)
         graph.move(robot.joint_names, q)
         graph.until(lambda: len(graph.matrices) > already, "answer")

@@ -17,7 +17,7 @@ from sensor_msgs.msg import JointState
 from delassus_ros.node.inputs.topics import JOINT_STATES
 from delassus_ros.node.system.executor import executing
 from delassus_ros.node.system.qos import OUTPUTS
-from delassus_ros.node.system.queue import take
+from delassus_ros.node.system.queue import pop
 from delassus_ros.ros_program import run_program
 
 from .humanoid import CONTACTS
@@ -45,7 +45,7 @@ class EchoNode(Node):
     def _on_joint_state(self, message: JointState) -> None:
         answer = self._answer
         for _ in range(JOINT_STATES.depth):
-            newer = take(self._joint_states)
+            newer = pop(self._joint_states)
             if newer is None:
                 break
             message = newer[0]

@@ -10,7 +10,7 @@ from std_msgs.msg import String
 
 from delassus_ros.node.inputs.topics import LATCHED
 from delassus_ros.node.system.qos import subscribe
-from delassus_ros.node.system.queue import take
+from delassus_ros.node.system.queue import pop
 
 _TOPIC = "robot_description"
 _POLL_S = 0.01
@@ -56,7 +56,7 @@ class DescriptionTopic:
         """
         deadline = time.monotonic() + limit
         while not self.text:
-            taken = take(self._subscription)
+            taken = pop(self._subscription)
             if taken is not None:
                 self.text = taken[0].data
             elif time.monotonic() > deadline or self._stopping():

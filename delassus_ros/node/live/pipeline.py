@@ -44,15 +44,15 @@ from delassus_ros.solver.solver import DelassusSolver
 
 
 class Bindings:
-    """One binding per solver, as long as the solver lives."""
+    """Bindings of solvers, kept as long as their solver lives."""
 
     def __init__(self) -> None:
         self._made: WeakKeyDictionary[DelassusSolver, BoundSolver] = WeakKeyDictionary()
 
     def of(self, solver: DelassusSolver) -> BoundSolver:
-        """Return the binding of a solver; made now if it is asked for for the first time.
+        """Return the binding of a solver, made at the first call.
 
-        It may be made by another thread than the one that computes with it.
+        The thread of the first call may be another than the thread that computes.
 
         Raises
         ------
@@ -73,42 +73,41 @@ _FAILURES = {
     Status.NOT_CLOSED: Reason.LOOP_NOT_CLOSED,
 }
 WATCHES = 10
-"""Looks for silence in the time that it may last."""
+"""Number of checks for silence within the time that silence may last."""
 _ORIENTATION = "base_orientation"
-# Looking up a member of an enumeration takes as long as a few additions: hot ones have names.
+# Members under module names: a look-up in the enumeration takes as long as a few additions.
 _IGNORED, _REFUSED, _WEAK = Gate.IGNORED, Gate.REFUSED, Conditioning.WEAK
 _OK, _VALID, _DEGRADED = Status.OK, Validity.OK, Validity.DEGRADED
 
 
 class Pipeline:
-    """Turns each joint state into the message to publish for it.
+    """Turns joint states into messages with matrices.
 
     Parameters
     ----------
-    solver : computes the matrices.
-    layout : what their rows mean.
-    all_rows : put every contact into each matrix, whether active or not; matrices then come
-        also without a set of active contacts.
+    solver : solver of the matrices.
+    layout : meaning of the rows.
+    all_rows : put all contacts into every matrix, whether active or not; matrices are then
+        computed also without a set of active contacts.
     now : time of the node's clock [ns].
     warn : takes the kind of a warning and its text.
-    limits : may be set anew at any time.
-    closure : for a robot with couplings or loops.
-    orientation : tells how a floating base is turned and moves, where any output needs it.
-    motion : takes velocities and efforts, where any output needs them.
-    estimator : tells which contacts are active, instead of a topic.
-    secondary : makes the messages of the secondary outputs; None without such outputs.
+    limits : limits of the inputs and thresholds; may be changed at any time.
+    closure : closure of a robot with couplings or loops.
+    orientation : orientation and twist of a floating base; None if no output needs them.
+    motion : velocities and efforts; None if no output needs them.
+    estimator : estimates the active contacts instead of a topic; None for the topic.
+    secondary : messages of the secondary outputs; None without such outputs.
 
     Attributes
     ----------
-    published, refused, superseded : number of joint states with a matrix, of those answered by
-        INVALID (silence counts as one), and of those passed over because a newer one was there;
-        since :meth:`begin`.
-    due : instant of :func:`time.perf_counter` after which a matrix is late.
-    last : what was published last.
+    published, refused, superseded : number of joint states answered by a matrix, answered by
+        INVALID (a silence counts as one), and skipped for a newer one; since :meth:`begin`.
+    due : instant of :func:`time.perf_counter` after which a matrix is late [s].
+    last : state of the last published message.
     structural : matrices of all contacts at generic configurations; see
         :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
-    bindings : of its solvers.
-    system_now : time of the system's clock [ns], by which it is told when messages were sent.
+    bindings : bindings of the solvers.
+    system_now : time of the system clock [ns], with which times of sending are compared.
 
     Raises
     ------
@@ -179,19 +178,19 @@ class Pipeline:
 
     @property
     def tasks(self) -> list[BackgroundTask[BoundClosure]]:
-        """What is being made beside the loop, to understand joint states by."""
+        """Running background tasks that compile closures."""
         return self._inputs.tasks
 
     @property
     def present_contacts(self) -> tuple[str, ...] | None:
-        """The active contacts; None if no set has come, or it was refused, or is too old."""
+        """The active contacts; None if no set has come, or if it was refused or is too old."""
         return None if self._contacts.stale(self._now()) else self._contacts.active
 
     @property
     def limits(self) -> Limits:
         """The limits in force.
 
-        Setting them raises InputError if one is out of range; then all stay as they are.
+        If a limit is out of range, the setter raises InputError and changes nothing.
         """
         return self._limits
 
@@ -211,10 +210,10 @@ class Pipeline:
 
         Parameters
         ----------
-        solver : computes the matrices; takes no time if :attr:`bindings` has it already.
-        reason : to be said of each of them, as that it stands in for another.
+        solver : solver of the matrices; adopted without delay if :attr:`bindings` has it.
+        reason : reason that all its matrices carry, e.g. that a fallback replaces an algorithm.
         """
-        # First, as it may fail: then the one before goes on.
+        # First: if the binding fails, the present solver stays in use.
         bound = self.bindings.of(solver)
         before, self._q = self._q, bound.inputs["q"]
         # A joint state may be waiting for its matrix.
@@ -232,7 +231,7 @@ class Pipeline:
     # Inputs.
 
     def begin(self) -> None:
-        """Begin anew, as when the node is activated."""
+        """Return to the initial state, at activation of the node."""
         self.reset_contacts()
         self.clock_jumped()
         self._went.reset()
@@ -240,8 +239,8 @@ class Pipeline:
         self.published = self.refused = self.superseded = 0
 
     def count_on(self, before: Pipeline) -> None:
-        """Go on counting where another pipeline, in whose place this one is, has stopped."""
-        # What it has kept is never answered.
+        """Take over the counts of the pipeline that this one replaces."""
+        # A joint state that waits there is never answered.
         before.clock_jumped()
         self._output.sequence = before.sequence
         self.last.stamp_ns = before.last.stamp_ns
@@ -249,9 +248,9 @@ class Pipeline:
         self.superseded = before.superseded
 
     def clock_jumped(self) -> None:
-        """Forget what has a time, as when a simulation was reset.
+        """Drop all inputs with a time, e.g. when a simulation was reset.
 
-        Contacts are forgotten as well if they grow old: then they are repeated.
+        Contacts are dropped if they have a timeout, since their publisher then repeats them.
         """
         if self._inputs.kept.gate is not _IGNORED:
             self.supersede(1)
@@ -262,17 +261,17 @@ class Pipeline:
             self.estimator.reset()
 
     def set_clock_step(self, step: int) -> None:
-        """Let stamps be ahead of the clock by its steps as well, of so many ns."""
+        """Set the longest step of simulated time [ns]; stamps may be ahead by one step."""
         self._inputs.set_clock_step(step)
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Names of the topics that are taken; the joint states come last."""
+        """Names of the topics to subscribe to; the joint states come last."""
         told = () if self.estimator is None else (CONTACTS,)
         return (*(topic for topic in self._inputs.by_topic if topic not in told), JOINTS)
 
     def set_topics(self, full: Mapping[str, str]) -> None:
-        """Name the topics in words about them: full names by those before remapping."""
+        """Set the full names of the topics for messages, by their names before remapping."""
         self._inputs.set_topics(full)
 
     def read(self, topic: str, message: Any, sent: int = 0, count: int = 0) -> None:
@@ -280,10 +279,10 @@ class Pipeline:
 
         Parameters
         ----------
-        topic : its name before remapping; not that of the joint states.
-        message : of the type of the topic.
-        sent : when, by the system's clock of its publisher [ns]; 0 if it is not told.
-        count : which of its publisher's messages it is; 0 if it is not told.
+        topic : name of the topic before remapping, except that of the joint states.
+        message : message of the topic's type.
+        sent : time of sending, by the system clock of the publisher [ns]; 0 if unknown.
+        count : number of the message among those of its publisher; 0 if unknown.
         """
         if topic == CONTACTS:
             self.set_contacts(message, sent, count)
@@ -302,7 +301,7 @@ class Pipeline:
             self._set_status()
 
     def reset_contacts(self) -> None:
-        """Be without a set of active contacts until the next one comes."""
+        """Drop the set of active contacts until the next one comes."""
         self._inputs.reset_contacts()
         self._without_contacts()
 
@@ -312,14 +311,15 @@ class Pipeline:
         self._activate()
 
     def adopt_placements(self, before: Pipeline) -> None:
-        """Take over where contacts are from another pipeline, in whose place this one is."""
+        """Copy the placements of contacts from the pipeline that this one replaces."""
         if self._placements is not None and before._placements is not None:
             self._placements.adopt(before._placements)
 
     def _arrived(self, sent: int) -> tuple[int, int]:
-        """Return the time of the node's clock, and how long before it a message was sent [ns].
+        """Return the time of the node's clock, and the time since a message was sent [ns].
 
-        In this order: if this process does not run between the two, it is older, never younger.
+        The clocks are read in this order: a pause between the two reads makes the message older,
+        never younger.
         """
         now = self._now()
         return now, delay_since(sent, self.system_now())
@@ -328,7 +328,7 @@ class Pipeline:
 
     @property
     def positions(self) -> Array:
-        """Positions (nq,) of the last joint state that was taken [rad, m]; overwritten later."""
+        """Positions (nq,) of the last accepted joint state [rad, m]; overwritten by the next."""
         return self._q
 
     def answer(self, joint_state: bytes, sent: int = 0, count: int = 0) -> bytes | None:
@@ -336,13 +336,13 @@ class Pipeline:
 
         Parameters
         ----------
-        joint_state : sensor_msgs/JointState.
-        sent : when, by the system's clock of its publisher [ns]; 0 if it is not told.
-        count : which of its publisher's messages it is; 0 if it is not told.
+        joint_state : serialized sensor_msgs/JointState.
+        sent : time of sending, by the system clock of the publisher [ns]; 0 if unknown.
+        count : number of the message among those of its publisher; 0 if unknown.
 
         Returns
         -------
-        None if there is nothing to publish: other parts of the joints are to come.
+        The message; None if the joint state is ignored, or is an incomplete part.
 
         Raises
         ------
@@ -356,15 +356,15 @@ class Pipeline:
         return self._publishable(now)
 
     def take_in(self, joint_state: bytes, sent: int = 0, count: int = 0) -> bool:
-        """Take a joint state that :meth:`answer_kept` is to answer, if no newer one comes before.
+        """Take a joint state, which :meth:`answer_kept` answers unless a newer one comes first.
 
         Parameters
         ----------
-        joint_state, sent, count : as there.
+        joint_state, sent, count : as for :meth:`answer`.
 
         Returns
         -------
-        Whether there is something new to answer; False if it was ignored or is an incomplete part.
+        Whether it is to be answered; False if it is ignored, or is an incomplete part.
 
         Raises
         ------
@@ -378,7 +378,7 @@ class Pipeline:
         return taken
 
     def answer_kept(self) -> bytes | None:
-        """Return the message for what was taken in since the last one, or None."""
+        """Return the message for the joint state that waits for its answer; None without one."""
         now = self._now()
         self._inputs.grow_old(now)
         return self._publishable(now)
@@ -386,8 +386,8 @@ class Pipeline:
     def secondary_outputs(self) -> bytes | None:
         """Return the message of the secondary outputs; None without such outputs.
 
-        To be called before the next joint state is answered. It is INVALID where the matrix is,
-        and where what moves the robot is not known.
+        To be called before the next joint state is answered. The message is INVALID if the matrix
+        is, or if an input of the motion is missing.
         """
         output, last = self._secondary, self.last
         if output is None:
@@ -410,22 +410,22 @@ class Pipeline:
 
     @property
     def latest_motion(self) -> tuple[Solution, Array] | None:
-        """What the latest matrix is of and the velocities (n,) then; None where not known."""
+        """Solution of the latest matrix and its velocities (n,); None if either is unknown."""
         if self._matrix_of is None or self._unmoved is not None or self._motion is None:
             return None
         return self._matrix_of[0], self._solver.inputs["rates"]
 
     @property
     def secondary_state(self) -> tuple[Validity, Reason, str] | None:
-        """Validity, reasons and words of the latest secondary outputs; None without outputs."""
+        """Validity, reasons and text of the latest secondary outputs; None without outputs."""
         output = self._secondary
         return None if output is None else (output.validity, output.reasons, output.text)
 
     def watch(self) -> bytes | None:
-        """Return the message that says why no matrix has gone out for long, if none has.
+        """Return the INVALID message about a long silence; None without a silence.
 
-        To be called :data:`WATCHES` times per :attr:`~delassus_ros.node.reasons.Limits.patience`;
-        something then goes out at least as often as that.
+        To be called :data:`WATCHES` times per :attr:`~delassus_ros.node.reasons.Limits.patience`,
+        so that a message is published at least once per that time.
         """
         now = self._now()
         since = self._went.since(now)
@@ -435,11 +435,11 @@ class Pipeline:
         return None if status is None else self._message(status, now)
 
     def fault(self, text: str) -> bytes:
-        """Return the message that says that this program has failed, with the reason in words."""
+        """Return the INVALID message about a fault of this program, with the reason in words."""
         return self._say(Reason.SOLVER_FAILED, text)
 
     def announce(self) -> bytes:
-        """Return the message that says that the matrices are another robot's from here on."""
+        """Return the INVALID message that separates the matrices of two robots."""
         text = "another robot description is in use from here on"
         return self._say(Reason.ROBOT_CHANGED, text, self.last.stamp_ns)
 
@@ -449,7 +449,7 @@ class Pipeline:
         return self._invalid(status, reason, text)
 
     def supersede(self, count: int) -> None:
-        """Note that this many joint states were passed over."""
+        """Count joint states that were skipped for a newer one."""
         self.superseded += count
         self._output.sequence += count
 
@@ -462,7 +462,7 @@ class Pipeline:
         return answer
 
     def _message(self, status: InputStatus, now: int) -> bytes:
-        """Return the message for joint positions that have passed, or not."""
+        """Return the message for a status of the joint positions."""
         self._went.note(now)
         if self.estimator is not None and status.gate is Gate.READY:
             self._tell_contacts(self.estimator, status.stamp, now)
@@ -480,7 +480,7 @@ class Pipeline:
             self._unmoved = self._inputs.write_motion(status.stamp, now, self._solver.inputs)
         solution = self._solver.solve()
         if solution.status is Status.TOO_FAR:
-            # The gate has the words, with the joint.
+            # The text of the gate names the joint.
             return self._invalid(status, tick.reasons | Reason.JOINT_FAR, tick.text)
         if solution.status is not _OK:
             text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
@@ -489,7 +489,7 @@ class Pipeline:
         return self._matrix(status, solution, tick)
 
     def _tell_contacts(self, estimator: ContactEstimator, stamp: int, now: int) -> None:
-        """Have contacts told by the forces at them."""
+        """Set the active contacts by the estimated forces."""
         limits, step = self._limits, self._inputs.clock_step
         warning = estimator.update(self._q, stamp, now, limits.max_skew, step)
         if warning is not None:
@@ -567,6 +567,6 @@ class Pipeline:
     # Reports.
 
     def healths(self) -> dict[str, InputHealth]:
-        """Return what is known of each input, by its topic before remapping."""
+        """Return the health of the inputs, by their topics before remapping."""
         found = self._inputs.healths(self.last, self._now())
         return {topic: found[topic] for topic in self.topics}

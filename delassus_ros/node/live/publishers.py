@@ -1,4 +1,4 @@
-"""What the node publishes from configure to cleanup, diagnostics apart, and missed deadlines."""
+"""Publishers of the node from configure to cleanup, except diagnostics, and their deadlines."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Outputs:
     ----------
     node : the node that publishes.
     warn : takes the kind of a warning and its text.
-    layout : what the rows mean.
-    characteristic_length : as in the conditioning [m].
+    layout : meaning of the rows.
+    characteristic_length : length of the condition settings [m].
     secondary : whether secondary outputs are published.
-    estimates : whether contacts are told by forces.
+    estimates : whether the active contacts are estimated from forces.
 
     Attributes
     ----------
-    summarized : somebody subscribes to the summaries; as of half a second ago at most.
-    topics, topic : full names of all topics, and of that of the matrices.
+    summarized : whether the summaries have a subscriber, at most 0.5 s ago.
+    topics, topic : full names of all topics, and of the topic of the matrices.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Outputs:
         self._warn = warn
         self._layout = layout
         self._summary = SummaryOutput(layout, characteristic_length)
-        # All or none: nobody else would destroy them.
+        # If one publisher fails, the ones before it are destroyed.
         with ExitStack() as undo:
             self._matrices = advertise(node, DelassusMatrix, "~/delassus", OUTPUTS)
             undo.callback(node.destroy_lifecycle_publisher, self._matrices)
@@ -87,7 +87,7 @@ class Outputs:
                 if (deadline := publisher.qos_profile.deadline.nanoseconds) > 0
             }
             self._missed = dict.fromkeys(self._deadlines, 0)
-            # To ask takes too long for each matrix.
+            # The number of subscribers is read by a timer: reading takes too long for a tick.
             timer = node.create_timer(_LOOK, self._look, clock=STEADY)
             undo.callback(node.destroy_timer, timer)
             self._look()
@@ -100,24 +100,24 @@ class Outputs:
 
     @property
     def missed_deadlines(self) -> int:
-        """How often an output was later than the deadline that its QoS offers."""
+        """Number of missed deadlines that the QoS of the outputs offers."""
         now = monotonic_ns()
         return sum(deadline.missed(now) for deadline in self._deadlines.values())
 
     def pause(self) -> None:
-        """Promise no messages, as while the node is inactive; deadlines count on with the next."""
+        """Stop counting missed deadlines until the next message, e.g. while inactive."""
         self._watch_deadlines()
         now = monotonic_ns()
         for deadline in self._deadlines.values():
             deadline.pause(now)
 
     def set_layout(self, layout: Layout, characteristic_length: float) -> None:
-        """Use another layout or length from now on; a new layout is published by the caller."""
+        """Use another layout or length from now on; the caller publishes a new layout."""
         self._layout = layout
         self._summary = SummaryOutput(layout, characteristic_length)
 
     def publish_layout(self) -> None:
-        """Publish the layout, latched, as that which holds from now on."""
+        """Publish the layout, latched: it holds from now on."""
         self._layout.header.stamp = self._node.get_clock().now().to_msg()
         self._layouts.publish(self._layout)
         self._note(self._layouts)
@@ -154,7 +154,7 @@ class Outputs:
         self._send(publisher, message)
 
     def _look(self) -> None:
-        # The executor may have had it in its queue when the publishers were destroyed.
+        # The event may have been in the executor's queue when the publishers were destroyed.
         self.summarized = self._open and self._summaries.get_subscription_count() > 0
         if self._open:
             self._watch_deadlines()
@@ -175,13 +175,13 @@ class Outputs:
             deadline.publish(monotonic_ns())
 
     def summarize(self, pipeline: Pipeline, latency: float, overruns: int) -> None:
-        """Publish the numbers about what was published last, if somebody subscribes to them.
+        """Publish the summary of the last message, if the summaries have a subscriber.
 
         Parameters
         ----------
-        pipeline : has computed it.
-        latency : from its input to its publication [s]; -1 where there was no input.
-        overruns : how many there were so far.
+        pipeline : pipeline of the message.
+        latency : time from the input to the publication [s]; -1 without an input.
+        overruns : number of overruns so far.
         """
         if not self.summarized:
             return
@@ -199,17 +199,17 @@ class Outputs:
             if self._deadlines:
                 self._note(publisher)
         except RuntimeError as error:
-            # A signal may shut ROS down at any time; then nobody misses this message.
+            # A signal may shut ROS down at any time; the message is then not needed.
             if self._node.context.ok():
                 self._warn("publish", f"a message on {publisher.topic_name} is lost: {error}")
 
 
 class OfferedDeadline:
-    """Counts each period of the deadline that passed without a message.
+    """Counts the periods of a deadline that passed without a message.
 
     Parameters
     ----------
-    period : the deadline [ns].
+    period : deadline [ns].
     """
 
     def __init__(self, period: int) -> None:
@@ -222,13 +222,13 @@ class OfferedDeadline:
 
         Parameters
         ----------
-        now : time of a steady clock [ns], like those of the others.
+        now : time of a steady clock [ns].
         """
         self._missed = self.missed(now)
         self._since = now
 
     def pause(self, now: int) -> None:
-        """Count no more, until the next message."""
+        """Stop counting until the next message."""
         self._missed = self.missed(now)
         self._since = None
 

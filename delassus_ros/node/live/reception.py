@@ -1,4 +1,4 @@
-"""What comes to a node while it is active: subscriptions that survive faults, and clock steps."""
+"""Subscriptions of an active node, whose callbacks survive faults, and steps of its clock."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from delassus_ros.node.inputs.arrival import ClockSteps, SystemClock
 from delassus_ros.node.inputs.joint_state_bytes import UnreadableError
 from delassus_ros.node.inputs.topics import JOINT_STATES, topic_of
 from delassus_ros.node.system.qos import subscribe
-from delassus_ros.node.system.queue import Take, take, with_time_sent
+from delassus_ros.node.system.queue import OnMessage, pop, with_time_sent
 
 _JUMPS = JumpThreshold(
     min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
 )
 _MOST = JOINT_STATES.depth
-"""Messages taken at once: a fast publisher would never let the queue run empty."""
+"""Largest number of messages taken at once: a fast publisher may never leave the queue empty."""
 _STEPS = JumpThreshold(
     min_forward=Duration(nanoseconds=1), min_backward=None, on_clock_change=False
 )
@@ -35,15 +35,15 @@ class Reception:
 
     Parameters
     ----------
-    node : to subscribe with, and whose clock counts.
+    node : node with the subscriptions and the clock.
     warn : takes the kind of a warning and its text.
-    on_jump : called when the clock was set back or replaced: inputs from before have no age.
+    on_jump : called when the clock was set back or replaced: earlier inputs have no age.
     on_step : called with the longest step of simulated time [ns] when that changes.
     on_fault : called with the text of a fault of this program in a callback.
 
     Attributes
     ----------
-    subscriptions : by topic before remapping; empty while inactive.
+    subscriptions : subscriptions by topic before remapping; empty while inactive.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Reception:
         on_fault: Callable[[str], object],
     ) -> None:
         self.subscriptions: dict[str, Subscription] = {}
-        self._takers: dict[str, Take] = {}
+        self._callbacks: dict[str, OnMessage] = {}
         self._node, self._warn = node, warn
         self._on_jump, self._on_step, self._on_fault = on_jump, on_step, on_fault
         self._jumps: list[Any] = []
@@ -64,7 +64,7 @@ class Reception:
 
     @property
     def active(self) -> bool:
-        """Whether the subscriptions are there."""
+        """Whether the node is subscribed."""
         return bool(self.subscriptions)
 
     @property
@@ -74,27 +74,28 @@ class Reception:
 
     @property
     def topic_names(self) -> list[str]:
-        """Full names of the topics subscribed to."""
-        return [each.topic_name for each in self.subscriptions.values()]
+        """Full names of the subscribed topics."""
+        return [source.topic_name for source in self.subscriptions.values()]
 
     @property
     def full_names(self) -> dict[str, str]:
-        """Full names of the topics subscribed to, by their names before remapping."""
-        return {name: each.topic_name for name, each in self.subscriptions.items()}
+        """Full names of the subscribed topics, by their names before remapping."""
+        return {name: source.topic_name for name, source in self.subscriptions.items()}
 
-    def start(self, takers: Mapping[str, Take], qos: Mapping[str, QoSProfile] = {}) -> None:
+    def start(
+        self, callbacks: Mapping[str, OnMessage], qos: Mapping[str, QoSProfile] = {}
+    ) -> None:
         """Subscribe.
 
         Parameters
         ----------
-        takers : callback of each topic, by its name before remapping; the last topic is
-            subscribed to last.
-        qos : of topics that have another than :func:`topic_of` says.
+        callbacks : callbacks by topic before remapping, in the order of subscription.
+        qos : QoS of topics that differs from that of :func:`topic_of`.
 
         Raises
         ------
         InputError
-            If a parameter was given a value that a QoS policy cannot have.
+            If a QoS override has a value that the policy cannot have.
         """
         self._system_clock = SystemClock()
         clock: Any = self._node.get_clock()
@@ -104,10 +105,10 @@ class Reception:
             clock.create_jump_callback(_JUMPS, post_callback=self._guarded(self._on_clock_jump)),
             clock.create_jump_callback(_STEPS, post_callback=self._guarded(self._on_clock_step)),
         ]
-        self._takers = dict(takers)
-        for name, taker in takers.items():
+        self._callbacks = dict(callbacks)
+        for name, on_message in callbacks.items():
             topic = topic_of(name)
-            callback = with_time_sent(self.surviving(taker))
+            callback = with_time_sent(self.surviving(on_message))
             self.subscriptions[name] = subscribe(
                 self._node, topic.kind, name, callback, qos.get(name, topic.qos), raw=True
             )
@@ -127,8 +128,8 @@ class Reception:
 
         Parameters
         ----------
-        callback : called while the subscriptions are there.
-        on_fault : called instead of that of the constructor.
+        callback : called while the node is subscribed.
+        on_fault : replaces `on_fault` of the constructor.
         """
 
         def checked(*arguments: Any) -> None:
@@ -143,33 +144,33 @@ class Reception:
 
         Parameters
         ----------
-        name : of the topic before remapping.
-        *message : the arguments of its :data:`Take`.
+        name : name of the topic before remapping.
+        *message : arguments of the topic's :data:`OnMessage`.
         """
         found: list[Any] = [message]
         subscription = self.subscriptions.get(name)
         while subscription is not None and len(found) <= _MOST:
-            newer = take(subscription)
+            newer = pop(subscription)
             if newer is None:
                 break
             found.append(newer)
         return found
 
     def catch_up(self, name: str) -> None:
-        """Take the messages that wait at all topics but one."""
+        """Process the waiting messages of all topics except one."""
         for other, subscription in self.subscriptions.items():
             if other == name:
                 continue
             for _ in range(_MOST):
-                message = take(subscription)
+                message = pop(subscription)
                 if message is None:
                     break
-                self.reading(self._takers[other], *message)
+                self.reading(self._callbacks[other], *message)
 
-    def reading(self, taker: Callable[..., Any], *message: Any) -> Any:
-        """Call what takes a message; of bytes that are no message, warn."""
+    def reading(self, on_message: Callable[..., Any], *message: Any) -> Any:
+        """Call the callback of a message; warn of bytes that are not such a message."""
         try:
-            return taker(*message)
+            return on_message(*message)
         except UnreadableError as error:
             self._warn("bytes", str(error))
             return None
@@ -181,7 +182,7 @@ class Reception:
 
         def guarded(*arguments: Any) -> None:
             if not self.active:
-                # The executor had it in its queue when the subscriptions ended.
+                # The event was in the executor's queue when the subscriptions ended.
                 return
             try:
                 self.reading(callback, *arguments)
@@ -206,7 +207,7 @@ class Reception:
             self._set_steps(ClockSteps(simulated))
 
     def _report_jump(self, jump: int) -> None:
-        """Have forgotten what has a time, as the clock has jumped [ns]."""
+        """Report a jump of the clock [ns], after which inputs with a time are dropped."""
         self._warn(
             "clock",
             f"the clock jumped by {1e-9 * jump:+.6g} s or is another one now; inputs from before "

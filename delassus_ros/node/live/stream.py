@@ -21,7 +21,7 @@ from delassus_ros.node.live.reception import Reception
 from delassus_ros.node.live.timing import Schedule, Timing, timer_period
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import Operation
-from delassus_ros.node.system.queue import Take
+from delassus_ros.node.system.queue import OnMessage
 from delassus_ros.node.system.realtime import Outcome, RealtimeMode
 from delassus_ros.node.system.timers import STEADY
 
@@ -36,18 +36,18 @@ class Stream:
 
     Parameters
     ----------
-    node : to subscribe with, and whose clock counts.
+    node : node with the subscriptions and the clock.
     warn : takes the kind of a warning and its text.
-    pipeline : computes.
-    outputs : take what it computes.
-    operation : how to work.
+    pipeline : computes the messages.
+    outputs : publishers of the messages.
+    operation : limits, rate and real-time use.
 
     Attributes
     ----------
     timing : latency, jitter and overruns.
-    missed : instants of a fixed rate at which nothing could be done.
-    realtime : what became of the requests for real-time use.
-    on_failure : called after the algorithm has failed; None for nothing.
+    missed : number of missed instants of a fixed rate.
+    realtime : outcomes of the requests for real-time use.
+    on_failure : called after the algorithm has failed; None for no call.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class Stream:
         )  # fmt: skip
         self._pending: dict[object, Callable[[], object]] = {}
         self._latest_set: tuple[ActiveContacts, int] | None = None
-        """The latest set of contacts, and when it was sent, by the monotonic clock [ns]."""
+        """The latest set of contacts, and its time of sending by the monotonic clock [ns]."""
         self._arrived = 0.0
 
     @property
     def active(self) -> bool:
-        """Whether it answers joint states."""
+        """Whether joint states are answered."""
         return self._reception.active
 
     @property
@@ -93,20 +93,20 @@ class Stream:
 
     @property
     def missed(self) -> int:
-        """Instants of a fixed rate at which nothing could be done."""
+        """Number of missed instants of a fixed rate."""
         return 0 if self._schedule is None else self._schedule.missed
 
     @property
     def topic_names(self) -> list[str]:
-        """Full names of the topics subscribed to."""
+        """Full names of the subscribed topics."""
         return self._reception.topic_names
 
     def start(self) -> None:
-        """Subscribe, and answer from now on."""
+        """Subscribe, and answer joint states from now on."""
         self._schedule = None
         self.timing.clear()
         self._pipeline.begin()
-        self._reception.start({name: self._taker(name) for name in self._pipeline.topics})
+        self._reception.start({name: self._callback_of(name) for name in self._pipeline.topics})
         self._pipeline.set_topics(self._reception.full_names)
         self._set_watch()
         if self._operation.rate:
@@ -115,14 +115,14 @@ class Stream:
             self._rate_timer = self._node.create_timer(period, on_instant, clock=STEADY)
         on_idle = self._reception.surviving(self._idle)
         self._idle_timer = self._node.create_timer(_IDLE, on_idle, clock=STEADY)
-        # Last: the threads of the middleware that there are by now are meant as well.
+        # Last: the settings apply to all threads, including those of the middleware.
         self.realtime = self._mode.enter(self._operation.realtime)
         self._warn_of_refusals(self.realtime)
         done = "; ".join(outcome.text for outcome in self.realtime if outcome.done)
         self._node.get_logger().info(done)
 
     def stop(self) -> None:
-        """End all subscriptions and timers, and give back what was taken for real-time use."""
+        """End all subscriptions and timers, and leave real-time mode."""
         self._warn_of_refusals(self._mode.leave())
         self._end_watch()
         for timer in (self._rate_timer, self._idle_timer):
@@ -132,11 +132,11 @@ class Stream:
         self._pending.clear()
         self._latest_set = None
         self._reception.stop()
-        # Who asks for a matrix of the present contacts is not to get that of former ones.
+        # The service ~/compute must not use contacts from before as the present ones.
         self._pipeline.reset_contacts()
 
     def exchange(self, pipeline: Pipeline) -> None:
-        """Go on with another robot, from the next joint state on."""
+        """Use the pipeline of another robot from the next joint state on."""
         before, self._pipeline = self._pipeline, pipeline
         if self.active:
             pipeline.begin()
@@ -145,16 +145,16 @@ class Stream:
             pipeline.adopt_placements(before)
         pipeline.count_on(before)
         if self.active:
-            # Whoever reads the matrices sees this before the first one of the other robot.
+            # Subscribers get this message before the first matrix of the other robot.
             self._say(pipeline.announce())
             self._take_set_again()
             self.timing.pause()
 
     def handover(self) -> Callable[[Callable[[], object]], None]:
-        """Return what calls a function right after the next matrix is published, if one is.
+        """Return a function that defers an action until right after the next published matrix.
 
-        Of the functions that it is given meanwhile only the latest is kept: what it holds, a robot
-        and its kernels, may have been handed over in another way.
+        A later action replaces one that still waits: the robot and kernels of the earlier action
+        may have been adopted already.
         """
         key = object()
 
@@ -164,15 +164,18 @@ class Stream:
         return between
 
     def set_operation(self, operation: Operation) -> None:
-        """Work in another way from the next joint state on; rate and real time stay."""
+        """Use other limits and another deadline from the next joint state on.
+
+        Rate and real-time use do not change.
+        """
         before, self._operation = self._operation, operation
         self.timing.deadline = operation.deadline
         self._pipeline.limits = operation.limits
         if self.active and operation.limits.input_timeout != before.limits.input_timeout:
             self._set_watch()
 
-    def _taker(self, name: str) -> Take:
-        """Return what takes the messages of a topic, as bytes, with when they were sent."""
+    def _callback_of(self, name: str) -> OnMessage:
+        """Return the callback of a topic."""
         if name == CONTACTS:
             on_message = partial(self._on_message, name)
             return self._reception.surviving(on_message, self._on_fault_of_contacts)
@@ -181,7 +184,7 @@ class Stream:
         return self._keep if self._operation.rate else self._on_joint_state
 
     def _take_set_again(self) -> None:
-        """Take the latest set of contacts in again; it is no younger for that."""
+        """Use the latest set of contacts again; its age goes on."""
         if self._latest_set is not None:
             message, sent = self._latest_set
             self._pipeline.set_contacts(message, time_ns() - (monotonic_ns() - sent))
@@ -189,8 +192,8 @@ class Stream:
     def _set_watch(self) -> None:
         self._end_watch()
         period = max(self._operation.limits.patience / WATCHES, _SHORTEST_WATCH)
-        # Ages are by the node's clock; a timer on it would wait until a clock that is set back is
-        # there again.
+        # The timer has a steady clock: with the node's clock, it would wait after a step back
+        # until the clock has come to the old time again.
         watch = self._reception.surviving(self._watch)
         self._watch_timer = self._node.create_timer(period, watch, clock=STEADY)
 
@@ -210,9 +213,9 @@ class Stream:
             action()
 
     def _on_fault(self, text: str) -> None:
-        """Make the next answers INVALID after a fault, rather than right by chance.
+        """Drop all inputs after a fault: the next answers are INVALID until new inputs come.
 
-        A set of contacts that need not be repeated is taken in again.
+        A set of contacts without a timeout is used again.
         """
         self._without_inputs(text)
         if self._operation.limits.contacts_timeout == math.inf:
@@ -222,18 +225,18 @@ class Stream:
             self._latest_set = None
 
     def _on_fault_of_contacts(self, text: str) -> None:
-        """Do the same after a fault in taking in a set of contacts."""
+        """Drop all inputs after a fault in processing a set of contacts."""
         self._without_inputs(text)
         self._latest_set = None
 
     def _without_inputs(self, text: str) -> None:
         self._pipeline.reset_contacts()
         self._pipeline.clock_jumped()
-        # Without a summary, which may be what has failed.
+        # Without a summary: the fault may be in the summary.
         self._outputs.publish(self._pipeline.fault(text))
         self._outputs.publish_secondary(self._pipeline)
 
-    # What comes.
+    # Inputs.
 
     def _on_joint_state(self, message: bytes, sent: int, count: int) -> None:
         arrived = perf_counter()
@@ -243,9 +246,9 @@ class Stream:
         if len(waiting) == 1:
             answer = pipeline.answer(message, sent, count)
         else:
-            # Each is looked at: the last one may be none to go by, or a part of one.
-            for each in waiting:
-                self._reception.reading(self._take_in, *each)
+            # All are processed: the last one may be unusable, or have some of the joints.
+            for item in waiting:
+                self._reception.reading(self._take_in, *item)
             self._reception.catch_up(JOINTS)
             answer = pipeline.answer_kept()
         if answer is not None:
@@ -253,10 +256,10 @@ class Stream:
             self._send(answer)
 
     def _keep(self, message: bytes, sent: int, count: int) -> None:
-        """Take a joint state in, and those that wait behind it, in order."""
+        """Take a joint state and those that wait behind it, in order."""
         waiting = self._reception.waiting(JOINTS, message, sent, count)
-        for each in waiting:
-            self._reception.reading(self._take_in, *each)
+        for item in waiting:
+            self._reception.reading(self._take_in, *item)
         if len(waiting) > 1:
             self._reception.catch_up(JOINTS)
 
@@ -265,7 +268,7 @@ class Stream:
             self._arrived = perf_counter()
 
     def _on_message(self, name: str, data: bytes, sent: int, count: int) -> None:
-        """Take a message of any topic but the joint states."""
+        """Take a message of any topic except the joint states."""
         topic = topic_of(name)
         message = deserialized(data, topic.kind, topic.what)
         if name == CONTACTS:
@@ -273,11 +276,11 @@ class Stream:
         self._pipeline.read(name, message, sent, count)
 
     def _on_instant(self) -> None:
-        """Compute what has come since the last instant of a fixed rate."""
+        """Answer the newest joint state since the last instant of a fixed rate."""
         began = perf_counter()
         if self._schedule is None:
             period = timer_period(self._operation.rate)
-            # In the middle between two, so that a timer that is a little early misses none.
+            # The schedule is half a period ahead, so that a slightly early timer misses nothing.
             self._schedule = Schedule(period, began - 0.5 * period)
         if not self._schedule.take(began):
             return
@@ -288,23 +291,23 @@ class Stream:
             self._send(answer)
 
     def _watch(self) -> None:
-        """Say INVALID where no matrix has gone out for long, and say it again."""
+        """Publish INVALID while no matrix has been published for long."""
         answer = self._pipeline.watch()
         if answer is not None:
             self._say(answer)
             self.timing.pause()
 
     def _idle(self) -> None:
-        """Collect garbage also where no matrix is sent, and what is older than a tick."""
+        """Collect garbage also while no matrix is published, and older garbage."""
         self._mode.idle()
         self._mode.rest()
 
     def _on_jump(self) -> None:
-        """Forget what has a time, as the clock has jumped."""
+        """Drop all inputs with a time after a jump of the clock."""
         self._pipeline.clock_jumped()
         self.timing.pause()
 
-    # What goes.
+    # Outputs.
 
     def _say(self, message: bytes) -> None:
         """Publish a message that does not answer a joint state."""
@@ -313,7 +316,7 @@ class Stream:
         self._outputs.summarize(self._pipeline, _NO_INPUT, self.timing.overruns)
 
     def _send(self, answer: bytes) -> None:
-        """Publish an answer, then do what has time until it is on its way."""
+        """Publish an answer, then do the work that is not urgent."""
         pipeline, timing = self._pipeline, self.timing
         self._outputs.publish(answer)
         latency = timing.end(perf_counter())

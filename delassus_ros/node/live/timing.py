@@ -1,6 +1,6 @@
-"""Whether the node keeps its rate: latency, jitter, overruns, ticks at a fixed rate.
+"""Timing of the node: latency, jitter, overruns, ticks at a fixed rate.
 
-Histograms of times never grow: from a microsecond to half a minute, to 2 %.
+Histograms have a fixed size: times from 1 µs to 30 s, with an error of 2 %.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import log2
 from delassus_ros.errors import InputError
 
 _SMOOTHING = 0.02
-"""Weight of the latest interval in the usual one: that of about the last fifty."""
+"""Weight of the latest interval in the usual interval, a mean of about the last fifty."""
 
 
 class Timing:
@@ -19,15 +19,14 @@ class Timing:
 
     Parameters
     ----------
-    deadline : a tick that takes longer, from its input to its output, is an overrun [s];
-        infinite for none.
-    period : expected time between ticks [s]; None to expect what was usual so far.
+    deadline : time from input to output above which a tick is an overrun [s]; infinite for none.
+    period : expected time between ticks [s]; None for the mean of the last intervals.
 
     Attributes
     ----------
-    latency : from when a tick's input was taken up to its output.
-    jitter : how much the time between two ticks differs from the period.
-    ticks, overruns : numbers of ticks, and of those beyond the deadline.
+    latency : times from a tick's input to its output.
+    jitter : differences between the intervals of ticks and the period.
+    ticks, overruns : number of ticks, and of ticks beyond the deadline.
     """
 
     def __init__(self, deadline: float = float("inf"), period: float | None = None) -> None:
@@ -39,7 +38,7 @@ class Timing:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew, as after a time without input."""
+        """Return to the state before the first tick."""
         self.ticks = 0
         self.overruns = 0
         self.latency.clear()
@@ -49,12 +48,12 @@ class Timing:
         self._reported_ticks = 0
 
     def pause(self) -> None:
-        """Take the time until the next input for no interval: there was none to come."""
+        """Do not count the time until the next tick as an interval: no input was expected."""
         self._began: float | None = None
         self._usual = self._period
 
     def begin(self, now: float, arrived: float) -> None:
-        """Note that a tick begins, and when its input was taken up."""
+        """Note the begin of a tick, and the arrival of its input [s]."""
         if self._began is not None:
             interval = now - self._began
             usual = interval if self._usual is None else self._usual
@@ -64,7 +63,7 @@ class Timing:
         self._began, self._arrived = now, arrived
 
     def end(self, now: float) -> float:
-        """Note that the tick's output is there; return its latency [s]."""
+        """Note the output of the tick; return its latency [s]."""
         took = now - self._arrived
         self.ticks += 1
         self.latency.add(took)
@@ -81,25 +80,25 @@ class Timing:
 
 
 def timer_period(rate: float) -> float:
-    """Return the period that rclpy's timers keep at a rate [s]: whole nanoseconds, rounded down.
+    """Return the period of rclpy's timers at a rate [s]: whole nanoseconds, rounded down.
 
-    Instants with any other period would come out of step with the timer.
+    A schedule with any other period would drift away from the timer.
     """
     return int(1.0 / rate * 1e9) * 1e-9
 
 
 class Schedule:
-    """Instants at a fixed rate; one that was missed is counted, not made up for.
+    """Instants at a fixed rate; missed instants are counted, not made up for.
 
     Parameters
     ----------
     period : time between instants [s].
-    start : the first one, by a monotonic clock [s].
+    start : first instant, by a monotonic clock [s].
 
     Attributes
     ----------
-    due : the next instant [s].
-    missed : number of instants at which nothing could be done.
+    due : next instant [s].
+    missed : number of missed instants.
     """
 
     def __init__(self, period: float, start: float) -> None:
@@ -127,16 +126,16 @@ _LOG_SHORTEST = log2(_SHORTEST)
 
 
 class Histogram:
-    """How often which time was seen.
+    """Histogram of times.
 
-    The bins are a sixteenth of an octave wide, 4.4 %; what is shorter than 1 µs or longer than
-    34 s is in the first or last one. Adding makes no object that stays.
+    The bins are a sixteenth of an octave wide, 4.4 %. The first bin has all times up to 1 µs, the
+    last bin all times above 30 s. :meth:`add` allocates no memory.
 
     Attributes
     ----------
-    count : number of times added.
-    total : their sum [s].
-    largest : the longest [s]; 0 without any.
+    count : number of times.
+    total : sum of the times [s].
+    largest : largest time [s]; 0 without times.
     """
 
     def __init__(self) -> None:
@@ -144,7 +143,7 @@ class Histogram:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all times."""
         self.count = 0
         self.total = 0.0
         self.largest = 0.0
@@ -152,7 +151,7 @@ class Histogram:
             self._bins[i] = 0
 
     def add(self, seconds: float) -> None:
-        """Add a time; negative ones count as 0, NaN is passed over."""
+        """Add a time [s]; negative times count as 0, NaN is ignored."""
         if seconds > _SHORTEST:
             at = (
                 int((log2(seconds) - _LOG_SHORTEST) * _PER_OCTAVE) if seconds < 30.0 else _BINS - 1
@@ -173,7 +172,7 @@ class Histogram:
     def quantile(self, fraction: float) -> float:
         """Return the time [s] that this fraction of the times does not exceed, within 2.2 %.
 
-        NaN without any time; the largest time itself for the fraction 1.
+        NaN without times; exactly the largest time for the fraction 1.
         """
         if not self.count:
             return float("nan")
@@ -184,11 +183,11 @@ class Histogram:
         for at, number in enumerate(self._bins):
             seen += number
             if seen >= needed and seen:
-                # The middle of the bin, on the logarithmic scale.
+                # Middle of the bin on the logarithmic scale.
                 return min(_SHORTEST * float(2.0 ** ((at + 0.5) / _PER_OCTAVE)), self.largest)
         return self.largest
 
     @property
     def mean(self) -> float:
-        """Mean of the times [s]; NaN without any."""
+        """Mean of the times [s]; NaN without times."""
         return self.total / self.count if self.count else float("nan")

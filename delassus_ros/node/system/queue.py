@@ -1,4 +1,4 @@
-"""Messages with the time at which they were sent, in callbacks and outside of them."""
+"""Messages with their time of sending, in callbacks and from the queues of subscriptions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from rclpy.subscription import Subscription
 
-Take = Callable[[Any, int, int], None]
-"""Callback with a message (the bytes of a raw subscription), the time at which it was sent, see
-:func:`sent_at`, and its number, see :func:`count_of`."""
+OnMessage = Callable[[Any, int, int], None]
+"""Callback of a subscription, called with a message (bytes for a raw subscription), its time of
+sending (see :func:`sent_at`) and its number (see :func:`count_of`)."""
 
 _TWO = inspect.Signature(
     [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in ("message", "info")]
@@ -35,22 +35,22 @@ def count_of(info: Mapping[str, Any]) -> int:
     return info.get("publication_sequence_number") or 0
 
 
-def with_time_sent(take: Take) -> Callable[..., None]:
-    """Return the callback of a subscription, which rclpy gives the message's information."""
+def with_time_sent(on_message: OnMessage) -> Callable[..., None]:
+    """Return a callback for rclpy, which is called with a message and its information."""
 
-    def callback(*given: Any) -> None:
+    def callback(*arguments: Any) -> None:
         # Work-around (message information): https://github.com/ros2/rclpy/pull/922 gave callbacks
         # two arguments; the events executor of rclpy 7.1.6 passes them as one tuple.
-        message, info = given[0] if len(given) == 1 else given
-        take(message, sent_at(info), count_of(info))
+        message, info = arguments[0] if len(arguments) == 1 else arguments
+        on_message(message, sent_at(info), count_of(info))
 
     # rclpy chooses the arguments by the signature.
     callback.__signature__ = _TWO  # type: ignore[attr-defined]
     return callback
 
 
-def take(subscription: Subscription) -> tuple[Any, int, int] | None:
-    """Return the oldest message that waits in a subscription, when it was sent and its number."""
+def pop(subscription: Subscription) -> tuple[Any, int, int] | None:
+    """Remove and return the oldest message of a queue, its time of sending and its number."""
     handle = subscription.handle
     with handle:
         taken = handle.take_message(subscription.msg_type, subscription.raw)
