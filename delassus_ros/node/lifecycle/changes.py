@@ -40,13 +40,13 @@ class Handover(Generic[T]):
     """Builds one part at a time in the background, and adopts it between two joint states.
 
     A later build replaces an earlier one, and starts when the thread of the earlier one has ended:
-    of many that follow each other only the last one runs. A thread that does not end in time is
-    abandoned and delays nothing any more.
+    of several in a row only the last one runs. A thread that does not end in time is abandoned,
+    and later builds do not wait for it.
 
     Parameters
     ----------
-    node : to make timers with.
-    between : calls a function after the next matrix is published, if one is.
+    node : node with the timers.
+    between : defers a function until after the next published matrix.
     adopt : called with the part.
     failed : called with the exception of a build.
     """
@@ -163,8 +163,8 @@ class Change(ABC, Generic[T]):
 
     Parameters
     ----------
-    node : to make timers with, and whose parameter is followed.
-    between : calls a function after the next matrix is published, if one is.
+    node : node with the timers and the parameter.
+    between : defers a function until after the next published matrix.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class Change(ABC, Generic[T]):
 
 
 _KEPT_SOLVERS = 3
-"""Solvers that are kept besides the one in use; a kernel takes some hundred kilobytes."""
+"""Number of solvers kept besides the one in use; a kernel takes some 100 kB."""
 
 
 class AlgorithmChange(Change[DelassusSolver]):
@@ -223,9 +223,9 @@ class AlgorithmChange(Change[DelassusSolver]):
 
     Parameters
     ----------
-    node : its parameter ``algorithm`` is followed.
-    computation : what is computed; its fallback replaces an algorithm that fails.
-    between : calls a function after the next matrix is published, if one is.
+    node : node with the parameter ``algorithm``.
+    computation : the present computation; its fallback replaces an algorithm that fails.
+    between : defers a function until after the next published matrix.
     prepare : prepares other users of a new solver; called by the background thread.
     changed : called with each new solver.
     """
@@ -250,7 +250,7 @@ class AlgorithmChange(Change[DelassusSolver]):
         self.set_computation(computation)
 
     def set_computation(self, computation: Computation) -> None:
-        """Follow for another robot; a change that has begun is cancelled."""
+        """Follow the parameter for another robot; cancel a change that has begun."""
         self.keep()
         self._kept.clear()
         self._computation = computation
@@ -268,8 +268,7 @@ class AlgorithmChange(Change[DelassusSolver]):
         wanted = spelling(self._node.get_parameter("algorithm").value)
         if self._builds(wanted):
             return
-        # Where the fallback replaces it, it is built anew: a back end may have been left in any
-        # state.
+        # An algorithm that the fallback replaced is built anew: its back end may be in any state.
         if wanted == self._solver.algorithm == self._pipeline.algorithm:
             return
         self._wanted = wanted
@@ -338,7 +337,7 @@ class AlgorithmChange(Change[DelassusSolver]):
         # The parameter may have another value by now, which comes with another robot.
         if spelling(self._node.get_parameter("algorithm").value) == wanted != configured:
             self._node.set_parameters([Parameter("algorithm", value=configured)])
-        # Last: setting the parameter is followed, which clears the failure.
+        # Last: the change of the parameter is followed, which clears the failure.
         self.failure = f"cannot change to {wanted!r}: {error}"
 
 
@@ -347,8 +346,8 @@ class DescriptionChange(Change[Computation]):
 
     Parameters
     ----------
-    node : to make timers with.
-    between : calls a function after the next matrix is published, if one is.
+    node : node with the timers.
+    between : defers a function until after the next published matrix.
     make : returns the computation of settings and a description, with solvers made by a
         function; called by the background thread.
     adopt : called with the computation, to use it from now on.

@@ -1,4 +1,4 @@
-"""From a robot description to the pipeline of its matrices, with kernels built elsewhere."""
+"""From a robot description to the pipeline of its matrices; another process compiles kernels."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Computation:
         if fallback is not None:
             # A binding takes too long, and may fail, at the tick that needs it.
             pipeline.bindings.of(fallback)
-        # The pipeline has closures of its own, as each starts from its last result.
+        # The pipeline has separate closures: a closure starts from its last result.
         closures = None if closure is None else BoundClosures(closure)
         return cls(
             description, problem, solver, fallback, layout, pipeline, settings.outputs,
@@ -164,13 +164,13 @@ def make_solver(
     Raises
     ------
     CancelledTaskError
-        If it was cancelled.
+        If the build was cancelled.
     CompilerError
         If the build failed.
     DelassusError
         If the algorithm is unknown or refuses the problem, or the kernel is damaged.
     Exception
-        Whatever a plug-in raises.
+        Any exception that a plug-in raises.
     """
     kernel: CompiledKernel | None = None
     found = algorithms.get(algorithm)

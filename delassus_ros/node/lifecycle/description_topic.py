@@ -23,7 +23,7 @@ class DescriptionTopic:
     ----------
     node : the node to subscribe with.
     arrived : called with every new description.
-    stopping : returns whether the process is to end, so that nothing is worth waiting for.
+    stopping : returns whether the process is to end, which ends the wait.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class DescriptionTopic:
     Raises
     ------
     InputError
-        If a parameter was given a value that its QoS policy cannot have.
+        If a QoS override has a value that the policy cannot have.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class DescriptionTopic:
     def wait(self, limit: float) -> str:
         """Return the latest description; wait for the first one at most `limit` seconds.
 
-        It is taken here, not in a callback: callbacks do not run while a transition does.
+        The message is taken from the queue here: no callback runs during a transition.
         """
         deadline = time.monotonic() + limit
         while not self.text:

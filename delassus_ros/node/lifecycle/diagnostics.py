@@ -1,7 +1,6 @@
-"""What the node tells an operator about itself, in words and numbers.
+"""Diagnostics of the node: entries with a level, a text and numbers.
 
-One entry for each thing that may go wrong, by what is to be done about it: its inputs, the
-matrix, the timing, the algorithm.
+Entries are separate where the remedies are: inputs, matrix, timing, algorithm, robot, output.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from enum import IntEnum
 from time import perf_counter
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
 
@@ -32,7 +31,7 @@ from delassus_ros.node.system.timers import steady
 
 
 class Level(IntEnum):
-    """How bad it is; the values of ``diagnostic_msgs/DiagnosticStatus``."""
+    """Severity; the values of ``diagnostic_msgs/DiagnosticStatus``."""
 
     OK = 0
     WARN = 1
@@ -48,25 +47,25 @@ _OF_VALIDITY = {
 OVERRIDABLE: Mapping[str, Sequence[str]] = {
     "subscription": ("RELIABILITY", "DURABILITY"), "publisher": ("RELIABILITY", "DEADLINE")
 }  # fmt: skip
-"""QoS policies that may not match, and that parameters of the node override, by kind of end."""
+"""QoS policies that may be incompatible and that parameters override, by kind of endpoint."""
 
 
 _VERBS = {
     "subscription": "offers an incompatible QoS", "publisher": "requests an incompatible QoS"
 }  # fmt: skip
-"""What others do, by kind of the node's own end."""
+"""Text about the endpoint of the other node, by kind of this node's endpoint."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of diagnostics.
+    """A line of the diagnostics.
 
     Attributes
     ----------
-    name : what it is about.
-    level : how bad it is.
-    message : the same in a few words.
-    values : numbers and names by what they are, as text.
+    name : subject of the line, e.g. ``"matrix"``.
+    level : severity.
+    message : state in a few words.
+    values : further numbers and names, as text by label.
     """
 
     name: str
@@ -76,7 +75,7 @@ class Entry:
 
 
 def of_input(health: InputHealth) -> Entry:
-    """Return the entry of an input: whether anything comes, and what is wrong with it."""
+    """Return the entry of an input: whether messages come, and their fault."""
     topic = health.topic
     causes = [health.warning] if health.warning else []
     if health.incompatible:
@@ -116,13 +115,13 @@ def of_input(health: InputHealth) -> Entry:
 
 
 def qos_mismatch(topic: str, end: str, mismatch: Mismatch) -> str:
-    """Return what does not match at a topic, and where to change it: here, only if that helps.
+    """Return the text about an incompatible QoS, with the parameters of this node that help.
 
     Parameters
     ----------
-    topic : its full name.
-    end : what this node has there: ``"subscription"`` or ``"publisher"``.
-    mismatch : with whom and by what.
+    topic : full name of the topic.
+    end : endpoint of this node: ``"subscription"`` or ``"publisher"``.
+    mismatch : incompatible policies, and the nodes that have them.
     """
     policies = mismatch.policies
     whose = f"{topic} ({mismatch.nodes_text})" if mismatch.nodes else topic
@@ -140,10 +139,10 @@ def of_matrix(
 
     Parameters
     ----------
-    validity, reasons : as published.
-    text : the last warning, in words; empty if there was none.
-    rows : rows of the matrix.
-    seen : its examination, or None if there was no matrix to examine.
+    validity, reasons : fields of the matrix.
+    text : the last warning, in words; empty for none.
+    rows : number of rows of the matrix.
+    seen : examination of the matrix; None without a matrix.
     """
     level, message = _OF_VALIDITY[validity], text
     if validity is not Validity.OK and not message:
@@ -184,10 +183,11 @@ def of_timing(
 
     Parameters
     ----------
-    timing : what was measured since activation.
+    timing : measurements since activation.
     rate : matrices per second since the last entry [1/s].
-    overruns, missed : ticks beyond the deadline and instants left out since the last entry.
-    realtime : what became of the requests for real-time use.
+    overruns, missed : number of ticks beyond the deadline and of missed instants since the last
+        entry.
+    realtime : outcomes of the requests for real-time use.
     """
     refused = [outcome.text for outcome in realtime if not outcome.done]
     warnings = []
@@ -217,12 +217,12 @@ def of_algorithm(
 
     Parameters
     ----------
-    active : name of the algorithm that computes.
-    configured : name of the one that is to compute; another one stands in for it.
-    wanted : name that the parameter asks for.
-    building : its kernel is being built.
-    awaited : what it comes with, if it is not.
-    failure : why the last change failed; empty if it did not.
+    active : name of the algorithm in use, which may be a fallback.
+    configured : name of the algorithm that was adopted last.
+    wanted : name in the parameter.
+    building : whether the kernel of the wanted algorithm is being built.
+    awaited : event with which the wanted algorithm is built, if it is not being built.
+    failure : why the last change failed; empty for no failure.
     """
     values = {"algorithm": active, "wanted": wanted}
     if failure:
@@ -243,19 +243,16 @@ def names_of(reasons: Reason) -> str:
     return " + ".join(name for name in names if name) or "none"
 
 
-def to_message(entries: Iterable[Entry], stamp: Any, node: str, robot: str) -> Any:
+def to_message(entries: Iterable[Entry], stamp: Any, node: str, robot: str) -> DiagnosticArray:
     """Return a diagnostic_msgs/DiagnosticArray.
 
     Parameters
     ----------
-    entries : its lines.
+    entries : lines of the message.
     stamp : builtin_interfaces/Time of the node's clock.
-    node : full name of the node, which begins the name of each line, without its slash.
+    node : full name of the node; without its slash it is the prefix of all names.
     robot : name of the robot, as hardware_id.
     """
-    # Here, so that everything else is usable without ROS.
-    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-
     message = DiagnosticArray()
     message.header.stamp = stamp
     message.status = [
@@ -292,8 +289,8 @@ class Report:
     Parameters
     ----------
     node : the node that reports.
-    period : between two reports [s], whatever the node's clock does; 0 for none.
-    entries : returns what to say, and the name of the robot.
+    period : steady time between two reports [s]; 0 for no reports.
+    entries : returns the entries and the name of the robot.
     """
 
     def __init__(
@@ -309,7 +306,7 @@ class Report:
         self.set_period(period)
 
     def set_period(self, period: float) -> None:
-        """Report at another period from now on; 0 for not at all."""
+        """Report at another period from now on [s]; 0 for no reports."""
         self._end_timer()
         if period > 0:
             self._timer = self._node.create_timer(period, self._report, clock=steady())
@@ -326,7 +323,7 @@ class Report:
 
     def _report(self) -> None:
         if self._timer is None:
-            # The executor had it in its queue when the timer ended.
+            # The event was in the executor's queue when the timer ended.
             return
         entries, robot = self._entries()
         stamp = self._node.get_clock().now().to_msg()
@@ -334,21 +331,21 @@ class Report:
         try:
             self._publisher.publish(message)
         except RuntimeError:
-            # A signal may shut ROS down at any time; then nobody misses this message.
+            # A signal may shut ROS down at any time; the message is then not needed.
             if self._node.context.ok():
                 raise
 
 
 class Account:
-    """What there is to say about a node that is configured.
+    """Diagnostic entries of a configured node.
 
     Parameters
     ----------
     node : the node.
-    mismatches : knows whose QoS does not match.
-    stream : receives and answers.
-    outputs : publish.
-    description : follows the robot description.
+    mismatches : endpoints with an incompatible QoS.
+    stream : inputs and timing.
+    outputs : publishers.
+    description : change of the robot description.
     """
 
     def __init__(
@@ -367,11 +364,11 @@ class Account:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew, as the counts of the stream do when the node is activated."""
+        """Reset the counts at activation, as the stream does with its counts."""
         self._overruns = self._missed = 0
 
     def entries(self, computation: Computation, change: AlgorithmChange) -> list[Entry]:
-        """Return the entries of a moment."""
+        """Return the present entries."""
         found: list[Entry] = []
         if self._stream.active:
             found += self._of_inputs(computation)
@@ -452,15 +449,15 @@ class Account:
         return Entry("output", level, "; ".join(warnings) or "offered", values)
 
     def _others(self, topic: str) -> list[str]:
-        """Return the full names of other nodes that publish on a topic of this one's."""
+        """Return the full names of further nodes that publish on a topic of this node."""
         node = self._node
         if node.count_publishers(topic) <= 1:
             return []
         found = [
-            f"{each.node_namespace.rstrip('/')}/{each.node_name}"
-            for each in node.get_publishers_info_by_topic(topic)
+            f"{end.node_namespace.rstrip('/')}/{end.node_name}"
+            for end in node.get_publishers_info_by_topic(topic)
         ]
-        # Another one may have the same name.
+        # One entry is this node; a second node may have the same name.
         if node.get_fully_qualified_name() in found:
             found.remove(node.get_fully_qualified_name())
         return sorted(found)

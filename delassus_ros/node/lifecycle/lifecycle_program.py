@@ -1,4 +1,4 @@
-"""The life cycle of a node that needs a robot description: what two nodes share."""
+"""The life cycle of nodes that need a robot description."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from delassus_ros.node.system.rclpy_nodes import (
 )
 
 _DESCRIPTION_LIMIT = 5.0
-"""Time that configuring waits for the robot description [s]."""
+"""Longest wait of the transition ``configure`` for the robot description [s]."""
 
 
 class LifecycleProgram(EventlessNode):
@@ -28,13 +28,13 @@ class LifecycleProgram(EventlessNode):
 
     Parameters
     ----------
-    name : of the node, unless it is remapped.
+    name : name of the node, unless remapped.
     **options : further arguments of :class:`rclpy.node.Node`.
 
     Raises
     ------
     rclpy.exceptions.ParameterException
-        If a parameter is given with a value of the wrong type or out of range.
+        If a parameter has a value of the wrong type or out of range.
     InputError
         If a QoS override of the robot description has a value that the policy cannot have.
     """
@@ -53,11 +53,11 @@ class LifecycleProgram(EventlessNode):
             )
             self._mismatches = Mismatches(self, self._warn)
         except BaseException:
-            # Nobody gets a node to destroy.
+            # The caller gets no node to destroy.
             self.destroy_node()
             raise
 
-    # What a subclass has.
+    # Methods of subclasses.
 
     def declare(self) -> None:
         """Declare the parameters, ``autostart`` and ``robot_description`` among them."""
@@ -76,28 +76,28 @@ class LifecycleProgram(EventlessNode):
         raise NotImplementedError
 
     def unconfigure(self) -> None:
-        """Give back what :meth:`configure` and :meth:`activate` took, as far as they came."""
+        """Release all that :meth:`configure` and :meth:`activate` have acquired so far."""
         raise NotImplementedError
 
     def on_description(self) -> None:
-        """Take note of a description that has come by topic."""
+        """Follow a new description of the topic."""
         raise NotImplementedError
 
-    # What the node does.
+    # Life cycle.
 
     @property
     def wanted_description(self) -> str:
-        """The robot description of the parameter, else of the topic; empty if there is none."""
+        """Robot description of the parameter, else of the topic; empty without both."""
         text: str = self.get_parameter("robot_description").value or self._description.text
         return text
 
     def wait_for_description(self) -> str:
-        """Return the wanted description; wait for the topic where there is none yet.
+        """Return the wanted description; wait for the topic if it is missing.
 
         Raises
         ------
         RobotError
-            If none comes.
+            If no description comes in time.
         """
         text = self.wanted_description or self._description.wait(_DESCRIPTION_LIMIT)
         if not text:
@@ -120,7 +120,7 @@ class LifecycleProgram(EventlessNode):
             self.trigger_activate()
 
     def destroy_node(self) -> None:
-        """Give back everything, the process of a running build included."""
+        """Release all resources, including the process of a running build."""
         self.unconfigure()
         super().destroy_node()
 
@@ -132,7 +132,7 @@ class LifecycleProgram(EventlessNode):
         except DelassusError as error:
             text = f"cannot configure: {error}"
             if self._autostart:
-                # By itself it tries with each description that comes.
+                # With autostart, the node tries again with every new description.
                 self._fail("configure", text)
             else:
                 self.get_logger().error(text)
@@ -151,26 +151,26 @@ class LifecycleProgram(EventlessNode):
             super().on_deactivate(state)
             self.get_logger().error(f"cannot activate: {error}")
             return TransitionCallbackReturn.FAILURE
-        # Only now are there all topics.
+        # All topics exist only now.
         for complaint in unused_overrides(self):
             self.get_logger().warning(f"{complaint}; it is ignored")
         return result
 
     @logged
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop publishing; what is compiled stays."""
+        """Stop publishing; compiled code stays."""
         self.get_logger().info(f"inactive: {self.deactivate()}")
         return super().on_deactivate(state)
 
     @logged
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Forget the robot; what was set by parameter or came by topic stays."""
+        """Drop the robot; parameters and the description of the topic stay."""
         self.unconfigure()
         return super().on_cleanup(state)
 
     @logged
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Give back everything; there is no way back."""
+        """Release all resources; the node cannot be configured again."""
         self.unconfigure()
         self._autostart = False
         self._description.close()
@@ -178,6 +178,6 @@ class LifecycleProgram(EventlessNode):
         return super().on_shutdown(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Go back to unconfigured."""
+        """Return to the state unconfigured."""
         self.unconfigure()
         return super().on_error(state)

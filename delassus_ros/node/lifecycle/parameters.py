@@ -26,43 +26,42 @@ _LISTS = {
     "names": Parameter.Type.STRING_ARRAY,
     "whole numbers": Parameter.Type.INTEGER_ARRAY,
 }
-"""Types of lists, by what they hold. YAML makes integers of [0, 0, 1], so that lists of numbers
-have no fixed type in ROS."""
+"""ROS types of lists, by type of the entries. Lists of numbers have no fixed type in ROS, as YAML
+makes integers of [0, 0, 1]."""
 
 
 def declare(node: Node) -> dict[str, Any]:
     """Declare the parameters of a node.
 
-    Overrides that no parameter is declared for get a warning: a misspelt parameter would
-    otherwise be ignored in silence.
+    Overrides of unknown parameters get a warning; ROS would ignore a misspelt parameter silently.
 
     Returns
     -------
-    Values of these overrides by name. Those of a contact that is listed later count then.
+    Overrides of unknown parameters by name; they apply if their contact is listed later.
 
     Raises
     ------
     rclpy.exceptions.ParameterException
         If an override has the wrong type or is out of range.
     InputError
-        If one is too small to work.
+        If an override is below the lower bound of its parameter.
     """
-    given = overrides_of(node)
-    given.update({name: _declarable(parameter) for name, parameter in given.items()})
+    overrides = overrides_of(node)
+    overrides.update({name: _declarable(parameter) for name, parameter in overrides.items()})
     for name, setting in PARAMETERS.items():
         declare_one(node, name, setting)
     declare_contacts(node)
-    for text in misspelt(given, node.get_parameter_or("contacts.names").value or ()):
+    for text in misspelt(overrides, node.get_parameter_or("contacts.names").value or ()):
         node.get_logger().warning(f"{text}; it is ignored")
     return {
         name: parameter.value
-        for name, parameter in given.items()
+        for name, parameter in overrides.items()
         if not node.has_parameter(name) and not name.startswith(RCLPY_PREFIXES)
     }
 
 
 def declare_contacts(node: Node) -> None:
-    """Declare the parameters of each contact in contacts.names, where they are not yet."""
+    """Declare the parameters of the contacts in contacts.names that are not declared yet."""
     for contact in node.get_parameter_or("contacts.names").value or ():
         for key, setting in CONTACT_PARAMETERS.items():
             name = f"contacts.{contact}.{key}"
@@ -70,24 +69,24 @@ def declare_contacts(node: Node) -> None:
                 declare_one(node, name, setting)
 
 
-def refuse_misspelt_contacts(given: Iterable[str], contacts: Iterable[str]) -> None:
-    """Refuse parameters of a listed contact that there are not.
+def refuse_misspelt_contacts(overrides: Iterable[str], contacts: Iterable[str]) -> None:
+    """Refuse unknown parameters of listed contacts.
 
-    Without the key that is meant, the contact would have other rows, and nobody would know.
+    A misspelt parameter would otherwise be ignored, and the contact would have other rows.
 
     Parameters
     ----------
-    given : names of the parameters that the node was given.
+    overrides : names of the overrides of the node.
     contacts : names of the contacts.
 
     Raises
     ------
     ContactError
-        If there is one; names it and the one that may be meant.
+        If a parameter is unknown; names it and the closest known one.
     """
     names = list(contacts)
     known = {f"contacts.{contact}.{key}" for contact in names for key in CONTACT_PARAMETERS}
-    for name in sorted(set(given) - known):
+    for name in sorted(set(overrides) - known):
         for contact in names:
             begin = f"contacts.{contact}."
             if name.startswith(begin):
@@ -96,9 +95,9 @@ def refuse_misspelt_contacts(given: Iterable[str], contacts: Iterable[str]) -> N
 
 
 def suited(changes: Iterable[Parameter]) -> list[Parameter]:
-    """Return parameters in the types that they are declared with, where that loses nothing.
+    """Return parameters converted to their declared types where the conversion is exact.
 
-    An integer is a floating-point number as well, and an empty list is one of any type.
+    An integer becomes a floating-point number, an empty list becomes one of the declared type.
     """
     return [_suited(change) for change in changes]
 
@@ -115,7 +114,7 @@ def _suited(change: Parameter) -> Parameter:
 
 
 def _declarable(override: Parameter) -> Parameter:
-    """Return an override so that it can be declared, or is refused with what it is."""
+    """Return an override in a form that rclpy can declare, or can refuse with its value."""
     # In YAML an empty list has no type, so that rclpy has no value for it.
     if override.value is None or _is_empty_list(override):
         # rclpy would ask the list for its type again; without a value it is empty, too.
@@ -138,14 +137,14 @@ def values(node: Node) -> dict[str, Any]:
 
 def _choices(name: str, setting: Setting) -> tuple[str, ...]:
     if name in ("algorithm", "fallback"):
-        # Those that stand for others at the end.
+        # Aliases of algorithms come last.
         nothing = ("nothing",) if name == "fallback" else ()
         return (*nothing, *algorithms.names(), *algorithms.aliases())
     return setting.choices
 
 
 def declare_one(node: Node, name: str, setting: Setting) -> None:
-    """Declare a parameter with what there is to say of it; refuse a number that is too small."""
+    """Declare a parameter with its description and range; refuse a number that is too small."""
     descriptor = ParameterDescriptor(description=setting.description, read_only=name == AUTOSTART)
     default = setting.default
     choices = _choices(name, setting)
@@ -155,7 +154,7 @@ def declare_one(node: Node, name: str, setting: Setting) -> None:
         descriptor.floating_point_range = [
             FloatingPointRange(from_value=setting.low, to_value=setting.high)
         ]
-        # A descriptor cannot say of a range that it has a gap.
+        # A range of a descriptor cannot have a gap.
         descriptor.additional_constraints = setting.range if setting.least else ""
     elif setting.low is not None:
         descriptor.integer_range = [IntegerRange(from_value=setting.low, to_value=setting.high)]
@@ -175,6 +174,6 @@ def declare_one(node: Node, name: str, setting: Setting) -> None:
             raise
     kind = Parameter.Type.DOUBLE_ARRAY if numbers else _LISTS.get(setting.holds)
     if declared.value is None and kind is not None:
-        # To who asks for a parameter without a value among others, as `ros2 param dump` does for
-        # all, rclpy answers nothing of any.
+        # rclpy's answer is empty if one of several requested parameters has no value, as in
+        # `ros2 param dump`, which requests all.
         node.set_parameters([Parameter(name, kind, [])])

@@ -41,11 +41,11 @@ def refusal(
 
     Parameters
     ----------
-    node : has the present values.
-    changes : what is to be set.
-    overrides : what :func:`~delassus_ros.node.lifecycle.parameters.declare` returned.
-    computation : the present one; None while the node is unconfigured.
-    topic : has the description that counts where the parameter is empty.
+    node : node with the present values.
+    changes : parameters with their new values.
+    overrides : result of :func:`~delassus_ros.node.lifecycle.parameters.declare`.
+    computation : the present computation; None while the node is unconfigured.
+    topic : topic with the description that counts where the parameter is empty.
     """
     configured = computation is not None
     for change in changes:
@@ -67,7 +67,7 @@ def refusal(
 def refusal_of_algorithm(algorithm: str, problem: Problem | None) -> str | None:
     """Return why an algorithm cannot be used, or None if it can.
 
-    Without a problem, it only has to exist.
+    Without a problem, any existing algorithm is accepted.
     """
     try:
         algorithms.get(algorithm)
@@ -91,7 +91,7 @@ def reason_against(name: str, problem: Problem) -> str | None:
     try:
         return algorithm.supports(problem)
     except Exception as error:
-        # A plug-in may raise anything; the node goes on.
+        # A plug-in may raise any exception; the node goes on.
         return f"it cannot say: {type(error).__name__}: {error}"
 
 
@@ -118,7 +118,7 @@ def _refusal_of_value(name: str, value: Any, configured: bool) -> str | None:
 def _refusal_of_overrides(contacts: Iterable[str], overrides: Mapping[str, Any]) -> str | None:
     """Return why contacts cannot be listed with the overrides of their parameters, or None.
 
-    Declaring their parameters would raise it, after the request was answered.
+    The declaration of these parameters raises the same error, after the request was answered.
     """
     for contact in contacts:
         for key in CONTACT_PARAMETERS:
@@ -134,8 +134,8 @@ def _refusal_of_overrides(contacts: Iterable[str], overrides: Mapping[str, Any])
 
 def _refusal_of_operation(node: Node, wanted: Mapping[str, Any]) -> str | None:
     """Return why parameters of the operation contradict each other, or None."""
-    # All values are read only where they count: hundreds of contacts are declared one by one, and
-    # another algorithm is set between two ticks.
+    # Values are read only if the change needs them: hundreds of contacts are declared one by one,
+    # and an algorithm is set between two ticks.
     if not wanted.keys() & OPERATION_PARAMETERS.keys():
         return None
     changed = {name: value for name, value in wanted.items() if value is not None}

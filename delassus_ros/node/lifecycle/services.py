@@ -1,7 +1,6 @@
-"""The services: matrices at other configurations beside the stream, and which algorithms exist.
+"""Services: matrices at requested configurations, beside the stream, and a list of algorithms.
 
-The solver of :class:`OnDemand` computes with buffers of its own, so that the stream's are not
-touched.
+:class:`OnDemand` computes with separate buffers, so that the buffers of the stream do not change.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from delassus_ros.solver.solver import DelassusSolver
 
 _BASE = "base_orientation"
 Places = Mapping[str, Mapping[str, Sequence[float]]]
-"""Positions and orientations of contacts by name, by the name of the solver's input."""
+"""By name of the solver's input: positions [m] or quaternions by name of the contact."""
 
 
 class ListService:
@@ -58,7 +57,7 @@ class ListService:
     Parameters
     ----------
     node : the node that answers.
-    computation : returns what is computed at present; None if nothing is.
+    computation : returns the present computation; None while the node is unconfigured.
     """
 
     def __init__(self, node: LifecycleNode, computation: Callable[[], Computation | None]) -> None:
@@ -75,9 +74,9 @@ class ListService:
         problem = None if computation is None else computation.problem
         found = list_algorithms(problem)
         response.active = "" if computation is None else computation.pipeline.algorithm
-        response.names = [each.name for each in found]
-        response.applicable = [not each.reason for each in found]
-        response.reasons = [each.reason for each in found]
+        response.names = [algorithm.name for algorithm in found]
+        response.applicable = [not algorithm.reason for algorithm in found]
+        response.reasons = [algorithm.reason for algorithm in found]
         return response
 
 
@@ -88,8 +87,8 @@ class ComputeService:
     ----------
     node : the node that answers.
     warn : takes the kind of a warning and its text.
-    computation : what is computed.
-    condition : thresholds.
+    computation : the present computation.
+    condition : thresholds for the condition of matrices.
     """
 
     def __init__(
@@ -113,23 +112,23 @@ class ComputeService:
         self._node.destroy_service(self._service)
 
     def set_computation(self, computation: Computation) -> None:
-        """Answer for another robot from now on."""
+        """Use the computation of another robot from now on."""
         self._computation = computation
         self.set_solver(computation.solver)
 
     def set_condition(self, condition: ConditionSettings) -> None:
-        """Judge by these thresholds from now on."""
+        """Use these thresholds from now on."""
         self._condition = condition
         self.set_solver(self._solver)
 
     def prepare(self, solver: DelassusSolver) -> None:
-        """Make ready to compute with a solver; may take long, and be called by another thread."""
+        """Bind a solver, which may take long; may be called by another thread."""
         self._bindings.of(solver)
 
     def set_solver(self, solver: DelassusSolver) -> None:
-        """Compute with this solver, which was prepared, from now on."""
+        """Use this solver from now on; :meth:`prepare` was called with it."""
         self._solver = solver
-        # Made when somebody asks: the change of an algorithm has no time for it.
+        # Made at the first request: a change of the algorithm happens between two ticks.
         self._on_demand: OnDemand | None = None
 
     def _answer(self, request: Any, response: Any) -> Any:
@@ -153,7 +152,7 @@ class ComputeService:
             response.message = str(error)
             return response
         except Exception as error:
-            # Without an answer, whoever asks waits for ever.
+            # Without an answer, the client would wait for ever.
             self._warn("fault of compute", f"a fault of this program:\n{traceback.format_exc()}")
             response.success = False
             response.message = f"a fault of the node: {type(error).__name__}: {error}"
@@ -164,7 +163,7 @@ class ComputeService:
         return response
 
     def _places(self, message: ContactPlacements) -> Places:
-        """Return where contacts are that move, as far as the problem's inputs are that."""
+        """Return positions and orientations of moving contacts, as inputs of the solver."""
         names, problem = message.names, self._computation.problem
         positions, turns = places_of(message)
         if len(positions) != len(names):
@@ -181,7 +180,7 @@ class ComputeService:
         }
 
     def _motion(self, request: Any) -> Motion:
-        """Return how the robot moves in what is asked."""
+        """Return the motion of the robot in a request."""
         linear, angular = request.base_twist.linear, request.base_twist.angular
         o = request.base_orientation
         return Motion(
@@ -269,7 +268,7 @@ class Applicability:
     Attributes
     ----------
     name : name of the algorithm.
-    reason : why not; empty if it can.
+    reason : why it cannot; empty if it can.
     """
 
     name: str
@@ -277,27 +276,28 @@ class Applicability:
 
 
 def list_algorithms(problem: Problem | None) -> list[Applicability]:
-    """Return all names and aliases of algorithms, with the reason where one does not apply.
+    """Return all names and aliases of algorithms, with the reason if one does not apply.
 
-    Those whose package is missing are among them; without a problem all others apply.
+    Algorithms whose package is missing are included. Without a problem, all available algorithms
+    apply.
     """
     found = [
         Applicability(name, (problem and reason_against(name, problem)) or "")
         for name in (*algorithms.names(), *algorithms.aliases())
     ]
     absent = [Applicability(name, reason) for name, reason in algorithms.unavailable().items()]
-    return sorted(found + absent, key=lambda each: each.name)
+    return sorted(found + absent, key=lambda algorithm: algorithm.name)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A matrix that somebody asked for, and what is known about it.
+    """Answer to a request for a matrix.
 
     Attributes
     ----------
-    solution : the matrix.
-    examination : its condition, exactly.
-    caveats : why it is to be used with care; none, and it is right for what was asked.
+    solution : solution with the matrix.
+    examination : exact condition of the matrix.
+    caveats : reasons for which the matrix is DEGRADED; none for an OK matrix.
     """
 
     solution: Solution
@@ -307,14 +307,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class Motion:
-    """How a robot moves and is driven, as somebody asks.
+    """Motion of a robot in a request.
 
     Attributes
     ----------
-    velocities, torques : of the joints that positions are given of; or empty for zeros.
-    twist : (6,) of a floating base's root link in its own axes, linear first.
-    orientation : of that, a unit quaternion x, y, z, w.
-    gravity : (3,) in the axes of the world.
+    velocities, torques : velocities [rad/s, m/s] and torques [N·m, N] of the joints of the
+        request; empty for zeros.
+    twist : (6,) twist of a floating base's root link in the link's axes, linear part first.
+    orientation : unit quaternion x, y, z, w of the root link.
+    gravity : (3,) gravity in the axes of the world [m/s²].
     """
 
     velocities: ArrayLike
@@ -324,25 +325,25 @@ class Motion:
     gravity: Sequence[float]
 
 
-def _by_joint(what: str, given: ArrayLike, found: JointNames) -> Array:
-    """Return numbers of the robot's joints that were given with their names, or zeros."""
-    values = np.asarray(given, dtype=np.float64)
+def _by_joint(what: str, numbers: ArrayLike, found: JointNames) -> Array:
+    """Return the numbers of the robot's joints among the named joints; zeros if empty."""
+    values = np.asarray(numbers, dtype=np.float64)
     if values.size not in (0, found.count):
         raise InputError(f"there are {found.count} joints but {values.size} {what}")
     return values[found.places] if values.size else np.zeros(len(found.places))
 
 
 class OnDemand:
-    """Computes matrices at configurations that somebody asks for.
+    """Computes matrices at requested configurations.
 
     Parameters
     ----------
-    solver : computes them.
+    solver : solver of the matrices.
     structural : matrices of all contacts at generic configurations; see
         :class:`~delassus_ros.conditioning.monitor.ConditionMonitor`.
-    settings : thresholds; its damping is not applied.
-    closures : find the joints that are not given, for a robot with couplings or loops; of no
-        other use.
+    settings : thresholds; the damping is not applied.
+    closures : compute the joints that a request leaves out, for a robot with couplings or loops;
+        no other thread or object may use them.
     """
 
     def __init__(
@@ -358,7 +359,7 @@ class OnDemand:
         self._joints = robot.joint_names
         moves = any(port.name == "rates" for port in inputs)
         self._loops = LoopRates(robot) if moves and robot.is_closed else None
-        # Hysteresis has no meaning between configurations that do not follow each other.
+        # Without hysteresis: requested configurations are not successive states.
         plain = ConditionSettings(
             settings.characteristic_length, settings.weak, settings.singular, hysteresis=1.0,
             damping=Damping.NONE,
@@ -374,19 +375,19 @@ class OnDemand:
         motion: Motion | None = None,
         places: Places | None = None,
     ) -> Answer:
-        """Return the matrix and what is known about it.
+        """Return the matrix with its condition.
 
         Parameters
         ----------
-        names, positions : joints in any order, and their positions [rad, m]; all joints, or
-            those of a robot with couplings or loops that the others follow from. Joints that
-            the robot does not have are passed over.
+        names, positions : joints in any order, and their positions [rad, m]: all joints, or, with
+            couplings or loops, joints from which the remaining ones follow. Joints that the robot
+            lacks are ignored.
         active : names of the active contacts.
         base_orientation : (4,) unit quaternion x, y, z, w; with world axes and a floating base.
-        motion : how the robot moves and is driven; passed over where no output needs it.
+        motion : motion of the robot; ignored if no output needs it.
         places : contact_positions and contact_orientations of
-            :meth:`~delassus_ros.solver.solver.DelassusSolver.solve`; where the problem has them
-            for contacts that are not in it.
+            :meth:`~delassus_ros.solver.solver.DelassusSolver.solve`; contacts left out are where
+            the problem has them.
 
         Raises
         ------
@@ -395,15 +396,15 @@ class OnDemand:
             is unknown, the orientation is missing, superfluous or no unit quaternion, or
             no positions of the other joints close the loops on the branch of the reference.
         NumericalError
-            If the matrix cannot be computed there.
+            If the matrix cannot be computed at this configuration.
         BeingMadeError
-            If the code for other joints than the independent ones or all of them is being made.
+            If the code for these joints, neither the independent ones nor all, is being compiled.
         """
         q, warning = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
         wanted = list(active)
-        others: dict[str, Any] = {} if motion is None else self._moving(names, q, motion)
-        others |= {name: given for name, given in (places or {}).items() if given}
-        solution = self._solver.solve(q, wanted, base_orientation, **others)
+        more: dict[str, Any] = {} if motion is None else self._moving(names, q, motion)
+        more |= {name: values for name, values in (places or {}).items() if values}
+        solution = self._solver.solve(q, wanted, base_orientation, **more)
         self._monitor.activate(wanted)
         seen = self._monitor.examine(solution.matrix)
         caveats = Reason.NONE if warning is None else warning.reason
@@ -412,7 +413,7 @@ class OnDemand:
         return Answer(solution, seen, caveats)
 
     def _moving(self, names: Sequence[str], q: Array, motion: Motion) -> dict[str, Any]:
-        """Return rates, torques and gravity, as many as outputs need."""
+        """Return those of rates, torques and gravity that the outputs need."""
         problem = self._solver.problem
         needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
         if not needed:
@@ -431,11 +432,11 @@ class OnDemand:
             if problem.axes == "contact" and "gravity" in needed:
                 check_unit("base_orientation", np.reshape(motion.orientation, (4, 1)), "")
                 gravity = turned_back(gravity, motion.orientation)
-        given = {"rates": rates, "torques": torques, "gravity": np.array(gravity)}
-        return {name: given[name] for name in needed}
+        moving = {"rates": rates, "torques": torques, "gravity": np.array(gravity)}
+        return {name: moving[name] for name in needed}
 
     def _q(self, names: Sequence[str], positions: Array) -> tuple[Array, InputWarning | None]:
-        """Return the positions of all joints, and what there is to say about them."""
+        """Return the positions of all joints, and the warning about them, if any."""
         found = JointNames(names, self._joints)
         if found.refusal is not None:
             raise InputError(found.refusal.text)
@@ -443,15 +444,15 @@ class OnDemand:
             raise InputError(size_mismatch(names, positions.size)[1])
         if self._closures is None and not found.is_complete:
             raise InputError(found.missing()[1])
-        given = positions[found.places]
-        if not np.isfinite(given).all():
-            raise InputError(found.not_finite(given)[1])
+        measured = positions[found.places]
+        if not np.isfinite(measured).all():
+            raise InputError(found.not_finite(measured)[1])
         if self._closures is None:
-            return given, None
+            return measured, None
         bound = self._closures.of(tuple(self._joints[i] for i in found.targets))
-        # The answer depends on the question alone.
+        # The answer must not depend on earlier requests.
         bound.reset()
-        bound.measured[...] = given
+        bound.measured[...] = measured
         status = bound.solve()
         warning = warning_of(bound, status)
         if warning is not None and not status.is_valid:
