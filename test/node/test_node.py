@@ -206,7 +206,7 @@ def test_bad_contacts(graph, start, robot, q, names, status, reason, words) -> N
         ),
         ({"contacts__LF__frame": "LF_FOT"}, "unknown frame 'LF_FOT'; did you mean 'LF_FOOT'?"),
         ({"contacts__LF__frame": ""}, "'contacts.LF.frame' is not set"),
-        ({"contacts__LF__kind": "flat"}, "contact 'LF': unknown kind 'flat'"),
+        ({"contacts__LF__kind": "flat"}, "contact 'LF': unknown contacts.LF.kind 'flat'"),
         ({"contacts__LF__moving": "it"}, "contact 'LF': unknown moving 'it'"),
         ({"algorithm": "denze"}, "unknown algorithm 'denze'; did you mean 'dense'?"),
         ({"base": "flying"}, "unknown base 'flying'"),
