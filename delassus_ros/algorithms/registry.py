@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from delassus_ros.arguments import instance, shown
 from delassus_ros.errors import AlgorithmError, CompilerError, folded, unknown
 from delassus_ros.problem import Problem
-from delassus_ros.rbda.outputs import secondary_outputs
+from delassus_ros.rbda.outputs import compute_outputs
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import tree_of
@@ -181,7 +181,7 @@ def evaluate(
     results = dict(own)
     missing = [port.name for port in problem.outputs if port.name not in {"G", *results}]
     if missing:
-        results.update(secondary_outputs(problem, tree or tree_of(problem), x, missing))
+        results.update(compute_outputs(problem, tree or tree_of(problem), x, missing))
     return results
 
 

@@ -112,7 +112,7 @@ class ClosureStep(NewtonStep):
             first += kept
             going = constraints.continuation(self._robot, cluster, joints, before, q)
             determinants.append(going.determinant)
-            own.append(going.own)
+            own.append(going.squared)
             rows += going.rows
         return [*steps, longest, *residuals, *determinants, *own, *rows]
 

@@ -1,1 +1,1 @@
-"""Rigid-body dynamics over scalars, what algorithms share: trees, propagation, loops, outputs."""
+"""Rigid-body dynamics over scalars, common to all algorithms: trees, loops, outputs."""

@@ -92,7 +92,7 @@ class ClusterMotion:
         return dot(list(self.rows[i].values()), [independent[k] for k in self.rows[i]])
 
     def base(self, i: int, independent: Sequence[Scalar]) -> Vector:
-        """Return a free body's six of the independent velocities or torques, linear first."""
+        """Return the six independent velocities (or torques) of a free body, linear first."""
         first = self.velocities.first[i]
         return list(independent[first : first + 6])
 
@@ -121,7 +121,7 @@ class ClusterMotion:
 
     @cached_property
     def ground(self) -> Vector:
-        """Acceleration of the world less that of gravity: it accelerates upwards."""
+        """Acceleration of the world less that of gravity; points upwards [m/s²]."""
         return [0.0] * 3 + [-g for g in self.x["gravity"]]
 
     @cached_property
@@ -162,9 +162,9 @@ class ClusterMotion:
         return _inertia_force(self.v[i], a, g, H.mass, H.moment, H.rotational)
 
     def spin_force(self, i: int, acceleration: Scalar) -> Vector:
-        """Return the force on the parent of link i by the spin that is left of a rotor there.
+        """Return the force on the parent of link i by the remaining spin of a redistributed rotor.
 
-        Its angular momentum, ``couple`` times the joint's rate, turns with the parent.
+        The rotor's angular momentum, ``couple`` times the joint's rate, turns with the parent.
 
         Parameters
         ----------

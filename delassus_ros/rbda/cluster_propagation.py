@@ -43,14 +43,14 @@ class ClusterPropagator:
     parent : index of the link that carries the cluster, or WORLD.
     freedoms : number of independent rates.
     E : (links, freedoms) the loop Jacobian, its rows in the order of the cluster's links.
-    H : per link its articulated inertia, without what the cluster's links carry of each other.
+    H : articulated inertia per link, without the contributions of other links of the cluster.
     transforms : between each link and its parent.
     """
 
     def __init__(
         self, cluster: LinkCluster, tree: Tree, H: list[SpatialInertia], x: Inputs
     ) -> None:
-        """Take H (articulated inertias by link): those of links that carry others are updated."""
+        """Store H (articulated inertias by link); entries of carrying links are updated."""
         self.i, self.parent = cluster.links[0], cluster.parent
         self.links, self.freedoms = cluster.links[::-1], cluster.freedoms
         self._column = {i: k for k, i in enumerate(cluster.links)}
@@ -76,7 +76,7 @@ class ClusterPropagator:
     def _composite(
         self, cluster: LinkCluster, tree: Tree, H: list[SpatialInertia]
     ) -> tuple[Matrix, Matrix]:
-        """Step 1: return D_s, and F_s by rows; their common inertia is left in `_H`."""
+        """Step 1: return D_s, and F_s by rows; stores the links' common inertia in `_H`."""
         D = [list(row) for row in cluster.armature]
         F = zeros(len(cluster.links), 6)
         for i in self.links:
@@ -152,12 +152,12 @@ class ClusterPropagator:
         return found
 
     def rates(self, a: Vector, z: Vector) -> dict[int, Scalar]:
-        """Return E ÿ, the accelerations of the links' joints, for the same."""
+        """Return E ÿ, the joint accelerations, with the arguments of `accelerations`."""
         independent = self.independent(a, z)
         return {i: dot(self.E[column], independent) for i, column in self._column.items()}
 
     def independent(self, a: Vector, z: Vector) -> Vector:
-        """Return ÿ, the independent accelerations, for the same."""
+        """Return the independent accelerations ÿ, with the arguments of `accelerations`."""
         rates = [value - dot(v, a) for value, v in zip(z, self._v, strict=True)]
         return back_substitute(self._L, rates)
 
@@ -166,8 +166,8 @@ class ClusterPropagator:
 
         Parameters
         ----------
-        f : (6,) force on that link while nothing accelerates.
-        torques : u, what is then left of the independent torques.
+        f : (6,) force on the carrying link while all accelerations are zero.
+        torques : u, the independent torques less those that hold the cluster at zero acceleration.
         """
         halves = forward_substitute(self._L, torques)
         for half, v in zip(halves, self._v, strict=True):

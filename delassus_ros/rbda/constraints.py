@@ -59,8 +59,8 @@ class LoopStep:
     ----------
     step : change of each unknown [rad, m].
     residual : the rows before it, see :func:`residual`.
-    determinant : changes its sign only where the unknowns cease to follow from the other
-        joints, if there are as many rows as unknowns; up to a constant factor.
+    determinant : changes its sign only where the other joints cease to determine the
+        unknowns, if there are as many rows as unknowns; up to a constant factor.
     """
 
     step: Vector
@@ -70,21 +70,21 @@ class LoopStep:
 
 @dataclass(frozen=True, eq=False)
 class Continuation:
-    """How the rows of unknown joints are related to those of a configuration before.
+    """Relation of the rows of unknown joints to those of the previous configuration.
 
-    Where rows are redundant, which of them a Newton step uses changes, and with them their
-    determinant. That of Kᵀ(before) K is the sum over all choices of rows of the products of
-    their determinants: it vanishes at the latest where K is singular.
+    Where rows are redundant, the rows that a Newton step uses change along the way, and so
+    does their determinant. The determinant of Kᵀ(before) K is the sum, over all choices of
+    rows, of the products of their determinants; it vanishes at the latest where K is singular.
 
     Attributes
     ----------
-    determinant : of Kᵀ(before) K.
-    own : of Kᵀ K.
+    determinant : determinant of Kᵀ(before) K.
+    squared : determinant of Kᵀ K.
     rows : the entries of K, row by row; lengths in units of their loop's size.
     """
 
     determinant: Scalar
-    own: Scalar
+    squared: Scalar
     rows: Vector
 
 
@@ -98,13 +98,13 @@ def residual(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Vector:
     Returns
     -------
     One number per row: couplings in their order [units of their joints], then loops, linear
-    rows first [m], then angular ones [sines of angles], then functions [units of their own].
+    rows first [m], then angular rows [sines of angles], then functions [the function's unit].
     """
     return _rows(robot, cluster, q, metres=True)[0]
 
 
 def largest_residual(robot: Robot, q: Sequence[float]) -> tuple[float, str]:
-    """Return how far a configuration is from closing a robot, and what is off by that.
+    """Return the largest constraint residual of a configuration, and the constraint's name.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def largest_residual(robot: Robot, q: Sequence[float]) -> tuple[float, str]:
 
     Returns
     -------
-    The largest :func:`residual` in absolute value and the constraint it is of, as in messages;
-    zero of nothing for a robot without constraints.
+    The largest :func:`residual` in absolute value and the name of its constraint, as in
+    messages; (0.0, "") for a robot without constraints.
     """
     worst, name = 0.0, ""
     for cluster in clusters_of(robot):
@@ -135,12 +135,12 @@ def constraint_jacobian(
     Parameters
     ----------
     q : (nq,) configuration of the spanning tree [rad, m].
-    metres : off, gaps of each loop are in units of its size instead.
+    metres : gaps of loops are in metres; if False, in units of the size of the loop.
 
     Returns
     -------
     (rows, joints), columns in the order of ``cluster.joints``; exact also where the cluster
-    is not closed. What is zero in every configuration is the float 0.0.
+    is not closed. Entries that are zero in every configuration are the float 0.0.
     """
     return _rows(robot, cluster, q, metres)[1]
 
@@ -168,11 +168,11 @@ def loop_bias(
 
 
 def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix:
-    """Return E = ∂q/∂y: how the joints of a cluster follow its independent ones.
+    """Return E = ∂q/∂y: the joints of a cluster as functions of its independent joints.
 
     For couplings alone E is constant, exact and rounded once. Otherwise the dependent part is
-    −K_d⁻¹ K_i with rows of K chosen at run time by the size of their pivots, so redundant
-    rows (a planar four-bar closed by six) do no harm.
+    −K_d⁻¹ K_i with rows of K chosen at run time by the size of their pivots; redundant rows
+    (a planar four-bar closed by six rows) are allowed.
 
     Parameters
     ----------
@@ -215,13 +215,13 @@ def newton_step(
     Raises
     ------
     NumericalError
-        On numbers, if the unknown joints do not follow from the others at q.
+        On numbers, if the other joints do not determine the unknown joints at q.
     """
     values, K = _rows(robot, cluster, q)
     columns = [cluster.joints.index(joint) for joint in unknown]
     a, b = [[row[c] for c in columns] for row in K], [[-value] for value in values]
     pattern = [[row[c] for c in columns] for row in _pattern(robot, cluster)]
-    # The residual is constant only if it is always 0; rows of zeros are not looked at.
+    # The residual is constant only if it is always 0; rows of zeros are skipped.
     solved = solve(a, b, pattern, [[VARYING]] * len(b), described(cluster))
     step = [row[0] for row in solved.x]
     return LoopStep(step, residual(robot, cluster, q), solved.determinant)
@@ -234,11 +234,11 @@ def continuation(
     before: Sequence[Scalar],
     q: Sequence[Scalar],
 ) -> Continuation:
-    """Return what tells whether unknown joints with redundant rows go on as they were.
+    """Return the determinants that show whether unknown joints stay on the same branch.
 
     Parameters
     ----------
-    before : :attr:`Continuation.rows` of the configuration before.
+    before : :attr:`Continuation.rows` of the previous configuration.
     """
     rows = rows_that_count(robot, cluster, unknown)
     columns = [cluster.joints.index(joint) for joint in unknown]
@@ -246,7 +246,7 @@ def continuation(
     now = [[K[r][c] for c in columns] for r in rows]
     u = len(columns)
     then = [list(before[u * r : u * (r + 1)]) for r in range(len(rows))]
-    # Of one pattern: the order of pivots, and with it the sign of a determinant, follows from it.
+    # Both products use one pattern, which fixes the order of pivots and the determinants' signs.
     pattern: Matrix = [[VARYING] * u for _ in columns]
     none: Matrix = [[] for _ in columns]
 
@@ -267,9 +267,10 @@ def rows_that_count(robot: Robot, cluster: Cluster, unknown: Sequence[int]) -> l
 
 
 def size(robot: Robot, cluster: Cluster, joint: int) -> float:
-    """Return a typical length [m] of the smallest loop of a cluster that a joint is in.
+    """Return the characteristic length [m] of the smallest loop that contains a joint.
 
-    That of the largest one for joints in none of them, and 1 where there is no loop.
+    For joints outside all loops of the cluster, the length of the largest loop; 1 m where the
+    cluster has no loop.
     """
     sizes = {loop: size_of(robot, loop) for loop in cluster.loops}
     through = [size for loop, size in sizes.items() if joint in joints_of(robot, loop)]
@@ -277,11 +278,11 @@ def size(robot: Robot, cluster: Cluster, joint: int) -> float:
 
 
 def row_names(cluster: Cluster) -> list[str]:
-    """Return for each constraint row what it belongs to, for messages: "loop 'knee'"."""
+    """Return the name of the constraint of every row, for messages: "loop 'knee'"."""
     return [
         *(f"coupling {coupling.name!r}" for coupling in cluster.couplings),
         *(f"loop {loop.name!r}" for loop in cluster.loops for _ in range(loop.kind.rows)),
-        *(f"constraint {each.name!r}" for each in cluster.functions for _ in range(each.rows)),
+        *(f"constraint {item.name!r}" for item in cluster.functions for _ in range(item.rows)),
     ]
 
 
@@ -302,7 +303,7 @@ def described(cluster: Cluster) -> str:
 def _rows(
     robot: Robot, cluster: Cluster, q: Sequence[Scalar], metres: bool = False
 ) -> tuple[Vector, Matrix]:
-    """Return residual and K; lengths of each loop in units of its size, or in metres."""
+    """Return residual and K; lengths of a loop in units of its size, or in metres."""
     values: Vector = []
     K: Matrix = []
     for coupling in cluster.couplings:
@@ -333,7 +334,7 @@ def _coupling_row(robot: Robot, cluster: Cluster, coupling: Coupling) -> tuple[V
 def _function_rows(
     robot: Robot, cluster: Cluster, constraint: FunctionConstraint, q: Sequence[Scalar]
 ) -> tuple[Vector, Matrix]:
-    """Return the rows of a function; an explicit one's are q of its joints minus its values."""
+    """Return the rows of a function; of an explicit function q of its joints minus its values."""
     column = {robot.joints[joint].name: k for k, joint in enumerate(cluster.joints)}
     place = {robot.joints[joint].name: robot.q_offsets[joint] for joint in cluster.joints}
     values, slopes = differentiated(
@@ -356,7 +357,7 @@ def _function_rows(
 
 @lru_cache(maxsize=256)
 def _pattern(robot: Robot, cluster: Cluster) -> Matrix:
-    """Return K with its constants, and the varying scalar for what depends on q."""
+    """Return K with its constants, and the varying scalar for entries that depend on q."""
     with specific_constants():
         return _rows(robot, cluster, [VARYING] * robot.nq)[1]
 

@@ -4,7 +4,7 @@ M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algor
 with Kinematic Loops"; with one-joint clusters they are the recursive Newton-Euler and the
 articulated-body algorithm (R. Featherstone, Rigid Body Dynamics Algorithms, 2008, ch. 5 and 7).
 Rotors whose inertia is redistributed leave a spin on the link that carries them and inertia
-between joints (:mod:`delassus_ros.rbda.rotors`); both are counted here.
+between joints (:mod:`delassus_ros.rbda.rotors`); both are included here.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def c_aba(
 
     Parameters
     ----------
-    known : (n,) independent torques [N·m, N], of a floating base the wrench on it, linear first;
-        ÿ of those in `accelerated`.
+    known : (n,) independent torques [N·m, N]; of a floating base, the wrench on the root link,
+        linear first; of columns in `accelerated`, ÿ [rad/s², m/s²].
     accelerated : columns of independent velocities whose accelerations are known; all of a
         cluster's or none, all of a floating base's or none.
 
@@ -93,8 +93,8 @@ def c_aba(
     for cluster in tree.clusters:
         if cluster.freedoms:
             continue
-        # Rotors whose spin is counted with the links that they turn; the rest of a rotor that is
-        # not round is felt there, too.
+        # Rotors whose spin belongs to the links that they turn; the inertia of a rotor that is
+        # not round acts on these links, too.
         for i in cluster.links:
             felt = p[i][tree.links[i].freedom]
             for k, factor in rows[i].items():
@@ -106,7 +106,7 @@ def c_aba(
         if motion.velocities.columns[joint.i]
         and accelerated.issuperset(motion.velocities.columns[joint.i])
     )
-    # Per joint its torques and loads in terms of its acceleration: D⁻¹ u in a first form.
+    # Per joint: torques and loads in terms of the joint's acceleration, D⁻¹ u in a first form.
     joints: list[tuple[Propagator | ClusterPropagator | CarriedJoint | FreeBody, Vector]] = []
     for joint in articulated_joints(tree, motion.x, carried):
         i = joint.i
@@ -169,7 +169,7 @@ def c_aba(
 
 
 def hybrid(motion: ClusterMotion, known: Vector, accelerated: frozenset[int]) -> Vector:
-    """Return torques where accelerations are known, and accelerations where torques are (n,).
+    """Return (n,) torques of columns with known acceleration, accelerations of the rest.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _held_cluster(
 def _carried_load(
     motion: ClusterMotion, joint: CarriedJoint, p: list[Vector], known: Vector
 ) -> Vector:
-    """Return the force on the carrier of a joint of known acceleration, while that is at rest."""
+    """Return the force on a carrier at rest by a joint of known acceleration."""
     total: Vector = [0.0] * 6
     forces = {i: p[i] for i in joint.links}
     for i in joint.links:
@@ -280,7 +280,7 @@ def _driven_load(
     c: Vector,
     torque: Scalar,
 ) -> tuple[Scalar, Vector]:
-    """Return u of a joint, and the force that it passes to the parent."""
+    """Return u of a joint, and the force that the joint passes to its parent."""
     f = plus(p, H.times(c))
     u = torque - f[S]
     return u, transform.force_to_parent([b + h * u for b, h in zip(f, HSD, strict=True)])
@@ -290,7 +290,7 @@ def _driven_load(
 def _accelerated(
     transform: JointTransform, a_parent: Vector, c: Vector, HSD: Vector, S: int, z: Scalar
 ) -> tuple[Scalar, Vector]:
-    """Return the accelerations of a joint and its link from that of its parent; z is D⁻¹ u."""
+    """Return the accelerations of a joint and its link from the parent's; z is D⁻¹ u."""
     moved = transform.motion_to_child(a_parent)
     rate = z - dot(HSD, moved)
     a = plus(moved, c)

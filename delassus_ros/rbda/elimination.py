@@ -1,9 +1,9 @@
 """Small linear systems over scalars, solved by pivoted elimination without a branch.
 
 Rows are chosen by the size of their pivot at run time: a compare-and-swap of rows is a few
-:func:`~delassus_ros.scalars.functions.select`, so it is traced, vectorised and compiled like
-everything else. What is constant is known before, from the *pattern* of the system: a pivot
-that is a constant of good size needs no comparison, and structural zeros stay.
+:func:`~delassus_ros.scalars.functions.select`, so a swap is traced, vectorised and compiled like
+any other operation. The *pattern* of the system says which entries are constant: a constant pivot
+of sufficient size needs no comparison, and structural zeros stay.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from delassus_ros.scalars.functions import (
 )
 
 SINGULAR = 1e-6
-"""A system with a smaller pivot is singular. Rows are angles [rad] or shares of the loop's size;
-positions are known to about the square root of the gap that remains, which is not better."""
+"""Smallest pivot of a regular system. Rows are angles [rad] or shares of the loop's size;
+positions are known only to about the square root of the remaining gap, which is as coarse."""
 _GOOD = 0.1
 """A constant is a pivot without comparison if it is at least this share of its row."""
 _CANCELLED = 1e-12
-"""Differences of constants that are relatively smaller are rounding errors of zeros."""
+"""Relative size below which a difference of constants is the rounding error of a zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +60,14 @@ def solve(
     Parameters
     ----------
     a, b : (r, u) and (r, k).
-    a_pattern, b_pattern : the same of varying scalars: what is a float there is constant.
-    what : names the system to the user.
-    guarded : off, a singular A is not reported, for those who want its determinant alone.
+    a_pattern, b_pattern : A and B with varying scalars; entries that are floats are constant.
+    what : name of the system in error messages.
+    guarded : report a singular A; False for callers that need only the determinant.
 
     Raises
     ------
     NumericalError
-        On numbers, if A is singular; in a trace only if it is so in every configuration.
+        On numbers, if A is singular; in a trace only if A is singular in every configuration.
     """
     unknowns = len(a[0])
     rows = [list(left) + list(right) for left, right in zip(a, b, strict=True)]
@@ -93,7 +93,7 @@ class _System:
         self._pivots: list[tuple[int, int, Scalar]] = []
 
     def constant_pivot(self) -> tuple[int, int] | None:
-        """Return row and column of the constant that fills in least, or None."""
+        """Return row and column of the constant pivot with the least fill-in, or None."""
         best: tuple[tuple[int, float], int, int] | None = None
         for row in self._left:
             entries = {c: self._pattern[row][c] for c in self.columns}
@@ -117,7 +117,7 @@ class _System:
         return all(type(entry) is float for entry in entries)
 
     def chosen_pivot(self) -> tuple[int, int]:
-        """Bring the row with the largest pivot up; return it and its column."""
+        """Move the row with the largest pivot up; return the indices of row and column."""
         candidates = {
             column: [row for row in self._left if not is_zero(self._pattern[row][column])]
             for column in self.columns
@@ -144,12 +144,12 @@ class _System:
                 select(larger, second[c], first[c]),
                 select(larger, first[c], second[c]),
             )
-            # Which of two constants comes to which row is known only at a configuration.
+            # The order of two constants is known only at a configuration.
             self._pattern[upper][c] = self._pattern[lower][c] = VARYING
         self.determinant = self.determinant * select(larger, -1.0, 1.0)
 
     def eliminate(self, row: int, column: int) -> None:
-        """Make the column zero in all rows that are left."""
+        """Make the column zero in all remaining rows."""
         self._left.remove(row)
         self.columns.remove(column)
         pivot, pivot_pattern = self._rows[row][column], self._pattern[row][column]
@@ -189,7 +189,7 @@ class _System:
 
 
 def _difference(a: Scalar, b: Scalar) -> Scalar:
-    """Return a − b; of constants without what rounding leaves of a zero."""
+    """Return a − b; differences of constants within rounding of zero are 0.0."""
     value = a - b
     if type(value) is float and abs(value) <= _CANCELLED * (abs(a) + abs(b)):
         return 0.0
@@ -199,7 +199,7 @@ def _difference(a: Scalar, b: Scalar) -> Scalar:
 def solve_exactly(a: Matrix, b: Matrix, what: str) -> Matrix:
     """Return x with A x = B for constant A and B, in rational arithmetic, rounded once.
 
-    Rows that add nothing are left out.
+    Rows that depend linearly on earlier rows are ignored.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How many operations a link frame costs, and the frames that cost fewest."""
+"""Cost of link frames in operations, and the choice of the cheapest frames."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from delassus_ros.problem import Problem
 from delassus_ros.rbda.tree import Motion, Turn
 
 SNAP = 2e-13
-"""Rounding noise of composed rotations and offsets, relative; below it an entry is zero."""
+"""Relative rounding noise of composed rotations and offsets; smaller entries are zero."""
 ALIGNED = 5 * SNAP
-"""Component of a unit vector below which it has none."""
+"""Component of a unit vector (no unit) below which the component counts as zero."""
 
 _TURN = (64, 12)
-"""Operations of a constant turn: of an inertia, and of each row that passes."""
+"""Operations of a constant turn: of an inertia, and per row that passes the joint."""
 _SHIFT = (28, 4)
-"""Operations per component of an offset: of an inertia, and of each row that passes."""
+"""Operations per component of an offset: of an inertia, and per row that passes the joint."""
 _MEETING, _PASSING = 36, 4
-"""Operations per entry of a contact's K that is not zero: where its rows meet others, which
-multiply K with several 6×6 matrices, and where they only start towards the root."""
+"""Operations per nonzero entry of a contact's K: where the rows of several contacts meet, which
+multiplies K with several 6×6 matrices, and where the rows only start towards the root."""
 _CARRIED = 2
 """Operations per entry of the rotation that takes a moving contact's place to the link."""
 _SOMEWHERE = Transform.from_xyz_rpy((0.31, -0.17, 0.23), (0.7, 0.4, -0.9))
-"""Stands for what is not known of a moving contact's placement; along no axis."""
+"""A placement along no axis, in place of the unknown placement of a moving contact."""
 
 
 class _Placed(NamedTuple):
-    """A contact on a body, as far as it is known.
+    """A contact on a body, with the part of its placement that is known before run time.
 
     Attributes
     ----------
-    selection : (k, 6) its rows.
+    selection : (k, 6) rows of the contact.
     pose : in the body's frame.
-    axes : rotations from the body's axes to those that the link's had better be along.
-    moving : the rotation of the frame in which it moves, if it does.
+    axes : rotations from the body's axes to axes along which the link's axes are cheap.
+    moving : rotation of the frame in which a moving contact moves; None for fixed contacts.
     """
 
     selection: Array
@@ -73,7 +73,7 @@ class FrameChoice:
             frame = problem.robot.frames[contact.frame]
             self._contacts[frame.body].append(_Placed.of(contact, frame.placement))
             self._rows[frame.body] += contact.rows
-        # What limbs of the same build have in common, as a number per body.
+        # One number per body, equal for the same bodies of limbs of the same build.
         self._build = [0] * len(self._joints)
         builds: dict[tuple[object, ...], int] = {}
         for i, joint in reversed(list(enumerate(self._joints))):
@@ -91,7 +91,7 @@ class FrameChoice:
         Parameters
         ----------
         frame : pose in the body's frame for angle and slide 0.
-        slide : to where the body's own offset has no component along the axis.
+        slide : position along the axis [m] where the body's offset has no axial component.
         """
         unit = np.eye(3)[axis]
         angles, slides = {0.0}, {slide}
@@ -109,7 +109,7 @@ class FrameChoice:
         own = _SHIFT[0] + _SHIFT[1] * min(6, self._rows[i])
 
         def cost(choice: tuple[float, float]) -> tuple[float, ...]:
-            # Where it makes no difference, the plain choice: alike limbs stay alike.
+            # Where costs are equal, the plain choice: alike limbs stay alike.
             angle, by = choice
             turn = about(axis, math.sin(angle), math.cos(angle))
             there = frame @ Transform(turn, by * unit)
@@ -121,7 +121,7 @@ class FrameChoice:
     def of_free_body(self, i: int) -> tuple[int, Transform]:
         """Return the frame of free body i, and the angular direction that most rows lack.
 
-        Limbs that have their like are treated alike: the compiler packs them into vectors.
+        Alike limbs get alike frames, so that the compiler can pack them into vectors.
         """
         candidates = [Transform()]
         builds = [self._build[child] for child in self._children[i]]
@@ -144,7 +144,7 @@ class FrameChoice:
         return int(np.argmax(self._saved(i, best))), best
 
     def _saved(self, i: int, frame: Transform) -> list[float]:
-        """Return per axis what rows without a moment about it save at the root."""
+        """Return per axis the operations saved at the root by rows without a moment about it."""
         saved = [0.0, 0.0, 0.0]
         for child in self._children[i]:
             for direction, origin in self._axes_of(child, frame):
@@ -199,7 +199,7 @@ def _to_quarter(angle: float) -> float:
 
 
 def _foot(axis: Array, direction: Array, origin: Array) -> float:
-    """Return where on `axis`, a line through 0, it is closest to another line."""
+    """Return the point of `axis`, a line through 0, that is closest to another line."""
     cosine = float(axis @ direction)
     across = 1.0 - cosine * cosine
     if across < 1e-6:
@@ -229,7 +229,7 @@ def split(direction: Array) -> tuple[int, float, tuple[Turn, ...]]:
     sign = float(np.sign(direction[k]))
     turns: tuple[Turn, ...] = ()
     rest = direction
-    # The last turn is undone first: about a, it brings the component along b into axis k.
+    # The last turn is undone first: a turn about a moves the component along b into axis k.
     for a, b in (((k + 2) % 3, (k + 1) % 3), ((k + 1) % 3, (k + 2) % 3)):
         if abs(rest[b]) > ALIGNED:
             length = sign * math.hypot(rest[k], rest[b])

@@ -3,11 +3,11 @@
 A link's joint axis lies along a coordinate axis, and its frame may be turned about that axis
 (a constant is added to the joint's angle) and slid along it. Where the axis is skew to the
 parent's axes, the constant rotation between them is split into turns about coordinate axes. Of a
-few candidates, among them those of the convention of Denavit and Hartenberg, the one is taken that
-needs fewest operations for the children's turns and offsets and the contacts' rows. The frame of a
-free body sits on the axis of one of its children (S. McMillan, D. Orin, R. McGhee, IEEE
-Transactions on Systems, Man and Cybernetics 25, 1995): what that child passes on has no moment
-about it.
+few candidates, among them those of the convention of Denavit and Hartenberg, the frame is taken
+that needs fewest operations for the children's turns and offsets and the contacts' rows. The frame
+of a free body sits on the axis of one of its children (S. McMillan, D. Orin, R. McGhee, IEEE
+Transactions on Systems, Man and Cybernetics 25, 1995): forces that this child passes on have no
+moment about that axis.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from delassus_ros.rbda.tree import (
 from delassus_ros.scalars.functions import Matrix
 
 Placed: TypeAlias = dict[int, tuple[int, Transform]]
-"""Per body its link, and the pose of the link's frame in the body's frame."""
+"""Per body: index of the link, and the pose of the link's frame in the body's frame."""
 
 
 def built(problem: Problem, regrouped: bool = True) -> tuple[Tree, Placed]:
-    """Return the spanning tree of a problem, and where its bodies are in it.
+    """Return the spanning tree of a problem, and the link and pose of every body.
 
     Parameters
     ----------
-    regrouped : count inertia that a joint cannot feel with its parent; off, forces between links
-        are those of the bodies.
+    regrouped : move inertia that a joint cannot feel to the parent link; if False, forces between
+        links are the forces between the bodies.
     """
     builder = _Builder(problem)
     for i in range(len(problem.robot.joints)):
@@ -60,7 +60,7 @@ class _Draft:
     placement : rotation of the joint's frame in the parent link.
     at_zero : pose in the parent link at q = 0.
     frame : pose in the frame of the body it moves.
-    body : index of that body; None for the massless links of a planar joint.
+    body : index of the moved body; None for the massless links of a planar joint.
     """
 
     joint: Joint
@@ -89,7 +89,7 @@ class _Builder:
         self._choice = FrameChoice(problem)
 
     def add(self, i: int) -> None:
-        """Append the link of joint i, for a planar joint after two massless ones."""
+        """Append the link of joint i; for a planar joint, after two massless links."""
         robot = self._problem.robot
         joint = robot.joints[i]
         q_index = NO_ENTRY if joint.kind is JointKind.ROOT else robot.q_offsets[i]
@@ -109,8 +109,8 @@ class _Builder:
                 turned = rotation_of(turns)
                 frame = Transform(pose.rotation.T @ turned)
                 offset = turned.T @ pose.translation
-                # Nobody feels how far a robot is mounted from the world's origin; slid along its
-                # axis to be near it, the first link would have the inertia of being far away.
+                # The distance of a robot's mount from the world's origin has no effect on G;
+                # sliding the first frame along its axis towards the origin would add inertia.
                 slide = 0.0 if parent == WORLD else -offset[axis]
                 if motion == "revolute" and body is not None:
                     angle, slide = self._choice.about(i, axis, frame, slide)
@@ -145,7 +145,7 @@ class _Builder:
 
     def _link(self, draft: _Draft) -> Link:
         inertia, free = draft.inertia, draft.motion == "free"
-        # Noise of the grouping is relative to the whole body's parameters.
+        # Rounding noise of the grouping is relative to the parameters of the whole body.
         whole = Inertia() if draft.body is None else self._problem.robot.bodies[draft.body].inertia
         moment_scale = max(whole.mass, float(np.abs(inertia.moment).max()))
         rotational_scale = max(
@@ -206,7 +206,7 @@ class _Builder:
         return tuple(found)
 
     def _moving(self, contact: str, frame: Transform) -> MovingPlacement | None:
-        """Return where a contact's placement comes from, for its frame's pose in the link."""
+        """Return the source of a moving contact's placement, for a frame pose in the link."""
         problem = self._problem
         if contact not in problem.moving:
             return None
@@ -220,7 +220,7 @@ class _Builder:
 
 
 def unfelt(inertia: Inertia, motion: Motion, axis: int) -> Inertia:
-    """Return the part of a link's inertia that is the same for the parent at every q.
+    """Return the part of a link's inertia that acts on the parent alike at every q.
 
     Parameters
     ----------

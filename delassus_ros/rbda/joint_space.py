@@ -101,7 +101,7 @@ def mass_matrix(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
                 r, c = freedoms.first[i], freedoms.first[j]
                 if c <= r:
                     spanning[r][c] = spanning[r][c] + value
-    # Per velocity of the tree, its factors of the independent ones.
+    # Per velocity of the tree: the factors of the independent velocities.
     factors: list[dict[int, Scalar]] = []
     for i, link in enumerate(tree.links):
         if link.motion != "free":

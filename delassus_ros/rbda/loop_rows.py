@@ -1,8 +1,8 @@
-"""Rows of one loop over scalars: how far its two frames are from closing, and the derivative.
+"""Rows of one loop over scalars: the gap between the loop's two frames, and its derivative.
 
 Both branches of a loop, from the body that carries them to its two frames, are described in
 frames whose z axis is the joint's axis. In a planar linkage all of their constant rotations are
-then about z, so that rows that are always satisfied become structural zeros.
+then about z, so rows that are always satisfied become structural zeros.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from delassus_ros.scalars.functions import (
 )
 
 _CLEAN = 1e-12
-"""Entries of constant rotations this near to 0 or ±1, and lengths that are smaller than this
-share of the loop's longest or than the rounding of where it is mounted, are rounding errors of
-whoever wrote the robot's description."""
+"""Entries of constant rotations this near to 0 or ±1, and lengths below this share of the loop's
+longest length or below the rounding of the mount's position, are rounding errors of the robot's
+description."""
 _UP = np.array([0.0, 0.0, 1.0])
 
 
@@ -43,10 +43,10 @@ class Segment:
 
     Attributes
     ----------
-    joint : its index.
-    q_index : index of its entry in q.
-    revolute : True if it turns about z, False if it slides along it.
-    rotation, translation : pose of its frame in the frame before; z is the joint's axis.
+    joint : index of the joint.
+    q_index : index of the joint's entry in q.
+    revolute : True for a joint that turns about z, False for one that slides along z.
+    rotation, translation : pose of the joint's frame in the previous frame; z is the joint's axis.
     """
 
     joint: int
@@ -63,7 +63,7 @@ class TracedBranch:
     Attributes
     ----------
     segments : the joints, the common body's child first.
-    rotation, translation : pose of the loop's frame in the last segment's; z is its axis.
+    rotation, translation : pose of the loop's frame in the last segment's; z is the loop's axis.
     """
 
     segments: tuple[Segment, ...]
@@ -73,13 +73,13 @@ class TracedBranch:
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """One end of a loop at a configuration, in the axes that both ends share.
+    """The end of a branch of a loop at a configuration, in the axes shared by both branches.
 
     Attributes
     ----------
     axes : x, y and z of the loop's frame.
-    origin : its position.
-    joints : per joint of the branch its index, whether it is revolute, its axis and its origin.
+    origin : position of the loop's frame.
+    joints : per joint of the branch (index, revolute, axis, origin).
     """
 
     axes: Matrix
@@ -100,13 +100,13 @@ def loop_rows(
     Parameters
     ----------
     q : (nq,) configuration of the spanning tree; [rad, m].
-    unit : the length that counts as 1 in rows that are lengths [m].
+    unit : length that counts as 1 in linear rows [m].
 
     Returns
     -------
     residual : linear rows first, then angular ones; all 0 where the loop is closed.
-    derivative : per row, its derivative by the position of each joint of the loop, by index
-        [1/rad, 1/m]; joints that the row never depends on have the float 0.0.
+    derivative : per row, the derivatives by the positions of the loop's joints, by joint index
+        [1/rad, 1/m]; joints that never affect the row have the float 0.0.
     """
     given = constants((robot, loop, unit))
     ends = [_end(branch, q, unit, given) for branch in _branches(robot, loop, unit)]
@@ -124,7 +124,7 @@ def loop_rows(
 def is_turned(robot: Robot, loop: Loop, q: Sequence[float]) -> bool:
     """Return True if the loop's frames are half a turn apart where they should agree.
 
-    Its rows vanish there as well.
+    The rows of the loop vanish in this case, too.
     """
     first, second = (
         _end(branch, q, 1.0, constants((robot, loop, 1.0)))
@@ -202,7 +202,7 @@ _ROWS: dict[LoopKind, tuple[str, ...]] = {
 
 
 def _slopes(predecessor: End, successor: End, row: _Row, unit: float) -> dict[int, Scalar]:
-    """Return a row's derivative by each joint."""
+    """Return the derivatives of a row by the joints."""
     slopes: dict[int, Scalar] = {}
     back = [-value for value in row.direction]
     for end, moment, direction in (
@@ -226,7 +226,7 @@ def _end(
     unit: float,
     given: Callable[[Matrix], Matrix],
 ) -> End:
-    """Return where a branch ends; `given` turns its constants into scalars."""
+    """Return the end of a branch; `given` turns the branch's constants into scalars."""
     turn: Matrix = identity(3)
     origin: Vector = [0.0, 0.0, 0.0]
     joints = []
@@ -270,7 +270,7 @@ def _branches(robot: Robot, loop: Loop, unit: float) -> tuple[TracedBranch, Trac
     """Return the predecessor's and the successor's branch, lengths in units of `unit`."""
     ways = branches_of(robot, loop)
     first = next(joint for way in ways for joint in way.joints)
-    # The axes that both branches share: z along the first joint.
+    # The axes shared by both branches: z along the first joint.
     shared = Transform(robot.joints[first].placement.rotation @ _to_axis(robot, first))
     to_axis = Transform(rotation_between(_UP, loop.axis))
     chains = [_chain(robot, way, shared, to_axis) for way in ways]
@@ -307,7 +307,7 @@ def _to_axis(robot: Robot, joint: int) -> Array:
 def _chain(
     robot: Robot, way: LoopBranch, shared: Transform, to_axis: Transform
 ) -> list[Transform]:
-    """Return the constant poses along a branch: of each joint's frame, then of its end."""
+    """Return the constant poses along a branch: of the joints' frames, then of the end."""
     poses, before = [], shared.inverse()
     for joint, placement in zip(way.joints, way.placements, strict=False):
         aligned = Transform(_to_axis(robot, joint))

@@ -1,15 +1,14 @@
 """Outputs besides G, from the same state: J, M⁻¹Jᵀ, M, h, J̇q̇, ÿ and the free acceleration a⁰.
 
-They do not depend on how G is computed, so every traced algorithm has them; sub-expressions that
-they share with G are computed once. Columns of J and rows of M⁻¹Jᵀ are those of
-:mod:`delassus_ros.rbda.velocities`. With couplings or loops, q̇ = E ẏ, they are J E and
+These outputs do not depend on the algorithm of G, so every traced algorithm has them;
+sub-expressions shared with G are computed once. Columns of J and rows of M⁻¹Jᵀ are those of
+:mod:`delassus_ros.rbda.velocities`. With couplings or loops, q̇ = E ẏ, J and M⁻¹Jᵀ are J E and
 (Eᵀ M E)⁻¹ Eᵀ Jᵀ of the spanning tree's J and M. h is C-RNEA at ÿ = 0, the free accelerations are
-C-ABA (:mod:`delassus_ros.rbda.dynamics`); a⁰ costs O(n + m) beside them: accelerations of links go
-down the tree, and the contacts' rows take theirs.
+C-ABA (:mod:`delassus_ros.rbda.dynamics`); a⁰ adds O(n + m): accelerations of links are
+propagated down the tree and multiplied by the contacts' rows.
 
-The derivative of rows. With contact axes it is that of the components in these axes, d/dt (J ẏ),
-which J̇ ẏ + J ÿ is in every case; the material acceleration of the contact point is larger by
-ω × v. With world axes both are the same.
+J̇ ẏ + J ÿ is d/dt (J ẏ), the derivative of components. With contact axes the material acceleration
+of the contact point differs from this derivative by ω × v; with world axes both are equal.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from delassus_ros.scalars.ports import Inputs, Outputs
 from delassus_ros.scalars.steps import blocks, step
 
 
-def secondary_outputs(problem: Problem, tree: Tree, x: Inputs, names: Iterable[str]) -> Outputs:
-    """Return outputs besides G by name.
+def compute_outputs(problem: Problem, tree: Tree, x: Inputs, names: Iterable[str]) -> Outputs:
+    """Compute the outputs besides G that are named.
 
     Parameters
     ----------
-    tree : of the problem.
+    tree : tree of the problem.
     """
     state = OutputState(problem, tree, x)
     return {name: FORMULAS[name](state) for name in names}
@@ -65,7 +64,7 @@ class OutputState:
 
     @cached_property
     def free(self) -> Accelerations:
-        """Accelerations under the torques, without contact forces."""
+        """Accelerations caused by the torques without contact forces."""
         return c_aba(self.motion, list(self.x["torques"]))
 
     @property
@@ -90,7 +89,8 @@ FORMULAS: dict[str, Callable[[OutputState], Vector | Matrix]] = {
 def contact_accelerations(motion: ClusterMotion, a: list[Vector]) -> Vector:
     """Return the derivatives (m,) of the contacts' velocities at accelerations of links.
 
-    J̇ ẏ at the links' bias accelerations, a⁰ at their accelerations without contact forces.
+    The result is J̇ ẏ for the links' bias accelerations, and a⁰ for their accelerations without
+    contact forces.
     """
     problem, tree, x, v = motion.problem, motion.tree, motion.x, motion.v
     found: Vector = [0.0] * tree.rows
@@ -118,12 +118,12 @@ def _point_velocity(contact: ContactRows, x: Inputs, v: Vector) -> Vector:
 
 
 def jacobian(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
-    """Return J (m, n): velocities → contact velocities, by the rows' way to the root."""
+    """Return J (m, n), velocities → contact velocities, by propagating rows to the root."""
     velocities = Velocities(problem, tree)
     factors_of = velocities.rows(x)
     J = zeros(tree.rows, len(problem.velocities))
-    # Per link: row of G and the row itself, at that link.
-    arriving = _own_rows(problem, tree, x)
+    # Per link: (number of the row in G, row at the link).
+    arriving = _rows_at_links(problem, tree, x)
     for i in reversed(range(len(tree.links))):
         link = tree.links[i]
         if not arriving[i]:
@@ -154,7 +154,7 @@ def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
     sec. 7.3) with a unit force in row r as the only load.
     """
     velocities = Velocities(problem, tree)
-    arriving = _own_rows(problem, tree, x)
+    arriving = _rows_at_links(problem, tree, x)
     joints: list[JointPropagator] = []
     pushed: list[dict[int, Vector]] = [{} for _ in tree.links]  # K S D⁻¹ of each row
     for joint in articulated_joints(tree, x):
@@ -168,8 +168,8 @@ def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
             if joint.parent != WORLD:
                 arriving[joint.parent] += zip(numbers, moved, strict=True)
     result = zeros(len(problem.velocities), tree.rows)
-    # Per row of G: rates of links in clusters. Per link: its accelerations by row of G; a row that
-    # does not reach a tree leaves it at rest.
+    # Per row of G: rates of links in clusters. Per link: accelerations by row of G; a row of
+    # another tree causes no acceleration.
     rates: list[dict[int, Scalar]] = [{} for _ in range(tree.rows)]
     acceleration: list[dict[int, Vector]] = [{} for _ in tree.links]
     for joint in reversed(joints):
@@ -211,11 +211,11 @@ def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
 def _felt(
     transform: JointTransform, rows: Matrix, S: int, factors: Vector, moves: bool
 ) -> tuple[Matrix, Matrix]:
-    """Return rows' entries in J, for factors of velocities in a joint's rate, and at the parent.
+    """Return the entries of rows in J for the velocities of a joint, and the rows at the parent.
 
     Parameters
     ----------
-    moves : whether there is a parent.
+    moves : whether the link has a parent link.
     """
     entries = [[row[S] * factor for factor in factors] for row in rows]
     return entries, [transform.force_to_parent(row) for row in rows if moves]
@@ -225,7 +225,7 @@ def _felt(
 def _driven(
     transform: JointTransform, A: Matrix, KSD: Vector, HSD: Vector, S: int, sign: float
 ) -> tuple[Vector, Matrix]:
-    """Return rates of a joint, times `sign`, and accelerations of its link, by row of G.
+    """Return by row of G the rates of a joint, times `sign`, and the accelerations of its link.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def _driven(
 
 
 def _alike(above: Collection[int], pushed: Collection[int]) -> Iterator[list[int]]:
-    """Return the rows of both, in blocks of those that are in both, or in the same one."""
+    """Yield blocks of rows: those in both collections, those in `above`, those in `pushed`."""
     for numbers in (
         [r for r in above if r in pushed],
         [r for r in above if r not in pushed],
@@ -255,8 +255,8 @@ def _alike(above: Collection[int], pushed: Collection[int]) -> Iterator[list[int
             yield numbers[block]
 
 
-def _own_rows(problem: Problem, tree: Tree, x: Inputs) -> list[list[tuple[int, Vector]]]:
-    """Return per link the rows of its contacts: their numbers in G, and themselves."""
+def _rows_at_links(problem: Problem, tree: Tree, x: Inputs) -> list[list[tuple[int, Vector]]]:
+    """Return per link the rows of its contacts as (number in G, row)."""
     K = contact_rows(problem, tree, x)
     return [
         [pair for c in link.contacts for pair in zip(rows_of(c), K[c.index], strict=True)]

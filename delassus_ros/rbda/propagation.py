@@ -1,13 +1,13 @@
-"""The backward sweep that the propagation algorithms share: articulated bodies, local frames.
+"""The backward sweep of the propagation algorithms: articulated bodies in local frames.
 
 A joint is a :class:`Propagator`, the six freedoms of a :class:`FreeBody`, or, where gears, belts
-or loops couple several, a :class:`~delassus_ros.rbda.cluster_propagation.ClusterPropagator`.
+or loops couple joints, a :class:`~delassus_ros.rbda.cluster_propagation.ClusterPropagator`.
 
 Equation and line numbers are those of the preprint of A. S. Sathya, W. Decré, J. Swevers,
 "PV-OSIMr: A Lowest Order Complexity Algorithm for Computing the Delassus Matrix", IEEE RA-L, 2024;
 the letter counts its lines differently. The sweep is lines 1 to 5 of Algorithms 1 and 2 and, in
 Algorithm 3, lines 2 and 8 and the first half of line 9. Quantities of the paper are in the frame
-of their own link: what moves to the parent is also transformed to it.
+of their link; quantities that move to the parent are transformed to its frame.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Propagator:
     ----------
     i : index of the link.
     links : the same as a list of one.
-    parent : index of its parent, or WORLD.
+    parent : index of the parent link, or WORLD.
     S : index of the joint's unit direction in a spatial vector.
     H : H_i, the articulated inertia of the link.
     D_inverse : D_i⁻¹, equation (7) plus the joint's armature.
@@ -69,7 +69,7 @@ class Propagator:
         )
 
     def to_parent(self, K: Matrix, link: int) -> tuple[Matrix, Matrix, Matrix]:
-        """Return rows K P_iᵀ at the parent, K S and K S D⁻¹; `link` is this one.
+        """Return rows K P_iᵀ at the parent, K S and K S D⁻¹; `link` is index i.
 
         These are line 6 of Algorithm 1 and line 9 of Algorithm 3, and the factors that the next
         line of either multiplies.
@@ -116,7 +116,7 @@ def _inertia_to_parent(
     armature: Scalar,
 ) -> SpatialInertia:
     """Return P_i H_i at the parent."""
-    # Direction S keeps armature · D⁻¹ of itself, 1 − HS D⁻¹ without the cancellation.
+    # Direction S keeps the share armature · D⁻¹, which is 1 − HS D⁻¹ without cancellation.
     kept = [armature * h for h in HSD]
     return transform.inertia_to_parent(H.minus_outer(HS, HSD, S, kept))
 
@@ -161,10 +161,10 @@ def _to_child(
 
 
 class FreeBody:
-    """A body that moves freely, a root of its own: its articulated inertia H = L D Lᵀ.
+    """A freely moving body, the root of a tree, with articulated inertia H = L D Lᵀ.
 
-    Factorised when it is first used. The order of elimination starts with the direction in
-    which most rows are structurally zero.
+    H is factorised at first use. The order of elimination starts with the direction in which
+    most rows are structurally zero.
 
     Attributes
     ----------
@@ -208,18 +208,18 @@ def _halves(L: Matrix, D_inverse: Vector, K: Matrix) -> tuple[Matrix, Matrix]:
 
 
 class CarriedJoint:
-    """A joint of known acceleration, which carries the links beyond it as a rigid one does.
+    """A joint of known acceleration: carries the links beyond as a rigid connection does.
 
     Attributes
     ----------
     i : index of the joint's first link.
     links : its links, children first.
-    parent : index of the link that carries them, or WORLD.
-    H : per link its articulated inertia, with that of the joint's links that it carries.
+    parent : index of the carrying link, or WORLD.
+    H : articulated inertia per link, including the links of the joint that the link carries.
     """
 
     def __init__(self, joint: TreeJoint, tree: Tree, H: list[SpatialInertia], x: Inputs) -> None:
-        """Take H (articulated inertias by link): those of links that carry others are updated."""
+        """Store H (articulated inertias by link); entries of carrying links are updated."""
         self.i, self.links, self.parent = joint.i, joint.links[::-1], joint.parent
         self._arrived: list[SpatialInertia] = []
         for i in self.links:
@@ -234,7 +234,7 @@ class CarriedJoint:
         self.H = {i: H[i] for i in self.links}
 
     def inertia_to_parent(self) -> SpatialInertia:
-        """Return the articulated inertia of the joint's links at the link that carries them."""
+        """Return the articulated inertia of the joint's links at the carrying link."""
         return reduce(SpatialInertia.__add__, self._arrived)
 
 
@@ -247,7 +247,7 @@ JointPropagator: TypeAlias = Propagator | ClusterPropagator | FreeBody
 
 
 class InputsWithSweeps(dict[str, Sequence[Any]]):
-    """Inputs that keep the backward sweeps of their trees, for trees that are swept again."""
+    """Inputs that cache the backward sweeps of their trees, for trees that are swept again."""
 
     def __init__(self, x: Inputs) -> None:
         super().__init__(x)
@@ -285,8 +285,8 @@ def _articulated_joints(
     tree: Tree, x: Inputs, carried: frozenset[int]
 ) -> Iterator[JointPropagator | CarriedJoint]:
     H = [SpatialInertia.of(link) for link in tree.links]
-    # Arriving inertias are summed before a link's own inertia is added: of limbs that are alike,
-    # all then end alike.
+    # Arriving inertias are summed before the link's inertia is added: the last operations of alike
+    # limbs are then alike.
     arrived: dict[int, SpatialInertia] = {}
     for joint in reversed(tree.joints):
         for i in joint.links:
@@ -313,7 +313,7 @@ def propagator(
 
     Parameters
     ----------
-    H : articulated inertias by link; of a cluster, those of links that carry others are updated.
+    H : articulated inertias by link; of a cluster, entries of links that carry links are updated.
     """
     if joint.cluster is not None:
         return ClusterPropagator(joint.cluster, tree, H, x)
@@ -321,7 +321,7 @@ def propagator(
 
 
 def articulated_bodies(tree: Tree, x: Inputs) -> Iterator[Propagator | FreeBody]:
-    """Return the same for an ordinary tree: one without clusters."""
+    """Return the propagators of :func:`articulated_joints` for a tree without clusters."""
     for joint in articulated_joints(tree, x):
         if isinstance(joint, ClusterPropagator):
             names = ", ".join(repr(tree.links[i].name) for i in joint.links)

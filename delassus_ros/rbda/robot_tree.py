@@ -1,4 +1,4 @@
-"""The tree of a robot's dynamics, which need no contacts."""
+"""The tree of a robot for dynamics without contacts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RobotTree:
 
     Attributes
     ----------
-    problem : the robot's, with one contact, whose place makes no difference.
+    problem : a problem of the robot with one contact, whose place has no effect.
     tree : links and clusters.
     joints : names of the joints with independent rates, in the order of their columns: model
         order. A planar joint has three columns (ẋ, ẏ, θ̇), a floating base six: the root link's
@@ -39,10 +39,10 @@ class RobotTree:
     Raises
     ------
     RobotError
-        If a joint inside the tree is floating, or on the world beside a floating base; names it.
-        If no frame is on a body that moves.
+        If a joint inside the tree is floating, or on the world beside a floating base; names the
+        joint. If no frame is on a body that moves.
     ProblemError
-        If there is no such frame, it is named twice, or it does not move.
+        If a frame of `wrenches` does not exist, is named twice, or does not move.
     """
 
     def __init__(

@@ -1,19 +1,20 @@
 """Rotor redistribution: a geared robot as the ordinary tree that moves exactly like it.
 
-A rotor is a body on a joint of its own that carries nothing, has its centre of mass on the joint's
-axis and that axis as a principal one. Let J be its inertia about the axis a, p the body that
-carries it and q̇_r the rate of its joint. Of its kinetic energy only ½ J (a·ω_p + q̇_r)² knows of
-q̇_r. So its mass and inertia are the carrier's, but for what is not the same about all directions
-across the axis, and its spin is an armature J with the moment J·a on the carrier.
+A rotor is a leaf body whose centre of mass lies on its joint's axis and for which that axis is a
+principal axis. Let J be the rotor's inertia about the axis a, p the body that carries the rotor
+and q̇_r the rate of its joint. The only term of the rotor's kinetic energy that depends on q̇_r is
+½ J (a·ω_p + q̇_r)². So the rotor's mass and inertia are added to the carrier, except the part that
+differs between directions across the axis, and its spin is an armature J with the moment J·a on
+the carrier.
 
-Where the rates of links with axes parallel to a, one carried by the other, give q̇_r = Σ g_j q̇_j,
+Where a chain of links with axes parallel to a gives q̇_r = Σ g_j q̇_j by the links' rates,
 the spin disappears as well: a·ω of these links is a·ω_p plus sums of q̇_j, and with g_{n+1} = 0
 
     (a·ω_p + Σ g_j q̇_j)² = (1 − g_1)(a·ω_p)² + Σ_j (g_j − g_{j+1})(a·ω_j)² + q̇ᵀ A q̇,
     A_ij = g_i g_j − g_max(i,j).
 
 For one gear of ratio g: the inertia gJ about the axis moves from the carrier to the link, and the
-armature is g(g−1)J, not g²J. The inertias that this leaves need not be those of bodies.
+armature is g(g−1)J, not g²J. The resulting inertias need not be physical (positive definite).
 """
 
 from __future__ import annotations
@@ -30,25 +31,25 @@ from delassus_ros.model.spatial import Array, Inertia
 from delassus_ros.rbda.constraints import loop_jacobian
 
 _RELATIVE_ROUNDING = 1e-12
-"""Relative size below which an axis is parallel, a rotor balanced and round, a ratio zero."""
+"""Relative deviation below which axes are parallel, rotors balanced and round, ratios zero."""
 
 _INDEPENDENT_SINE = 1e-3
-"""Sine of the angle between rates below which they are no good as independent ones."""
+"""Sine of the angle between rates below which the rates do not count as independent."""
 
 
 @dataclass(frozen=True, eq=False)
 class Coupled:
-    """Joints of a rewritten robot that stay coupled, or one whose motion is not felt.
+    """Joints of a rewritten robot that stay coupled, or a joint whose motion has no effect.
 
     Attributes
     ----------
-    joints : their indices in the rewritten robot, increasing.
-    cluster : the cluster of the robot as it was.
-    jacobian : (joints, freedoms), the rates of the joints per independent rate; None where it
-        depends on the configuration, its rows then being those of the cluster's joints.
-    armature : (joints, joints) inertia between joints besides their own armatures.
-    couples : (joints, 3) moments on the body that carries each joint, in that body's axes, per
-        acceleration of the joint.
+    joints : indices of the joints in the rewritten robot, increasing.
+    cluster : the cluster of the original robot.
+    jacobian : (joints, freedoms), the rates of the joints per independent rate; None where the
+        rates depend on the configuration, with one row per joint of the cluster.
+    armature : (joints, joints) inertia between joints in addition to the joints' armatures.
+    couples : (joints, 3) moment on the joint's carrier, in the carrier's axes, per acceleration
+        of the joint.
     """
 
     joints: tuple[int, ...]
@@ -60,13 +61,13 @@ class Coupled:
 
 @dataclass(frozen=True, eq=False)
 class Redistribution:
-    """A robot without the rotors that can be counted with other bodies.
+    """A robot without the rotors whose inertia was moved to other bodies.
 
     Attributes
     ----------
-    robot : the rewritten spanning tree, without constraints of its own.
-    kept : per joint of it, the index of the joint in the robot as it was.
-    coupled : what stays coupled; every other joint is ordinary.
+    robot : the rewritten spanning tree, without constraints.
+    kept : per joint of `robot`, the index of the joint in the original robot.
+    coupled : joints that stay coupled; all remaining joints are ordinary.
     """
 
     robot: Robot
@@ -75,12 +76,12 @@ class Redistribution:
 
     @property
     def is_ordinary(self) -> bool:
-        """Whether an open tree is left, so that it says everything."""
+        """Whether the rewritten robot is an open tree, without coupled joints."""
         return not self.coupled
 
 
 def spanning(robot: Robot) -> Redistribution:
-    """Return the robot's spanning tree as it is, nothing redistributed."""
+    """Return the robot's spanning tree without redistribution of rotors."""
     return _Rewriting(robot, frozenset(range(len(robot.joints)))).result()
 
 
@@ -89,7 +90,7 @@ def redistribute(robot: Robot, held: Container[int] = frozenset()) -> Redistribu
 
     Parameters
     ----------
-    held : bodies that must stay although they carry nothing: those with contacts.
+    held : leaf bodies that must stay: bodies with contacts.
     """
     return _Rewriting(robot, held).result()
 
@@ -106,8 +107,8 @@ def pruned(
 
     Parameters
     ----------
-    gone : joints to leave out; the frames on their bodies go with them.
-    inertias, armatures : the new ones, of all joints.
+    gone : joints to leave out, with the frames on their bodies.
+    inertias, armatures : the new values, for all joints.
     """
     kept = [i for i in range(len(robot.joints)) if i not in gone]
     new = {WORLD: WORLD, **{i: k for k, i in enumerate(kept)}}
@@ -125,7 +126,7 @@ def pruned(
 
 
 class _Rewriting:
-    """Inertias and armatures on their way to the rewritten robot."""
+    """Inertias and armatures of a robot while rotors are redistributed."""
 
     def __init__(self, robot: Robot, held: Container[int]) -> None:
         self._robot = robot
@@ -163,7 +164,7 @@ class _Rewriting:
         links = [i for i in cluster.joints if i not in rotors]
         independent = independent_links(ratios, links)
         if not independent:
-            # A wheel that touches nothing looks like a rotor.
+            # A wheel without contacts is treated as a rotor.
             links = [i for i in cluster.joints if i in links or i in cluster.independent]
             rotors = [i for i in rotors if i not in links]
             independent = independent_links(ratios, links)
@@ -190,7 +191,7 @@ class _Rewriting:
     def _keep(
         self, cluster: Cluster, joints: Iterable[int], ratios: dict[int, Array] | None
     ) -> None:
-        """Leave joints coupled."""
+        """Keep joints of a cluster coupled."""
         joints = tuple(joints)
         armature = [[self._between.get((i, j), 0.0) for j in joints] for i in joints]
         self._coupled.append(
@@ -218,12 +219,12 @@ class _Rewriting:
         )
 
     def _is_round(self, i: int) -> bool:
-        """Return whether nothing of a rotor is left on its own joint."""
+        """Return whether a rotor's inertia is equal about all axes across its joint's axis."""
         inertia = self._inertias[i]
         return inertia.mass == 0.0 and not inertia.rotational.any()
 
     def _split_off_spin(self, i: int) -> None:
-        """Give a rotor's inertia to its carrier, but for the spin and what is not round."""
+        """Move a rotor's inertia to its carrier, except the spin and parts that are not round."""
         joint, inertia = self._robot.joints[i], self._inertias[i]
         J, a = _spin(joint, inertia), joint.axis
         axial, across = np.outer(a, a), np.eye(3) - np.outer(a, a)
@@ -239,7 +240,7 @@ class _Rewriting:
             self._couples[i] = J * (joint.placement.rotation @ a)
 
     def _absorb(self, rotor: int, cluster: Cluster, ratios: dict[int, float]) -> bool:
-        """Give a rotor's spin to the links that turn it; return False where that is not exact."""
+        """Move a rotor's spin to the links that turn it; return False if that is not exact."""
         ratios = {i: g for i, g in ratios.items() if g != 0.0}
         carrier, armature = self._robot.joints[rotor].parent, self._armatures[rotor]
         J = 0.0
@@ -266,7 +267,7 @@ class _Rewriting:
     ) -> list[tuple[int, float]] | None:
         """Return the links from a rotor's carrier to the last of `ratios`, if all are parallel.
 
-        Each comes with the sign of its axis along the rotor's.
+        Every link is paired with the sign of its axis along the rotor's axis.
         """
         joints = self._robot.joints
         chain: list[int] = []
@@ -299,7 +300,7 @@ class _Rewriting:
 
 
 class _Locking(_Rewriting):
-    """The same with the rotors' spin counted with the links as if the carriers stood still."""
+    """Rewriting in which the rotors' spin is an armature g²J, as if the carriers stood still."""
 
     def _absorb(self, rotor: int, cluster: Cluster, ratios: dict[int, float]) -> bool:
         for i, g in ratios.items():
@@ -323,10 +324,10 @@ def clean(row: Array) -> Array:
 
 
 def independent_links(ratios: dict[int, Array], links: list[int]) -> list[int]:
-    """Return as many links as there are freedoms that determine all joints, or none at all.
+    """Return links that determine all joints, as many as freedoms, or an empty list.
 
-    Taken one after the other, the one that is most independent of those before, so that a ratio
-    of 1:100 is no reason to take the slow side.
+    Links are chosen greedily, the most independent of the links chosen before first, so that a
+    ratio of 1:100 does not lead to the slow side.
     """
     freedoms = len(next(iter(ratios.values())))
     rest = {i: ratios[i] / max(float(np.linalg.norm(ratios[i])), 1e-300) for i in links}
@@ -344,7 +345,7 @@ def independent_links(ratios: dict[int, Array], links: list[int]) -> list[int]:
 
 
 def reflect(robot: Robot, held: Container[int] = frozenset()) -> Redistribution:
-    """Return the tree of a robot's independent joints, with g²J of the others as armatures.
+    """Return the tree of a robot's independent joints, with g²J of dependent joints as armatures.
 
     Parameters
     ----------
@@ -353,8 +354,8 @@ def reflect(robot: Robot, held: Container[int] = frozenset()) -> Redistribution:
     Raises
     ------
     RobotError
-        If what is left out is more than rotors: it carries other bodies or contacts, or its
-        rate depends on the configuration. Names the joint.
+        If a dependent joint is not a rotor: its body carries bodies or contacts, or its rate
+        depends on the configuration. Names the joint.
     """
     armatures = [joint.armature for joint in robot.joints]
     left_out: set[int] = set()

@@ -68,7 +68,7 @@ class SpatialInertia:
         return [self.B[i][k - 3] for i in range(3)] + [self.C[i][k - 3] for i in range(3)]
 
     def minus_outer(self, u: Vector, v: Vector, k: int, known: Vector) -> SpatialInertia:
-        """Return H − u vᵀ, symmetric; its row and column k are known to be `known`."""
+        """Return H − u vᵀ, symmetric; row and column k of the result are `known`."""
 
         def entry(h: Scalar, i: int, j: int) -> Scalar:
             if k in (i, j):
@@ -100,13 +100,13 @@ class SpatialInertia:
 
 
 class RigidInertia:
-    """A rigid-body inertia by its ten parameters, which a transform keeps.
+    """A rigid-body inertia by its ten parameters; transforms map parameters to parameters.
 
     Attributes
     ----------
-    mass : m.
-    moment : (3,) m·c.
-    rotational : (3, 3) symmetric, about the frame's origin.
+    mass : m [kg].
+    moment : (3,) m·c [kg·m].
+    rotational : (3, 3) symmetric, about the frame's origin [kg·m²].
     """
 
     __slots__ = ("mass", "moment", "rotational")
@@ -173,7 +173,7 @@ class JointTransform:
         return _turned(joint, angular) + _turned(joint, linear)
 
     def motion_stages(self) -> list[Matrix]:
-        """Return the turns and shifts (6, 6) of :meth:`motion_to_child`, in their order."""
+        """Return the turns and shifts (6, 6) of :meth:`motion_to_child`, first applied first."""
         joint, *turns = (Turn(k, -s, c) for k, s, c in self._turns)
         stages = [_turn_of_motion(turn) for turn in reversed(turns)]
         if not all(is_zero(o) for o in self._offset):
@@ -266,7 +266,7 @@ def _turned_symmetric(turn: Turn, m: Matrix) -> Matrix:
 
 
 def _turned_general(turn: Turn, m: Matrix) -> Matrix:
-    """Return R m Rᵀ for a general m; the same trick as for symmetric ones."""
+    """Return R m Rᵀ for a general m; saves products as :func:`_turned_symmetric` does."""
     k, s, c = turn
     a, b = (k + 1) % 3, (k + 2) % 3
     d, w = m[a][a] - m[b][b], m[a][b] + m[b][a]
@@ -281,7 +281,7 @@ def _turned_general(turn: Turn, m: Matrix) -> Matrix:
 
 
 def _shifted(h: SpatialInertia, p: Vector) -> SpatialInertia:
-    """Return `h` about an origin from which its own origin lies at +p."""
+    """Return `h` about an origin from which the origin of `h` lies at +p."""
     px = cross_matrix(p)
     b = [[_accumulate(h.B[i][j], px[i], [h.C[k][j] for k in range(3)]) for j in range(3)]
          for i in range(3)]  # fmt: skip
@@ -294,7 +294,7 @@ def _shifted(h: SpatialInertia, p: Vector) -> SpatialInertia:
 
 
 def _accumulate(start: Scalar, u: Vector, v: Vector) -> Scalar:
-    """Return start + uᵀv, summed in the order that fuses into multiply-adds."""
+    """Return start + uᵀv, summed in an order that compiles to fused multiply-adds."""
     for a, b in zip(u, v, strict=True):
         start = start + a * b
     return start
@@ -303,9 +303,9 @@ def _accumulate(start: Scalar, u: Vector, v: Vector) -> Scalar:
 def contact_rows(problem: Problem, tree: Tree, x: Inputs) -> dict[int, Matrix]:
     """Return per contact its rows K (k×6): link twist, angular first → contact acceleration.
 
-    This is the one place where the API's linear-first order, the choice of axes and the
-    placement of moving contacts meet the angular-first order of the algorithms. The selection
-    applies after the axes are chosen.
+    Only this function converts the API's linear-first order, the choice of axes and the
+    placement of moving contacts to the angular-first order of the algorithms. The selection
+    applies after the choice of axes.
     """
     rotations = world_rotations(tree, x) if problem.axes == "world" else {}
     rows: dict[int, Matrix] = {}
@@ -334,7 +334,7 @@ def _moving_rows(
 
     Parameters
     ----------
-    rotation : link axes → world axes; None for the contact's own axes.
+    rotation : link axes → world axes; None for rows in the contact's axes.
     """
     given = list(x["contact_positions"][moving.position : moving.position + 3])
     p = [_accumulate(o, row, given) for o, row in zip(moving.origin, moving.rotation, strict=True)]
@@ -381,12 +381,12 @@ def world_rotations(tree: Tree, x: Inputs) -> dict[int, Matrix]:
 def rotation_of_quaternion(q: Vector) -> Matrix:
     """Return the rotation matrix of a quaternion x, y, z, w of any norm but zero.
 
-    It is NaN where the square of the norm is no number in range.
+    The result is NaN where the square of the norm overflows or underflows.
     """
     x, y, z, w = q
     half = 0.5 * dot(q, q)
     scale = 1.0 / half
-    # Not the number 1: infinity times zero, of a norm out of range, is NaN.
+    # Not the constant 1: infinity times zero makes NaN for a norm out of range.
     one = half * scale
     sx, sy, sz = scale * x, scale * y, scale * z
     return [

@@ -1,11 +1,12 @@
-"""A sparse symmetric system over scalars, eliminated in a given order.
+"""A sparse symmetric system over scalars, eliminated in the caller's order.
 
 Least squares under constraints, and the motion of constrained bodies by Gauss's principle, are
-both the solution of one symmetric system Z x = r that is sparse and not definite. What is left of
-it after some unknowns are eliminated, its solution, and single entries of its inverse are all
-computed here, each entry only where it is asked for, in the order that is given: of pivots of one
-unknown, or of two that are coupled, an unknown and the multiplier of the equation that it follows
-from. J. R. Bunch, L. Kaufman, "Some stable methods for calculating inertia and solving symmetric
+both the solution of one symmetric system Z x = r that is sparse and not definite. This module
+computes the remainder of the system after some unknowns are eliminated, the solution, and single
+entries of the inverse; entries are computed only on request, in the caller's order of pivots. A
+pivot is one unknown, or two coupled unknowns: an unknown and the multiplier of the equation that
+determines the unknown.
+J. R. Bunch, L. Kaufman, "Some stable methods for calculating inertia and solving symmetric
 linear systems", 1977; K. Takahashi, J. Fagan, M.-S. Chin, "Formation of a sparse bus impedance
 matrix", 1973, for entries of the inverse.
 """
@@ -22,25 +23,25 @@ Pivot: TypeAlias = tuple[int, ...]
 """One unknown, or two that are eliminated together."""
 
 Guard: TypeAlias = "Callable[[Scalar, int], Scalar]"
-"""(pivot, its number) → pivot, with what checks it."""
+"""(pivot, number of the pivot) → pivot, guarded by a check."""
 
 
 def unguarded(pivot: Scalar, number: int) -> Scalar:
-    """Return a pivot that nothing checks."""
+    """Return the pivot without a check."""
     return pivot
 
 
 class SymmetricSystem:
-    """Z x = r, on the way from all unknowns to those that are left.
+    """The system Z x = r during elimination.
 
     Parameters
     ----------
-    guard : called with each number that is divided by, and the number of its pivot.
+    guard : called with every divisor and the number of its pivot.
 
     Attributes
     ----------
-    rows : of what is left, both halves, by unknown; entries that are structurally zero are absent.
-    right : r of what is left.
+    rows : rows of Z of the remaining unknowns, both halves; structural zeros are absent.
+    right : r of the remaining unknowns.
     eliminated : the pivots, in their order.
     """
 
@@ -49,7 +50,7 @@ class SymmetricSystem:
         self.right: dict[int, Scalar] = {}
         self.eliminated: list[Pivot] = []
         self._guard = guard
-        # Of what was eliminated: rows without their pivots, per pivot the inverse of its block.
+        # Of eliminated unknowns: rows without their pivots; per pivot, the inverse of its block.
         self._own: dict[int, Row] = {}
         self._inverses: list[list[list[Scalar]]] = []
         self._order: dict[int, int] = {}
@@ -58,7 +59,7 @@ class SymmetricSystem:
         self._inverse: dict[tuple[int, int], Scalar] = {}
 
     def add(self, i: int, j: int, value: Scalar) -> None:
-        """Add to Z_ij and, of two unknowns, to Z_ji."""
+        """Add to Z_ij and, where i ≠ j, to Z_ji."""
         for a, b in {(i, j), (j, i)}:
             row = self.rows.setdefault(a, {})
             self.rows.setdefault(b, {})
@@ -107,7 +108,7 @@ class SymmetricSystem:
         (h, e), (_, g) = block
         if is_zero(g) or is_zero(h):
             by_e = self._reciprocal(e)
-            # Arrays make arrays of structural zeros.
+            # Products of arrays with structural zeros are arrays, not the float 0.0.
             first, second = (0.0 if is_zero(k) else -k * by_e * by_e for k in (g, h))
             return [[first, by_e], [by_e, second]]
         by = self._reciprocal(h * g - e * e)
@@ -153,7 +154,7 @@ class SymmetricSystem:
                 self.add_right(i, -(other * value))
 
     def _minus_products(self, v: Row, w: Row, right: Scalar, symmetric: bool) -> None:
-        """Z −= v wᵀ, and w vᵀ if asked, r −= v right; the sum over calls is symmetric."""
+        """Z −= v wᵀ, if `symmetric` also w vᵀ, r −= v right; the sum over calls is symmetric."""
         for i, value in v.items():
             for j, other in w.items():
                 if symmetric:
@@ -165,7 +166,7 @@ class SymmetricSystem:
                 self.add_right(i, -(value * right))
 
     def solution(self, k: int) -> Scalar:
-        """Return x_k of an unknown that was eliminated; those that are left are zero."""
+        """Return x_k of an eliminated unknown, with the remaining unknowns at zero."""
         for pivot in reversed(self.eliminated):
             if k in self._solution:
                 break
@@ -176,7 +177,7 @@ class SymmetricSystem:
         return self._solution[k]
 
     def _term(self, unknown: int) -> Scalar:
-        """Return r of an unknown less what those that were eliminated later make of it."""
+        """Return r of an unknown less the terms of unknowns that were eliminated later."""
         value = self._own_right[unknown]
         for j, entry in self._own[unknown].items():
             if j in self._own:
@@ -191,7 +192,7 @@ class SymmetricSystem:
         ]
 
     def inverse(self, i: int, j: int) -> Scalar:
-        """Return entry (i, j) of Z⁻¹, of unknowns that were eliminated."""
+        """Return entry (i, j) of Z⁻¹ for eliminated unknowns."""
         asked = self._sorted(i, j)
         waiting = [asked]
         while waiting:
@@ -223,12 +224,12 @@ class SymmetricSystem:
         return value
 
     def _sorted(self, i: int, j: int) -> tuple[int, int]:
-        """Return the two in the order of their elimination."""
+        """Return two unknowns in the order of their elimination."""
         return (i, j) if (self._order[i], i) <= (self._order[j], j) else (j, i)
 
 
 def sum_of(terms: Iterable[Scalar]) -> Scalar:
-    """Return the sum, without a first zero."""
+    """Return the sum of terms; unlike :func:`sum`, without adding to a first 0."""
     total: Scalar = 0.0
     for term in terms:
         total = total + term

@@ -1,11 +1,11 @@
-"""The tree as the recursive algorithms see it: axis-aligned one-freedom joints and free bodies.
+"""The tree of the recursive algorithms: axis-aligned one-freedom joints and free bodies.
 
-The body frames of a URDF are wherever its author put them. The cost of a recursion depends on
-them, its result does not, so each link gets a frame chosen for few operations, and inertia that
-a joint cannot feel is counted with its parent; see :mod:`delassus_ros.rbda.frames` and
+The frames of links affect the cost of a recursion, not its result. So link frames differ from the
+body frames of the URDF: they are chosen for few operations, and inertia that a joint cannot feel
+is moved to the parent link; see :mod:`delassus_ros.rbda.frames` and
 :mod:`delassus_ros.rbda.frame_choice`. A planar joint becomes two prismatic joints and a
-revolute one with massless links between; a floating joint makes its body *free*. What gears,
-belts and loops couple is a :class:`LinkCluster`: one joint of several links.
+revolute one with massless links between; a floating joint makes its body *free*. Links that are
+coupled by gears, belts or loops form a :class:`LinkCluster`: one joint of several links.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MovingPlacement:
-    """What takes the inputs of a moving contact to its link.
+    """The map from the inputs of a moving contact to its link.
 
     Attributes
     ----------
     position : index of the contact's x in the input ``contact_positions``, taken flat.
-    orientation : index of its quaternion in ``contact_orientations``; None where its axes are
-        fixed in its frame.
+    orientation : index of the contact's quaternion in ``contact_orientations``; None where the
+        contact's axes are fixed in its frame.
     rotation : (3, 3) rotation from the axes of the contact's frame to the link's.
     origin : (3,) origin of the frame in the link [m].
     """
@@ -54,18 +54,19 @@ class MovingPlacement:
 
 @dataclass(frozen=True, eq=False)
 class ContactRows:
-    """One contact's rows on its link, for zero world rotation; of a moving one at its own place.
+    """The rows of one contact on its link, for zero world rotation.
 
     Attributes
     ----------
     index : position in the contact set.
-    first_row : its first row in G.
-    K : (k, 6) link twist, angular first → the contact's rows in its own axes.
-    motion : (6, 6) link twist (angular first) → twist of the contact frame in its own axes,
+    first_row : the contact's first row in G.
+    K : (k, 6) link twist, angular first → rows in the axes of the contact; of a moving contact,
+        rows at the origin of the frame in which the contact moves.
+    motion : (6, 6) link twist (angular first) → twist of the contact frame in its axes,
         linear first.
     selection : (k, 6), linear first.
     to_link : (3, 3) rotation from the contact's axes to the link's.
-    moving : where the placement of a moving contact comes from.
+    moving : source of the placement of a moving contact; None for a fixed contact.
     """
 
     index: int
@@ -78,7 +79,7 @@ class ContactRows:
 
 
 def rows_of(contact: ContactRows) -> list[int]:
-    """Return the rows of G that a contact owns."""
+    """Return the indices in G of a contact's rows."""
     return list(range(contact.first_row, contact.first_row + len(contact.K)))
 
 
@@ -91,27 +92,27 @@ class Link:
 
     Attributes
     ----------
-    name : of the joint, as in the URDF.
+    name : name of the joint, as in the URDF.
     parent : index of the parent link, or WORLD.
-    motion : how the joint moves; a free link feels no force from its parent.
-    axis : coordinate axis 0, 1 or 2 of the joint; of a free link, the one about which most of
-        what arrives has no moment.
+    motion : kind of the joint's motion; a free link feels no force from its parent.
+    axis : coordinate axis 0, 1 or 2 of the joint; of a free link, the axis about which most
+        arriving forces have no moment.
     sign : +1 or -1, direction of positive q along the axis.
     angle : constant part of the joint's angle [rad].
     offset : (3,) the link's origin, from the parent's, in the axes between joint and turns [m].
     turns : constant rotations.
-    mass, moment, rotational : rigid-body inertia about the link's origin, without what the
-        joint cannot feel: that part is in the parent's.
+    mass, moment, rotational : rigid-body inertia about the link's origin [kg, kg·m, kg·m²],
+        without the part that the joint cannot feel, which the parent link includes.
     armature : joint-side inertia [kg·m² or kg].
     q_index : index in q of the joint's first entry, or NO_ENTRY.
     contacts : contacts on this link.
-    placement, axes : of a free link, the rotations from its joint frame to the parent link and
-        from its own axes to its body frame.
-    origin : of a free link, its origin in its body frame [m].
-    couple : (3,) moment on the parent link per unit of the joint's acceleration that `moment`
-        and `rotational` do not give: that of a rotor of which only the spin is left [kg·m²].
-    wrenches : per frame of the body where an external wrench acts its index in the input, and
-        (6, 6) link twist, angular first → twist of the frame in its own axes, linear first.
+    placement, axes : of a free link, the rotations from the joint frame to the parent link and
+        from link axes to the body frame.
+    origin : of a free link, the link's origin in the body frame [m].
+    couple : (3,) moment on the parent link per unit of the joint's acceleration [kg·m²], in
+        addition to `moment` and `rotational`: the spin of a redistributed rotor.
+    wrenches : per frame of the body with an external wrench: the frame's index in the input,
+        and (6, 6) link twist, angular first → twist of the frame in its axes, linear first.
     """
 
     name: str
@@ -155,7 +156,7 @@ class LinkCluster:
     freedoms : number of independent rates ẏ.
     jacobian : E = ∂q̇/∂ẏ (links, freedoms), its rows the rates of the links' joints along their
         coordinate axes; constant, or a function of the inputs.
-    armature : (links, links) joint-side inertia between the joints, besides their own.
+    armature : (links, links) joint-side inertia between the joints, besides their armatures.
     """
 
     links: tuple[int, ...]
@@ -170,14 +171,14 @@ class LinkCluster:
 
 
 class TreeJoint(NamedTuple):
-    """A joint of the tree: that of one link, or a cluster joint.
+    """A joint of the tree: the joint of one link, or a cluster joint.
 
     Attributes
     ----------
-    links : what it moves, parents first.
-    parent : the link that carries it, or WORLD; WORLD of a free body, which feels no force from
-        its parent.
-    cluster : what couples the links; None for a joint of one link.
+    links : the moved links, parents first.
+    parent : the carrying link, or WORLD; WORLD for a free body, which feels no force from its
+        parent.
+    cluster : the cluster of the links; None for a joint of one link.
     """
 
     links: tuple[int, ...]
@@ -186,7 +187,7 @@ class TreeJoint(NamedTuple):
 
     @property
     def i(self) -> int:
-        """The first of its links."""
+        """Index of the joint's first link."""
         return self.links[0]
 
 
@@ -194,9 +195,9 @@ class TreeJoint(NamedTuple):
 class Tree:
     """Links, parents first; `rows` is m, the number of rows of G.
 
-    `clusters` are the joints of several links, or of none that is felt; every other link is on a
-    joint of its own. `numbers` is the same tree with its numbers, where this one has unknown
-    constants in their place.
+    `clusters` are the joints of several links, or of links without effect; the joint of every
+    other link moves that link alone. `numbers` is the same tree with numeric constants, for a
+    tree whose constants are unknowns.
     """
 
     links: tuple[Link, ...]
@@ -214,29 +215,29 @@ class Tree:
 
     @property
     def is_ordinary(self) -> bool:
-        """Whether every link is on a joint of its own: what open-chain algorithms need."""
+        """Whether every joint moves one link, as open-chain algorithms require."""
         return not self.clusters
 
     @cached_property
     def joints(self) -> tuple[TreeJoint, ...]:
-        """Cluster joints, and those of the links on joints of their own; parents first."""
+        """Cluster joints and joints of one link; parents first."""
         grouped = {i for cluster in self.clusters for i in cluster.links}
         found = [TreeJoint(cluster.links, cluster.parent, cluster) for cluster in self.clusters]
         for i, link in enumerate(self.links):
             if i not in grouped:
                 found.append(TreeJoint((i,), WORLD if link.motion == "free" else link.parent))
-        # All links of a cluster descend from the one that carries it.
+        # All links of a cluster descend from the carrying link.
         return tuple(sorted(found, key=lambda joint: joint.i))
 
     @cached_property
     def _joint_of(self) -> dict[int, TreeJoint]:
-        """Per link, its joint."""
+        """The joint of every link."""
         return {i: joint for joint in self.joints for i in joint.links}
 
     def _ways(self, i: int) -> dict[int, int]:
-        """Return per joint that moves link i its link on the way to the root, upwards.
+        """Return per joint that moves link i the joint's link on the path to the root, upwards.
 
-        Joints are named by their first links.
+        Keys are the first links of the joints.
         """
         ways: dict[int, int] = {}
         while i != WORLD:
@@ -256,7 +257,7 @@ class Tree:
 
     @cached_property
     def supporting(self) -> frozenset[int]:
-        """Links that move a contact: those on the paths from contacts to their roots."""
+        """Links on the paths from contacts to their roots."""
         return frozenset(i for link in self.link_of.values() for i in self.path(link))
 
     def path(self, i: int) -> list[int]:
@@ -270,7 +271,7 @@ class Tree:
     def closest_common_ancestor(self, first: int, second: int) -> int:
         """Return cca of two contacts' links, or WORLD if their roots differ.
 
-        Where the contacts' ways meet in a cluster, the link on the way of the first.
+        Where the contacts' paths meet in a cluster, the link on the path of the first contact.
         """
         ways = self._ways(self.link_of[first])
         above = self._ways(self.link_of[second])

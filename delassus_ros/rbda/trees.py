@@ -1,4 +1,4 @@
-"""The tree of a problem; with couplings and loops: rotors redistributed, the rest in clusters."""
+"""The tree of a problem; couplings and loops become redistributed rotors and clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from delassus_ros.scalars.ports import Inputs
 
 @lru_cache(maxsize=8)
 def tree_of(problem: Problem) -> Tree:
-    """Return the tree of a problem (the last few are kept)."""
+    """Return the tree of a problem (cached for the last few problems)."""
     return closed_tree(problem) if problem.robot.is_closed else built(problem)[0]
 
 
@@ -47,7 +47,7 @@ def closed_tree(
 
     Parameters
     ----------
-    rewrite : redistributes the robot's rotors, given the robot and the bodies with contacts.
+    rewrite : (robot, bodies with contacts) → the robot with redistributed rotors.
     regrouped : as for :func:`delassus_ros.rbda.frames.built`.
     """
     robot = problem.robot
@@ -79,7 +79,7 @@ def closed_tree(
 
 
 def _cluster(problem: Problem, coupled: Coupled, placed: Placed, links: list[Link]) -> LinkCluster:
-    """Return a cluster in terms of links."""
+    """Return the cluster of links that corresponds to coupled joints."""
     indices = [placed[joint][0] for joint in coupled.joints]
     signs = [links[i].sign for i in indices]
     parents = {links[i].parent for i in indices} - set(indices)

@@ -1,4 +1,4 @@
-"""A tree whose constants are unknown numbers: what a count says about robots of this structure."""
+"""Trees whose constants are unknowns, for operation counts of all robots of one structure."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _placement(moving: MovingPlacement, constants: _Constants) -> MovingPlacemen
 
 @contextmanager
 def unknown_constants(parameter: Callable[[], Scalar]) -> Iterator[None]:
-    """Make :func:`constants` and :func:`structure` replace what they are given by unknowns."""
+    """Make :func:`constants` and :func:`structure` replace constants by unknowns."""
     known: dict[Hashable, _Constants] = {}
     with _using(
         _Kind(
@@ -113,7 +113,7 @@ def unknown_constants(parameter: Callable[[], Scalar]) -> Iterator[None]:
 
 @contextmanager
 def specific_constants() -> Iterator[None]:
-    """Make them leave everything as it is: for decisions by the numbers."""
+    """Make :func:`constants` and :func:`structure` keep all numbers, for decisions by values."""
     with _using(_SPECIFIC):
         yield
 
@@ -128,21 +128,21 @@ def _using(kind: _Kind) -> Iterator[None]:
 
 
 def constants(key: Hashable) -> Callable[[Matrix], Matrix]:
-    """Return what turns the constants of a coupling or loop into scalars.
+    """Return the function that turns the constants of a coupling or loop into scalars.
 
-    They stay as they are but in a generic trace, where every one but 0 and ±1 becomes a
-    parameter; for one `key` equal magnitudes are one parameter.
+    Constants stay numbers except in a generic trace, where every constant but 0 and ±1 becomes
+    a parameter; for one `key` equal magnitudes are one parameter.
     """
     return _kind.get().constants(key)
 
 
 def structure(tree: Tree) -> Tree:
-    """Return a tree that an algorithm has made itself: in a generic trace with unknowns."""
+    """Return a tree that an algorithm has built; in a generic trace with unknowns."""
     return _kind.get().tree(tree)
 
 
 class _Kind(NamedTuple):
-    """What becomes of constants in a trace."""
+    """The treatment of constants in a trace."""
 
     constants: Callable[[Hashable], Callable[[Matrix], Matrix]]
     tree: Callable[[Tree], Tree]

@@ -1,8 +1,8 @@
 """The independent velocities ẏ of a problem: their columns, their relation to a tree's joints.
 
 Columns are in model order: one per revolute or prismatic joint, ẋ, ẏ, θ̇ of a planar one, and the
-twist of a floating base in its own axes, linear first, as in Pinocchio. With couplings or loops
-they are those of the clusters' independent joints, q̇ = E ẏ.
+twist of a floating base in its body axes, linear first, as in Pinocchio. With couplings or loops
+the columns belong to the clusters' independent joints, q̇ = E ẏ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Velocities:
 
     Attributes
     ----------
-    columns : per link of the tree the columns that its joint depends on; six of a free body.
+    columns : per link, the columns that affect the link's joint; six for a free body.
     first : per free body the column of its twist, linear first.
     single : per link of an ordinary joint the column of its velocity.
     shared : per cluster of several joints the columns of its independent joints.
@@ -57,7 +57,7 @@ class Velocities:
                     self.first[i], self.columns[i] = k, list(range(k, k + 6))
                 else:
                     self.single[i], self.columns[i] = k, [k]
-        # Per joint of a cluster the link whose rate gives the joint's rate.
+        # Per joint of a cluster: the link whose rate is the joint's rate.
         unfelt = {i for cluster in tree.clusters if not cluster.freedoms for i in cluster.links}
         self._link_of = {
             joint: i
@@ -76,9 +76,9 @@ class Velocities:
         return self._links.get(self._robot.joints[joint].name, ())
 
     def rows(self, x: Inputs) -> list[dict[int, Scalar]]:
-        """Return per link its joint's rate along its coordinate axis, as factors of ẏ by column.
+        """Return per link the joint's rate along its coordinate axis, as factors of ẏ by column.
 
-        Free bodies have none.
+        Free bodies have no entries.
         """
         rows: list[dict[int, Scalar]] = [{} for _ in self._signs]
         for i, k in self.single.items():
@@ -105,11 +105,11 @@ class Velocities:
         return gamma
 
     def of_clusters(self, rates: Mapping[int, Scalar]) -> dict[int, Scalar]:
-        """Return clusters' velocities (or accelerations) by column, from rates of their links.
+        """Return the velocities (or accelerations) of clusters by column, from link rates.
 
         Parameters
         ----------
-        rates : by link; the rate of a link that is missing is zero.
+        rates : rates by link; missing links have rate zero.
         """
         found: dict[int, Scalar] = {}
         for cluster, columns in self._closed:
@@ -129,9 +129,9 @@ class Velocities:
         return found
 
     def _inverse(self, cluster: Cluster, present: list[int]) -> tuple[list[int], Matrix]:
-        """Return joints among those present, and the matrix: their rates → independent rates.
+        """Return a choice of present joints, and the matrix: their rates → independent rates.
 
-        Only a constant cluster has lost joints.
+        Only constant clusters can lack joints.
         """
         with specific_constants():
             E = loop_jacobian(self._robot, cluster, self._robot.neutral().tolist())
@@ -143,11 +143,11 @@ class Velocities:
 
 
 def motion_of_link(link: Link, twist: Vector) -> Vector:
-    """Return a twist (or acceleration) of a free body in its link: angular first.
+    """Return a twist (or acceleration) of a free body at its link, angular first.
 
     Parameters
     ----------
-    twist : of the body's frame in its own axes, linear first.
+    twist : twist of the body's frame in the body's axes, linear first.
     """
     linear, angular = twist[:3], twist[3:]
     at_origin = plus(linear, cross(angular, list(link.origin)))
@@ -155,7 +155,7 @@ def motion_of_link(link: Link, twist: Vector) -> Vector:
 
 
 def force_of_link(link: Link, wrench: Vector) -> Vector:
-    """Return a wrench on a free body in its link; as for :func:`motion_of_link`."""
+    """Return a wrench on a free body at its link, angular first; see :func:`motion_of_link`."""
     force, moment = wrench[:3], wrench[3:]
     shift = cross(list(link.origin), force)
     about_origin = [m - s for m, s in zip(moment, shift, strict=True)]
