@@ -1,4 +1,4 @@
-"""Algorithms for the Delassus matrix, one file each, and their registry."""
+"""Algorithms for the Delassus matrix, one file per algorithm, and their registry."""
 
 from delassus_ros.algorithms.registry import (
     Algorithm,

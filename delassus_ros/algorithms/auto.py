@@ -1,13 +1,12 @@
 """Auto: the cheapest mixture of the published algorithms for each robot, by exact count.
 
-Two questions are open in every propagation algorithm: at which links contacts' rows stop
-travelling as they are (rank-1 updates per joint, PV-OSIM) and six rows of an extended propagator
-travel for them (PV-OSIMr), and in which order the products at such a node are taken. And for each
-independent tree (a free body, or a joint on the world, with what it carries) the propagation may
-cost more than the joint-space route (LTL), or than EFPA or KJR, which do not form products of
-propagators. Nothing of this changes the matrix. Candidates are traced and counted, with the
-robot's constants, all but those that an estimate puts far off, and the one with fewest operations
-is taken; a decision is made once per problem.
+Propagation algorithms leave two choices: the links at which the contacts' rows (rank-1 updates per
+joint, PV-OSIM) are replaced by the six rows of an extended propagator (PV-OSIMr), and the order of
+the products at such a node. For an independent tree (a free body, or a joint on the world, with
+all links beyond) the propagation may cost more than the joint-space route (LTL), or than EFPA or
+KJR, which form no products of propagators. The choice does not change the matrix. Candidates are
+traced and counted with the robot's constants, except candidates that are far off by an estimate;
+the candidate with fewest operations is taken. Decisions are made once per problem.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from delassus_ros.scalars.ports import Inputs, Outputs
 from delassus_ros.scalars.routines import is_large
 
 WHOLE: dict[str, DelassusFunction] = {"ltl": ltl, "efpa": efpa, "kjr": kjr}
-"""Routes that leave nothing to decide; KJR takes ordinary trees alone, the others clusters too."""
+"""Routes without further choices; KJR takes only ordinary trees, EFPA and LTL also clusters."""
 
 _BUDGET = 250_000
 """Operations traced in search of a decision for one independent tree, roughly."""
 _FAR = 1.15
-"""Algorithms estimated at this many times the best count are not counted."""
+"""Ratio of estimated operations to the best count above which an algorithm is not counted."""
 _SMALL = 2_000
-"""Operations below which all are counted: estimates of small robots are rough."""
+"""Operations below which all algorithms are counted: estimates of small robots are rough."""
 _DEEPEST = 60
-"""Nodes up to which spreading through all of them, a recursion, is considered."""
+"""Number of nodes up to which spreading through all nodes, a recursion, is considered."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Route:
     Attributes
     ----------
     name : ``"propagation"`` or one of :data:`WHOLE`.
-    nodes : the propagation's.
+    nodes : nodes of the propagation.
     """
 
     name: str = "propagation"
@@ -64,7 +63,7 @@ class Route:
         return delassus(tree, K, x, self.nodes)
 
     def neighbours(self, tree: Tree, meetings: frozenset[int]) -> Iterator[Route]:
-        """Yield the routes that differ in one decision, but for those that do the same.
+        """Yield the routes that differ in one decision and in their operations.
 
         Parameters
         ----------
@@ -74,7 +73,7 @@ class Route:
         for i in sorted(meetings):
             yield _propagation(links ^ {i}, couples, spreads)
         for i in sorted(links):
-            # K of contacts alone is their P: either way the same products.
+            # For contacts alone K equals P: both decisions give the same products.
             if any(i in tree.path(j)[1:] for j in links):
                 yield _propagation(links, couples, spreads ^ {i})
         if couples is None:
@@ -83,13 +82,13 @@ class Route:
             return
         ways = {i: _last_link(tree, links, i) for i in links}
         for i in sorted(links):
-            # Nodes that arrive together couple if one of them does.
+            # Nodes that arrive together couple if any of these nodes couples.
             if not any(j != i and ways[j] == ways[i] for j in couples):
                 yield _propagation(links, couples ^ {i}, spreads)
 
 
 def _last_link(tree: Tree, links: frozenset[int], i: int) -> int:
-    """Return the link by which the rows of node i come to the next node or the root."""
+    """Return the last link on the path of the rows of node i to the next node or the root."""
     path = tree.path(i)
     end = next((k for k, j in enumerate(path[1:], start=1) if j in links), len(path) - 1)
     return path[max(end - 1, 0)]
@@ -98,7 +97,7 @@ def _last_link(tree: Tree, links: frozenset[int], i: int) -> int:
 def _propagation(
     links: frozenset[int], couples: frozenset[int] | None, spreads: frozenset[int]
 ) -> Route:
-    """Return a propagation; what is decided for links that are not nodes is left out."""
+    """Return a propagation; decisions for links that are not nodes are dropped."""
     if couples is not None:
         couples = (couples & links) if links else None
     return Route(nodes=Nodes(links, couples, spreads & links))
@@ -130,7 +129,7 @@ class Auto(TracedAlgorithm):
 
 @lru_cache(maxsize=16)
 def decide(problem: Problem, generic: bool) -> tuple[tuple[frozenset[int], Route], ...]:
-    """Return the route of every independent tree, each named by its contacts' indices.
+    """Return the routes of the independent trees as (indices of the tree's contacts, route).
 
     Parameters
     ----------
@@ -152,7 +151,7 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
     search = CheapestSearch[Route](OperationCounter(problem, tree, generic), _BUDGET)
     nodes = wide_nodes(tree)
     pv_osimr = Route(nodes=Nodes(nodes))
-    # Spreading downwards is a good start where there are many nodes.
+    # Spreading downwards is a good start for trees with many nodes.
     spreading = Route(nodes=Nodes(nodes, nodes, nodes))
     starts = (pv_osimr, spreading) if 0 < len(nodes) <= _DEEPEST else (pv_osimr,)
     best = search.cheapest(starts)
@@ -165,7 +164,7 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
         for name in WHOLE
         if (sizes[name] < limit or limit < _SMALL) and (tree.is_ordinary or name != "kjr")
     ]
-    if not is_large(problem):  # its neighbours are too many
+    if not is_large(problem):  # a large problem has too many neighbours
         best = search.improved(best, lambda route: route.neighbours(tree, meetings))
     return search.cheapest((best, *wholes))
 
@@ -185,7 +184,7 @@ def places(tree: Tree) -> frozenset[int]:
             if joint.parent != WORLD and rows[i]:
                 rows[joint.parent] += rows[i]
                 branches[joint.parent] += 1
-    # What leaves a cluster by several links arrives together, but has not met before.
+    # Rows that leave a cluster by several links arrive together, but have not met before.
     return frozenset(
         i
         for i, link in enumerate(tree.links)
@@ -194,7 +193,7 @@ def places(tree: Tree) -> frozenset[int]:
 
 
 def estimates(tree: Tree) -> dict[str, float]:
-    """Return roughly how many operations the published algorithms need."""
+    """Return estimates of the operations of the published algorithms."""
     rows = [0] * len(tree.links)
     sizes: list[tuple[int, int]] = []
     for i, link in enumerate(tree.links):
@@ -204,7 +203,7 @@ def estimates(tree: Tree) -> dict[str, float]:
             for j in tree.path(i):
                 rows[j] += k
     roots = {tree.root_of(i) for i in tree.link_of.values()}
-    # Others share no joint with the contacts.
+    # The remaining links share no joint with the contacts.
     moved = [i for i in range(len(tree.links)) if tree.root_of(i) in roots]
     m, links = sum(k for k, _ in sizes), len(tree.supporting)
     longest = max(len(tree.path(i)) for i in moved)
@@ -219,17 +218,17 @@ def estimates(tree: Tree) -> dict[str, float]:
 def _joint_space(
     tree: Tree, moved: list[int], rows: list[int], sizes: list[tuple[int, int]]
 ) -> float:
-    """Return roughly how many operations LTL needs.
+    """Return an estimate of the operations of LTL.
 
-    What is done in joint space is counted as if all blocks were full. To carry something over a
-    joint costs less where the next axis is parallel, as in fingers; on a world that does not move
-    the least, since half of a column's entries then meet no joint that feels them.
+    Operations in joint space are counted as if all blocks were full. Propagation over a joint
+    costs less where the next axis is parallel, as in fingers, and least on a fixed world, since
+    half of a column's entries then meet no joint that they act on.
 
     Parameters
     ----------
     moved : links of the contacts' tree.
-    rows : per link, the rows of contacts on it and beyond.
-    sizes : per contact, its rows and its link.
+    rows : per link, the number of rows of contacts on the link and beyond.
+    sizes : per contact, (rows, link).
     """
     free = any(tree.links[i].motion == "free" for i in moved)
     column, row = (15.0, 6.0) if free else (10.0, 3.0)
@@ -248,6 +247,6 @@ def _joint_space(
 
 
 def _steps(tree: Tree, i: int) -> list[bool]:
-    """Return per step from a link to its root whether it has constant turns: axes not parallel."""
+    """Return per step from a link to its root whether axes are not parallel (constant turns)."""
     links = (tree.links[j] for j in tree.path(i))
     return [bool(link.turns) for link in links if link.parent != WORLD and link.motion != "free"]

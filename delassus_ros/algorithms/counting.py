@@ -1,4 +1,4 @@
-"""Exact operation counts of ways to one matrix, for the algorithms that choose between them."""
+"""Exact operation counts of ways to compute one matrix, for algorithms that choose a way."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from delassus_ros.scalars.routines import Routines, is_large
 from delassus_ros.scalars.steps import recorded
 
 W = TypeVar("W")
-"""A way to the matrix: hashable, its fields decide the order of the operations."""
+"""A way to compute the matrix: hashable; the fields decide the order of the operations."""
 
 
 class CheapestSearch(Generic[W]):
-    """Local search for the way with fewest operations, each way counted once.
+    """Local search for the way with fewest operations; every way is counted once.
 
     Parameters
     ----------
     count : operations of a way.
-    budget : operations traced in search of a way, roughly: the search ends behind them.
+    budget : approximate number of traced operations after which the search ends.
     """
 
     def __init__(self, count: Callable[[W], int], budget: int) -> None:
@@ -45,13 +45,13 @@ class CheapestSearch(Generic[W]):
         return min(ways, key=self.count)
 
     def improved(self, way: W, neighbours: Callable[[W], Iterable[W]], restart: bool = True) -> W:
-        """Return the way that is left when no neighbour needs fewer operations.
+        """Return a way without a neighbour that needs fewer operations.
 
         Parameters
         ----------
         neighbours : ways that differ from a way in one decision.
-        restart : go on with the neighbours of a better way at once; off, after those of the way
-            before.
+        restart : continue with the neighbours of a better way at once; if False, after all
+            neighbours of the previous way.
         """
         found = True
         while found:
@@ -67,7 +67,7 @@ class CheapestSearch(Generic[W]):
 
 
 class OperationCounter:
-    """Counts what several ways to the matrix of one tree need; what they share is traced once.
+    """Counts the operations of ways to the matrix of one tree; shared parts are traced once.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ def motion_transform(rotation: Matrix, translation: Vector) -> Matrix:
 def contact_jacobian(
     problem: Problem, jacobians: list[Matrix], rotations: list[Matrix], x: Inputs
 ) -> Matrix:
-    """Return J (m, nv): rows linear first, in the contacts' own axes or the world's."""
+    """Return J (m, nv): rows linear first, in contact axes or world axes."""
     rows: Matrix = []
     for contact in problem.contacts:
         body = problem.robot.frames[contact.frame].body

@@ -1,12 +1,12 @@
-"""Elimination: the Delassus matrix by the cheapest order found of one elimination.
+"""Elimination: the Delassus matrix by the cheapest order of elimination that is found.
 
-By Gauss's principle accelerations are where ½ Σ aᵀ H a + ½ q̈ᵀ A q̈ − λᵀ K a is stationary, with
-a_i = X_i a_p(i) + S_i q̈_i. Of the symmetric system of its conditions (docs/elimination.md), λ
-alone is left when all else is eliminated, with −G. Links go from the leaves to the roots, each
-with its acceleration and force, which takes no division. When the joints go is open: each at its
-own link, which makes articulated inertias and is PV-OSIM; all at the root, which keeps inertias
-rigid and leaves the mass matrix, is LTL; and each may go at a link of its own choice between the
-two. F. Nori, "Inverse, forward and other dynamic computations computationally optimized with
+By Gauss's principle ½ Σ aᵀ H a + ½ q̈ᵀ A q̈ − λᵀ K a is stationary at the accelerations, with
+a_i = X_i a_p(i) + S_i q̈_i. The conditions form a symmetric system (docs/elimination.md); when all
+unknowns except λ are eliminated, −G remains. Accelerations and forces of links are eliminated from
+the leaves to the roots, without a division. The place of the joints in the order is free: a joint
+eliminated at its link makes articulated inertias (PV-OSIM); joints eliminated at the root keep
+inertias rigid and leave the mass matrix (LTL); and a joint may be eliminated at any link between
+the two. F. Nori, "Inverse, forward and other dynamic computations computationally optimized with
 sparse matrix factorizations", looks for such orders among scalars; here the blocks are kept, which
 are symmetric.
 """
@@ -30,7 +30,7 @@ from delassus_ros.scalars.ports import Inputs, Outputs
 from delassus_ros.scalars.routines import is_large
 
 _BUDGET = 1_000_000
-"""Operations traced in search of an order, roughly."""
+"""Approximate number of operations traced in search of an order."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,20 @@ class JointPlaces:
 
     Attributes
     ----------
-    places : per link the link at which its joint is eliminated, itself or one towards the root;
-        WORLD: after all links.
+    places : per link the link at which its joint is eliminated: the link itself or a link towards
+        the root; WORLD: after all links.
     """
 
     places: tuple[int, ...]
 
     @classmethod
     def pv_osim(cls, tree: Tree) -> JointPlaces:
-        """Return the order in which every joint goes at its own link."""
+        """Return the order in which every joint is eliminated at its link."""
         return cls(tuple(range(len(tree.links))))
 
     @classmethod
     def ltl(cls, tree: Tree) -> JointPlaces:
-        """Return the order in which joints go at the root."""
+        """Return the order in which all joints are eliminated at the root."""
         return cls(tuple(_way(tree, i)[-1] for i in range(len(tree.links))))
 
     def neighbours(self, tree: Tree) -> Iterator[JointPlaces]:
@@ -71,7 +71,7 @@ class JointPlaces:
                 yield self._with(beyond, None)
 
     def _with(self, joints: set[int], place: int | None) -> JointPlaces:
-        """Return the order with joints at another place, None for each its own."""
+        """Return the order with joints at another place; with None, at their links."""
         return JointPlaces(
             tuple(
                 (i if place is None else place) if i in joints else old
@@ -81,7 +81,7 @@ class JointPlaces:
 
 
 def _way(tree: Tree, i: int) -> list[int]:
-    """Return where the joint of link i may go: links up to a free body, or else after all."""
+    """Return the places for the joint of link i: links up to a free body, or else WORLD."""
     way = tree.path(i)
     return way if tree.links[way[-1]].motion == "free" else [*way, WORLD]
 
@@ -106,7 +106,7 @@ class Elimination(TracedAlgorithm):
 
 @lru_cache(maxsize=16)
 def decide(problem: Problem, generic: bool) -> JointPlaces:
-    """Return the order with fewest operations that was found, by exact count.
+    """Return the order with fewest operations that the search finds, by exact count.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def decide(problem: Problem, generic: bool) -> JointPlaces:
         lambda order: counter(partial(delassus, order=order)), _BUDGET
     )
     best = search.cheapest((JointPlaces.pv_osim(tree), JointPlaces.ltl(tree)))
-    if is_large(problem):  # its neighbours are too many
+    if is_large(problem):  # a large problem has too many neighbours
         return best
     return search.improved(best, lambda order: order.neighbours(tree), restart=False)
 
@@ -138,7 +138,7 @@ def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, order: JointPlaces) ->
 
 
 class EliminationState:
-    """State of the elimination: rows of contacts and of joints that wait, inertias of links.
+    """State of the elimination: rows of contacts and of waiting joints, inertias of links.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class EliminationState:
 
     Attributes
     ----------
-    G : (m, m), the part of the unknowns that were eliminated.
+    G : (m, m), the contribution of the eliminated unknowns.
     """
 
     def __init__(self, tree: Tree, K: dict[int, Matrix], x: Inputs) -> None:
@@ -155,13 +155,13 @@ class EliminationState:
         self._inertia: list[RigidInertia | SpatialInertia] = [
             RigidInertia.of(link) for link in tree.links
         ]
-        # Per link, the rows that act on its acceleration: of contacts K_j, by their number, and of
-        # the joints that wait SᵀH, by −1 − link.
+        # Per link, the rows that act on its acceleration: K_j of contacts by their number, and
+        # SᵀH of waiting joints by −1 − link.
         self._rows: list[dict[int, Vector]] = [{} for _ in tree.links]
         for i, link in enumerate(tree.links):
             for contact in link.contacts:
                 self._rows[i].update(zip(rows_of(contact), K[contact.index], strict=True))
-        # Between joints that wait, and between these and contacts.
+        # Between waiting joints, and between waiting joints and contacts.
         self._between: dict[int, dict[int, Scalar]] = {}
 
     def eliminate(self, k: int, i: int) -> None:
@@ -184,8 +184,8 @@ class EliminationState:
                 self._rows[i][j] = [r - factor * f for r, f in zip(row, F, strict=True)]
             for h, value in present.items():
                 if h <= j:
-                    # The row farther from the root is scaled, as for the rows: about an axis that
-                    # parent and child share, their products are then the same.
+                    # The row farther from the root is scaled, as for contacts: about an axis
+                    # common to parent and child the products are then the same.
                     far, near = (scaled[h], present[j]) if j < 0 else (factor, value)
                     self._add(j, h, far * near)
         for j in coupled.keys() - present.keys():
@@ -197,7 +197,7 @@ class EliminationState:
             self._inertia[i] = whole.minus_product([f * d for f in F], F)
 
     def _add(self, j: int, h: int, product: Scalar) -> None:
-        """Add a product of two rows by way of an eliminated unknown, h ≤ j."""
+        """Add a product of two rows from an eliminated unknown, h ≤ j."""
         if h >= 0:
             self.G[j][h] = self.G[h][j] = self.G[j][h] + product
             return
@@ -207,7 +207,7 @@ class EliminationState:
             self._between[j][h] = value
 
     def link(self, i: int, waits: bool) -> None:
-        """Eliminate a link's acceleration and force, and its joint with it unless that waits."""
+        """Eliminate a link's acceleration and force, and its joint unless the joint waits."""
         link, H, rows = self._tree.links[i], self._inertia[i], self._rows[i]
         if not rows and not waits:
             self._without_rows(i)
@@ -246,7 +246,7 @@ class EliminationState:
             self._carry(link.parent, moved)
 
     def _at_once(self, i: int, H: SpatialInertia) -> None:
-        """Eliminate link i with its joint: PV-OSIM's step."""
+        """Eliminate link i with its joint: the step of PV-OSIM."""
         link, rows = self._tree.links[i], self._rows[i]
         passing = Propagator(i, link, H, self._x)
         moved, KS, KSD = passing.to_parent(list(rows.values()), i)
@@ -257,7 +257,7 @@ class EliminationState:
         self._carry(link.parent, passing.inertia_to_parent())
 
     def _products(self, rows: list[int], Z: Matrix, Y: Matrix) -> None:
-        """Count Z Yᵀ, which is symmetric, between rows."""
+        """Add the symmetric product Z Yᵀ between rows."""
         products = zeros(len(rows), len(rows))
         add_products(products, Z, Y)
         for r, j in enumerate(rows):
@@ -266,7 +266,7 @@ class EliminationState:
                     self._add(j, h, products[r][c])
 
     def _carry(self, parent: int, moved: RigidInertia | SpatialInertia) -> None:
-        """Add the inertia of a child to that of the link that carries it."""
+        """Add the inertia of a child to that of the parent link."""
         H = self._inertia[parent]
         if isinstance(H, RigidInertia) and isinstance(moved, RigidInertia):
             self._inertia[parent] = H + moved

@@ -9,8 +9,8 @@ V.A of P. Wensing, R. Featherstone, D. E. Orin (ICRA 2012), where the algorithm 
 1. inwards, articulated-body inertias;
 2. outwards, Ω_ii = P_iᵀ Ω_pp P_i + S_i D_i⁻¹ S_iᵀ of every link i with parent p that supports
    a contact;
-3. outwards from a link a where contacts meet, Ω_la = P_lᵀ Ω_pa, first to the one contact, then,
-   with its rows, to the other;
+3. outwards from a link a where contacts meet, Ω_la = P_lᵀ Ω_pa, first to one contact, then, with
+   the rows of that contact, to the other contact;
 4. with the contacts' rows, G_jk = K_j Ω_jk K_kᵀ.
 """
 
@@ -52,7 +52,7 @@ def kjr(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
                 continue
             if a not in met:
                 met[a] = matmul(K[k.index], transpose(down(Omega[a], a, own, ("Ω", a))))
-            # Step 3 to the other contact; links that several contacts share once.
+            # Step 3 to the other contact; links shared by several contacts once.
             columns = down(met[a], a, tree.link_of[j.index], (k.index, a))
             fill(G, rows, rows_of(j), matmul(columns, transpose(K[j.index])))
     return G
@@ -67,7 +67,7 @@ def inverse_inertias(tree: Tree, joints: dict[int, Propagator | FreeBody]) -> li
             Omega[i] = [joint.solve(unit) for unit in identity(6)]
             continue
         above = zeros(6, 6) if joint.parent == WORLD else Omega[joint.parent]
-        # P_iᵀ Ω_pp, then the same on the other side; only the upper half of the product.
+        # P_iᵀ Ω_pp, then · P_i; only the upper half of the product.
         half = transpose([joint.to_child(column) for column in above])
         full = [joint.to_child(row) for row in half]
         Omega[i] = [[full[min(r, s)][max(r, s)] for s in range(6)] for r in range(6)]
@@ -84,7 +84,7 @@ class _Down:
         self._known: dict[tuple[object, int], Matrix] = {}
 
     def __call__(self, accelerations: Matrix, a: int, link: int, key: object) -> Matrix:
-        """Return `accelerations` of link a, one per row, at `link`; `key` names them."""
+        """Return `accelerations` of link a, one per row, at `link`; `key` identifies them."""
         path = []
         while link != a and (key, link) not in self._known:
             path.append(self._joints[link])

@@ -7,9 +7,9 @@ in its form without square roots: M = Lᵀ D L, Y = J L⁻¹, G = Y D⁻¹ Yᵀ;
 A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr", IEEE RA-L, 2024. M is computed by the
 composite-rigid-body algorithm, R. Featherstone, Rigid Body Dynamics Algorithms, 2008, table 6.2.
 
-With couplings and loops, q̇ = E ẏ, it is the projection J E (Eᵀ M E)⁻¹ Eᵀ Jᵀ: M and J of the
+With couplings and loops, q̇ = E ẏ, LTL is the projection J E (Eᵀ M E)⁻¹ Eᵀ Jᵀ: M and J of the
 spanning tree, projected cluster by cluster on the independent rates, then factorised with the
-sparsity that the tree of clusters induces; the method that M. Chignoli, N. Adrian, S. Kim,
+sparsity induced by the tree of clusters; the method that M. Chignoli, N. Adrian, S. Kim,
 P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems with Kinematic Loops", compare
 with.
 """
@@ -120,17 +120,17 @@ class _Independent:
 
     Attributes
     ----------
-    freedoms : their numbering; all those of a cluster follow one on the other.
+    freedoms : numbering of the rates; the rates of a cluster are consecutive.
     """
 
     def __init__(self, tree: Tree, spanning: Freedoms, x: Inputs) -> None:
         self.freedoms = Freedoms([], [], [])
-        # Per joint: the velocities of its links, its first ẏ, E, and what is added to M.
+        # Per joint: the velocities of its links, its first ẏ, E, and the armature added to M.
         self._columns: list[list[int]] = []
         self._first: list[int] = []
         self._E: list[Matrix] = []
         self._armature: list[Matrix] = []
-        self._above: list[int] = []  # the joint that carries it
+        self._above: list[int] = []  # per joint, the carrying joint
         joint_of: dict[int, int] = {WORLD: WORLD}
         last: dict[int, int] = {WORLD: WORLD}  # per joint, the last ẏ on the way to it
         for number, joint in enumerate(tree.joints):

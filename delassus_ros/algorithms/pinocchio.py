@@ -14,7 +14,7 @@ class Pinocchio(NumericAlgorithm):
     """``pinocchio.computeDelassusMatrix`` (extended force propagators)."""
 
     def supports(self, problem: Problem) -> str | None:
-        """Refuse outputs besides G: Pinocchio's velocities of planar joints are others."""
+        """Refuse outputs besides G: Pinocchio defines velocities of planar joints differently."""
         refusal = super().supports(problem)
         if refusal:
             return refusal
@@ -23,7 +23,7 @@ class Pinocchio(NumericAlgorithm):
 
     def prepare(self, problem: Problem) -> Callable[[Arrays, Arrays], Status]:
         """Return the computation; see the base class."""
-        # Not before it is used: Pinocchio's libraries take 50 MB and 50 ms.
+        # Imported at first use: Pinocchio's libraries take 50 MB and 50 ms.
         from delassus_ros.pinocchio_model import computation
 
         return computation(problem)

@@ -25,8 +25,8 @@ from delassus_ros.scalars.ports import Inputs
 def pv_osim(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
     """PV-OSIM, Algorithm 1 of Sathya, Decré and Swevers (2024)."""
     G = zeros(tree.rows, tree.rows)
-    # Line 2. What links pass on is appended to their parents' lists: K_A stacks the rows
-    # of every contact supported, L_A their inverse inertia so far.
+    # Line 2. Results of links are appended to their parents' lists: K_A stacks the rows of all
+    # supported contacts, L_A their inverse inertia so far.
     K_A: list[list[Matrix]] = [[] for _ in tree.links]
     L_A: list[list[Matrix]] = [[] for _ in tree.links]
     rows: list[list[int]] = [[] for _ in tree.links]
@@ -42,7 +42,7 @@ def pv_osim(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
             continue
         K_i, L_i = [row for block in K_A[i] for row in block], block_diagonal(L_A[i])
         if isinstance(joint, FreeBody):
-            # The same lines for six freedoms, S = 1 and D = H: L += K H⁻¹ Kᵀ.
+            # Lines 6 and 7 for six freedoms, S = 1 and D = H: L += K H⁻¹ Kᵀ.
             add_products(L_i, *joint.halves(K_i))
             fill(G, rows[i], rows[i], L_i)
             continue

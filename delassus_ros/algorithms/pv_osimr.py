@@ -2,20 +2,19 @@
 
 A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr: A Lowest Order Complexity Algorithm for Computing
 the Delassus Matrix", IEEE Robotics and Automation Letters, 2024: Algorithm 3, with the line
-numbers of the preprint. Everything is in local link frames: what moves to the parent is also
-transformed to it.
+numbers of the preprint. All quantities are in local link frames: quantities that move to the
+parent are transformed to its frame.
 
-As section III-A has it, the rows of contacts that meet at a link pass on as they are while they
-are at most six: 𝒩 has only the links where more than six meet (:func:`wide_nodes`), and the
-roots: free bodies with ⁰Ω = H⁻¹, and the ground with ⁰Ω = 0. With no other links in 𝒩 it is
-Algorithm 1, PV-OSIM. The matrix is the same for every choice of :class:`Nodes`.
+As in section III-A, up to six rows of contacts that meet at a link are propagated unchanged: 𝒩
+holds only the links where more than six rows meet (:func:`wide_nodes`), and the roots: free bodies
+with ⁰Ω = H⁻¹, and the ground with ⁰Ω = 0. With only roots in 𝒩 the algorithm is Algorithm 1,
+PV-OSIM. The matrix is the same for every choice of :class:`Nodes`.
 
 For robots with local loops (C-PV-OSIMr, which neither paper has) the joints may be clusters, of
 M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems
-with Kinematic Loops". The step over one is
-:class:`~delassus_ros.rbda.cluster_propagation.ClusterPropagator`; rows leave it together by
-several links, and links inside it may be in 𝒩 like others. The derivation is in
-``docs/clusters.md``.
+with Kinematic Loops". The step over a cluster is
+:class:`~delassus_ros.rbda.cluster_propagation.ClusterPropagator`; rows leave a cluster together by
+several links, and links inside clusters may be in 𝒩. The derivation is in ``docs/clusters.md``.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ class Nodes:
 
     Attributes
     ----------
-    links : the links where the six rows of an extended propagator leave for all that arrive.
-    couples : links of which these six rows, not the contacts' rows, meet what else arrives at
-        the next node; the contacts' rows follow after. None: those with more contacts' rows
-        than the rest of what arrives there.
+    links : the links where the six rows of an extended propagator replace all arriving rows.
+    couples : links whose six rows, not the contacts' rows, are multiplied with the other rows
+        that arrive at the next node; the contacts' rows follow after. None: links with more
+        contacts' rows than the other arriving rows.
     spreads : links through which the result goes down branch by branch instead of by the
         contacts' rows K of the whole node.
     """
@@ -110,7 +109,7 @@ def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) ->
 
 
 def limited_backward_sweep(N: Sequence[WideNode]) -> None:
-    """Lines 14–16 for the nodes that need it, from the leaves, so that no recursion is deep."""
+    """Lines 14–16 for the nodes that need K, from the leaves, so that no recursion is deep."""
     for node in reversed(N):
         if not node.is_root and node.link not in node.nodes.spreads:
             node.K = [row for branch in node.branches for row in branch.lift(branch.P)]
@@ -119,15 +118,15 @@ def limited_backward_sweep(N: Sequence[WideNode]) -> None:
 def forward_sweep(m: int, N: Sequence[WideNode]) -> Matrix:
     """Lines 12, 13 and 17–20: ⁰Ω of every node and the blocks of G; `N` roots first.
 
-    The halves of P are lifted rather than P, which gives the halves of K at once.
+    Lifting the halves of P instead of P gives the halves of K directly.
     """
     G = zeros(m, m)
     for node in N:
         done: list[tuple[Propagated, Matrix, bool]] = []
-        # Widest first: of two contacts the smaller one gets the side with Ω.
+        # Widest first: of two contacts the smaller contact gets the side with Ω.
         for branch in sorted(node.branches, key=lambda branch: -len(branch.index)):
             Z, Y = node.halves(branch.P)
-            # Line 13, ⁰Ω_j = ⁱΩ_j + ⁱP_jᵀ ⁰Ω_i ⁱP_j; for contacts the same is their block.
+            # Line 13, ⁰Ω_j = ⁱΩ_j + ⁱP_jᵀ ⁰Ω_i ⁱP_j; for contacts this is their block of G.
             add_products(branch.Omega, Z, Y)
             settle(G, branch)
             if len(node.branches) == 1:
@@ -146,7 +145,7 @@ def forward_sweep(m: int, N: Sequence[WideNode]) -> Matrix:
 
 
 def settle(G: Matrix, branch: Propagated) -> None:
-    """Take a branch's final Ω apart: ⁰Ω of its nodes, and blocks of G within the branch."""
+    """Split a branch's final Ω into ⁰Ω of its nodes and blocks of G within the branch."""
     for a, part in enumerate(branch.parts):
         rows = part.of(branch.Omega)
         for other in branch.parts[a:]:
@@ -160,13 +159,12 @@ def settle(G: Matrix, branch: Propagated) -> None:
 
 
 def wide_nodes(tree: Tree) -> frozenset[int]:
-    """Return the links, but no roots, where more than six rows meet: section III-A.
+    """Return the links, except roots, where more than six rows meet: section III-A.
 
-    These are the links of the paper's 𝒩, where the ways of several contacts join, at which more
-    rows arrive than the six of an extended propagator that leave in their place; at the other
-    links of 𝒩 the contacts' rows travel on as they are. Beyond the paper, each contact counts,
-    also of several on one link, and rows may arrive together from a cluster that they left by
-    several links.
+    The paper's 𝒩 holds all links where the paths of several contacts join. At the returned links
+    more rows arrive than the six of an extended propagator that leave; at the other links of 𝒩 the
+    contacts' rows are propagated unchanged. Beyond the paper, several contacts on one link count
+    separately, and rows that left a cluster by several links arrive together.
     """
     found = set()
     arriving: list[list[int]] = [
@@ -194,10 +192,10 @@ class WideNode:
 
     Attributes
     ----------
-    branches : what arrives from its children and its own contacts.
-    nodes : what is decided for it and the others.
-    link : index of its link; WORLD for the ground.
-    root : for a free body, that body, in place of ⁰Ω_i = H⁻¹.
+    branches : rows arriving from the link's children and contacts.
+    nodes : the decisions for all nodes.
+    link : index of the link; WORLD for the ground.
+    root : the free body, in place of ⁰Ω_i = H⁻¹; None for other links.
     Omega : (6, 6) ⁰Ω_i of line 13, known once the nodes above are done; zero for the ground.
     K : (rows, 6) the rows ⁱK_e of all contacts e at i and beyond, line 16; unused at a root.
     """
@@ -211,7 +209,7 @@ class WideNode:
 
     @property
     def is_root(self) -> bool:
-        """Whether nothing is above it."""
+        """Whether the node is a root of the tree."""
         return self.root is not None or self.link == WORLD
 
     def halves(self, P: Matrix) -> tuple[Matrix, Matrix]:
@@ -221,7 +219,7 @@ class WideNode:
         return matmul(P, self.Omega), P
 
     def couples(self, branch: Propagated) -> bool:
-        """Return whether P of a branch meets the other ones here, before its contacts' rows."""
+        """Return whether P of a branch, not its contacts' rows, meets other branches here."""
         below = [part.node.link for part in branch.parts if part.node is not None]
         if self.nodes.couples is not None:
             return not self.nodes.couples.isdisjoint(below)
@@ -229,7 +227,7 @@ class WideNode:
         return bool(below) and len(branch.index) > others
 
     def lift(self, rows: Matrix) -> Matrix:
-        """Return K · rows, for `rows` (6, …) at this node."""
+        """Return K · rows for `rows` (6, …) at this node."""
         if self.link in self.nodes.spreads:
             return [row for branch in self.branches for row in branch.lift(matmul(branch.P, rows))]
         return matmul(self.K, rows)
@@ -237,13 +235,13 @@ class WideNode:
 
 @dataclass
 class NodePart:
-    """Rows of P that come from one place: from contacts as they are, or from a node.
+    """Rows of P from one source: contacts, or a node.
 
     Attributes
     ----------
-    index : the rows of G that belong to it; those of the whole node past a node.
-    first, size : its rows in P: as many as in `index`, or six past a node.
-    node : the node that the rows come from, if any.
+    index : the rows of G of these contacts; behind a node, of all contacts of the node.
+    first, size : range of rows in P: as many as in `index`, or six behind a node.
+    node : the node that the rows come from; None for rows of contacts.
     """
 
     index: list[int]
@@ -262,14 +260,14 @@ class NodePart:
 
 @dataclass
 class Propagated:
-    """What travels from a link d towards the root: P and Ω of the paper.
+    """The quantities propagated from a link d towards the root: P and Ω of the paper.
 
     Attributes
     ----------
-    P : (r, 6) the rows of ⁱP_dᵀ: the rows K of contacts, propagated, or, past a node, the
+    P : (r, 6) the rows of ⁱP_dᵀ: the propagated rows K of contacts, or, behind a node, the
         node's extended motion propagator.
     Omega : (r, r) ⁱΩ_d, the apparent inverse inertia due to the joints passed so far.
-    parts : where the rows come from.
+    parts : sources of the rows.
     """
 
     P: Matrix
@@ -287,7 +285,7 @@ class Propagated:
 
 
 def own_contact(K: Matrix, index: list[int]) -> Propagated:
-    """Line 4: P = K and Ω = 0 at the contact's own link."""
+    """Line 4: P = K and Ω = 0 at the contact's link."""
     k = len(K)
     return Propagated(K, zeros(k, k), [NodePart(index, 0, k)])
 

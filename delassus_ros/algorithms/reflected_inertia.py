@@ -1,12 +1,13 @@
-"""Reflected inertia: an approximation, in which rotors are numbers at the joints that they turn.
+"""Reflected inertia: an approximation with rotors as armatures of the joints that they turn.
 
 The approximate method that M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body
 Dynamics Algorithms for Systems with Kinematic Loops", compare with: dependent joints and their
-bodies are left out, and independent joint j gets the armature Σ g_j² J of those that it turns.
-What is lost is that rotors have a mass, that they also turn with the bodies that carry them, and
-that one rotor may turn with two joints. :func:`~delassus_ros.rotor_report.approximation_error`
-says how much that is, and :func:`~delassus_ros.rotor_report.usual_error` how much it is where the
-mass is kept, as in most robot descriptions.
+bodies are left out, and independent joint j gets the armature Σ g_j² J of the rotors that it
+turns. The approximation neglects that rotors have a mass, that rotors also turn with the bodies
+that carry them, and that one rotor may turn with two joints. The error is given by
+:func:`~delassus_ros.rotor_report.approximation_error`, and by
+:func:`~delassus_ros.rotor_report.usual_error` where the mass is kept, as in most robot
+descriptions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class ReflectedInertia(TracedAlgorithm):
     """An approximation: rotors left out, their reflected inertias at the joints instead."""
 
     def supports(self, problem: Problem) -> str | None:
-        """Refuse what is more than rotors; see the base class."""
+        """Refuse dependent joints that are not rotors; see the base class."""
         if problem.robot.is_closed:
             frames = problem.robot.frames
             try:
@@ -39,15 +40,15 @@ class ReflectedInertia(TracedAlgorithm):
         return None
 
     def approximates(self, problem: Problem) -> bool:
-        """Return whether there are rotors; see the base class."""
+        """Return whether the robot has rotors; see the base class."""
         return problem.robot.is_closed
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
-        """Compute G, and MinvJT of the same tree if it is asked for; see the base class."""
+        """Compute G, and MinvJT of the same tree if requested; see the base class."""
         return self.evaluate_on(problem, tree_of(problem), x)
 
     def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
-        """Compute the same; see the base class."""
+        """Compute G and MinvJT with the constants of `tree`; see the base class."""
         if problem.robot.is_closed:
             tree = structure(closed_tree(problem, reflect))
         results = {"G": pv_osimr(tree, contact_rows(problem, tree, x), x)}

@@ -1,4 +1,4 @@
-"""What an algorithm is, and the registry of all: by decorator, third parties by entry point."""
+"""Interfaces of algorithms and their registry: by decorator; by entry point for third parties."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _BUILT_IN = (
     "reflected_inertia",
 )  # fmt: skip
 _BACK_ENDS = {
-    # On PyPI Pinocchio is called pin; what is called pinocchio there is another package.
+    # On PyPI Pinocchio is called pin; the package named pinocchio there is unrelated.
     "pinocchio": "needs Pinocchio: pip install pin; ROS: ros-$ROS_DISTRO-pinocchio",
 }
-"""Algorithm module, called as the package that it needs → what to say where that is absent."""
+"""Algorithm module, named like the package that it needs → message where the package is absent."""
 
 _log = logging.getLogger(__name__)
 _registry: dict[str, Algorithm] = {}
@@ -49,9 +49,9 @@ class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)
 
     Attributes
     ----------
-    name : the name it is registered under; set by the registry.
-    version : raise it when results change, so that cached kernels are not reused.
-    clusters : whether it takes robots with couplings and loops.
+    name : name in the registry; set by the registry.
+    version : to be raised when results change, so that cached kernels are not reused.
+    clusters : whether the algorithm takes robots with couplings and loops.
     """
 
     name: str = ""
@@ -68,12 +68,12 @@ class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)
         )
 
     def approximates(self, problem: Problem) -> bool:
-        """Return whether G is off by more than rounding here; a node then says DEGRADED."""
+        """Return whether the error of G exceeds rounding; a node then publishes DEGRADED."""
         return False
 
     @property
     def definition(self) -> Any:
-        """The class or function that it was written as."""
+        """The class or function that was registered."""
         return type(self)
 
 
@@ -86,8 +86,8 @@ class NumericAlgorithm(Algorithm):
 
         G has to be symmetric to the last bit.
 
-        What is raised here reaches the caller as an AlgorithmError; what that function raises
-        becomes the status FAILED.
+        An exception raised here reaches the caller as an AlgorithmError; an exception raised by
+        the returned function becomes the status FAILED.
         """
 
 
@@ -96,20 +96,20 @@ class TracedAlgorithm(Algorithm):
 
     @abstractmethod
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
-        """Compute at least G of `problem` at `x`, whatever kind of scalars x holds.
+        """Compute at least G of `problem` at `x`, for any kind of scalars in x.
 
         G has to be symmetric to the last bit: compute one triangle and mirror it. Other outputs
-        are computed as in :mod:`delassus_ros.rbda.outputs` unless they are returned here.
+        are computed by :mod:`delassus_ros.rbda.outputs` unless they are returned here.
         Loops and branches may depend on the problem only, never on a scalar's value.
         """
 
     def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
-        """Compute the same with the constants of `tree`, if the algorithm goes by a tree."""
+        """Compute the outputs with the constants of `tree`, if the algorithm uses a tree."""
         return self.evaluate(problem, x)
 
 
 DelassusFunction: TypeAlias = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
-"""(tree, K, x) → G: the tree of the problem, per contact its rows at its link, the inputs."""
+"""(tree, K, x) → G: the tree of the problem, rows by contact at the contact's link, inputs."""
 
 
 class TreeAlgorithm(TracedAlgorithm):
@@ -137,12 +137,12 @@ class TreeAlgorithm(TracedAlgorithm):
 
     @property
     def definition(self) -> Any:
-        """The function."""
+        """The registered function."""
         return self.function
 
 
 def without_clusters(problem: Problem) -> str | None:
-    """Return None if a problem's tree has no clusters, else that, as the reason for refusal."""
+    """Return None if a problem's tree has no clusters, else the reason for refusal."""
     if not problem.robot.is_closed:
         return None
     tree = tree_of(problem)
@@ -158,16 +158,16 @@ def without_clusters(problem: Problem) -> str | None:
 def evaluate(
     problem: Problem, algorithm: TracedAlgorithm, x: Inputs, tree: Tree | None = None
 ) -> Outputs:
-    """Return all outputs of a problem: G by the algorithm, the others by the problem's tree.
+    """Return all outputs of a problem: G by the algorithm, further outputs by the tree.
 
     Parameters
     ----------
-    tree : stands in for the problem's own: the same with other constants.
+    tree : replaces the problem's tree: the same tree with other constants.
 
     Raises
     ------
     CompilerError
-        If the algorithm returns something else than outputs by name; names it.
+        If the algorithm does not return outputs by name; names the algorithm.
     """
     if tree is None:
         own = algorithm.evaluate(problem, x)
@@ -193,14 +193,15 @@ def register(
 ) -> Callable[[D], D]:
     """Register an algorithm under `name`: a decorator of functions and of classes.
 
-    A function is a :data:`DelassusFunction`, (tree, K, x) → G over scalars; see the algorithms
-    beside this file. A class derives from :class:`TracedAlgorithm` or :class:`NumericAlgorithm`.
+    A function is a :data:`DelassusFunction`, (tree, K, x) → G over scalars; see the modules of
+    :mod:`delassus_ros.algorithms`. A class derives from :class:`TracedAlgorithm` or
+    :class:`NumericAlgorithm`.
 
     Parameters
     ----------
-    clusters : whether a function takes trees with clusters; a class says so by its attribute.
-    aliases : other names that mean the same.
-    version : of a function; raise it when results change. A class has an attribute.
+    clusters : whether a function takes trees with clusters; classes have the attribute.
+    aliases : further names of the algorithm.
+    version : of a function, to be raised when results change; classes have the attribute.
 
     Raises
     ------
@@ -229,7 +230,7 @@ def register(
 
 
 def _identity(definition: Any) -> tuple[str, str]:
-    """Return what stays the same when a module is loaded again."""
+    """Return module and name of a definition, which a reload of the module does not change."""
     return definition.__module__, definition.__qualname__
 
 
@@ -242,14 +243,14 @@ def _with_clusters() -> str:
 def _discover() -> None:
     """Import built-in algorithms, available back ends and third parties' entry points, once."""
     global _discovered
-    # A plug-in may ask for names() while it is imported; other threads wait for all of them.
+    # A plug-in may call names() while it is imported; other threads wait for all plug-ins.
     with _lock:
         if not _discovered:
             _discovered = True
             try:
                 _import_all()
             except BaseException:
-                # Interrupted, say: the next call finds the rest.
+                # After an interruption, for example, the next call imports the rest.
                 _discovered = False
                 raise
 
@@ -267,7 +268,8 @@ def _import_all() -> None:
         try:
             entry.load()
         except Exception as error:
-            # Somebody else's code: whatever it raises, the others stay usable and it is named.
+            # Third-party code: on any exception the other algorithms stay usable, and the entry
+            # point is named.
             _broken[entry.name] = f"{type(error).__name__} in {entry.value}: {error}"
             _log.warning("algorithm %r of %s cannot be loaded: %s", entry.name, entry.value, error)
         else:
@@ -277,7 +279,7 @@ def _import_all() -> None:
 
 
 def _registers(module: str) -> bool:
-    """Return True if a module that was imported before has registered something."""
+    """Return True if a previously imported module has registered an algorithm."""
     origins = [algorithm.definition.__module__ for algorithm in _registry.values()]
     return any(origin == module or origin.startswith(f"{module}.") for origin in origins)
 
@@ -289,7 +291,7 @@ def names() -> tuple[str, ...]:
 
 
 def aliases() -> dict[str, str]:
-    """Return other names by which algorithms are known, each with the one it stands for."""
+    """Return the aliases of algorithms: alias → registered name."""
     _discover()
     return dict(_aliases)
 
@@ -297,27 +299,27 @@ def aliases() -> dict[str, str]:
 def spelling(name: str) -> str:
     """Return the name or alias that `name` spells: ``c_efpa`` for the cluster paper's ``C-EFPA``.
 
-    Solvers report their algorithm by it. Case does not count, hyphens are underscores; an unknown
-    name is returned as it is.
+    Solvers report their algorithm by this name. Case is ignored, hyphens are underscores; an
+    unknown name is returned unchanged.
     """
     _discover()
     known = (*_registry, *_aliases, *_broken)
     if name in known:
         return name
-    return next((each for each in known if folded(each) == folded(name)), name)
+    return next((entry for entry in known if folded(entry) == folded(name)), name)
 
 
 def registered(name: str) -> str:
-    """Return the name under which an algorithm is registered: of an alias, what it stands for.
+    """Return the registered name of an algorithm or alias.
 
-    Kernels are cached by it, so that an alias builds none of its own.
+    Kernels are cached by the registered name, so that an alias shares the algorithm's kernels.
     """
     name = spelling(name)
     return _aliases.get(name, name)
 
 
 def unavailable() -> dict[str, str]:
-    """Return algorithms that could not be loaded, each with the reason."""
+    """Return the algorithms that could not be loaded: name → reason."""
     _discover()
     return dict(_broken)
 
@@ -328,8 +330,8 @@ def get(name: str) -> Algorithm:
     Raises
     ------
     AlgorithmError
-        If there is none; lists what is registered and why known ones are absent. If `name` is no
-        text.
+        If no algorithm has this name; lists registered algorithms and the reasons for absent
+        ones. If `name` is no text.
     """
     instance("algorithm", name, str, "'pv_osimr'", AlgorithmError)
     name = registered(name)

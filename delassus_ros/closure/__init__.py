@@ -1,4 +1,4 @@
-"""Positions of all joints of a robot with closed loops, from some of them."""
+"""Positions of all joints of a robot with closed loops, from positions of some joints."""
 
 from delassus_ros.closure.bound import BoundClosure
 from delassus_ros.closure.closure import Closure, ClosureResult

@@ -1,4 +1,4 @@
-"""The closure of control loops: fixed measured joints, buffers of its own."""
+"""The closure for control loops: a fixed set of measured joints and preallocated buffers."""
 
 from __future__ import annotations
 
@@ -21,39 +21,41 @@ from delassus_ros.model.spatial import Array
 _LONGEST = 0.5
 """Longest step of an unknown joint in a loop [rad, or the loop's size]."""
 _CONTRACTION = 0.1
-"""Newton steps that shrink this fast stay with the solution that they started from: where the
-first shrinks to a quarter, no other one is near (P. Deuflhard, Newton Methods for Nonlinear
-Problems, ch. 5)."""
+"""Ratio of consecutive Newton steps below which the iteration stays with the solution near its
+start: where the first step shrinks to a quarter, no other solution is near (P. Deuflhard, Newton
+Methods for Nonlinear Problems, ch. 5)."""
 _SMALL = 1e-8
-"""The iteration ends behind a step of at most this length; the error is then its square."""
+"""Length of the step that ends the iteration [rad, or the loop's size]; the error is then about
+the square of this length."""
 _ITERATIONS = 20
 _LIMIT = 1e-6
-"""How far a joint may be outside its limits [rad or m]."""
+"""Largest distance of a joint beyond its limits [rad or m]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a bound closure does with which entries of q.
+    """The roles of the entries of q in a bound closure.
 
     Attributes
     ----------
     names : joint of each entry of q.
     slots : entry of q of each measured number.
-    given : which of these numbers hold; the others are compared with the result.
-    reach : per given number, how far it goes at once [rad or m].
-    turning : (nq,) whether an entry's joint turns without an end, in no coupling or function.
-    revolving : (nq,) whether whole turns make no difference to it: revolute, in no coupling
+    held : indices of measured numbers that are held; the remaining measured numbers are compared
+        with the result.
+    reach : per held number, the longest change per Newton iteration [rad or m].
+    turning : (nq,) whether an entry's joint is continuous, and in no coupling or function.
+    revolving : (nq,) whether whole turns of the entry have no effect: revolute, in no coupling
         or function.
     lower, upper : (nq,) limits.
-    clusters : per cluster with constraints, its entries of q and what constrains it.
-    reference : (nq,) closed.
+    clusters : per cluster with constraints, (entries of q, names of the constraints).
+    reference : (nq,) a closed configuration.
     tolerance : largest residual of a closed loop.
-    agreement : farthest that a measured dependent joint may be from the result [rad or m].
+    agreement : largest distance of a measured dependent joint from the result [rad or m].
     """
 
     names: Sequence[str]
     slots: Sequence[int]
-    given: Sequence[int]
+    held: Sequence[int]
     reach: Array
     turning: Array
     revolving: Array
@@ -65,12 +67,12 @@ class Plan:
     agreement: float
 
     def tie(self, entry: int) -> str:
-        """Return what constrains the joint of an entry of q; else the joint."""
+        """Return the constraints of the cluster of an entry of q; else the joint."""
         ties = (what for entries, what in self.clusters if entry in entries)
         return next(ties, f"joint {self.names[entry]!r}")
 
     def between(self, q: Array, other: Array) -> Array:
-        """Return q − other, without whole turns of joints to which they make no difference."""
+        """Return q − other, modulo whole turns of joints for which whole turns have no effect."""
         difference = q - other
         turns = np.round(difference / tau) * self.revolving
         return np.asarray(difference - tau * turns)
@@ -80,21 +82,20 @@ class BoundClosure:
     """A closure for fixed measured joints, for control loops; one per thread.
 
     A call starts from the last valid result. While joints in loops move less than 0.1 rad
-    between calls, a call creates no array; else it goes there in parts. Whole turns of a crank
-    that is coupled or has limits, and of a motor geared to one, need not be gone: whether they can
-    be, is found out once, from the reference, when this is made.
+    between calls, a call creates no array; longer moves are divided into parts. Whole turns of a
+    crank that is coupled or has limits, and of a motor geared to a crank, are skipped where they
+    are possible, which the constructor finds out from the reference.
 
-    The work of a call is bounded, whatever is measured: it is one Newton iteration of at most 21
-    steps where nothing is far, and at most 1202 of them. Those are 400 on each way, which are
-    three: from the last result, from the reference, and for joints that turn without an end in the
-    other direction.
+    The work of a call is bounded for all measurements: one Newton iteration of at most 21 steps
+    for short moves, and at most 1202 iterations: 400 on each of three paths, from the last result,
+    from the reference, and, for continuous joints, in the other direction.
 
     Attributes
     ----------
-    names : the measured joints; one with several entries in q is named as often.
-    q : (nq,) what :meth:`solve` found; NaN unless its status is valid.
+    names : the measured joints; a joint with several entries in q is repeated per entry.
+    q : (nq,) result of :meth:`solve`; NaN unless the status is valid.
     residual : largest constraint row at q; NaN unless the status is valid.
-    about : the loop or joint that the status is about, with numbers; empty for OK.
+    about : loop or joint at fault, with numbers; empty for OK.
     """
 
     def __init__(self, newton: Newton, step: ClosureStep, plan: Plan) -> None:
@@ -102,7 +103,7 @@ class BoundClosure:
         self._newton = BoundNewton(
             newton,
             len(plan.slots),
-            [(plan.slots[k], k) for k in plan.given],
+            [(plan.slots[k], k) for k in plan.held],
             plan.reach.tolist(),
             _LONGEST,
             _CONTRACTION,
@@ -115,11 +116,11 @@ class BoundClosure:
         self.residual = np.nan
         self.about = ""
         self._last = plan.reference.copy()
-        # Joints that are only coupled follow in one step from anywhere, which keeps the rounding
-        # of its start: they start from the reference, not from a result that may be absurd.
+        # Joints that are only coupled follow in one step from any start, but keep the rounding of
+        # the start: they start from the reference, not from a result that may be very large.
         self._start_there = np.ones(len(self.q), dtype=np.bool_)
         self._start_there[list(step.coupled)] = False
-        entries = [plan.slots[k] for k in plan.given]
+        entries = [plan.slots[k] for k in plan.held]
         self._rows = len(step.row_names)
         self._sizes = np.zeros(self._rows)
         self._found, kept = np.split(self._newton.q, [len(self.q)])
@@ -131,52 +132,54 @@ class BoundClosure:
             self._newton,
             self._found,
             entries,
-            plan.given,
+            plan.held,
             plan.reach,
-            # Only where a way has a length: what is in no loop has no other direction.
+            # Only joints in loops have a reach; joints outside loops have no other direction.
             plan.turning[entries] * (plan.reach < sys.float_info.max),
             self._branch,
         )
         room = (plan.upper - plan.lower)[entries]
         whole = whole_turns(way, step.robot, plan.reference, room, plan.revolving)
         self._way = replace(way, whole=whole)
-        # Of a joint that is only coupled, the limits are those of the joints that it follows.
-        self._limits = _Limits(plan, [each for each in step.unknown if each not in step.coupled])
+        # The limits of a joint that is only coupled are those of the joints that it follows.
+        self._limits = _Limits(
+            plan, [entry for entry in step.unknown if entry not in step.coupled]
+        )
         self._others = _Others(plan)
 
     @property
     def measured(self) -> Array:
         """Positions of :attr:`names`, to be filled before :meth:`solve` [rad, m].
 
-        Assigning copies numbers into the array, and raises InputError for what is none or has
-        another shape; those that are not finite show in the status.
+        Assigning copies numbers into the array, and raises InputError for values that are not
+        numbers of this shape; values that are not finite set the status NOT_FINITE.
         """
         return self._measured
 
     @measured.setter
     def measured(self, values: ArrayLike) -> None:
-        given = numbers("measured", values, f"{len(self.names)} positions, one for each name")
-        if given.shape != self._measured.shape:
+        array = numbers("measured", values, f"{len(self.names)} positions, one for each name")
+        if array.shape != self._measured.shape:
             raise InputError(
-                f"measured has shape {given.shape}, expected {self._measured.shape}: one position "
+                f"measured has shape {array.shape}, expected {self._measured.shape}: one position "
                 f"for each of {', '.join(self.names)}"
             )
-        self._measured[...] = given
+        self._measured[...] = array
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or pickled: its arrays lie where its machine code looks.
+        """Refuse copies and pickling: the machine code refers to the addresses of the arrays.
 
         Raises
         ------
         InputError
-            Always; says what can be copied.
+            Always; names the object that can be copied.
         """
         raise InputError(
             "a BoundClosure cannot be copied or pickled; copy or pickle its Closure and bind that"
         )
 
     def solve(self) -> ClosureStatus:
-        """Find q for :attr:`measured`; never raises."""
+        """Compute q for :attr:`measured`; never raises."""
         newton = self._newton
         self.about = ""
         np.copyto(newton.measured, self._measured)
@@ -194,7 +197,7 @@ class BoundClosure:
         self._branch.resume(self._state)
 
     def _go(self) -> ClosureStatus:
-        """Go there in parts: from the last result, else from the reference, else around."""
+        """Follow a path in parts: from the last result, else from the reference, else around."""
         if not np.isfinite(self._measured).all():
             k = int(np.flatnonzero(~np.isfinite(self._measured))[0])
             self.about = f"joint {self.names[k]!r}: {self._measured[k]}"
@@ -214,8 +217,8 @@ class BoundClosure:
         return self._mirrored(None) or failure
 
     def _too_far(self, k: int) -> str:
-        """Return that a given position cannot be gone to in one call."""
-        plan, source = self._plan, self._plan.given[k]
+        """Return the message that a held position is out of reach of one call."""
+        plan, source = self._plan, self._plan.held[k]
         entry = plan.slots[source]
         return (
             f"{plan.tie(entry)}: joint {plan.names[entry]!r}: {self._measured[source]:.6g} is "
@@ -223,18 +226,18 @@ class BoundClosure:
         )
 
     def _worst(self) -> str:
-        """Return the constraint that failed last."""
+        """Return the name of the constraint that failed last."""
         sizes = np.abs(self._newton.results[: self._rows])
         if sizes.max() > self._plan.tolerance or not np.isfinite(sizes).all():
             return self._step.row_names[int(np.nanargmax(sizes))]
         return self._plan.clusters[self._branch.worst()][1]
 
     def _mirrored(self, found: Array | None) -> ClosureStatus | None:
-        """Return WRONG_BRANCH if a cluster is measured as a whole and closed elsewhere.
+        """Return WRONG_BRANCH if a completely measured cluster is closed on another branch.
 
         Parameters
         ----------
-        found : (nq,) what is closed on the branch, if anything is.
+        found : (nq,) closed configuration on the reference's branch; None if there is none.
         """
         plan = self._plan
         q = plan.reference.copy()
@@ -243,19 +246,19 @@ class BoundClosure:
         way = np.full(q.shape, np.inf) if found is None else np.abs(plan.between(q, found))
         first = 0
         for (entries, what), count in zip(plan.clusters, self._step.row_counts, strict=True):
-            own = float(sizes[first : first + count].max())
+            largest = float(sizes[first : first + count].max())
             first += count
             away = float(way[list(entries)].max())
-            if set(entries) <= set(plan.slots) and own <= plan.agreement < away:
+            if set(entries) <= set(plan.slots) and largest <= plan.agreement < away:
                 self.about = f"{what}: closed, but on another branch than the reference"
                 return ClosureStatus.WRONG_BRANCH
         return None
 
     def _judged(self) -> ClosureStatus:
-        """Look at the configuration that Newton found."""
+        """Return the status of the configuration that the Newton iteration found."""
         found, plan = self._found, self._plan
         largest = self._largest()
-        # A second run leaves less of the rounding of positions that are large.
+        # A second run reduces the rounding errors of large positions.
         if not largest <= plan.tolerance and not self._newton.run() and self._branch.goes_on():
             largest = self._largest()
         if not largest <= plan.tolerance:
@@ -280,7 +283,7 @@ class BoundClosure:
         return status
 
     def _largest(self) -> float:
-        """Return the largest constraint row where Newton is."""
+        """Return the largest constraint row at the present configuration of the iteration."""
         if not self._rows:
             return 0.0
         np.abs(self._newton.results[: self._rows], self._sizes)
@@ -305,9 +308,9 @@ class _Limits:
         self._outside = np.zeros(len(entries), dtype=np.bool_)
 
     def complaint(self, q: Array) -> str:
-        """Return which joint is outside its limits, or nothing.
+        """Return the message for a joint outside its limits, or an empty text.
 
-        Joints that whole turns bring inside are turned back.
+        Joints that are inside their limits after whole turns are turned back.
         """
         for bound, compare in ((self._lower, np.less), (self._upper, np.greater)):
             q.take(self._entries, out=self._values, mode="clip")
@@ -337,11 +340,11 @@ class _Limits:
 
 
 class _Others:
-    """Measured joints that follow from others, and have to be where those put them."""
+    """Measured joints that are not held: their positions must agree with the result."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        others = [k for k in range(len(plan.slots)) if k not in set(plan.given)]
+        others = [k for k in range(len(plan.slots)) if k not in set(plan.held)]
         self._sources = np.array(others, dtype=np.intp)
         self._entries = np.array([plan.slots[k] for k in others], dtype=np.intp)
         self._turn = np.where(plan.revolving[self._entries], tau, 0.0)
@@ -349,7 +352,7 @@ class _Others:
         self._seen, self._found, self._turns = (np.zeros(len(others)) for _ in range(3))
 
     def complaint(self, measured: Array, q: Array) -> str:
-        """Return which joint is elsewhere and by what it is tied, or nothing."""
+        """Return the message for a joint that contradicts the result, or an empty text."""
         if not self._sources.size:
             return ""
         away, turns = self._seen, self._turns

@@ -1,8 +1,8 @@
-"""Positions of closed loops: from the joints that are measured to q of the spanning tree.
+"""Positions of closed loops: from measured joints to q of the spanning tree.
 
-A four-bar closes in two ways, and mirrored it is another machine. Which one is meant is said by
-a *reference configuration*; a q is an answer only if a path leads there along which the
-unknown joints always follow from the measured ones.
+A four-bar closes in two ways, and the mirrored closure is another machine. A *reference
+configuration* selects the branch: a q is a result only if a path leads from the reference to q
+along which the measured joints always determine the unknown joints.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from delassus_ros.rbda import constraints
 from delassus_ros.solver.inputs import check_unit
 
 _MOST_COMPILED = 64
-"""Different sets of measured joints whose code is kept; a robot has a few publishers."""
+"""Number of sets of measured joints whose code is cached; a robot has a few publishers."""
 
 __all__ = ["BoundClosure", "Closure", "ClosureResult", "ClosureStatus"]
 
 
 @dataclass(frozen=True, eq=False)
 class ClosureResult:
-    """Positions of all joints; equal to itself alone.
+    """Positions of all joints; compared by identity.
 
     Attributes
     ----------
     q : (nq,) configuration of the spanning tree [rad, m]; NaN unless the status is valid.
     residual : largest constraint row at q, in its unit [m, sine of an angle, or of a coupling].
-    status : whether q is an answer; see :class:`ClosureStatus`.
-    about : the loop or joint that the status is about, with numbers; empty for OK.
+    status : whether q is valid; see :class:`ClosureStatus`.
+    about : loop or joint at fault, with numbers; empty for OK.
     """
 
     q: Array
@@ -57,34 +57,34 @@ class ClosureResult:
 
 
 class Closure:
-    """Finds the positions of all joints of a robot with closed loops; safe to use from threads.
+    """Computes the positions of all joints of a robot with closed loops; thread-safe.
 
-    Copied or pickled it becomes another one with the same arguments.
+    A copied or pickled closure is constructed anew with the same arguments.
 
-    Measured may be the independent joints, the motors, or everything. As many joints of each
-    cluster as it has degrees of freedom are held, the independent ones if all of them are
-    measured; the others follow by a compiled Newton iteration, and those among them that are
-    measured as well are compared with the result.
+    Measured joints may be the independent joints, the motors, or all joints. Per cluster, as many
+    measured joints as degrees of freedom are held, the independent joints if all of them are
+    measured; the remaining joints follow by a compiled Newton iteration, and remaining joints that
+    are measured are compared with the result.
 
     Parameters
     ----------
     robot : the robot, or a problem with it.
-    reference : joint positions [rad, m] of a configuration on the branch that is meant; joints
-        that are not named start at 0, or at their nearest limit, and dependent ones are moved
-        to close the loops.
+    reference : joint positions [rad, m] of a configuration on the desired branch; joints that
+        are not named start at 0, or at their nearest limit, and dependent joints are moved to
+        close the loops.
     tolerance : largest constraint row of a closed loop, in its unit.
-    agreement : farthest that a measured dependent joint may be from where the loop puts it,
-        without a warning [rad or m].
+    agreement : largest distance of a measured dependent joint from its computed position without
+        a warning [rad or m].
     cache : use the disk cache of compiled code.
 
     Raises
     ------
     RobotError
         If the robot's constraints contradict each other, or a loop does not close at the
-        reference or is singular there; names it. If `robot` is no Robot, or the reference no
-        mapping to numbers.
+        reference or is singular there; names the loop. If `robot` is no Robot, or the reference
+        no mapping to numbers.
     InputError
-        For a tolerance that is not positive, a negative agreement, or what is no number.
+        For a tolerance that is not positive, a negative agreement, or values that are no numbers.
     """
 
     def __init__(
@@ -95,8 +95,8 @@ class Closure:
         agreement: float = 0.02,
         cache: bool = True,
     ) -> None:
-        given = robot.robot if isinstance(robot, Problem) else robot
-        self._robot = arguments.instance("robot", given, Robot, FROM_URDF, RobotError)
+        candidate = robot.robot if isinstance(robot, Problem) else robot
+        self._robot = arguments.instance("robot", candidate, Robot, FROM_URDF, RobotError)
         if not 0.0 < arguments.number("tolerance", tolerance) < np.inf:
             raise InputError(f"tolerance is {tolerance}; expected a positive number")
         if not arguments.number("agreement", agreement) >= 0.0:
@@ -110,7 +110,7 @@ class Closure:
         self._reference = reference_configuration(self._robot, stated, tolerance)
         self._reference.setflags(write=False)
         self._clusters = clusters_of(self._robot)
-        # Here, for a control loop that asks what other joints determine has no time for it.
+        # Computed here, since control loops that bind other joints have no time for it.
         self._motions = {
             number: motions_of(self._robot, cluster, self._reference)
             for number, cluster in enumerate(self._clusters)
@@ -135,15 +135,16 @@ class Closure:
 
     @property
     def independent(self) -> tuple[str, ...]:
-        """Names of the joints that all others follow from, in model order."""
+        """Names of the joints that determine all other joints, in model order."""
         robot = self._robot
         chosen = sorted(joint for cluster in self._clusters for joint in cluster.independent)
         return tuple(robot.joints[joint].name for joint in chosen if robot.joints[joint].kind.nq)
 
     def solve(self, measured: Mapping[str, ArrayLike] | ArrayLike) -> ClosureResult:
-        """Find the positions of all joints.
+        """Compute the positions of all joints.
 
-        Each thread, and each set of measured joints, starts from its own last result.
+        The iteration starts from the last result of the calling thread for the same set of
+        measured joints.
 
         Parameters
         ----------
@@ -153,9 +154,9 @@ class Closure:
         Raises
         ------
         InputError
-            For an unknown joint, what is not numbers, a joint with more or fewer of them than it
-            has entries in q, a q of wrong shape, a quaternion that is not of unit norm, or if the
-            measured joints do not determine the others; names the joint or loop.
+            For an unknown joint, values that are no numbers, a joint with more or fewer values
+            than entries in q, a q of wrong shape, a quaternion that is not of unit norm, or if the
+            measured joints do not determine the remaining joints; names the joint or loop.
         """
         if isinstance(measured, Mapping):
             names = arguments.names("measured joints", measured)
@@ -180,40 +181,43 @@ class Closure:
         return ClosureResult(bound.q.copy(), bound.residual, status, bound.about)
 
     def bind(self, names: Iterable[str]) -> BoundClosure:
-        """Return a closure with buffers of its own for these measured joints, in this order.
+        """Return a closure with separate buffers for these measured joints, in this order.
 
         Raises
         ------
         InputError
-            For what is no list of names, an unknown joint or one given twice, or if the joints
-            do not determine the others; names the loop.
+            If `names` is no list of names, a joint is unknown or named twice, or the joints do not
+            determine the remaining joints; names the loop.
         """
         joints = self._joints(arguments.names("measured joints", names))
-        given = self._given(joints)
+        held_joints = self._held_joints(joints)
         moved = tuple(
-            joint for cluster in self._clusters for joint in cluster.joints if joint not in given
+            joint
+            for cluster in self._clusters
+            for joint in cluster.joints
+            if joint not in held_joints
         )
-        # Whoever asks for what there is does not wait for a thread that compiles.
+        # Compiled code is returned without waiting for a thread that compiles other code.
         newton, step = self._compiled.get(moved) or self._code(moved)
-        return BoundClosure(newton, step, self._plan(joints, given))
+        return BoundClosure(newton, step, self._plan(joints, held_joints))
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise what :meth:`bind` has to say against these measured joints; compiles nothing.
+        """Raise the errors of :meth:`bind` for these measured joints, without compiling.
 
         Raises
         ------
         InputError
-            As that.
+            As for :meth:`bind`.
         """
-        self._given(self._joints(arguments.names("measured joints", names)))
+        self._held_joints(self._joints(arguments.names("measured joints", names)))
 
     def __reduce__(self) -> tuple[type[Closure], tuple[object, ...]]:
-        """Pickle by the arguments of the constructor: machine code stays in its process."""
-        given = self._robot, self._stated, self._tolerance, self._agreement, self._cache
-        return type(self), given
+        """Pickle by the arguments of the constructor; machine code is not pickled."""
+        parameters = self._robot, self._stated, self._tolerance, self._agreement, self._cache
+        return type(self), parameters
 
     def _code(self, moved: tuple[int, ...]) -> tuple[Newton, ClosureStep]:
-        """Return what moves these joints, compiled unless another thread has done so meanwhile."""
+        """Return the iteration that moves these joints, compiled unless another thread did."""
         with self._lock:
             found = self._compiled.get(moved)
             if found is None:
@@ -225,7 +229,7 @@ class Closure:
         return found
 
     def _check_sizes(self, names: Sequence[str], parts: Sequence[Array]) -> None:
-        """Refuse joints measured with more or fewer numbers than their entries of q."""
+        """Refuse joints measured with more or fewer numbers than entries of q."""
         for name, part in zip(names, parts, strict=True):
             expected = self._robot.joints[self._indices[name]].kind.nq
             if part.size != expected:
@@ -253,10 +257,10 @@ class Closure:
             raise InputError(f"joint {twice!r} is measured more than once")
         return [self._indices[name] for name in names]
 
-    def _given(self, measured: Sequence[int]) -> set[int]:
-        """Return the measured joints that are held; all of the others follow from them."""
+    def _held_joints(self, measured: Sequence[int]) -> set[int]:
+        """Return the measured joints that are held and determine all remaining joints."""
         robot = self._robot
-        given: set[int] = set()
+        held_joints: set[int] = set()
         free = [cluster.joints[0] for cluster in self._clusters if cluster.is_ordinary]
         missing = [
             repr(robot.joints[joint].name)
@@ -267,39 +271,42 @@ class Closure:
             what = "joint" if len(missing) == 1 else "joints"
             are = "is" if len(missing) == 1 else "are"
             raise InputError(f"{what} {', '.join(missing)} {are} in no loop and must be measured")
-        given.update(free)
+        held_joints.update(free)
         for number, cluster in enumerate(self._clusters):
             if not cluster.is_ordinary:
                 motions = self._motions[number]
-                given.update(determining_joints(robot, cluster, measured, motions))
-        return given
+                held_joints.update(determining_joints(robot, cluster, measured, motions))
+        return held_joints
 
-    def _plan(self, joints: Sequence[int], given: set[int]) -> Plan:
+    def _plan(self, joints: Sequence[int], held_joints: set[int]) -> Plan:
         robot, entries = self._robot, self._entries
         slots = [entry for joint in joints for entry in entries(joint)]
-        held = {entry for joint in given for entry in entries(joint)}
+        held = {entry for joint in held_joints for entry in entries(joint)}
         owner = {entry: i for i in range(len(robot.joints)) for entry in entries(i)}
         data = [robot.joints[owner[entry]] for entry in range(robot.nq)]
-        # A whole turn of one of these is another configuration.
-        tied = {name for each in robot.couplings for name, _ in each.ratios}
-        tied.update(name for each in robot.functions for name in each.tied)
+        # A whole turn of any of these joints is another configuration.
+        tied = {name for coupling in robot.couplings for name, _ in coupling.ratios}
+        tied.update(name for function in robot.functions for name in function.tied)
         revolving = [j.kind is JointKind.REVOLUTE and j.name not in tied for j in data]
         endless = [j.lower == -np.inf and j.upper == np.inf for j in data]
         chosen = [k for k, slot in enumerate(slots) if slot in held]
-        far = reaches(robot, given, self._reference)
+        far = reaches(robot, held_joints, self._reference)
         return Plan(
             names=[joint.name for joint in data],
             slots=slots,
-            given=chosen,
+            held=chosen,
             reach=np.array([far[owner[slots[k]]] for k in chosen]),
             turning=np.array(revolving) & np.array(endless),
             revolving=np.array(revolving),
             lower=np.array([joint.lower for joint in data]),
             upper=np.array([joint.upper for joint in data]),
             clusters=[
-                ([e for joint in each.joints for e in entries(joint)], constraints.described(each))
-                for each in self._clusters
-                if not each.is_ordinary
+                (
+                    [e for joint in cluster.joints for e in entries(joint)],
+                    constraints.described(cluster),
+                )
+                for cluster in self._clusters
+                if not cluster.is_ordinary
             ],
             reference=self._reference,
             tolerance=self._tolerance,

@@ -1,12 +1,12 @@
-"""The way of a configuration to measured positions that one Newton iteration does not reach.
+"""The path of a configuration to measured positions beyond the reach of one Newton iteration.
 
-Along the way the unknown joints follow from the measured ones at every point, which is what
-makes the end of it belong to the branch of its start.
+At every point of the path the measured joints determine the unknown joints, so the end of the path
+belongs to the branch of its start.
 
-A crank that goes all the way round comes back to where it was, with all that hangs on it; a motor
-geared to it is then some turns on. Where that way can be gone from the reference, a path leads
-from every configuration on the branch to the same one any number of turns on: back to the
-reference, round as often, and forth again. So nobody has to go it.
+A crank after a whole turn is at its first position, with all links that it moves; a motor geared
+to the crank is some turns ahead. Where such a turn is possible from the reference, a path leads
+from every configuration on the branch to the same configuration any number of turns ahead: back to
+the reference, round as many times, and forth again. So whole turns are skipped without iterations.
 """
 
 from __future__ import annotations
@@ -27,68 +27,68 @@ from delassus_ros.scalars.ports import Status
 
 
 class ClosureStatus(IntEnum):
-    """Outcome of a call; only OK and CONTRADICTION come with a q that may be used."""
+    """Outcome of a call; q is valid only for OK and CONTRADICTION."""
 
     OK = 0
     CONTRADICTION = 1
-    """A warning: the loops are closed, but a measured dependent joint is elsewhere."""
+    """A warning: the loops are closed, but a measured dependent joint contradicts the result."""
     NOT_FINITE = 2
     """A measured position is NaN or infinite."""
     UNREACHABLE = 3
     """The measured positions cannot be closed on the branch of the reference."""
     SINGULAR = 4
-    """The unknown joints do not follow from the measured ones there."""
+    """The measured joints do not determine the unknown joints at this configuration."""
     WRONG_BRANCH = 5
     """The measured positions close the loops on another branch than the reference: mirrored."""
     OUTSIDE_LIMITS = 6
     """An unknown joint of a loop or function would be outside its limits."""
     NOT_CLOSED = 7
-    """A loop does not close to the tolerance, as when its redundant rows contradict."""
+    """A loop does not close to the tolerance, for example as redundant rows contradict."""
 
     @property
     def is_valid(self) -> bool:
-        """Whether q may be used."""
+        """Whether q is valid."""
         return self <= ClosureStatus.CONTRADICTION
 
 
 _SHORTEST = 1e-6
-"""Share of the reach below which a part of the way is not divided further."""
+"""Share of the reach below which a part of the path is not divided further."""
 _NEAR = 1e-4
-"""Where only this share of the reach is left, the end itself is what cannot be reached."""
+"""Remaining share of the reach below which the end of the path counts as singular."""
 MOST_CALLS = 400
-"""Newton iterations of one way, and its longest length in reaches."""
+"""Largest number of Newton iterations of one path, and its longest length [reaches]."""
 _MOST_TURNS = 1e6
-"""Turns that are taken out of a way; of more, rounding would be 1e-9 rad and more."""
+"""Largest number of turns that are skipped; more would be rounded by 1e-9 rad and more."""
 _DETERMINANT_SHARE = 0.5
-"""Share of a determinant that is left at the end of each part of the way."""
+"""Smallest ratio of a determinant at the end of a part of the path to that at its begin."""
 
 
 class Branch:
-    """Whether a configuration is on the branch of the one before.
+    """Test whether a configuration is on the branch of the previous configuration.
 
-    The determinants of the unknown joints' equations vanish where branches meet; one that
-    keeps its sign and most of its size has not gone through zero. See
+    The determinants of the unknown joints' equations vanish where branches meet; a determinant
+    that keeps its sign and most of its size has not passed through zero. See
     :class:`~delassus_ros.closure.step.ClosureStep`.
 
     Parameters
     ----------
-    results : what a step returns besides residuals, where Newton is; changes with it.
+    results : results of the last step besides residuals; an array that the iteration updates.
     kept : the step's input behind q.
     reference : the results at the reference.
 
     Attributes
     ----------
-    state : what is remembered of the configuration that was accepted last.
-    reference : the same of the reference.
+    state : determinants and rows of the configuration that was accepted last.
+    reference : determinants and rows of the reference.
     """
 
     def __init__(self, results: Array, kept: Array, reference: Array) -> None:
         count = (len(results) - len(kept)) // 2
         self._determinants, self._own, self._rows = np.split(results, [count, 2 * count])
         self._kept = kept
-        own = reference[count : 2 * count]
-        self._signs = np.sign(own)
-        self.reference = np.concatenate([np.abs(own), reference[2 * count :]])
+        squared = reference[count : 2 * count]
+        self._signs = np.sign(squared)
+        self.reference = np.concatenate([np.abs(squared), reference[2 * count :]])
         self.state = self.reference.copy()
         self._before, self._rows_before = self.state[:count], self.state[count:]
         self._least = np.zeros(count)
@@ -97,24 +97,24 @@ class Branch:
         self.resume(self.reference)
 
     def goes_on(self) -> bool:
-        """Return True if Newton is on the branch of what was accepted last."""
+        """Return True if the iteration is on the branch of the last accepted configuration."""
         np.multiply(self._determinants, self._signs, self._sizes)
         np.greater(self._sizes, self._least, self._enough)
         return bool(self._enough.all())
 
     def accept(self) -> None:
-        """Go on from here."""
+        """Accept the present configuration as the start of the next part."""
         np.multiply(self._own, self._signs, self._before)
         np.copyto(self._rows_before, self._rows)
         self._begin()
 
     def resume(self, state: Array) -> None:
-        """Go on from where this was the state."""
+        """Continue from an earlier state."""
         np.copyto(self.state, state)
         self._begin()
 
     def worst(self) -> int:
-        """Return which determinant is nearest to another branch."""
+        """Return the index of the determinant that is nearest to another branch."""
         return int(np.argmin(self._determinants * self._signs / self._before))
 
     def _begin(self) -> None:
@@ -124,13 +124,13 @@ class Branch:
 
 @dataclass(frozen=True, eq=False)
 class WholeTurns:
-    """Turns of one given position after which what it moves is as it was.
+    """Whole turns of held positions after which the moved joints are as before.
 
     Attributes
     ----------
-    periods : (k,) per given position how far it goes in one [rad or m]; infinite where nothing
-        comes round.
-    shifts : (k, nq) how far q is then on.
+    periods : (k,) change of the held position per whole turn [rad or m]; infinite where no
+        whole turn is possible.
+    shifts : (k, nq) change of q per whole turn.
     """
 
     periods: Array
@@ -139,18 +139,18 @@ class WholeTurns:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """How to go to measured positions.
+    """The path to measured positions.
 
     Attributes
     ----------
-    newton : is run once per part of the way.
+    newton : the iteration, run once per part of the path.
     q : the robot's configuration in ``newton.q``.
-    entries : entries of q of the positions that hold.
-    sources : their entries of ``newton.measured``.
-    reach : how far each of them goes at once [rad or m].
-    turns : which of them are in loops and may make whole turns without an end.
-    branch : whether what Newton found is on the branch.
-    whole : whole turns of the others, which need not be gone; None while they are looked for.
+    entries : entries of q of the held positions.
+    sources : entries of ``newton.measured`` of the held positions.
+    reach : longest change of the held positions per iteration [rad or m].
+    turns : held positions of continuous joints in loops.
+    branch : test whether the iteration is on the branch.
+    whole : whole turns of held positions that are skipped; None while these are computed.
     """
 
     newton: BoundNewton
@@ -163,17 +163,16 @@ class Path:
     whole: WholeTurns | None = None
 
     def go(self, start: Array, measured: Array, around: bool = False) -> ClosureStatus:
-        """Go from a closed configuration to `measured`; `q` is then where that led.
+        """Go from a closed configuration to `measured`; `q` is then the end of the path.
 
-        That is at most 400 Newton iterations, and none where the way, without whole turns, is
-        longer than 400 reaches.
+        The path takes at most 400 Newton iterations, and none if its length without whole turns
+        exceeds 400 reaches.
 
         Parameters
         ----------
         start : (nq,) closed, on the branch.
         measured : all measured positions, finite.
-        around : of the joints that turn without an end, turn the one with the longest way in
-            the other direction.
+        around : turn the continuous joint with the longest path in the other direction.
 
         Returns
         -------
@@ -182,18 +181,18 @@ class Path:
         return self.walk(*self._ends(start, measured, around))
 
     def too_far(self, start: Array, measured: Array) -> int | None:
-        """Return which given position is too far from a closed configuration, if one is."""
+        """Return the index of a held position out of reach of a closed configuration, or None."""
         good, wanted = self._ends(start, measured, False)
         lengths = self._lengths(good, wanted)
         return None if lengths.max(initial=0.0) <= MOST_CALLS else int(np.argmax(lengths))
 
     def walk(self, start: Array, wanted: Array) -> ClosureStatus:
-        """Go straight from a closed configuration to wanted positions; as :meth:`go`.
+        """Go straight from a closed configuration to wanted positions; see :meth:`go`.
 
         Parameters
         ----------
         start : (nq,) closed, on the branch.
-        wanted : (k,) the given positions.
+        wanted : (k,) the held positions.
         """
         newton, good = self.newton, start.copy()
         entries, sources = list(self.entries), list(self.sources)
@@ -224,12 +223,12 @@ class Path:
         return ClosureStatus.UNREACHABLE
 
     def _ends(self, start: Array, measured: Array, around: bool) -> tuple[Array, Array]:
-        """Return where the way begins, whole turns on from `start`, and the positions wanted."""
+        """Return the start of the path, whole turns from `start`, and the wanted positions."""
         good, entries = start.copy(), list(self.entries)
         wanted = measured[list(self.sources)]
-        # Where there is more than a float holds, there is no way.
+        # Overflow of a float: no path.
         with np.errstate(over="ignore", invalid="ignore"):
-            # A joint that turns on and on is measured within one turn.
+            # Positions of a continuous joint are measured within one turn.
             good[entries] += tau * np.round((wanted - good[entries]) / tau) * self.turns
             if around:
                 k = int(np.argmax(np.abs(wanted - good[entries]) * self.turns))
@@ -240,38 +239,38 @@ class Path:
         return good, wanted
 
     def _lengths(self, start: Array, wanted: Array) -> Array:
-        """Return per given position how many reaches it is from `start` to `wanted`."""
+        """Return per held position the distance from `start` to `wanted` [reaches]."""
         with np.errstate(over="ignore"):
             return np.asarray(np.abs(wanted - start[list(self.entries)]) / self.reach)
 
 
 _SAME = 1e-9
-"""Joints this near to a whole turn have made it; what is left adds up over turns [rad or m]."""
+"""Largest deviation of a joint from a completed whole turn [rad or m]; deviations accumulate."""
 _TIED = 1e-9
-"""Share of a joint's motion that is rounding."""
+"""Share of a joint's motion below which the share is rounding."""
 
 
 def whole_turns(
     way: Path, robot: Robot, reference: Array, room: Array, revolving: Array
 ) -> WholeTurns:
-    """Return the whole turns of each given position, as far as they can be gone.
+    """Return the possible whole turns of the held positions.
 
-    Goes at most 400 reaches from the reference for each one, the others held. Positions of joints
-    that turn without an end, in no coupling, get none: they need no path.
+    For every held position the search goes at most 400 reaches from the reference, with the other
+    positions fixed. Continuous joints outside couplings get none: they need no path.
 
     Parameters
     ----------
-    way : goes to given positions; its branch is at the reference before and behind.
+    way : path to held positions; its branch is at the reference before and after the call.
     robot : the robot.
-    reference : (nq,) closed.
-    room : (k,) how far apart the limits of the given positions are [rad or m].
-    revolving : (nq,) to which entries of q whole turns make no difference.
+    reference : (nq,) a closed configuration.
+    room : (k,) distance between the limits of the held positions [rad or m].
+    revolving : (nq,) entries of q for which whole turns have no effect.
     """
     count = len(way.entries)
     found = WholeTurns(np.full(count, inf), np.zeros((count, robot.nq)))
     for cluster in clusters_of(robot):
         if cluster.is_constant:
-            continue  # Without loops any way is gone at once.
+            continue  # Without loops a path takes one iteration.
         around = _Around(robot, cluster)
         held = [joint for joint in cluster.joints if robot.q_offsets[joint] in way.entries]
         for joint in held:
@@ -283,7 +282,7 @@ def whole_turns(
             shift = around.shift(way, reference, k, unit)
             if shift is not None:
                 found.periods[k] = shift[entry]
-                # Others stay near 0 where they may.
+                # The other positions stay near 0 where possible.
                 found.shifts[k] = np.where(revolving, 0.0, shift)
                 found.shifts[k, entry] = shift[entry]
     way.branch.resume(way.branch.reference)
@@ -291,13 +290,13 @@ def whole_turns(
 
 
 class _Around:
-    """What it is for the joints of a cluster to come round."""
+    """Conditions for whole turns of the joints of a cluster."""
 
     def __init__(self, robot: Robot, cluster: Cluster) -> None:
         self._robot, self._cluster = robot, cluster
-        functions = {name for each in cluster.functions for name in each.tied}
+        functions = {name for function in cluster.functions for name in function.tied}
         curved = curved_joints(robot, cluster)
-        # Revolute joints of loops may be whole turns on, others have to be where they were.
+        # Revolute joints of loops may be whole turns ahead; other joints must be as before.
         self._turning = [
             joint
             for joint in curved
@@ -307,9 +306,9 @@ class _Around:
         self._still = [joint for joint in curved if joint not in self._turning]
 
     def unit(self, joint: int, held: Sequence[int]) -> float:
-        """Return how far a held joint goes while one in a loop makes a turn [rad or m].
+        """Return the change of a held joint per turn of a loop joint that it moves [rad or m].
 
-        Infinite if it moves none by couplings alone, or one that cannot come round.
+        Infinite if the held joint moves no loop joint by couplings alone, or a prismatic one.
         """
         if joint in self._turning or joint in self._still:
             return tau if joint in self._turning else inf
@@ -320,12 +319,12 @@ class _Around:
         return tau / max(turns, default=0.0) if turns else inf
 
     def shift(self, way: Path, reference: Array, k: int, unit: float) -> Array | None:
-        """Go units from the reference until all is as it was.
+        """Go in steps of `unit` from the reference until all joints are as before.
 
         Returns
         -------
-        (nq,) how far joints of loops and the given one are then on, or None if they do not get
-        there. What is only coupled, and not held, follows from anywhere.
+        (nq,) the change of loop joints and of the held joint, or None if no whole turn is
+        possible. Joints that are only coupled, and not held, follow from any start.
         """
         entries = list(way.entries)
         turning = [self._robot.q_offsets[joint] for joint in self._turning]
@@ -347,18 +346,18 @@ class _Around:
         return None
 
     def _rates(self, joint: int, held: Sequence[int]) -> dict[int, float]:
-        """Return by how much a held joint moves those that couplings alone tie to held ones."""
+        """Return the rates of joints tied to held joints by couplings alone, per held rate."""
         joints = self._cluster.joints
-        column = {self._robot.joints[each].name: i for i, each in enumerate(joints)}
+        column = {self._robot.joints[index].name: i for i, index in enumerate(joints)}
         rows = np.zeros((len(self._cluster.couplings), len(joints)))
         for row, coupling in zip(rows, self._cluster.couplings, strict=True):
             largest = max(abs(factor) for _, factor in coupling.ratios)
             for name, factor in coupling.ratios:
                 row[column[name]] = factor / largest
         every = np.eye(len(joints))
-        equations = np.concatenate([every[[joints.index(each) for each in held]], rows]).T
-        # Each joint as a sum of held ones and couplings, where it is one.
+        equations = np.concatenate([every[[joints.index(index) for index in held]], rows]).T
+        # Joints as sums of held joints and couplings, where such a sum exists.
         shares = np.linalg.lstsq(equations, every, rcond=None)[0]
         left = np.abs(equations @ shares - every).max(axis=0)
-        own = np.abs(shares[list(held).index(joint)])
-        return {each: float(own[i]) for i, each in enumerate(joints) if left[i] <= _TIED}
+        rates = np.abs(shares[list(held).index(joint)])
+        return {index: float(rates[i]) for i, index in enumerate(joints) if left[i] <= _TIED}

@@ -1,4 +1,4 @@
-"""The reference configuration of a closure, and which measured joints determine the others."""
+"""The reference configuration of a closure, and the choice of measured joints to hold."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.rbda import constraints
 
 _CLOSED_RESIDUAL = 1e-12
-"""Gaps that are not made smaller."""
+"""Gap below which the iteration ends [m, sine of an angle, or unit of a coupling]."""
 _STILL = 1e-10
-"""Steps [rad or m] after which nothing moves any more."""
+"""Length of a step below which the iteration ends [rad or m]."""
 _ITERATIONS = 100
 _SCALES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0)
-"""Starts are this far from the stated positions [rad or m]."""
+"""Distances of the starts of the iteration from the stated positions [rad or m]."""
 _LONGEST = 0.3
-"""Longest step of a joint that is not linear towards the reference [rad or m]."""
+"""Longest step of a nonlinear joint towards the reference [rad or m]."""
 _INDEPENDENT = 1e-3
-"""A measured joint determines something of its own if its part of its own is at least this."""
+"""Smallest independent share of the motion of a measured joint that counts as independent."""
 
 
 def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance: float) -> Array:
-    """Return a closed q (nq,) from stated joint positions [rad, m]; the others start at 0.
+    """Return a closed q (nq,) from stated joint positions [rad, m]; other joints start at 0.
 
-    Dependent joints are moved to close the loops, those that are only coupled however far they
-    have to go; where that does not do, so are independent ones that are not stated.
+    Dependent joints are moved to close the loops, joints that are only coupled by any distance;
+    where that is not enough, independent joints that are not stated are moved, too.
 
     Parameters
     ----------
@@ -63,10 +63,10 @@ def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance
 def determining_joints(
     robot: Robot, cluster: Cluster, measured: Iterable[int], motions: Array
 ) -> tuple[int, ...]:
-    """Return the measured joints that the others of a cluster follow from.
+    """Return the measured joints that determine the other joints of a cluster.
 
-    They are the independent ones if all of these are measured; else those that determine most
-    at the reference.
+    The result are the independent joints if all of these are measured; else the measured joints
+    that determine most at the reference.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def determining_joints(
     Raises
     ------
     InputError
-        If the measured joints do not determine the cluster; says what else could be measured.
+        If the measured joints do not determine the cluster; names joints to be measured, too.
     """
     candidates = [joint for joint in cluster.joints if joint in set(measured)]
     if set(cluster.independent) <= set(candidates):
@@ -102,7 +102,7 @@ def determining_joints(
 
 
 def _entries(robot: Robot) -> list[tuple[str, int]]:
-    """Return name and entry in q of the joints that have one."""
+    """Return (name, entry in q) of the joints with one entry in q."""
     pairs = zip(robot.joints, robot.q_offsets, strict=True)
     return [(joint.name, offset) for joint, offset in pairs if joint.kind.nq == 1]
 
@@ -110,10 +110,10 @@ def _entries(robot: Robot) -> list[tuple[str, int]]:
 def _close(
     robot: Robot, cluster: Cluster, q: Array, stated: Collection[str], tolerance: float
 ) -> None:
-    """Move joints of q until the cluster is closed: dependent ones, else also unstated ones.
+    """Move joints of q until the cluster is closed: dependent joints, else also unstated ones.
 
-    The first of a row of starts that leads to a closed configuration decides the branch; near
-    ones come first.
+    The first start that leads to a closed configuration decides the branch; near starts are tried
+    first.
     """
     offsets = [robot.q_offsets[joint] for joint in cluster.joints]
     names = [robot.joints[joint].name for joint in cluster.joints]
@@ -136,17 +136,17 @@ def _close(
 
 
 def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> float:
-    """Close the cluster by joints of q, given by their number in it; return the gap that is left.
+    """Close the cluster by moving joints of q (numbers in the cluster); return the gap.
 
-    Levenberg-Marquardt; first on gaps that also see large rotations, then on the rows
-    themselves. Linear joints, see :attr:`JointGroup.is_linear`, follow the others, however far.
+    Levenberg-Marquardt, first on gaps that detect large rotations, then on the constraint rows.
+    Linear joints, see :attr:`JointGroup.is_linear`, follow the other joints by any distance.
     """
     offsets = np.array([robot.q_offsets[joint] for joint in cluster.joints])
     entries = offsets[list(moved)]
     gaps = LoopClosure(cluster)
     units = 1.0 / gaps.in_units(np.ones(len(offsets)))
     linear = cluster.is_linear[list(moved)]
-    # Functions, too, may be of rotors that have to turn far.
+    # Functions, too, may involve rotors that have to turn far.
     longest = _LONGEST if cluster.loops else np.inf
     for exact in (False, True):
         for _ in range(_ITERATIONS):
@@ -202,7 +202,7 @@ def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
 
 
 def _worst_opening(robot: Robot, cluster: Cluster, q: Array, E: Array) -> tuple[str, float]:
-    """Return what E keeps closed least, by all of its rows: those left out of E, too."""
+    """Return name and rate of the constraint row that E violates most, redundant rows included."""
     K = np.array(constraints.constraint_jacobian(robot, cluster, q.tolist(), metres=False), float)
     units = np.array([
         constraints.size(robot, cluster, joint)
@@ -212,15 +212,15 @@ def _worst_opening(robot: Robot, cluster: Cluster, q: Array, E: Array) -> tuple[
     ])  # fmt: skip
     names, worst = constraints.row_names(cluster), ("", 0.0)
     for number, name in enumerate(dict.fromkeys(names)):
-        rows = K[[k for k, each in enumerate(names) if each == name]]
+        rows = K[[k for k, other in enumerate(names) if other == name]]
         is_coupling = number < len(cluster.couplings)
         opened = float(openings(rows * units, E / units[:, None], is_coupling).max(initial=0.0))
-        worst = max(worst, (name, opened), key=lambda each: each[1])
+        worst = max(worst, (name, opened), key=lambda opening: opening[1])
     return worst
 
 
 def motions_of(robot: Robot, cluster: Cluster, q: Array) -> Array:
     """Return orthonormal motions of the cluster (joints, degrees of freedom)."""
     E = np.array(constraints.loop_jacobian(robot, cluster, q.tolist()), dtype=np.float64)
-    # Each joint in units of its own largest motion: a rotor that turns fast tells no more.
+    # Joints in units of their largest motion: the speed of a rotor has no weight.
     return np.linalg.qr(E / np.linalg.norm(E, axis=1, keepdims=True).clip(1e-12))[0]

@@ -16,9 +16,9 @@ from delassus_ros.rbda.constraints import loop_jacobian
 from delassus_ros.samples import random_inputs
 
 _WIDEST = 0.5
-"""How far from the reference a loop's independent joints are moved [rad or m] at most."""
+"""Largest distance of a loop's independent joints from the reference [rad or m]."""
 _SHRINK, _LEAST = 0.9, 1e-3
-"""What is left of that after each configuration that does not close, and where trying ends."""
+"""Factor of the distance after a configuration that does not close, and its smallest value."""
 
 
 def closed_inputs(
@@ -31,7 +31,7 @@ def closed_inputs(
 
     Parameters
     ----------
-    closure : the robot's, where it has a reference of its own.
+    closure : a closure of the robot with another reference than the default.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def closed_inputs(
 
 
 def _measured(robot: Robot, reference: Array, q: Array, share: float) -> dict[str, Any]:
-    """Return positions of the independent joints by q, those of loops near a reference."""
+    """Return positions of the independent joints from q; in loops, near a reference."""
     measured: dict[str, Any] = {}
     for cluster in clusters_of(robot):
         if cluster.is_constant and not cluster.is_ordinary:
@@ -79,10 +79,10 @@ def _measured(robot: Robot, reference: Array, q: Array, share: float) -> dict[st
 
 
 def _coupled(robot: Robot, cluster: Cluster, reference: Array, q: Array) -> dict[str, Array]:
-    """Return positions of the independent joints of couplings, within the others' limits.
+    """Return positions of the independent joints of couplings within the limits of all joints.
 
-    One joint after the other: from -π to π, its entry of q goes through all that is left for it.
-    A gripper that is shut at the reference opens, however little that is of π.
+    Joints are processed in order: entries of q from -π to π map to the range that remains for the
+    joint. So a gripper that is shut at the reference opens, even if its range is small beside π.
     """
     joints = [robot.joints[i] for i in cluster.joints]
     E = np.array(loop_jacobian(robot, cluster, reference.tolist()), dtype=np.float64)

@@ -15,22 +15,22 @@ from delassus_ros.rbda import constraints
 from delassus_ros.scalars.functions import Scalar, Vector, absolute, select
 
 _REACH = 0.1
-"""How far joints of loops move in one Newton iteration [rad, or the loop's size]."""
+"""Longest move of loop joints per Newton iteration [rad, or the loop's size]."""
 _AROUND = 0.1
-"""Samples are this near to the reference [rad or m]."""
+"""Largest distance of samples from the reference [rad or m]."""
 
 
 class ClosureStep(NewtonStep):
-    """A step of the joints `unknown` towards closed loops, the other joints held.
+    """A step of the joints `unknown` towards closed loops, with the other joints held.
 
-    Behind q its input has the rows of clusters with redundant rows as they were where the
-    iteration begins. Its results are
+    Behind q, the input holds the rows of clusters with redundant rows at the start of the
+    iteration. The results are
 
-    - the residual of each cluster in turn,
-    - per cluster a determinant, of Kᵀ(before) K where rows are redundant; it changes its sign
-      where the unknown joints cease to follow from the others,
-    - per cluster what that determinant is to be compared with after the step,
-    - the rows that go behind q then.
+    - the residuals of the clusters in order,
+    - per cluster a determinant, of Kᵀ(before) K where rows are redundant; its sign changes where
+      the held joints cease to determine the unknown joints,
+    - per cluster the value that the determinant is compared with after the step,
+    - the rows that are the input behind q in the next iteration.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ class ClosureStep(NewtonStep):
     Attributes
     ----------
     clusters : those with constraints.
-    unknown, coupled : entries of q that are moved, and those of them that are in no loop and no
-        function: they follow from the others by linear equations.
-    row_names : per row of the residual, the constraint it belongs to, as in messages.
-    row_counts : rows of each cluster.
+    unknown, coupled : entries of q that are moved; of these, the entries in no loop and no
+        function, which follow from the held joints by linear equations.
+    row_names : per row of the residual, the name of its constraint, as in messages.
+    row_counts : number of rows per cluster.
     """
 
     def __init__(self, robot: Robot, unknown: Sequence[int], reference: Array) -> None:
-        self.clusters = tuple(each for each in clusters_of(robot) if not each.is_ordinary)
+        self.clusters = tuple(cluster for cluster in clusters_of(robot) if not cluster.is_ordinary)
         self._robot = robot
         self._reference = reference
         self._moved = [
@@ -62,9 +62,9 @@ class ClosureStep(NewtonStep):
             for joint in joints
             if joint not in curved_joints(robot, cluster)
         )
-        self.row_names = [n for each in self.clusters for n in constraints.row_names(each)]
-        self.row_counts = [len(constraints.row_names(each)) for each in self.clusters]
-        # Per cluster, how many entries of redundant rows are kept.
+        self.row_names = [n for cluster in self.clusters for n in constraints.row_names(cluster)]
+        self.row_counts = [len(constraints.row_names(cluster)) for cluster in self.clusters]
+        # Per cluster, the number of kept entries of redundant rows.
         self._kept = []
         for cluster, joints in zip(self.clusters, self._moved, strict=True):
             count = len(constraints.rows_that_count(robot, cluster, joints)) if joints else 0
@@ -78,15 +78,15 @@ class ClosureStep(NewtonStep):
         return self._robot
 
     def evaluate(self, q: Sequence[Scalar]) -> Vector:
-        """Return steps, the longest of those in loops, and the results.
+        """Return the steps, the longest step of joints in loops, and the results.
 
-        Joints that are only coupled do not count for the longest one: their equations are
-        linear, whatever the length. A step of a prismatic joint counts in units of its loop.
+        Joints that are only coupled do not count for the longest step: their equations are
+        linear. A step of a prismatic joint counts in units of the loop's size.
         """
         steps: Vector = []
         residuals: Vector = []
         determinants: Vector = []
-        own: Vector = []
+        squared: Vector = []
         rows: Vector = []
         longest: Scalar = 0.0
         first = self._robot.nq
@@ -94,7 +94,7 @@ class ClosureStep(NewtonStep):
             if not joints:
                 residuals += constraints.residual(self._robot, cluster, q)
                 determinants.append(1.0)
-                own.append(1.0)
+                squared.append(1.0)
                 continue
             found = constraints.newton_step(self._robot, cluster, joints, q)
             curved = curved_joints(self._robot, cluster)
@@ -106,25 +106,25 @@ class ClosureStep(NewtonStep):
             residuals += found.residual
             if not kept:
                 determinants.append(found.determinant)
-                own.append(found.determinant)
+                squared.append(found.determinant)
                 continue
             before = q[first : first + kept]
             first += kept
             going = constraints.continuation(self._robot, cluster, joints, before, q)
             determinants.append(going.determinant)
-            own.append(going.squared)
+            squared.append(going.squared)
             rows += going.rows
-        return [*steps, longest, *residuals, *determinants, *own, *rows]
+        return [*steps, longest, *residuals, *determinants, *squared, *rows]
 
     def at_reference(self) -> Array:
-        """Return the results at the reference; of determinants to be compared, any number."""
+        """Return the results at the reference; compared determinants have arbitrary values."""
         before = np.random.default_rng(0).normal(size=sum(self._kept))
         q = np.concatenate([self._reference, before])
         values = np.array(self.evaluate(q.tolist()), dtype=np.float64)
         return values[len(self.unknown) + 1 :]
 
     def residuals(self, q: Array) -> Array:
-        """Return the residual of each cluster in turn, on plain numbers."""
+        """Return the residuals of the clusters in order, on plain numbers."""
         at = q.tolist()
         rows = [
             value
@@ -148,9 +148,9 @@ class ClosureStep(NewtonStep):
 
 
 def curved_joints(robot: Robot, cluster: Cluster) -> Mapping[int, float]:
-    """Return the joints of loops and functions, each with what counts as 1 of it [rad or m]."""
+    """Return the joints of loops and functions, and the length that counts as 1 [rad or m]."""
     loops = {joint for loop in cluster.loops for joint in constraints.joints_of(robot, loop)}
-    names = {name for each in cluster.functions for name in each.tied}
+    names = {name for function in cluster.functions for name in function.tied}
     return {
         joint: (
             constraints.size(robot, cluster, joint)
@@ -162,23 +162,23 @@ def curved_joints(robot: Robot, cluster: Cluster) -> Mapping[int, float]:
     }
 
 
-def reaches(robot: Robot, given: Collection[int], reference: Array) -> dict[int, float]:
-    """Return for each given joint how far it may move in one Newton iteration [rad or m].
+def reaches(robot: Robot, held: Collection[int], reference: Array) -> dict[int, float]:
+    """Return the longest move of the held joints in one Newton iteration [rad or m].
 
-    That is as far as moves joints of loops by 0.1 rad, or by 0.1 of the loop's size; joints
-    that move none in a loop have no end of it but one that NaN and infinity do not pass.
+    The longest move changes joints of loops by 0.1 rad, or by 0.1 of the loop's size; joints that
+    move no loop joint have the largest finite float: only NaN and infinity are refused.
     """
-    far = {joint: sys.float_info.max for joint in given}
+    far = {joint: sys.float_info.max for joint in held}
     for cluster in clusters_of(robot):
         curved = {} if cluster.is_ordinary else curved_joints(robot, cluster)
-        held = [joint for joint in cluster.joints if joint in given]
+        held_here = [joint for joint in cluster.joints if joint in held]
         if not curved:
             continue
         E = np.array(constraints.loop_jacobian(robot, cluster, reference.tolist()), float)
         rows = {joint: E[k] for k, joint in enumerate(cluster.joints)}
-        # Rates of all joints by those of the held ones.
-        rates = E @ np.linalg.inv(np.array([rows[joint] for joint in held]))
-        for column, joint in enumerate(held):
+        # Rates of all joints by those of the held_here ones.
+        rates = E @ np.linalg.inv(np.array([rows[joint] for joint in held_here]))
+        for column, joint in enumerate(held_here):
             if joint in curved:
                 far[joint] = _REACH * curved[joint]
                 continue

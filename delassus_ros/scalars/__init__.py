@@ -1,1 +1,1 @@
-"""Scalars: what algorithms compute with, floats or symbols, and the graph that symbols make."""
+"""Scalars: the numbers of algorithms, floats or symbols, and the expression graph of symbols."""

@@ -1,4 +1,4 @@
-"""Operation counts of expression graphs, as the papers count."""
+"""Operation counts of expression graphs, by the papers' conventions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OperationCount:
     """Scalar operations of a kernel, the papers' measure.
 
     A fused multiply-add counts 2; addition, multiplication, division and square root count 1,
-    negation and selection 0; sines and cosines are given apart.
+    negation and selection 0; sines and cosines are counted separately.
     """
 
     additions: int
@@ -52,14 +52,14 @@ class OperationCount:
 
 
 def operations(graph: Graph, live: list[int]) -> OperationCount:
-    """Return the operations of what depends on the inputs.
+    """Return the operations of nodes that depend on the inputs.
 
-    What depends on the robot's constants alone is folded or, in a generic trace, computed once
-    when the robot is loaded.
+    Nodes that depend only on the robot's constants are folded or, in a generic trace, computed
+    once when the robot is loaded.
 
     Parameters
     ----------
-    live : the nodes that are needed, operands first.
+    live : the needed nodes, operands first.
     """
     found = _kinds(graph, live)
     count = found.nodes
@@ -82,7 +82,7 @@ def operations(graph: Graph, live: list[int]) -> OperationCount:
 
 @dataclass(frozen=True)
 class _Kinds:
-    """How many nodes there are by kind, and calls by routine."""
+    """Numbers of nodes by kind, and of calls by routine."""
 
     nodes: Counter[str]
     calls: Counter[int]
@@ -104,7 +104,7 @@ def _kinds(graph: Graph, live: list[int]) -> _Kinds:
                 constant.add(i)
             else:
                 found.calls[node[1]] += 1
-        # The first operand tells of most nodes that not all are constant.
+        # For most nodes the first operand already shows that not all operands are constant.
         elif kind != INPUT and node[1] in constant and constant.issuperset(operands[i]):
             constant.add(i)
         else:

@@ -1,8 +1,8 @@
-"""Two more kinds of scalars: duals, which carry derivatives, and the varying scalar.
+"""Two further kinds of scalars: duals, which carry derivatives, and the varying scalar.
 
-Duals differentiate what is written over scalars, whatever kind of scalars they hold: floats,
-mpmath numbers or symbols. Structural zeros of a derivative stay the float 0.0. The varying
-scalar has no value; what a function makes of it says which results are constant.
+Duals differentiate functions over scalars and may hold any kind of scalars: floats, mpmath
+numbers or symbols. Structural zeros of a derivative stay the float 0.0. The varying scalar has no
+value; a function evaluated on varying scalars shows which of its results are constant.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Dual:
     Attributes
     ----------
     value : the scalar.
-    slopes : its derivative by each variable.
+    slopes : derivatives of the value, one per variable.
     """
 
     __slots__ = ("slopes", "value")
@@ -140,7 +140,7 @@ def differentiated(
 
 
 class Varying:
-    """A scalar of which only is known that it is no constant; see :data:`VARYING`."""
+    """A scalar without a value that is not constant; see :data:`VARYING`."""
 
     __slots__ = ()
 
@@ -159,7 +159,7 @@ class Varying:
 
 
 VARYING = Varying()
-"""Results that contain it depend on the configuration; results that are floats do not."""
+"""Marks results that depend on the configuration; results that are floats are constant."""
 
 
 @scalars.sincos.register

@@ -5,9 +5,9 @@ numbers (the 50-digit oracle) or symbolic scalars (the trace that is compiled). 
 the robot are plain floats everywhere. Symbolic scalars fold ``0.0 * x`` to ``0.0`` and
 ``x + 0.0`` to ``x``, so structural zeros vanish from the trace without special cases.
 
-Arithmetic uses ``+ - * /``. What operators cannot say is here: :func:`sincos`, :func:`sqrt`,
-:func:`select`, :func:`positive` and :func:`regular`. Each dispatches on the type of its first
-argument; a new kind of number joins by registering with them.
+Arithmetic uses ``+ - * /``. Further operations are :func:`sincos`, :func:`sqrt`, :func:`select`,
+:func:`positive` and :func:`regular`. These functions dispatch on the type of the first argument; a
+new kind of number registers an implementation of every function.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def select(x: Any, positive: Scalar, otherwise: Scalar) -> Scalar:
 
 @singledispatch
 def positive(x: Any, what: str) -> Scalar:
-    """Return `x`, which must be > 0; `what` names it to the user.
+    """Return `x`, which must be > 0; `what` names the value in error messages.
 
     On numbers a violation raises :class:`~delassus_ros.errors.NumericalError`; in a trace it
     becomes a check whose failure is the kernel's status.
@@ -132,8 +132,9 @@ def plus(u: Vector, v: Vector) -> Vector:
 
 
 _FEW = 27
-"""Products up to which a product of matrices is no step: a call costs about as much, but many
-such products as code of their own would take longer to compile than all the rest."""
+"""Number of scalar products up to which a matrix product is inlined instead of being a step: a
+call costs about as much as so few products, and inlining larger products would dominate the time
+of compilation."""
 
 
 def matmul(a: Matrix, b: Matrix) -> Matrix:

@@ -1,9 +1,9 @@
-"""The expression graph that a trace leaves: shared sub-expressions, folded constants.
+"""The expression graph of a trace: shared sub-expressions, folded constants.
 
 Nodes are created in topological order and never changed. Equal expressions are one node
-(hash-consing). Folding is exact: only ``x·0``, ``x·±1``, ``x ± 0`` and signs are simplified, but
-that constant factors in a row are multiplied at once, when it is traced. ``0·x = 0`` holds for
-finite inputs: one that is not finite shows in the result only where the result depends on it.
+(hash-consing). Folding is exact: only ``x·0``, ``x·±1``, ``x ± 0`` and signs are simplified; the
+exception are consecutive constant factors, which are multiplied during the trace. ``0·x = 0``
+holds for finite inputs: an input that is not finite affects only results that depend on the input.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INPUT, CONSTANT, NEG, ADD, SUB, MUL, DIV, SQRT, SIN, COS, SELECT = (
     "input", "constant", "neg", "add", "sub", "mul", "div", "sqrt", "sin", "cos", "select",
 )  # fmt: skip
 PARAMETER = "parameter"
-"""A constant of the robot that is kept unknown; only in graphs that are counted, not compiled."""
+"""An unknown constant of the robot; only in graphs that are counted, not compiled."""
 
 CALL, RESULT = "call", "result"
 """A call: number of the routine, its operands, its constants; and the k-th result of a call."""
@@ -41,7 +41,7 @@ class Guard:
     ----------
     index : the node.
     what : its name, for messages.
-    owner : the node that is not valid otherwise; the guard is kept if an output needs that one.
+    owner : the node that the guard validates; the guard is kept if an output needs this node.
     status : of the kernel if the node is not positive.
     """
 
@@ -56,14 +56,14 @@ class Graph:
 
     Attributes
     ----------
-    repeats : whether long expressions come twice and are to be shared: a multiple is then
-        written as it was before, even where its opposite exists by now.
-    alone : whether it is of one step alone, to be compared with others for any constants: the
-        opposite of a multiple is then a multiple of its own.
+    repeats : whether long expressions occur repeatedly and are shared: a multiple is then
+        written as at its first occurrence, even where its opposite exists by now.
+    alone : whether the graph holds a single step, which is compared with other steps for any
+        constants: the opposite of a multiple is then a separate multiple.
     nodes : the nodes, operands before users.
-    operands : of each node, by index.
+    operands : operands of nodes, by index of the node.
     guards : values that must be positive for the result to be valid.
-    routines : what its calls call, see :mod:`delassus_ros.scalars.routines`.
+    routines : the routines of the graph's calls; see :mod:`delassus_ros.scalars.routines`.
     """
 
     def __init__(self, repeats: bool = False, alone: bool = False) -> None:
@@ -75,7 +75,7 @@ class Graph:
         self._index: dict[Node, int] = {}
 
     def node(self, *key: object) -> int:
-        """Return the index of the node `key`, adding it if it is new."""
+        """Return the index of the node `key`, adding the node if it is new."""
         index = self._index.get(key)
         if index is None:
             index = self._index[key] = len(self.nodes)
@@ -121,7 +121,7 @@ class Graph:
         return sorted(seen)
 
     def needed(self, outputs: list[int]) -> tuple[list[int], list[Guard]]:
-        """Return what outputs and their guards depend on, operands first, and the guards."""
+        """Return the nodes that outputs and guards depend on, operands first, and the guards."""
         seen: set[int] = set()
         self._reach(outputs, seen)
         guards = [guard for guard in dict.fromkeys(self.guards) if guard.owner in seen]
@@ -129,7 +129,7 @@ class Graph:
         return sorted(seen), guards
 
     def _reach(self, roots: Iterable[int], seen: set[int]) -> None:
-        """Add to `seen` the roots that are not in it, with all that they depend on."""
+        """Add to `seen` all roots and the nodes that they depend on."""
         operands = self.operands
         stack = [n for n in roots if n not in seen]
         seen.update(stack)
@@ -154,9 +154,9 @@ _LEAVES = frozenset((INPUT, CONSTANT, PARAMETER))
 
 
 class Symbol:
-    """A symbolic scalar: behaves like a float in an algorithm and records what is done.
+    """A symbolic scalar: behaves like a float in an algorithm and records the operations.
 
-    Comparing or branching on one raises TypeError: a trace has no values to branch on. Use
+    Comparing or branching on a symbol raises TypeError: a trace has no values to branch on. Use
     :func:`delassus_ros.scalars.functions.select`.
     """
 
@@ -193,7 +193,7 @@ class Symbol:
             return Symbol(
                 graph, graph.node(MUL, graph.node(CONSTANT, -graph.nodes[node[1]][1]), node[2])
             )
-        # Of multiples by constants as well: both signs may be needed, and a sign is free.
+        # Multiples by constants share a node, too: both signs may be needed, and a sign is free.
         return Symbol(graph, graph.node(NEG, self.index))
 
     def _is_multiple(self, index: int) -> bool:
@@ -276,7 +276,7 @@ def _sub(graph: Graph, a: int, b: int) -> Symbol:
 
 
 def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
-    """Return factor · node; constant factors of the node are merged.
+    """Return factor · node, merged with constant factors of the node.
 
     The sign stays in the constant: mirrored limbs then differ in constants only, not in the
     shape of their expressions, which is what lane packing looks for.
@@ -292,8 +292,8 @@ def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
         return -Symbol(graph, index)
     if node[0] == MUL and graph.nodes[node[1]][0] == CONSTANT:
         merged = factor * graph.nodes[node[1]][1]
-        # Not where the product of the constants alone leaves the range of a double, or is below
-        # the normal numbers, where it has fewer digits.
+        # No merge where the product of the constants overflows, or is subnormal and has fewer
+        # digits.
         if sys.float_info.min <= abs(merged) < math.inf:
             return _scale(graph, merged, node[2])
     own, opposite = graph.find(CONSTANT, factor), graph.find(CONSTANT, -factor)
@@ -302,7 +302,7 @@ def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
         twin = graph.find(MUL, opposite, index)
         if twin is not None:
             return Symbol(graph, graph.node(NEG, twin))
-    # A constant factor comes first, so that the merge above finds it.
+    # A constant factor comes first, where the merge above looks.
     return Symbol(graph, graph.node(MUL, graph.node(CONSTANT, factor), index))
 
 

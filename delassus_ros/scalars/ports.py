@@ -1,4 +1,4 @@
-"""What goes into an algorithm and comes out of it, and the outcome of a call."""
+"""Inputs and outputs of algorithms by port, and the status of a kernel call."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Inputs: TypeAlias = Mapping[str, Sequence[Any]]
-"""Input ports by name; each a flat list of scalars."""
+"""Input ports by name: flat lists of scalars."""
 Outputs: TypeAlias = dict[str, Any]
-"""Output ports by name; each a list of rows of scalars."""
+"""Output ports by name: lists of rows of scalars."""
 Arrays: TypeAlias = Mapping[str, NDArray[np.float64]]
 """Inputs or outputs of one configuration as arrays, by port name, in the shape of the port."""
 
@@ -26,10 +26,10 @@ class Status(IntEnum):
     NOT_FINITE = 2
     """The result is not finite: an input is NaN or infinite, or the computation overflowed."""
     FAILED = 3
-    """The back end raised an error; the log says which. Compiled kernels never give it."""
+    """The back end raised an error, which is in the log. Compiled kernels never return FAILED."""
     SINGULAR_LOOP = 4
     """A closed loop is singular: its dependent joints do not follow from the independent ones."""
     NOT_CLOSED = 5
-    """A coupling does not hold at q: a joint is not where those that it is coupled to put it."""
+    """A coupling does not hold at q: a joint's position contradicts the joints coupled to it."""
     TOO_FAR = 6
     """A position is beyond 10⁶ rad or m, where sums of angles are rounded by more than 1e-10."""

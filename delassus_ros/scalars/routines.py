@@ -1,14 +1,14 @@
-"""Steps that are traced once: routines, and the calls of them in a graph.
+"""Routines: steps that are traced once, and their calls in a graph.
 
-The trace of a large system would have hundreds of thousands of nodes, most of them the same few
-hundred again and again on other operands. So while a large system is traced, each call of a
+The trace of a large system would have hundreds of thousands of nodes, mostly repetitions of a few
+hundred nodes on different operands. So in the trace of a large system, a call of a
 :func:`~delassus_ros.scalars.steps.step` becomes one node of the graph: a routine, which is a
-small graph of its own, with its operands. Calls share a routine if their arguments have one
-*shape*: the same structure, the same zeros and ones, the same places that hold one and the same
-scalar. Other constants that differ from call to call are operands as well.
+separate small graph, with its operands. Calls share a routine if their arguments have one
+*shape*: the same structure, the same zeros and ones, the same places that hold equal scalars.
+Constants that differ between calls are operands as well.
 
-:mod:`delassus_ros.compiler.passes.calls` makes code of it: a function per routine, a table of
-calls.
+:mod:`delassus_ros.compiler.passes.calls` generates the code: a function per routine and a table
+of calls.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Routine:
 
     Attributes
     ----------
-    graph : its nodes; the inputs are the scalars among the arguments, then the constants.
-    outputs : nodes of its results, guarded values last.
-    scalars, constants : how many of each it takes.
-    template : its result, with a :class:`_Place` for each scalar.
-    guards : what the last outputs are guarded against, in their order.
-    texts : the texts among the arguments that it was traced with.
+    graph : graph of the step; its inputs are the scalars among the arguments, then the constants.
+    outputs : nodes of the results, guarded values last.
+    scalars, constants : numbers of scalar and constant inputs.
+    template : the result, with a :class:`_Place` in place of every scalar.
+    guards : guards of the last outputs, in their order.
+    texts : the texts among the arguments of the trace.
     """
 
     graph: Graph
@@ -49,10 +49,10 @@ class Routine:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a scalar of a result comes from."""
+    """The source of a scalar of a result."""
 
     passed: bool
-    """An argument is passed on; else it is an output."""
+    """Whether the scalar is an argument of the step; otherwise an output of the routine."""
     number: int
 
 
@@ -71,7 +71,7 @@ class Routines:
         graph.routines = self.found
 
     def __call__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        """Return what the step returns, as symbols of the graph."""
+        """Return the results of the step as symbols of the graph."""
         leaves = _Leaves()
         leaves.add(arguments)
         if not leaves.scalars:
@@ -106,13 +106,13 @@ class Routines:
 
 
 class _Leaves:
-    """The scalars and constants of arguments, each once, and the shape that is left.
+    """The distinct scalars and constants of arguments, and the shape of the arguments.
 
     Attributes
     ----------
     scalars : nodes of the symbols.
     constants : numbers other than 0 and ±1.
-    texts : names of what is computed; calls differ in them.
+    texts : names for messages, which may differ between calls.
     key : the shape.
     """
 
@@ -123,11 +123,11 @@ class _Leaves:
         self.key: list[Hashable] = []
 
     def add(self, value: Any) -> None:
-        """Take an argument apart."""
+        """Add the scalars and constants of an argument, and its shape."""
         kind: Any = type(value)
         key = self.key
         if kind is Symbol:
-            # Zeros and ones stand for themselves, so numbers of operands begin at ±2.
+            # Zeros and ones are part of the shape, so numbers of operands begin at ±2.
             key.append(2 + self.scalars.setdefault(value.index, len(self.scalars)))
         elif isinstance(value, float):
             if value in (0.0, 1.0, -1.0):
@@ -154,7 +154,7 @@ class _Leaves:
 
 
 def _mapped(value: Any, scalar: Callable[[Any], Any]) -> Any:
-    """Return `value` with `scalar` applied to all that is not a list, tuple or object."""
+    """Return `value` with `scalar` applied to all leaves of lists, tuples and objects."""
     kind = type(value)
     if kind is list:
         return [_mapped(entry, scalar) for entry in value]
@@ -205,13 +205,14 @@ def _traced(function: Callable[..., Any], arguments: tuple[Any, ...], leaves: _L
 
 
 _LARGE = 45_000
-"""Estimated operations from which a trace has calls of routines; see :func:`is_large`."""
+"""Estimated number of operations above which a trace calls routines; see :func:`is_large`."""
 
 
 def is_large(problem: Problem) -> bool:
-    """Return whether the trace of a problem has calls of routines instead of all nodes.
+    """Return whether the trace of a problem calls routines instead of inlining all steps.
 
-    By what PV-OSIMr needs, whatever the algorithm, so that counts can be compared.
+    The decision uses the operations of PV-OSIMr for every algorithm, so that counts of algorithms
+    are comparable.
     """
     robot, outputs = problem.robot, {port.name: port.shape for port in problem.outputs}
     estimate = 350 * len(robot.joints) + 6 * outputs.get("G", (0,))[0] ** 2

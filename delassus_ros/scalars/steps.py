@@ -1,11 +1,11 @@
-"""Steps: the pieces that long algorithms repeat.
+"""Steps: the repeated parts of long algorithms.
 
-A function marked :func:`step` is called as it is on numbers, and in the trace of a small system.
-In that of a large one it is traced once per shape of its arguments, and every further call of that
-shape is one entry of a table; see :mod:`delassus_ros.scalars.routines`. What a step
-does must depend only on its arguments: lists, tuples and objects with slots, of scalars and of
-what is known when the kernel is made. Texts among them are for messages alone: calls that differ
-in them share a trace.
+A function marked :func:`step` is called directly on numbers and in the trace of a small system. In
+the trace of a large system a step is traced once per shape of its arguments, and further calls of
+that shape are entries of a table; see :mod:`delassus_ros.scalars.routines`. The result of a step
+must depend only on its arguments: lists, tuples and objects with slots, of scalars and of values
+that are known when the kernel is made. Texts among the arguments may only be used in messages:
+calls that differ in texts share a trace.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Recorder = Callable[[Callable[..., Any], tuple[Any, ...]], Any]
 """Takes a step and its arguments, and returns its result."""
 
 BLOCK = 6
-"""Rows and columns of the blocks that large matrices are computed by, in steps."""
+"""Rows and columns of the blocks of large matrices that are computed by steps."""
 
 _recorder: ContextVar[Recorder | None] = ContextVar("recorder of steps", default=None)
 
@@ -46,7 +46,7 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def recorded(recorder: Recorder | None) -> Iterator[None]:
-    """Give all steps to `recorder`; None calls them as they are."""
+    """Pass the calls of steps to `recorder`; with None, call steps directly."""
     token = _recorder.set(recorder)
     try:
         yield
@@ -55,7 +55,7 @@ def recorded(recorder: Recorder | None) -> Iterator[None]:
 
 
 def blocks(size: int) -> list[slice]:
-    """Return how to divide so many rows: in blocks where steps are recorded, else not at all."""
+    """Return slices of `size` rows: blocks where steps are recorded, else one slice."""
     if _recorder.get() is None:
         return [slice(0, size)]
     return [slice(first, first + BLOCK) for first in range(0, size, BLOCK)]
