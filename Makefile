@@ -47,6 +47,8 @@ help:
 	@echo 'make test-all   the long ones as well, and random cases by chance'
 	@echo 'make soak       ten minutes at 1 kHz with a 30-joint humanoid, every joint state accounted'
 	@echo '                for; SOAK_SECONDS=60 makes it shorter, ARGS=--help shows the limits'
+	@echo 'make faults     single faults put into the product, and whether the tests find each of them;'
+	@echo '                ARGS=age chooses by kind or name'
 	@echo 'make bench      benchmarks beside Pinocchio and CasADi, to docs/benchmarks; ARGS=--quick'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make setup      only sets up $(VENV)'
@@ -92,6 +94,10 @@ test-all: setup
 .PHONY: soak
 soak: setup
 	@cd tools && ../$(BIN)/python -m soak $(ARGS)
+
+.PHONY: faults
+faults: setup
+	@$(BIN)/python tools/single_faults.py $(ARGS)
 
 .PHONY: bench
 bench: $(STAMPS)/bench
