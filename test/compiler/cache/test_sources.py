@@ -187,6 +187,26 @@ def test_what_was_imported_before_a_change_of_this_package_is_not_kept_after(
     assert len(list((tmp_path / "cache").rglob("*.kernel"))) == count
 
 
+@pytest.mark.parametrize(
+    "file",
+    [
+        "contacts.py", "problem.py", "model/joint.py", "model/reading/urdf.py", "scalars/graph.py",
+        "rbda/spatial.py", "algorithms/ltl.py", "compiler/codegen/sincos.py", "closure/step.py",
+    ],
+)  # fmt: skip
+def test_a_change_of_any_source_of_kernels_changes_the_hash(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Path(sources.__file__).parents[2]
+    copy = tmp_path / ours.name
+    shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(sources, "_OURS", copy)
+    before = package_source.__wrapped__().digest
+    assert package_source.__wrapped__().digest == before
+    (copy / file).write_text((copy / file).read_text(encoding="utf-8") + "#", encoding="utf-8")
+    assert package_source.__wrapped__().digest != before
+
+
 def test_what_is_around_an_algorithm_is_read_once_and_ours_not_at_all(monkeypatch) -> None:
     package_source()
     algorithm_source(Counting())
