@@ -151,7 +151,7 @@ class EstimatorSettings:
     input_timeout: float
 
     @classmethod
-    def from_parameters(cls, given: Mapping[str, Any]) -> EstimatorSettings:
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> EstimatorSettings:
         """Read settings from parameter values by full name; what is absent has its default.
 
         Raises
@@ -161,12 +161,12 @@ class EstimatorSettings:
         RobotError
             If armature.names and armature.values do not belong together.
         """
-        values = parse_all(PARAMETERS, given)
+        values = parse_all(PARAMETERS, parameters)
         names = values["wrenches.names"]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"parameter 'wrenches.names' has {twice!r} twice")
-        pushed = tuple(_pushed(name, given) for name in names)
+        pushed = tuple(_pushed(name, parameters) for name in names)
         for k, each in enumerate(pushed):
             for other in pushed[:k]:
                 if other.frame == each.frame:
@@ -236,8 +236,8 @@ def joints_of(robot: Robot) -> list[str]:
     return [robot.joints[i].name for i in velocity_offsets(robot)]
 
 
-def _pushed(name: str, given: Mapping[str, Any]) -> Pushed:
-    values = parse_all(OF_WRENCH, given, f"wrenches.{name}.")
+def _pushed(name: str, parameters: Mapping[str, Any]) -> Pushed:
+    values = parse_all(OF_WRENCH, parameters, f"wrenches.{name}.")
     return Pushed(**{**values, "name": name, "frame": values["frame"] or name})
 
 

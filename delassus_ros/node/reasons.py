@@ -143,7 +143,7 @@ class InputWarning:
     text: str
 
 
-LONGEST_TRUST = 1.0
+LONGEST_TRUST_S = 1.0
 """Longest time for which a publisher whose messages make matrices is relied on [s]. After it,
 messages of other publishers are used, and a missing matrix is reported."""
 
@@ -169,7 +169,7 @@ class Limits:
     @property
     def patience(self) -> float:
         """Time after which a message is published again, INVALID if there is no matrix [s]."""
-        return self.input_timeout if self.input_timeout < math.inf else LONGEST_TRUST
+        return self.input_timeout if self.input_timeout < math.inf else LONGEST_TRUST_S
 
 
 @dataclass(slots=True)

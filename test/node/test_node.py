@@ -207,7 +207,7 @@ def test_bad_contacts(graph, start, robot, q, names, status, reason, words) -> N
         ({"contacts__LF__frame": "LF_FOT"}, "unknown frame 'LF_FOT'; did you mean 'LF_FOOT'?"),
         ({"contacts__LF__frame": ""}, "'contacts.LF.frame' is not set"),
         ({"contacts__LF__kind": "flat"}, "contact 'LF': unknown contacts.LF.kind 'flat'"),
-        ({"contacts__LF__moving": "it"}, "contact 'LF': unknown moving 'it'"),
+        ({"contacts__LF__moving": "it"}, "contact 'LF': unknown contacts.LF.moving 'it'"),
         ({"algorithm": "denze"}, "unknown algorithm 'denze'; did you mean 'dense'?"),
         ({"base": "flying"}, "unknown base 'flying'"),
     ],
@@ -341,7 +341,7 @@ def test_configuring_by_hand_takes_the_latched_description(graph, start, urdf) -
 
 
 def test_configuring_without_a_description_fails_with_the_topic(graph, start, monkeypatch) -> None:
-    monkeypatch.setattr("delassus_ros.node.lifecycle.lifecycle_program._DESCRIPTION_LIMIT", 0.2)
+    monkeypatch.setattr("delassus_ros.node.lifecycle.lifecycle_program._DESCRIPTION_LIMIT_S", 0.2)
     node = start(robot_description="", autostart=False)
     node.trigger_configure()
     assert state_of(node) == "unconfigured"

@@ -151,7 +151,7 @@ def test_cleanup_ends_what_unexpected_joints_have_begun(
 
     monkeypatch.setattr(Closure, "bind", slow)
     # Long enough for the rest of the work on any machine.
-    monkeypatch.setattr("delassus_ros.node.system.background.PATIENCE", 60.0)
+    monkeypatch.setattr("delassus_ros.node.system.background.CANCEL_LIMIT_S", 60.0)
     if origin == "question":
         client = graph.peer.create_client(Compute, "delassus_node/compute")
         graph.until(client.service_is_ready, "service")

@@ -14,7 +14,7 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 
 from delassus_ros.node.lifecycle.changes import Handover  # noqa: E402
 from delassus_ros.node.system import background  # noqa: E402
-from delassus_ros.node.system.background import PATIENCE, BackgroundTask, wait_for_end  # noqa: E402
+from delassus_ros.node.system.background import CANCEL_LIMIT_S, BackgroundTask, wait_for_end  # noqa: E402
 
 LIMIT = 20.0  # s
 
@@ -113,7 +113,7 @@ def test_what_does_not_end_is_left_alone_in_time(hands, done, clock, said) -> No
     hanging = Work("hanging")
     hands.begin(hanging.name, hanging)
     assert hanging.begun.wait(LIMIT)
-    works = [Work(f"work {k}") for k in range(int(PATIENCE) + 1)]
+    works = [Work(f"work {k}") for k in range(int(CANCEL_LIMIT_S) + 1)]
     for work in works:
         assert said == []
         # As the parameter is followed.
@@ -124,7 +124,7 @@ def test_what_does_not_end_is_left_alone_in_time(hands, done, clock, said) -> No
     hands.poll()
     assert works[-1].begun.wait(LIMIT)
     assert not any(work.begun.is_set() for work in works[:-1])
-    words = f"hanging was given up but has not ended within {PATIENCE:g} s: its thread is left"
+    words = f"hanging was given up but has not ended within {CANCEL_LIMIT_S:g} s: its thread is"
     assert [words in each for each in said] == [True]
     works[-1].end.set()
     hands._task.thread.join(LIMIT)
@@ -156,9 +156,9 @@ def test_all_that_is_given_up_at_the_end_has_the_same_time(clock) -> None:
         task.thread.join = joined.append  # type: ignore[method-assign]
     clock.now += 1.0
     tasks[0].cancel()
-    clock.now += PATIENCE
+    clock.now += CANCEL_LIMIT_S
     assert wait_for_end(tasks, said.append) == tasks[:1]
-    assert joined == [0.0, PATIENCE]
+    assert joined == [0.0, CANCEL_LIMIT_S]
     assert len(said) == 1 and said[0].startswith("first was given up")
     assert wait_for_end(tasks, said.append) == tasks[:1]
     assert len(said) == 1
@@ -187,7 +187,7 @@ def test_an_interrupt_when_a_thread_has_begun_is_undone_once(monkeypatch) -> Non
     work.end.set()
     begun[0].join(LIMIT)
     # The other one still works.
-    assert sys.getswitchinterval() == pytest.approx(background._SWITCH)
+    assert sys.getswitchinterval() == pytest.approx(background._SWITCH_INTERVAL_S)
     other.end.set()
     task.thread.join(LIMIT)
     assert sys.getswitchinterval() == pytest.approx(usual)
@@ -230,7 +230,7 @@ def test_threads_take_turns_more_often_while_one_works(hands) -> None:
     work = Work("work")
     hands.begin(work.name, work)
     # From before the thread begins, as somebody may wait for its turn already.
-    assert sys.getswitchinterval() == pytest.approx(background._SWITCH)
+    assert sys.getswitchinterval() == pytest.approx(background._SWITCH_INTERVAL_S)
     work.end.set()
     finish(hands)
     assert sys.getswitchinterval() == pytest.approx(usual)

@@ -301,7 +301,7 @@ def test_garbage_is_collected_without_joint_states(graph, start) -> None:
 
 
 def test_garbage_that_outlived_many_collections_is_collected(graph, start, monkeypatch) -> None:
-    monkeypatch.setattr(collection, "_FULL", 0.5)
+    monkeypatch.setattr(collection, "_FULL_PERIOD_S", 0.5)
     start(realtime__hold_garbage=True)
 
     class Node:

@@ -142,7 +142,7 @@ def test_an_algorithm_that_was_in_use_comes_back_at_the_next_tick(
 
     monkeypatch.setattr(live_changes, "make_solver", fail)
     # Nor does it end before, because none comes for a while.
-    monkeypatch.setattr(live_changes, "_POLL_S", 3600.0)
+    monkeypatch.setattr(live_changes, "_HANDOVER_POLL_S", 3600.0)
     for name in ("pv_osimr", "efpa", "pv_osimr"):
         assert node.set_parameters([Parameter("algorithm", value=name)])[0].successful
         # Once: of one that is sent again, the answer would be by the new one.

@@ -110,7 +110,7 @@ def age_of(stamp: int, now: int) -> float:
     return 1e-9 * (now - stamp) if stamp > 0 and now > 0 else math.nan
 
 
-_ANOTHER_CLOCK = 1e6
+_ANOTHER_CLOCK_S = 1e6
 """Age [s] above which a stamp is taken to be from another clock."""
 
 
@@ -121,7 +121,7 @@ def too_old(age: float) -> str:
     ----------
     age : age by the stamp [s].
     """
-    if age > _ANOTHER_CLOCK:
+    if age > _ANOTHER_CLOCK_S:
         return (
             "the stamps are of another clock: set use_sim_time on this node if they are of "
             "simulated time, and on their publisher if the node's clock is"
@@ -140,10 +140,11 @@ def backward_jump(by: int, other_cause: str) -> str:
     return f"{1e-9 * by:.4g} s: a simulation was reset, a clock was set, {other_cause}"
 
 
-LONGEST = 1_000_000_000  # ns
-"""A longer advance is a jump (e.g. to the simulation's start time), not a step."""
+LONGEST_STEP_NS = 1_000_000_000
+"""Longest step of simulated time [ns]; a longer advance is a jump, e.g. to the start time."""
 _REMEMBERED = 16
-_SLEW = 10_000_000  # ns; what synchronisation does bit by bit is no step
+_SLEW_NS = 10_000_000
+"""Smallest step back of the system clock [ns]; smaller changes are gradual synchronisation."""
 
 
 class ClockSteps:
@@ -165,12 +166,12 @@ class ClockSteps:
 
     def __init__(self, simulated: bool) -> None:
         self.simulated = simulated
-        self.longest = LONGEST if simulated else 0
+        self.longest = LONGEST_STEP_NS if simulated else 0
         self._recent: deque[int] = deque(maxlen=_REMEMBERED)
 
     def add(self, step: int) -> None:
         """Take the next step [ns]."""
-        if 0 < step <= LONGEST:
+        if 0 < step <= LONGEST_STEP_NS:
             self._recent.append(step)
             self.longest = max(self._recent)
 
@@ -185,7 +186,7 @@ def _offset() -> int:
         before = time.monotonic_ns()
         system = time.time_ns()
         after = time.monotonic_ns()
-        if after - before < _SLEW:
+        if after - before < _SLEW_NS:
             return system - after
 
 
@@ -199,7 +200,7 @@ class SystemClock:
         """Return how far the clock was set back since the last call [ns]; 0 for slewing."""
         offset = _offset()
         before, self._offset = self._offset, offset
-        return before - offset if before - offset > _SLEW else 0
+        return before - offset if before - offset > _SLEW_NS else 0
 
 
 def ahead_of_clock(ahead: float, step: int) -> str:

@@ -18,7 +18,7 @@ from delassus_ros.node.inputs.arrival import (
     too_old,
 )
 from delassus_ros.node.inputs.sources import PublisherWatch, two_publishers
-from delassus_ros.node.reasons import LONGEST_TRUST, InputHealth, InputWarning, Reason
+from delassus_ros.node.reasons import LONGEST_TRUST_S, InputHealth, InputWarning, Reason
 
 
 class Latest:
@@ -77,7 +77,7 @@ class Latest:
         stamps are accepted again: the clock of the source may have been set back.
         """
         newer = 0 < stamp < self.taken <= now
-        if not newer or not self.within(LONGEST_TRUST, now):
+        if not newer or not self.within(LONGEST_TRUST_S, now):
             return False
         self.jumped, self._noted = self.taken - stamp, now
         return True
@@ -126,7 +126,7 @@ class Latest:
         reasons, text = Reason.NONE, ""
         # The doubt ends after the same time for sources that repeat messages and for those that
         # do not.
-        if self.jumped and now - self._noted <= 1e9 * LONGEST_TRUST:
+        if self.jumped and now - self._noted <= 1e9 * LONGEST_TRUST_S:
             reasons = Reason.STAMP_JUMPED_BACK
             jump = backward_jump(self.jumped, "or two nodes publish them")
             text = f"{stamps} jumped back by {jump}"

@@ -25,7 +25,7 @@ from delassus_ros.node.inputs.arrival import (
     too_old,
 )
 from delassus_ros.node.inputs.sources import PublisherWatch, SourceWatch, two_publishers
-from delassus_ros.node.reasons import LONGEST_TRUST, InputWarning, Limits, Reason
+from delassus_ros.node.reasons import LONGEST_TRUST_S, InputWarning, Limits, Reason
 
 _MOST_LAYOUTS = 16
 """Different lists of names that are remembered; a robot has a few publishers."""
@@ -141,7 +141,7 @@ class JointGate:
             )
         self._max_skew = round(max_skew * 1e9)
         self._timeout = timeout * 1e9
-        self.others = 1e9 * min(timeout, LONGEST_TRUST)
+        self.others = 1e9 * min(timeout, LONGEST_TRUST_S)
         self.set_clock_step(self._clock_step)
 
     def set_clock_step(self, step: int) -> None:

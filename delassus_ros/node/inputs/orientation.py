@@ -16,7 +16,7 @@ from delassus_ros.node.inputs.input import Faults, Input, Words, shown, stamp_in
 from delassus_ros.node.reasons import InputWarning, Reason
 
 _UNIT_TOLERANCE = 1e-3
-_CARRIED = 0.1
+_CARRIED_S = 0.1
 """Longest extrapolation of an orientation [s]: the angular velocity may have changed by then."""
 _SLOWEST, _FASTEST = 1e-15, 1e3
 """Rates below the first count as zero, rates above the second are refused [rad/s, m/s]."""
@@ -179,7 +179,7 @@ class OrientationInput(Input):
         if self._rates is None or not (stamp and taken):
             target[...] = self._orientation
             return
-        later = min(max(1e-9 * (stamp - taken), -_CARRIED), _CARRIED)
+        later = min(max(1e-9 * (stamp - taken), -_CARRIED_S), _CARRIED_S)
         target[...] = _carried_on(self._orientation, self._rates, later)
 
     def write_twist(self, target: Array) -> InputWarning | None:
@@ -234,10 +234,10 @@ class OrientationInput(Input):
                 "positions, and its source does not tell how the base turns, by which it is "
                 "carried on"
             )
-        elif self._rates and abs(apart) > _CARRIED:
+        elif self._rates and abs(apart) > _CARRIED_S:
             text = (
                 f"the base turns, and its orientation is {abs(apart):.4g} s away from the joint "
-                f"positions; it is carried on by {_CARRIED:g} s at most"
+                f"positions; it is carried on by {_CARRIED_S:g} s at most"
             )
         else:
             return found

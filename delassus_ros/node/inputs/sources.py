@@ -16,11 +16,11 @@ from delassus_ros.model.joint import JointKind
 
 _MARGIN = 3.0
 """Plausible velocity of a joint in units of its limit: limits are often those of a controller."""
-_JITTER = 5_000_000
+_JITTER_NS = 5_000_000
 """Largest error of the time between two measurements as told by their stamps [ns]."""
-_LATCHED = 1_000_000_000
+_DOUBT_NS = 1_000_000_000
 """Time after a contradiction for which matrices are in doubt [ns]."""
-_GONE = 10_000_000_000
+_GONE_NS = 10_000_000_000
 """Silence after which a publisher is taken to have ended [ns]."""
 _MOST_LOST = 100
 """Largest number of messages of one publisher that may be lost between two received ones."""
@@ -88,8 +88,8 @@ class PublisherWatch:
         if found is None:
             found = _Source(count, mark, now)
             self._sources = [*self._sources[1 - _MOST_SOURCES :], found]
-        elif found is not before and now - found.heard <= _GONE:
-            self._until = now + _LATCHED
+        elif found is not before and now - found.heard <= _GONE_NS:
+            self._until = now + _DOUBT_NS
         found.count, found.heard = count, now
         self._current = found
         return bool(count) and found is before
@@ -185,7 +185,7 @@ class SourceWatch:
             if passed == 0 and not (step or goes_on):
                 self._doubt(now, self._of_one_stamp(q))
             else:
-                allowed = 1e-9 * (passed + _JITTER + step)
+                allowed = 1e-9 * (passed + _JITTER_NS + step)
                 # No entry is larger than the norm, which is faster to compute.
                 if self._slowest * math.dist(q, before) > allowed:
                     self._check_jump(q, now, allowed, passed)
@@ -211,7 +211,7 @@ class SourceWatch:
         apart = abs(stamp - self._stamp) if stamp > 0 and self._stamp > 0 else 0
         if self._q:
             for k, value in zip(places, values, strict=True):
-                if abs(value - self._q[k]) * self._slowness[k] > 1e-9 * (apart + _JITTER):
+                if abs(value - self._q[k]) * self._slowness[k] > 1e-9 * (apart + _JITTER_NS):
                     self._doubt(
                         now,
                         f"two publishers of {self.topic} contradict each other: joint "
@@ -245,4 +245,4 @@ class SourceWatch:
         )
 
     def _doubt(self, now: int, text: str) -> None:
-        self._doubtful_until, self._text = now + _LATCHED, text
+        self._doubtful_until, self._text = now + _DOUBT_NS, text

@@ -30,7 +30,7 @@ from delassus_ros.node.system.timers import STEADY
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 
-_POLL_S = 0.02
+_HANDOVER_POLL_S = 0.02
 """Period of looks at the background task."""
 
 T = TypeVar("T")
@@ -139,7 +139,7 @@ class Handover(Generic[T]):
         self._tasks.append(task)
 
     def _start_timer(self) -> None:
-        self._timer = self._node.create_timer(_POLL_S, self.poll, clock=STEADY)
+        self._timer = self._node.create_timer(_HANDOVER_POLL_S, self.poll, clock=STEADY)
 
     def _offer(self, future: Future[T]) -> None:
         self._offered = True

@@ -13,7 +13,7 @@ from delassus_ros.node.system.qos import subscribe
 from delassus_ros.node.system.queue import pop
 
 _TOPIC = "robot_description"
-_POLL_S = 0.01
+_DESCRIPTION_POLL_S = 0.01
 
 
 class DescriptionTopic:
@@ -62,7 +62,7 @@ class DescriptionTopic:
             elif time.monotonic() > deadline or self._stopping():
                 break
             else:
-                time.sleep(_POLL_S)
+                time.sleep(_DESCRIPTION_POLL_S)
         return self.text
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from delassus_ros.node.system.rclpy_nodes import (
     refuse_impossible_changes,
 )
 
-_DESCRIPTION_LIMIT = 5.0
+_DESCRIPTION_LIMIT_S = 5.0
 """Longest wait of the transition ``configure`` for the robot description [s]."""
 
 
@@ -99,12 +99,12 @@ class LifecycleProgram(EventlessNode):
         RobotError
             If no description comes in time.
         """
-        text = self.wanted_description or self._description.wait(_DESCRIPTION_LIMIT)
+        text = self.wanted_description or self._description.wait(_DESCRIPTION_LIMIT_S)
         if not text:
             topic = self._description.topic
             raise RobotError(
                 f"no robot description: the parameter 'robot_description' is empty and nothing "
-                f"came on {topic} within {_DESCRIPTION_LIMIT:g} s (publishers there: "
+                f"came on {topic} within {_DESCRIPTION_LIMIT_S:g} s (publishers there: "
                 f"{self.count_publishers(topic)})"
             )
         return text

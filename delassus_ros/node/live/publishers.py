@@ -23,7 +23,8 @@ from delassus_ros.node.outputs.matrix import SummaryOutput
 from delassus_ros.node.system.qos import OUTPUTS, advertise
 from delassus_ros.node.system.timers import STEADY
 
-_LOOK = 0.5  # s between looks for subscribers of the summaries, and for missed deadlines
+_LOOK_PERIOD_S = 0.5
+"""Time between checks for subscribers of the summaries and for missed deadlines [s]."""
 
 
 class Outputs:
@@ -88,7 +89,7 @@ class Outputs:
             }
             self._missed = dict.fromkeys(self._deadlines, 0)
             # The number of subscribers is read by a timer: reading takes too long for a tick.
-            timer = node.create_timer(_LOOK, self._look, clock=STEADY)
+            timer = node.create_timer(_LOOK_PERIOD_S, self._look, clock=STEADY)
             undo.callback(node.destroy_timer, timer)
             self._look()
             self._undo = undo.pop_all()

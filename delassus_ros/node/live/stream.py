@@ -25,9 +25,12 @@ from delassus_ros.node.system.queue import OnMessage
 from delassus_ros.node.system.realtime import Outcome, RealtimeMode
 from delassus_ros.node.system.timers import STEADY
 
-_SHORTEST_WATCH = 0.002  # s
-_IDLE = 1.0  # s between looks at the garbage, also where nothing is published
-_NO_INPUT = -1.0  # s, a latency
+_SHORTEST_WATCH_PERIOD_S = 0.002
+"""Shortest time between checks for silence [s]."""
+_IDLE_PERIOD_S = 1.0
+"""Time between garbage collections while no message is published [s]."""
+_NO_INPUT_LATENCY_S = -1.0
+"""Latency in the summary of a message without an input [s]."""
 _FAILURES = Reason.SOLVER_FAILED | Reason.RESULT_NOT_FINITE
 
 
@@ -114,7 +117,7 @@ class Stream:
             period = 1.0 / self._operation.rate
             self._rate_timer = self._node.create_timer(period, on_instant, clock=STEADY)
         on_idle = self._reception.surviving(self._idle)
-        self._idle_timer = self._node.create_timer(_IDLE, on_idle, clock=STEADY)
+        self._idle_timer = self._node.create_timer(_IDLE_PERIOD_S, on_idle, clock=STEADY)
         # Last: the settings apply to all threads, including those of the middleware.
         self.realtime = self._mode.enter(self._operation.realtime)
         self._warn_of_refusals(self.realtime)
@@ -191,7 +194,7 @@ class Stream:
 
     def _set_watch(self) -> None:
         self._end_watch()
-        period = max(self._operation.limits.patience / WATCHES, _SHORTEST_WATCH)
+        period = max(self._operation.limits.patience / WATCHES, _SHORTEST_WATCH_PERIOD_S)
         # The timer has a steady clock: with the node's clock, it would wait after a step back
         # until the clock has come to the old time again.
         watch = self._reception.surviving(self._watch)
@@ -313,7 +316,7 @@ class Stream:
         """Publish a message that does not answer a joint state."""
         self._outputs.publish(message)
         self._outputs.publish_secondary(self._pipeline)
-        self._outputs.summarize(self._pipeline, _NO_INPUT, self.timing.overruns)
+        self._outputs.summarize(self._pipeline, _NO_INPUT_LATENCY_S, self.timing.overruns)
 
     def _send(self, answer: bytes) -> None:
         """Publish an answer, then do the work that is not urgent."""

@@ -118,11 +118,12 @@ class Schedule:
         return True
 
 
-_SHORTEST = 1e-6  # s
+_SHORTEST_S, _LONGEST_S = 1e-6, 30.0
+"""Range of times that have separate bins [s]."""
 _PER_OCTAVE = 16
 _OCTAVES = 25
 _BINS = _PER_OCTAVE * _OCTAVES
-_LOG_SHORTEST = log2(_SHORTEST)
+_LOG_SHORTEST = log2(_SHORTEST_S)
 
 
 class Histogram:
@@ -152,14 +153,16 @@ class Histogram:
 
     def add(self, seconds: float) -> None:
         """Add a time [s]; negative times count as 0, NaN is ignored."""
-        if seconds > _SHORTEST:
+        if seconds > _SHORTEST_S:
             at = (
-                int((log2(seconds) - _LOG_SHORTEST) * _PER_OCTAVE) if seconds < 30.0 else _BINS - 1
+                int((log2(seconds) - _LOG_SHORTEST) * _PER_OCTAVE)
+                if seconds < _LONGEST_S
+                else _BINS - 1
             )
             if seconds > self.largest:
                 self.largest = seconds
             self.total += seconds
-        elif seconds <= _SHORTEST:
+        elif seconds <= _SHORTEST_S:
             at = 0
             if seconds > 0.0:
                 self.total += seconds
@@ -184,7 +187,7 @@ class Histogram:
             seen += number
             if seen >= needed and seen:
                 # Middle of the bin on the logarithmic scale.
-                return min(_SHORTEST * float(2.0 ** ((at + 0.5) / _PER_OCTAVE)), self.largest)
+                return min(_SHORTEST_S * float(2.0 ** ((at + 0.5) / _PER_OCTAVE)), self.largest)
         return self.largest
 
     @property

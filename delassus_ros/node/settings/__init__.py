@@ -1,4 +1,4 @@
-"""The node's parameters: their table, and what is read from their values."""
+"""The node's parameters: their table, and the settings read from their values."""
 
 from delassus_ros.node.settings.computed import Settings
 from delassus_ros.node.settings.operation import Operation

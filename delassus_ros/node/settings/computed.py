@@ -1,4 +1,4 @@
-"""What the node is configured to compute, read from plain parameter values.
+"""Settings of the computation, read from plain parameter values.
 
 Knows no ROS.
 """
@@ -36,26 +36,25 @@ class Settings:
 
     Attributes
     ----------
-    robot_description : URDF text; empty if it comes on the topic.
+    robot_description : URDF text; empty for the text of the topic.
     base, axes : as in :class:`~delassus_ros.problem.Problem`.
     rows : ``"active"``, or ``"all"`` for matrices of every contact, whether active or not.
     algorithm : name of the algorithm to begin with.
-    outputs : names of what is computed besides the matrix, in the order of ~/dynamics.
-    torques : where joint torques come from, of :data:`TORQUES`.
+    outputs : names of the secondary outputs, in the order of ~/dynamics.
+    torques : source of the joint torques, of :data:`TORQUES`.
     gravity : (3,) [m/s²] in the world's axes.
     contacts : the contacts, in the order of their rows.
-    observer : thresholds and gain where forces say which contacts are active; else None.
-    estimated : contacts that may be active then; all if empty.
+    observer : thresholds and gain of the contact estimator; None for contacts of the topic.
+    estimated : contacts that the estimator may make active; all if empty.
     armature : rotor inertia by joint name [kg·m² or kg].
-    lock : positions of joints that are held, by name [rad, m].
-    fallback : name of the algorithm that stands in for one that fails; empty for none.
-    loops : loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its
+    lock : positions of locked joints, by name [rad, m].
+    fallback : name of the algorithm that replaces one that fails; empty for none.
+    loops : loops, couplings and rotors that a URDF cannot describe: path of a YAML file, or its
         text; empty for none.
     reference : joint positions [rad, m] on the branch on which the loops close.
-    orientation_source : ``"odometry"`` or ``"imu"``: where the orientation of a floating base
-        comes from with world axes.
-    orientation_frame : frame of that source; empty to go by its messages.
-    orientation_world_frame : frame along whose axes the rows are then.
+    orientation_source : source of a floating base's orientation: ``"odometry"`` or ``"imu"``.
+    orientation_frame : frame of that source; empty for the frame of its messages.
+    orientation_world_frame : frame of the rows with world axes.
     orientation_timeout : age above which an orientation is too old [s]; infinite for never.
     """
 
@@ -81,20 +80,20 @@ class Settings:
     orientation_timeout: float
 
     @classmethod
-    def from_parameters(cls, given: Mapping[str, Any]) -> Settings:
-        """Read settings from parameter values by full name; what is absent has its default.
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Settings:
+        """Read settings from parameter values by full name; absent ones have their defaults.
 
         Raises
         ------
         InputError
             For a value out of range or an unknown choice; names the parameter.
         ContactError
-            If there is no contact, or one is not described in full; names the parameter.
+            If there is no contact, or a contact lacks a parameter; names the parameter.
         RobotError
             If armature.names and armature.values do not belong together, or those of lock or
             reference.
         """
-        values = parse_all(PROBLEM_PARAMETERS, given)
+        values = parse_all(PROBLEM_PARAMETERS, parameters)
         if not values["contacts.names"]:
             raise ContactError(
                 "parameter 'contacts.names' is empty; list the contacts in it, in the order of "
@@ -109,7 +108,7 @@ class Settings:
             outputs=_outputs(values["outputs"]),
             torques=values["torques"],
             gravity=_finite_triple("gravity", values["gravity"]),
-            contacts=ContactSet(_contact(name, given) for name in values["contacts.names"]),
+            contacts=ContactSet(_contact(name, parameters) for name in values["contacts.names"]),
             observer=_observer(values) if values["contacts.source"] == "force" else None,
             estimated=values["contacts.estimated"],
             armature=by_joint("armature", values),
@@ -124,14 +123,14 @@ class Settings:
         )
 
     def problem(self, urdf: str | bytes) -> Problem:
-        """Return the problem for a robot given as URDF text.
+        """Return the problem of a robot's URDF text.
 
         Raises
         ------
         RobotError, ContactError
             If the robot cannot be read or the contacts do not fit it.
         InputError
-            If contacts are told by forces, and one of them moves.
+            If active contacts are estimated from forces, and a contact moves.
         """
         moving = [contact.name for contact in self.contacts if contact.moving != "nothing"]
         if moving and self.observer is not None:
@@ -140,7 +139,7 @@ class Settings:
                 f"'contacts.{moving[0]}.moving' is set; leave that out, or set 'contacts.source' "
                 "to 'topic'"
             )
-        # Bytes, as text that does not look like XML would be taken for the path of a file.
+        # As bytes: a text that does not look like XML would be read as the path of a file.
         text = urdf.encode() if isinstance(urdf, str) else urdf
         robot = Robot.from_urdf(
             text, base=self.base, armature=self.armature, loops=self.loops or None
@@ -150,16 +149,16 @@ class Settings:
 
     @property
     def _needed_outputs(self) -> set[str]:
-        """Outputs of the kernel, from which all others follow."""
+        """Outputs of the kernel, from which all remaining outputs follow."""
         rows = [OUTPUTS[name] for name in self.outputs]
         return {name for row in rows for name in ({row.name} if row.in_kernel else row.of)}
 
     def motion(self, problem: Problem, base: OrientationInput | None) -> MotionInput | None:
-        """Return what takes velocities and torques; None where no output needs them.
+        """Return the input of velocities and torques; None if no output needs them.
 
         Parameters
         ----------
-        base : of :meth:`orientation`.
+        base : result of :meth:`orientation`.
         """
         if not self._moves(problem):
             return None
@@ -168,16 +167,16 @@ class Settings:
     def estimator(
         self, problem: Problem, base: OrientationInput | None
     ) -> ContactEstimator | None:
-        """Return what tells contacts from forces; None where a topic does.
+        """Return the contact estimator; None for contacts of the topic.
 
         Parameters
         ----------
-        base : of :meth:`orientation`.
+        base : result of :meth:`orientation`.
 
         Raises
         ------
         InputError
-            If a contact has fewer than three rows, or there is none of a name.
+            If a contact has fewer than three rows, or a name is unknown.
         """
         if self.observer is None:
             return None
@@ -187,10 +186,9 @@ class Settings:
         return any(port.name == "rates" for port in problem.inputs)
 
     def closure(self, problem: Problem) -> Closure | None:
-        """Return what finds the positions of joints that are not measured; None for open chains.
+        """Return the closure that computes joints that are not measured; None for open chains.
 
-        What it takes where the independent joints are measured is compiled, or found in the
-        cache.
+        The code for measured independent joints is compiled, or loaded from the cache.
 
         Raises
         ------
@@ -211,20 +209,21 @@ class Settings:
         return closure
 
     def besides_the_problem(self, problem: Problem) -> str:
-        """Return, as text, what matrices depend on besides the problem and the inputs."""
+        """Return a text of all settings, besides the problem, on which matrices depend."""
         found: list[object] = [sorted(self.reference.items())]
         if problem.axes == "world" and problem.robot.base == "floating":
             found += [self.orientation_source, self.orientation_frame]
         return repr(found)
 
     def orientation(self, problem: Problem) -> OrientationInput | None:
-        """Return the input for the base's orientation and twist; None where they do not matter.
+        """Return the input of the base's orientation and twist; None if they are not needed.
 
         Raises
         ------
         InputError
             If orientation.frame does not exist or can move on the root link,
-            orientation.world_frame is empty, or outputs need more than an Imu tells.
+            orientation.world_frame is empty, or outputs need the linear velocity and the source
+            is an Imu.
         """
         if problem.robot.base != "floating":
             return None
@@ -235,8 +234,8 @@ class Settings:
                 "contacts.source is 'force', which needs the linear velocity of the base, and an "
                 "Imu does not tell it: set 'orientation.source' to 'odometry'"
             )
-        # Rates of the base are along its own axes, which turn: v̇ = a − ω × v. In the world's axes
-        # a0 does not depend on v.
+        # Rates of the base are along the axes of the root link, which turn: v̇ = a − ω × v. In the
+        # world's axes a0 does not depend on v.
         needing = ["h", "qdd0", "JdotV", *(["a0"] if problem.axes == "contact" else [])]
         moved = [name for name in needing if name in self.outputs]
         if moved and self.orientation_source == "imu":
@@ -259,10 +258,10 @@ class Settings:
         )
 
 
-def _contact(name: str, given: Mapping[str, Any]) -> Contact:
+def _contact(name: str, parameters: Mapping[str, Any]) -> Contact:
     """Return the contact that the parameters ``contacts.<name>.*`` describe."""
     try:
-        values = parse_all(CONTACT_PARAMETERS, given, f"contacts.{name}.")
+        values = parse_all(CONTACT_PARAMETERS, parameters, f"contacts.{name}.")
     except InputError as error:
         raise ContactError(f"contact {name!r}: {error}") from error
     if not values["frame"]:

@@ -1,4 +1,4 @@
-"""How the node works, read from plain parameter values: limits, rate, real-time use.
+"""Settings of the operation, read from plain parameter values: limits, rate, real-time use.
 
 Knows no ROS.
 """
@@ -20,15 +20,15 @@ from delassus_ros.node.system.realtime import RealtimeSettings
 
 @dataclass(frozen=True)
 class Operation:
-    """How the node works.
+    """Settings of the operation.
 
     Attributes
     ----------
-    limits : of the inputs, and thresholds and damping.
-    deadline : from when a joint state is taken up to its matrix [s]; infinite for none.
-    rate : matrices per second; 0 for one at each joint state.
-    realtime : what is asked of the operating system.
-    diagnostics_period : [s]; 0 for no diagnostics.
+    limits : limits of the inputs, thresholds and damping.
+    deadline : longest time from a joint state to its matrix [s]; infinite for none.
+    rate : matrices per second [1/s]; 0 for a matrix at every joint state.
+    realtime : requests to the operating system.
+    diagnostics_period : time between two diagnostics [s]; 0 for no diagnostics.
     """
 
     limits: Limits
@@ -38,8 +38,8 @@ class Operation:
     diagnostics_period: float
 
     @classmethod
-    def from_parameters(cls, given: Mapping[str, Any]) -> Operation:
-        """Read parameter values by full name; what is absent has its default.
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Operation:
+        """Read parameter values by full name; absent ones have their defaults.
 
         Raises
         ------
@@ -47,7 +47,7 @@ class Operation:
             For a value out of range, an unknown choice, or values that contradict each other;
             names the parameter.
         """
-        values = parse_all(OPERATION_PARAMETERS, given)
+        values = parse_all(OPERATION_PARAMETERS, parameters)
         return cls(
             limits=Limits(
                 max_skew=values["max_skew"],

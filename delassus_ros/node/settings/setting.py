@@ -1,4 +1,4 @@
-"""One parameter: its type, default, range and description, and how a value of it is read.
+"""A parameter: its type, default, range and description, and the check of its values.
 
 Knows no ROS.
 """
@@ -13,12 +13,12 @@ from typing import Any
 from delassus_ros.errors import InputError, RobotError, unknown
 
 _ACCEPTED: Mapping[type, type] = {str: str, bool: bool, int: Integral, float: Real}
-"""Types that are read as a text, a flag, a whole number or a number; a flag is no number."""
+"""Accepted types for texts, flags, whole numbers and numbers; a flag is not a number."""
 _WORDS: Mapping[type, str] = {
     str: "text", bool: "true or false", int: "a whole number", float: "a number",
 }  # fmt: skip
 _ENTRIES: Mapping[str, type] = {"names": str, "numbers": float, "whole numbers": int}
-"""Type of each entry of a list, by what the list holds."""
+"""Type of a list's entries, by :attr:`Setting.holds`."""
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,14 @@ def _converted(kind: type, value: Any) -> Any:
 
 
 def parse_all(
-    settings: Mapping[str, Setting], given: Mapping[str, Any], prefix: str = ""
+    settings: Mapping[str, Setting], values: Mapping[str, Any], prefix: str = ""
 ) -> dict[str, Any]:
-    """Return the value of each parameter, by its name without the prefix.
+    """Return the values of parameters, by their names without the prefix.
 
     Parameters
     ----------
     settings : the parameters, by name without the prefix.
-    given : values by full name; a parameter that is absent has its default.
+    values : values by full name; a parameter that is absent has its default.
     prefix : beginning of the full names.
 
     Raises
@@ -112,13 +112,13 @@ def parse_all(
         For a value of another type, out of range, or an unknown choice; names the parameter.
     """
     return {
-        name: setting.parse(prefix + name, given.get(prefix + name, setting.default))
+        name: setting.parse(prefix + name, values.get(prefix + name, setting.default))
         for name, setting in settings.items()
     }
 
 
 def by_joint(name: str, values: Mapping[str, Any]) -> dict[str, float]:
-    """Return the number of each joint, from the parameters ``<name>.names`` and ``.values``.
+    """Return numbers by joint, from the parameters ``<name>.names`` and ``<name>.values``.
 
     Raises
     ------

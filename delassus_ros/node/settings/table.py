@@ -143,7 +143,7 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
         0.1, "Age of the orientation above which the answer is INVALID [s]. 0: never.", 0.0, 60.0
     ),
 }  # fmt: skip
-"""Parameters of the problem, by name, without those of single contacts."""
+"""Parameters of the problem, by name, without the parameters of single contacts."""
 CONTACT_PARAMETERS: Mapping[str, Setting] = {
     "frame": Setting("", "Link of the robot that the contact is fixed to."),
     "kind": Setting(
@@ -281,24 +281,24 @@ RCLPY_PREFIXES = ("qos_overrides.", "use_sim_time", "start_type_description_serv
 
 
 def setting_of(name: str) -> Setting | None:
-    """Return the row of a parameter, those of contacts included, by full name; None if unknown."""
+    """Return the setting of a parameter by full name, also of a contact; None if unknown."""
     if name.startswith("contacts.") and name not in PARAMETERS:
         return CONTACT_PARAMETERS.get(name.rpartition(".")[2])
     return PARAMETERS.get(name)
 
 
-def misspelt(given: Iterable[str], contacts: Iterable[str]) -> list[str]:
-    """Return an error text for each name that is no parameter of the node, sorted by name.
+def misspelt(names: Iterable[str], contacts: Iterable[str]) -> list[str]:
+    """Return error texts for names that are no parameters of the node, sorted by name.
 
     Parameters
     ----------
-    given : full names.
+    names : full names of parameters.
     contacts : names of the contacts.
     """
     of_contacts = [f"contacts.{name}.{key}" for name in contacts for key in CONTACT_PARAMETERS]
     known = dict.fromkeys((*PARAMETERS, *of_contacts))
     return [
         unknown("parameter", name, known)
-        for name in sorted(given)
+        for name in sorted(names)
         if name not in known and not name.startswith(RCLPY_PREFIXES)
     ]

@@ -1,1 +1,1 @@
-"""What nodes need of rclpy and the operating system: threads, queues, timers, QoS, logs."""
+"""Services of rclpy and the operating system for nodes: threads, queues, timers, QoS, logs."""

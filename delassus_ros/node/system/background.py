@@ -1,4 +1,4 @@
-"""A function in a thread of its own, so that the control loop goes on meanwhile.
+"""A function in a background thread, so that the control loop goes on meanwhile.
 
 How the node adopts results is in :mod:`~delassus_ros.node.lifecycle.changes`.
 """
@@ -16,10 +16,10 @@ from typing import Any, Generic, TypeVar
 from delassus_ros.errors import DelassusError
 from delassus_ros.node.system.realtime import following, thread_priority
 
-PATIENCE = 5.0
+CANCEL_LIMIT_S = 5.0
 """Time within which a cancelled task must end [s]."""
-_SWITCH = 1e-4
-"""Longest turn of a Python thread while a task runs [s]."""
+_SWITCH_INTERVAL_S = 1e-4
+"""Switch interval of Python's threads while a task runs [s]."""
 
 T = TypeVar("T")
 
@@ -31,19 +31,19 @@ class CancelledTaskError(DelassusError):
 class BackgroundTask(Generic[T]):
     """A thread that calls one function, and the future of its result.
 
-    While it runs, Python's threads take turns more often, so that the control loop waits for
-    tenths of a millisecond, not for Python's default of 5 ms. Unlike a thread of an executor, one
-    that hangs can be abandoned, and does not delay the end of the process.
+    While a task runs, Python's threads take turns more often, so that the control loop waits for
+    some 0.1 ms, not for Python's default of 5 ms. Unlike a thread of an executor, a thread that
+    hangs can be abandoned, and does not delay the end of the process.
 
     Parameters
     ----------
-    name : of the thread.
+    name : name of the thread.
     function : returns the result; called with an event, which is set when the task is cancelled.
-    daemon : whether the process may end while the thread runs, as where `function` may hang.
+    daemon : whether the process may end while the thread runs, e.g. if `function` may hang.
 
     Attributes
     ----------
-    future : the result, or the exception, of `function`; a cancelled task has none.
+    future : result or exception of `function`; :class:`CancelledTaskError` after a cancellation.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class BackgroundTask(Generic[T]):
         self._function = function
         self._priority = thread_priority()
         self.thread = threading.Thread(target=self._run, name=name, daemon=daemon)
-        # Before the start: a thread that waits for its turn keeps the interval of that time.
+        # Before the start: a thread that waits for its turn keeps the interval set at that time.
         _take_turns_more_often(self)
         try:
             self.thread.start()
@@ -70,13 +70,13 @@ class BackgroundTask(Generic[T]):
         return not self.thread.is_alive()
 
     def cancel(self) -> None:
-        """Cancel the task. It must end within :data:`PATIENCE` seconds of the first call."""
+        """Cancel the task, which must end within :data:`CANCEL_LIMIT_S` of the first call."""
         if not self._cancelled.is_set():
-            self._latest_end = time.monotonic() + PATIENCE
+            self._latest_end = time.monotonic() + CANCEL_LIMIT_S
             self._cancelled.set()
 
     def wait(self) -> None:
-        """Wait until the thread has ended, or the time of a cancelled task is over."""
+        """Wait until the thread has ended, or the time limit of a cancelled task is over."""
         rest = self._latest_end - time.monotonic()
         self.thread.join(None if rest == math.inf else max(0.0, rest))
 
@@ -92,8 +92,8 @@ class BackgroundTask(Generic[T]):
         if not self._is_reported:
             self._is_reported = True
             report(
-                f"{self.thread.name} was given up but has not ended within {PATIENCE:g} s: its "
-                "thread is left alone"
+                f"{self.thread.name} was given up but has not ended within {CANCEL_LIMIT_S:g} s: "
+                "its thread is left alone"
             )
         return True
 
@@ -104,7 +104,7 @@ class BackgroundTask(Generic[T]):
             if self._cancelled.is_set():
                 raise CancelledTaskError(f"{self.thread.name} was cancelled")
         except Exception as error:
-            # Any exception of a plug-in: the reader of the result gets it.
+            # Any exception of a plug-in: the future passes it on.
             self.future.set_exception(error)
         except BaseException as error:
             # A plug-in that wants to end the process ends this thread alone.
@@ -118,13 +118,13 @@ class BackgroundTask(Generic[T]):
 def wait_for_end(
     tasks: Sequence[BackgroundTask[T]], report: Callable[[str], object]
 ) -> list[BackgroundTask[T]]:
-    """Cancel tasks, and wait until their threads, and the processes of those, have ended.
+    """Cancel tasks, and wait until their threads and the processes of the threads have ended.
 
     Parameters
     ----------
     tasks : tasks that may be running.
-    report : called with the text on each abandoned task, which has not ended within
-        :data:`PATIENCE`.
+    report : called with a text about every task that has not ended within
+        :data:`CANCEL_LIMIT_S`.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def _take_turns_more_often(task: BackgroundTask[Any]) -> None:
     with _lock:
         if not _working:
             _usual = sys.getswitchinterval()
-            sys.setswitchinterval(min(_usual, _SWITCH))
+            sys.setswitchinterval(min(_usual, _SWITCH_INTERVAL_S))
         _working.add(task)
 
 

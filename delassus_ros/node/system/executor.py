@@ -13,14 +13,14 @@ from rclpy.node import Node
 from delassus_ros.node.system.logs import Throttle
 from delassus_ros.node.system.rclpy_nodes import EventlessNode
 
-# Work-around (late event): https://github.com/ros2/rclpy/pull/1150 mended the same of the other
-# executors; seen with the events executor of rclpy 7.1.6.
+# Work-around (late event): https://github.com/ros2/rclpy/pull/1150 mended the same defect of the
+# remaining executors; seen with the events executor of rclpy 7.1.6.
 InvalidHandle = rclpy_implementation.InvalidHandle
-"""Raised for an event in the executor's queue whose service, say, was destroyed meanwhile."""
+"""Raised for an event in the executor's queue whose entity, e.g. a service, was destroyed."""
 
 
 def make_executor(node: Node) -> Executor:
-    """Return the events executor, or, where rclpy has none, one that always works."""
+    """Return the events executor, or SingleThreadedExecutor if rclpy lacks it."""
     try:
         from rclpy.experimental.events_executor import EventsExecutor
     except ImportError:
@@ -48,15 +48,15 @@ def executing(nodes: Sequence[Node]) -> Iterator[Executor]:
 
 
 def spin(nodes: Sequence[Node], stopping: Callable[[], bool]) -> None:
-    """Run nodes in the calling thread until it is time to stop; then destroy them.
+    """Run nodes in the calling thread until a stop is requested; then destroy them.
 
-    Those of this package start by themselves, where their parameter ``autostart`` says so.
-    A fault in a callback is logged, and ends neither the loop nor a node.
+    Nodes of this package configure and activate themselves if their parameter ``autostart`` is
+    true. A fault in a callback is logged, and ends neither the loop nor a node.
 
     Parameters
     ----------
-    nodes : at least one, of one context; of any kind.
-    stopping : returns whether it is time; asked several times per second. The loop also ends with
+    nodes : at least one node, all of one context.
+    stopping : returns whether to stop; called several times per second. The loop also ends with
         the context.
     """
     log = nodes[0].get_logger()
@@ -66,14 +66,14 @@ def spin(nodes: Sequence[Node], stopping: Callable[[], bool]) -> None:
             if isinstance(node, EventlessNode):
                 node.stopping = stopping
                 node.start()
-        # Not spin(), which would not look at the request.
+        # Not spin(), which would not call stopping().
         while nodes[0].context.ok() and not stopping():
             try:
                 executor.spin_once(timeout_sec=0.25)
             except InvalidHandle:
                 log.debug("an event is left out: a transition has destroyed what it is for")
             except Exception:
-                # A fault in a callback without handling of its faults: diagnostics, parameters.
+                # Callbacks that do not handle faults themselves: diagnostics, parameters.
                 say("fault", f"a fault of this program, which goes on:\n{traceback.format_exc()}")
 
 

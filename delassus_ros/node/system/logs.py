@@ -1,4 +1,4 @@
-"""Log lines of a few microseconds, and the records of the library in the log of a node."""
+"""Fast log lines, and the records of the library in the log of a node."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from delassus_ros.terminal import visible
 class LogBridge(logging.Handler):
     """Passes the records of ``delassus_ros`` on to a node's logger while it is installed.
 
-    Several nodes may have one installed at a time; each one gets all records.
+    Several nodes may have one installed at a time; all of them get all records.
 
     Parameters
     ----------
-    logger : the node's log.
+    logger : log of the node.
     """
 
     _SOURCE = logging.getLogger("delassus_ros")
@@ -66,16 +66,16 @@ _write: Any = getattr(rclpy_implementation, "rclpy_logging_rcutils_log", None)
 
 
 class LoopLog:
-    """Writes lines to a logger for some microseconds each.
+    """Writes lines to a logger in some microseconds.
 
-    rclpy looks for the source of its caller with Python's inspect module at each line, which
-    holds the loop up for about 1 ms; here the caller's frame is read. On the terminal, in files
-    and on ``/rosout`` the lines are the same: with rclpy, too, the source of a line from a
-    throttle or from Python's logging is the place in the throttle or handler.
+    For every line, rclpy searches the source of the caller with Python's inspect module, which
+    takes about 1 ms; this class reads the caller's frame. The lines are equal on the terminal, in
+    files and on ``/rosout``: in both cases the source of a line from a throttle or from Python's
+    logging is the place in the throttle or handler.
 
     Parameters
     ----------
-    logger : of rclpy; has the name and the level, and writes the lines where this rclpy lacks the
+    logger : logger of rclpy with the name and the level; writes the lines if this rclpy lacks the
         fast function.
     """
 
@@ -113,16 +113,16 @@ class LoopLog:
 
 
 def _shown(text: str) -> str:
-    """Return a line without control characters: parts of it may come from messages."""
+    """Return a line without control characters, which parts from messages may contain."""
     return visible(text, "\n\t")
 
 
 class Throttle:
-    """Passes on one line per kind and period, with the number of lines that were left out.
+    """Passes on one line per kind and period, with the number of omitted lines.
 
     Parameters
     ----------
-    write : takes the lines that are passed on.
+    write : called with the lines that are passed on.
     period : time between lines of a kind [s].
     clock : monotonic clock [s].
     """

@@ -7,11 +7,11 @@ from rclpy.parameter import Parameter
 
 
 def overrides_of(node: Node) -> dict[str, Parameter]:
-    """Return the parameters that a node was given, by name.
+    """Return the parameter overrides of a node, by name.
 
-    They come from parameter files, the command line and the node's constructor.
+    Overrides come from parameter files, the command line and the node's constructor.
     """
-    # Work-around (private overrides): no upstream issue known; rclpy 7.1.6 can only declare all of
-    # them, and fails at an empty list.
+    # Work-around (private overrides): no upstream issue known; rclpy 7.1.6 can only declare all
+    # overrides, and fails at an empty list.
     found: dict[str, Parameter] = node._parameter_overrides
     return found

@@ -30,13 +30,14 @@ OUTPUTS = QoSProfile(depth=10)
 
 _PREFIX = "qos_overrides."
 _OF_INPUTS = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY)
-"""Policies that may be overridden."""
+"""QoS policies of subscriptions that parameters may override."""
 _OF_OUTPUTS = (*_OF_INPUTS, QoSPolicyKind.DEADLINE, QoSPolicyKind.LIFESPAN)
-"""A reader that asks for a deadline gets messages only if one is offered."""
+"""QoS policies of publishers that parameters may override. A subscription that requests a deadline
+gets messages only if the publisher offers one."""
 _DEEPEST = 2**31 - 1
-"""Messages; the middleware's number has 32 bits."""
-_SHORTEST = 100_000
-"""Time [ns] of a deadline or lifespan: the period of the highest rate of the node."""
+"""Largest depth of a queue [messages]; the middleware's number has 32 bits."""
+_SHORTEST_NS = 100_000
+"""Shortest deadline or lifespan [ns]: the period of the highest rate of the node."""
 _CHOICES = {
     QoSPolicyKind.HISTORY: HistoryPolicy,
     QoSPolicyKind.RELIABILITY: ReliabilityPolicy,
@@ -47,8 +48,8 @@ _CHOICES = {
 def unused_overrides(node: Node) -> list[str]:
     """Return a warning for each QoS override that no topic of the node has, sorted by name."""
     known = [name for name in node.list_parameters([], 0).names if name.startswith(_PREFIX)]
-    given = [name for name in overrides_of(node) if name.startswith(_PREFIX)]
-    return [unknown("QoS override", name, known) for name in sorted(given) if name not in known]
+    named = [name for name in overrides_of(node) if name.startswith(_PREFIX)]
+    return [unknown("QoS override", name, known) for name in sorted(named) if name not in known]
 
 
 def _options(
@@ -56,33 +57,33 @@ def _options(
 ) -> QoSOverridingOptions:
     # Work-around (nameless override): no upstream issue known; seen with rclpy 7.1.6, whose error
     # names the value alone.
-    given = overrides_of(node)
+    overrides = overrides_of(node)
     full = node.resolve_topic_name(topic)
     for policy in policies:
         name = f"{_PREFIX}{full}.{end}.{policy.name.lower()}"
-        reason = _refusal(policy, given[name]) if name in given else None
+        reason = _refusal(policy, overrides[name]) if name in overrides else None
         if reason is not None:
             raise InputError(f"parameter {name!r}: {reason}")
     return QoSOverridingOptions(policies)
 
 
-def _refusal(policy: QoSPolicyKind, given: Parameter) -> str | None:
+def _refusal(policy: QoSPolicyKind, override: Parameter) -> str | None:
     """Return why a policy cannot have a value, or None if it can."""
     if policy in _CHOICES:
         choices = [choice.name.lower() for choice in _CHOICES[policy] if choice.name != "UNKNOWN"]
-        value = str(given.value)
+        value = str(override.value)
         return None if value.lower() in choices else unknown("value", value, choices)
-    is_integer = given.type_ == Parameter.Type.INTEGER
+    is_integer = override.type_ == Parameter.Type.INTEGER
     if policy == QoSPolicyKind.DEPTH:
-        if is_integer and 1 <= given.value <= _DEEPEST:
+        if is_integer and 1 <= override.value <= _DEEPEST:
             return None
         expected = f"a number of messages, an integer from 1 to {_DEEPEST}"
-        return f"it is {given.value!r}; expected {expected}"
-    if is_integer and (given.value == 0 or given.value >= _SHORTEST):
+        return f"it is {override.value!r}; expected {expected}"
+    if is_integer and (override.value == 0 or override.value >= _SHORTEST_NS):
         return None
     return (
-        f"it is {given.value!r}; expected a number of nanoseconds, an integer: {_SHORTEST} or "
-        "more, or 0 for none"
+        f"it is {override.value!r}; expected a number of nanoseconds, an integer: {_SHORTEST_NS} "
+        "or more, or 0 for none"
     )
 
 
@@ -96,13 +97,13 @@ def subscribe(
 ) -> Subscription:
     """Return a new subscription; `raw` to get serialized messages.
 
-    Durability can be overridden only where it asks for what was published before, which not all
-    publishers keep; elsewhere it would bring old inputs.
+    Durability can be overridden only on topics with the durability TRANSIENT_LOCAL, which not all
+    publishers offer; on any other topic, that durability would bring old inputs.
 
     Raises
     ------
     InputError
-        If a parameter was given a value that its QoS policy cannot have.
+        If a QoS override has a value that the policy cannot have.
     """
     latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
     policies = (*_OF_INPUTS, QoSPolicyKind.DURABILITY) if latched else _OF_INPUTS
@@ -111,7 +112,7 @@ def subscribe(
         topic,
         callback,
         # Work-around (shared profile): no upstream issue known; rclpy 7.1.6 writes overrides into
-        # the profile that it is given, hence a copy.
+        # the profile of the caller, hence a copy.
         copy.copy(qos),
         qos_overriding_options=_options(node, topic, "subscription", policies),
         raw=raw,
@@ -124,7 +125,7 @@ def advertise(node: LifecycleNode, kind: type, topic: str, qos: QoSProfile) -> L
     Raises
     ------
     InputError
-        If a parameter was given a value that its QoS policy cannot have.
+        If a QoS override has a value that the policy cannot have.
     """
     publisher: LifecyclePublisher = node.create_lifecycle_publisher(
         kind,
@@ -135,31 +136,32 @@ def advertise(node: LifecycleNode, kind: type, topic: str, qos: QoSProfile) -> L
     return publisher
 
 
-_LOOK = 1.0  # s between comparisons
+_COMPARISON_PERIOD_S = 1.0
+"""Time between two comparisons of the QoS of all topics [s]."""
 _POLICIES = {
     "RELIABILITY": ("reliability",),
     "DURABILITY": ("durability",),
     "DEADLINE": ("deadline",),
     "LIVELINESS": ("liveliness", "liveliness_lease_duration"),
 }
-"""Policies that may not match, with what a profile calls them."""
+"""QoS policies that may be incompatible, with their attributes of a profile."""
 _SAID = {
     "publisher": "a subscriber of it requests an incompatible QoS",
     "subscription": "a publisher of it offers an incompatible QoS",
 }
-"""Words for the other nodes of a topic, by the kind of this node's end."""
+"""Text about the endpoint of the other node, by kind of this node's endpoint."""
 _UNDISCOVERED = "_NODE_NAME_UNKNOWN_"
 
 
 class Mismatches:
     """Compares the QoS of a node's topics with that of the other nodes there, once per second.
 
-    The middleware's own events tell the same, but are not to be had: where an end is destroyed
-    while its event waits in the queue of rclpy's events executor, the process ends.
+    The QoS events of the middleware carry the same information but cannot be used: if an endpoint
+    is destroyed while its event waits in the queue of rclpy's events executor, the process ends.
 
     Parameters
     ----------
-    node : whose publishers and subscriptions they are.
+    node : node with the publishers and subscriptions.
     warn : takes the kind of a warning and its text.
     """
 
@@ -167,7 +169,7 @@ class Mismatches:
         self._node = node
         self._warn = warn
         self._found: dict[str, tuple[tuple[int, int], Mismatch | None]] = {}
-        self._timer = node.create_timer(_LOOK, self.look, clock=STEADY)
+        self._timer = node.create_timer(_COMPARISON_PERIOD_S, self.look, clock=STEADY)
 
     def close(self) -> None:
         """Stop comparing."""
@@ -227,7 +229,7 @@ class Mismatches:
 
 
 def incompatible_policies(offer: QoSProfile, request: QoSProfile) -> list[str]:
-    """Return the policies by which a publisher and a subscription do not match.
+    """Return the policies by which a publisher and a subscription are incompatible.
 
     Parameters
     ----------
@@ -249,13 +251,13 @@ def _pairs(
     here = node.get_name(), node.get_namespace()
     for offer in offers:
         for request in requests:
-            own = offer if end == "publisher" else request
-            if (own.node_name, own.node_namespace) == here:
+            local = offer if end == "publisher" else request
+            if (local.node_name, local.node_namespace) == here:
                 yield offer, request
 
 
 def _alone(profile: QoSProfile, attributes: Iterable[str]) -> QoSProfile:
-    """Return a profile that differs from one that matches all only by some policies."""
+    """Return a profile that is compatible with all except for the policies of `profile` named."""
     kept = {name: getattr(profile, name) for name in attributes}
     neutral = {
         "reliability": ReliabilityPolicy.BEST_EFFORT, "durability": DurabilityPolicy.VOLATILE

@@ -24,24 +24,25 @@ _Transition = Callable[[Any, LifecycleState], TransitionCallbackReturn]
 
 
 # Work-around (event handlers): https://github.com/ros2/rclpy/issues/1644, open; seen with rclpy
-# 7.1.6. That a handler of deadlines blocks was seen with Fast DDS 2.14.5, and is not in the test.
+# 7.1.6. The blocking handler of deadlines was seen with Fast DDS 2.14.5; the test omits it.
 class EventlessNode(LifecycleNode):
     """A lifecycle node whose publishers and subscriptions have no handlers of QoS events.
 
-    By default rclpy gives handlers to each, those of parameters and of the log included. A
-    handler's events wait in the queue of rclpy's events executor; where a transition destroys the
-    publisher meanwhile, the process ends by a signal. To take the event of a deadline can block
-    for ever, as Fast DDS takes two locks in another order when it notes a missed deadline.
+    By default rclpy adds handlers to all publishers and subscriptions, including those of
+    parameters and of the log. Events of a handler wait in the queue of rclpy's events executor; if
+    a transition destroys the publisher meanwhile, the process ends by a signal. Reading the event
+    of a deadline can block for ever: Fast DDS acquires two locks in another order when it notes a
+    missed deadline.
 
     Attributes
     ----------
-    stopping : returns whether the process is to end; may be set by who runs it.
+    stopping : returns whether the process is to end; set by the program that runs the node.
     """
 
     stopping: Callable[[], bool]
 
     def start(self) -> None:
-        """With autostart, configure and activate."""
+        """Configure and activate the node if ``autostart`` is set."""
         raise NotImplementedError
 
     def destroy_node(self) -> None:
@@ -51,7 +52,8 @@ class EventlessNode(LifecycleNode):
         """
         super().destroy_node()
         # Work-around (state machine): no upstream issue known; seen with rclpy 7.1.6.
-        # https://github.com/ros2/rclpy/issues/1710 is the same of other nodes, in later versions.
+        # https://github.com/ros2/rclpy/issues/1710 is the same defect of plain nodes, in later
+        # versions.
         self._state_machine.destroy_when_not_in_use()
 
     def create_publisher(self, *arguments: Any, **options: Any) -> Publisher:
@@ -76,7 +78,7 @@ def _publisher() -> dict[str, Any]:
 
 
 def logged(transition: _Transition) -> _Transition:
-    """Log the exceptions of a transition; rclpy calls on_error without a log line."""
+    """Log exceptions of a transition, which rclpy does not."""
 
     @functools.wraps(transition)
     def said(node: LifecycleNode, state: LifecycleState) -> TransitionCallbackReturn:
@@ -92,9 +94,9 @@ def logged(transition: _Transition) -> _Transition:
 # Work-around (invalid transition): https://github.com/ros2/rclpy/issues/1209, mended by
 # https://github.com/ros2/rclpy/pull/1319 after Jazzy; seen with rclpy 7.1.6.
 def refuse_impossible_changes(node: LifecycleNode) -> None:
-    """Answer requests for transitions that the present state lacks; log which ones it has.
+    """Refuse requests for transitions that the present state lacks; log the possible ones.
 
-    rclpy raises in the executor instead, and the client that sent the request waits for ever.
+    Without this function, rclpy raises in the executor, and the client waits for ever.
     """
     service = node._service_change_state
     change = service.callback
@@ -104,7 +106,7 @@ def refuse_impossible_changes(node: LifecycleNode) -> None:
         machine = node._state_machine
         possible = {number: label for number, label, *_ in machine.available_transitions}
         wanted = request.transition
-        # A label goes before the number, as in rclpy.
+        # A label overrides the number, as in rclpy.
         known = wanted.label in possible.values() if wanted.label else wanted.id in possible
         if known:
             return change(request, response)

@@ -5,9 +5,9 @@ in words what was done, or why nothing was changed; a refusal raises nothing. Pr
 processors are requested for all threads that the process has at that time: the middleware receives
 messages in threads of its own, which exist before any parameter is read.
 
-A control loop sleeps most of the time, and so do the processors that run it; the deeper they
-sleep, the later they answer: some 0.1 ms in the deepest states of common ones. Linux keeps the
-whole machine from deeper states for as long as a file is open to which a limit was written.
+A control loop sleeps most of the time, and so do its processors. Deeper sleep states take longer
+to leave: some 0.1 ms in the deepest states of common processors. Linux excludes all states beyond
+a limit for as long as the file is open to which the limit was written.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RealtimeSettings:
     processors : numbers of the processors to run on; all if empty.
     lock_memory : keep the process from being swapped out.
     hold_garbage : collect garbage between joint states only.
-    wakeup_latency : most that idle processors take to wake up [µs]; -1 for what is set.
+    wakeup_latency : longest wake-up time of idle processors [µs]; -1 for the system's setting.
     """
 
     priority: int = 0
@@ -133,7 +133,8 @@ class RealtimeMode:
             if heir is None:
                 outcomes.append(undo())
             else:
-                # What it would go back to is gone by then: it goes back to what was before both.
+                # The state before the later request is obsolete; the later instance restores the
+                # state before both requests.
                 heir._undo[name] = undo
         return outcomes
 
@@ -145,8 +146,8 @@ _followers: set[int] = set()
 def set_priority(priority: int) -> Outcome:
     """Run all threads of the process with SCHED_FIFO at a priority of 1 to 99; 0 is normal.
 
-    Processes and threads that they start from then on have normal scheduling. Without
-    CAP_SYS_NICE that stays so after 0: Linux lets nobody else take it back.
+    Processes and threads that these threads start later have normal scheduling. A process without
+    CAP_SYS_NICE cannot undo that flag, so that it stays after a priority of 0.
     """
     if not hasattr(os, "sched_setscheduler"):
         return Outcome(False, "no real-time priority: this system has no SCHED_FIFO")
@@ -183,15 +184,15 @@ def set_priority(priority: int) -> Outcome:
 
 
 def set_processors(processors: Iterable[int]) -> Outcome:
-    """Keep all threads of the process to these processors; if none, to all that are allowed.
+    """Restrict all threads of the process to these processors; to all allowed ones if empty.
 
-    Children inherit this.
+    Child processes inherit the restriction.
     """
     if not hasattr(os, "sched_setaffinity"):
         return Outcome(False, "not kept to processors: this system cannot do that")
     wanted = sorted(set(processors))
     before = os.sched_getaffinity(0)
-    # Some that exist may be switched off, and those that may be used have higher numbers then.
+    # Processors may be switched off, so that the numbers of usable ones may exceed their count.
     existing = range(max(os.sysconf("SC_NPROCESSORS_CONF"), max(before) + 1))
     unknown = [cpu for cpu in wanted if cpu not in existing]
     if unknown:
@@ -204,7 +205,7 @@ def set_processors(processors: Iterable[int]) -> Outcome:
         _each_thread(lambda thread: os.sched_setaffinity(thread, wanted or existing))
         taken = os.sched_getaffinity(0)
         if wanted and taken != set(wanted):
-            # A cgroup takes away processors without a word.
+            # A cgroup removes processors without an error.
             _each_thread(lambda thread: os.sched_setaffinity(thread, before))
             return Outcome(
                 False,
@@ -242,15 +243,16 @@ def thread_priority() -> int:
 
 @contextlib.contextmanager
 def following(priority: int) -> Iterator[None]:
-    """Run the calling thread just below a SCHED_FIFO priority, where that is one.
+    """Run the calling thread one below a SCHED_FIFO priority; 0 and 1 change nothing.
 
-    Whoever waits for Python's lock waits for its holder, who therefore must not wait for all
-    the others of the machine. Where :func:`set_priority` comes later, it stays below that.
+    A thread that waits for Python's lock waits for the holder of the lock, which therefore must
+    not wait for all further threads of the machine. A later :func:`set_priority` keeps the thread
+    one below the new priority.
     """
     thread = threading.get_native_id()
     _followers.add(thread)
     if priority > 1:
-        # Without permission it stays as it is.
+        # Without permission the priority does not change.
         with contextlib.suppress(OSError):
             policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
             os.sched_setscheduler(0, policy, os.sched_param(priority - 1))
@@ -261,12 +263,12 @@ def following(priority: int) -> Iterator[None]:
 
 
 def _each_thread(change: Callable[[int], object]) -> None:
-    """Call a function with the id of each thread of the process, the calling one first.
+    """Call a function with the ids of all threads of the process, the calling thread first.
 
     Raises
     ------
     OSError
-        What the function raises, but for a thread that has ended meanwhile.
+        Errors of the function, except for a thread that has ended meanwhile.
     """
     # 0 is the calling thread. A refusal comes before anything has changed.
     change(0)
@@ -285,20 +287,20 @@ def _listed(processors: Iterable[int]) -> str:
 
 
 _YOUNG = 2000
-"""Objects made since the last collection for a young one to be worth it (about 50 µs)."""
+"""Number of new objects from which on a young collection is worth its time (about 50 µs)."""
 _MIDDLE = 50
-"""Young collections for one that also looks at what survived them."""
-_FULL = 60.0
-"""Time between two looks at all that has survived those [s]."""
+"""Number of young collections between two that include the middle generation."""
+_FULL_PERIOD_S = 60.0
+"""Time between two collections of all generations [s]."""
 
 
 class GarbageKeeper:
     """Keeps Python's garbage collection out of a control loop.
 
-    While at least one keeper of the process holds, there is no automatic collection, and what
-    existed before is never looked at. Cycles that arise meanwhile are collected by :meth:`idle`,
-    which the loop calls when it has time, those that outlived several such collections by
-    :meth:`rest`, and all others by :meth:`release`.
+    While at least one keeper of the process holds, Python's automatic collection is off, and
+    earlier objects are frozen (never examined). New cycles are collected by :meth:`idle`, which
+    the loop calls when it has time; cycles that outlive several such collections by :meth:`rest`;
+    all remaining cycles by :meth:`release`.
 
     Parameters
     ----------
@@ -326,7 +328,7 @@ class GarbageKeeper:
         return Outcome(True, "garbage is collected between joint states only")
 
     def release(self) -> Outcome:
-        """Collect as usual again, unless another keeper holds."""
+        """Restore the automatic collection, unless another keeper holds."""
         with self._lock:
             if self._holds:
                 self._holds = False
@@ -338,7 +340,7 @@ class GarbageKeeper:
         return Outcome(True, "garbage is collected as usual")
 
     def idle(self) -> bool:
-        """Collect what is new if there is enough of it; return whether there was."""
+        """Collect new objects if there are enough; return whether a collection was done."""
         young, middle, _ = gc.get_count()
         if not self._holds or young < _YOUNG:
             return False
@@ -346,17 +348,17 @@ class GarbageKeeper:
         return True
 
     def rest(self) -> bool:
-        """Collect all that has come up since :meth:`hold` if the last time is a minute ago.
+        """Collect all objects since :meth:`hold`, at most once per 60 s.
 
-        To be called about once a second. In this node, with what stays out of it frozen, it
-        takes 0.03 to 0.3 ms, where a collection of everything takes 50 ms.
+        To be called about once per second. In this node the collection takes 0.03 to 0.3 ms, as
+        earlier objects are frozen; a collection of all objects takes 50 ms.
 
         Returns
         -------
-        Whether it was done.
+        Whether a collection was done.
         """
         now = self._clock()
-        if not self._holds or now - self._looked < _FULL:
+        if not self._holds or now - self._looked < _FULL_PERIOD_S:
             return False
         self._looked = now
         gc.collect()
@@ -370,7 +372,7 @@ _CAP_IPC_LOCK = 14
 def lock_memory() -> Outcome:
     """Keep all memory of the process, present and future, from being swapped out."""
     limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    # With a limit the call may work and some later allocation fail, anywhere.
+    # With a limit, the call may succeed and any later allocation may fail.
     if limit != resource.RLIM_INFINITY and not _has_capability(_CAP_IPC_LOCK):
         return Outcome(
             False,
@@ -404,7 +406,7 @@ def _has_capability(number: int) -> bool:
 
 
 def _call_libc(name: str, *arguments: int) -> str | None:
-    """Call a function of the C library that returns 0; return what went wrong, or None."""
+    """Call a function of the C library that returns 0 on success; return its error, or None."""
     function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
     if function is None:
         return f"this system has no {name}()"
@@ -414,15 +416,15 @@ def _call_libc(name: str, *arguments: int) -> str | None:
 
 
 def limit_blas_threads() -> Outcome:
-    """Keep numpy's linear algebra to the calling thread.
+    """Restrict numpy's linear algebra to the calling thread.
 
     For matrices as small as these, worker threads save no time, and waiting for them takes
     milliseconds when the machine is busy. A reference BLAS, as Debian's numpy has it by default,
     has no threads.
     """
     threadpool_limits(1, user_api="blas")
-    libraries = [each for each in threadpool_info() if each["user_api"] == "blas"]
-    unlimited = [Path(each["filepath"]).name for each in libraries if each["num_threads"] != 1]
+    libraries = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    unlimited = [Path(pool["filepath"]).name for pool in libraries if pool["num_threads"] != 1]
     if unlimited:
         return Outcome(
             False,
@@ -439,13 +441,13 @@ DEVICE = "/dev/cpu_dma_latency"
 
 
 class WakeupLimit:
-    """One request for a limit; of several, of whatever process, the kernel keeps the shortest."""
+    """A request for a limit of the wake-up time; the shortest of all processes counts."""
 
     def __init__(self) -> None:
         self._file: int | None = None
 
     def hold(self, microseconds: int) -> Outcome:
-        """Keep processors from states that take longer to leave; 0 has them wait awake."""
+        """Exclude sleep states that take longer to leave [µs]; 0 keeps processors awake."""
         self.release()
         try:
             self._file = os.open(DEVICE, os.O_WRONLY)

@@ -16,9 +16,9 @@ STEADY = Clock(clock_type=ClockType.STEADY_TIME)
 def steady() -> Clock:
     """Return a steady clock for one timer.
 
-    With the events executor of rclpy 7.1.6, an instant that passed while the executor was busy
-    was counted once for each timer of the same clock that came or went meanwhile: other timers of
-    that clock were called several times at once, then not for as many periods.
+    With the events executor of rclpy 7.1.6, timers that share a clock disturb one another: if an
+    instant passes while the executor is busy and timers of the clock are created or destroyed,
+    the remaining timers are called several times at once, then not for as many periods.
     """
     return Clock(clock_type=ClockType.STEADY_TIME)
 
@@ -26,5 +26,5 @@ def steady() -> Clock:
 def now_of(node: Node) -> Callable[[], int]:
     """Return a function for the time of a node's clock [ns]; 0 while the clock has no time."""
     clock: Any = node.get_clock()
-    # In half the time of clock.now(), for the same number.
+    # Takes half the time of clock.now(), for the same number.
     return lambda: int(clock.handle.get_now().nanoseconds)
