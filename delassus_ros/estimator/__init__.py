@@ -1,1 +1,1 @@
-"""ROS node that tells torques and wrenches, with covariance, from whatever is measured."""
+"""ROS node that estimates torques and wrenches, with covariance, from measurements."""

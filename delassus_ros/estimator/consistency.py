@@ -1,9 +1,10 @@
-"""Whether the measurements of an instant agree as well as their deviations say.
+"""Tests whether the measurements of an instant agree within their standard deviations.
 
-Two tests of least squares. The sum of squared residuals is χ² distributed with as many freedoms
-as there are redundant measurements. The residual of one measurement has the variance σ² − σ̂²,
-where σ̂² is the variance of the estimate of the same quantity: divided by its root it is normal,
-which shows a single sensor that contradicts, also one that the estimate follows closely
+Two tests of least squares are done. The sum of squared residuals is χ² distributed with as many
+degrees of freedom as there are redundant measurements. The residual of one measurement has the
+variance σ² − σ̂², where σ̂² is the variance of the estimate of the same quantity: the residual
+divided by the root is normal, which shows a single contradicting sensor even if the estimate
+follows that sensor closely
 (W. Baarda, "A testing procedure for use in geodetic networks", 1968). Knows no ROS.
 """
 
@@ -27,11 +28,11 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.reasons import InputWarning, Reason
 
 _LARGEST = 6.0
-"""Largest residual of one measurement, in its standard deviations: 1 in 5e8 is beyond."""
+"""Largest residual of one measurement in standard deviations; 1 of 5e8 is larger by chance."""
 _QUANTILE = 4.753
-"""Normal deviate that 1 in a million is beyond, for the sum of squared residuals."""
+"""Normal deviate of the limit for the sum of squared residuals; 1 of 1e6 is larger by chance."""
 _LEAST_SHARE = 1e-9
-"""Least σ² − σ̂² in units of σ²: below, nothing else tells the quantity."""
+"""Least σ² − σ̂² in units of σ²: below, no other measurement determines the quantity."""
 
 
 class Consistency:
@@ -39,9 +40,9 @@ class Consistency:
 
     Parameters
     ----------
-    system : its wanted quantities are those whose measurements are tested one by one; it computes
-        covariances.
-    settings : name the sensors.
+    system : system that computes covariances; measurements of its wanted quantities are tested
+        one by one.
+    settings : names of the sensors.
     """
 
     def __init__(self, system: SparseDynamics, settings: EstimatorSettings) -> None:
@@ -55,7 +56,7 @@ class Consistency:
         ]
         self._tested = [quantity for quantity, *_ in tested]
         self._at = np.array([place for _, place, *_ in tested], dtype=np.intp)
-        self._variances_at = np.array([each for *_, each, _ in tested], dtype=np.intp)
+        self._variances_at = np.array([place for *_, place, _ in tested], dtype=np.intp)
         self._scale = np.array([sigma**-2 for *_, sigma in tested])
         r = system.redundant
         # E. Wilson, M. Hilferty, "The distribution of chi-square", 1931.
@@ -63,11 +64,11 @@ class Consistency:
         self._most = r * (1.0 - share + _QUANTILE * math.sqrt(share)) ** 3
 
     def warning(self, numbers: Array) -> InputWarning | None:
-        """Return what contradicts the other measurements, or None.
+        """Return a warning about the measurement that contradicts the remaining ones, or None.
 
         Parameters
         ----------
-        numbers : as :meth:`~delassus_ros.measured.SparseDynamics.solve_flat` returns them.
+        numbers : result of :meth:`~delassus_ros.measured.SparseDynamics.solve_flat`.
         """
         squared = numbers[self._system.squared_at]
         if not self._system.redundant or squared <= _LARGEST**2 < self._most:
@@ -91,14 +92,14 @@ class Consistency:
         )
 
     def _least_fitting(self, numbers: Array) -> tuple[Quantity, float]:
-        """Return the measurement with the largest residual, and that in deviations."""
+        """Return the measurement with the largest residual, and the residual in deviations."""
         places = self._system.residuals_at.items()
         found = {quantity: float(np.abs(numbers[at]).max()) for quantity, at in places}
         what = max(found, key=found.__getitem__)
         return what, found[what]
 
     def _measured(self) -> Iterator[tuple[Quantity, range, float]]:
-        """Yield what is measured with a deviation, where its residuals are, and the deviation."""
+        """Yield measured quantities, the places of their residuals, and their deviations."""
         for known in self._system.known:
             place = self._system.residuals_at.get(known.quantity)
             if place is not None:
@@ -108,7 +109,7 @@ class Consistency:
         """Return the source of a measured quantity in words."""
         match quantity:
             case ExternalWrench(frame=frame):
-                pushed = next(each for each in self._settings.pushed if each.frame == frame)
+                pushed = next(place for place in self._settings.pushed if place.frame == frame)
                 return f"the sensor of {pushed.name}"
             case Accelerometer():
                 return "the inertial sensor"
@@ -124,11 +125,11 @@ def _rows_of(quantity: Quantity) -> tuple[int, ...]:
 
 
 def _variances(system: SparseDynamics) -> dict[tuple[Quantity, int], int]:
-    """Return where the variance of each number of a measured and wanted quantity is.
+    """Return the places of the variances of quantities that are both measured and wanted.
 
     Parameters
     ----------
-    system : returns covariances.
+    system : system that computes covariances.
 
     Returns
     -------
@@ -141,7 +142,7 @@ def _variances(system: SparseDynamics) -> dict[tuple[Quantity, int], int]:
             frame = getattr(wanted, "frame", None)
             same = isinstance(known.quantity, ExternalWrench) and known.quantity.frame == frame
             if known.quantity == wanted or (same and isinstance(wanted, ExternalWrench)):
-                # Of a lower triangle by rows the diagonal.
+                # The diagonal of a lower triangle that is stored by rows.
                 for row in range(size):
                     found[known.quantity, row] = first + row * (row + 3) // 2
         first += size * (size + 1) // 2

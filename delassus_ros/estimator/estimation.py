@@ -1,4 +1,4 @@
-"""Estimates for joint states: what has come of each sensor, checked, and what follows from it.
+"""Estimates at joint states, from the checked inputs of all sensors.
 
 Knows no ROS. Stamps and times are integers, ns.
 """
@@ -37,14 +37,14 @@ _NOTHING = InputWarning(Reason.NONE, "")
 
 @dataclass(frozen=True)
 class Answer:
-    """What there is to say for a joint state.
+    """Answer to a joint state.
 
     Attributes
     ----------
-    stamp : of the joint state [ns]; 0 if it has none.
-    validity, reasons, text : as in the message.
-    numbers : what follows from all that is measured, as
-        :meth:`~delassus_ros.measured.SparseDynamics.solve_flat` gives it; None if INVALID.
+    stamp : stamp of the joint state [ns]; 0 if it has none.
+    validity, reasons, text : fields of the message.
+    numbers : estimate, a result of :meth:`~delassus_ros.measured.SparseDynamics.solve_flat`; None
+        if INVALID.
     """
 
     stamp: int
@@ -63,27 +63,27 @@ class _Kept(NamedTuple):
 
 
 class Estimation:
-    """Takes what sensors say and estimates at every joint state.
+    """Keeps the latest inputs of all sensors and estimates at every joint state.
 
     Parameters
     ----------
-    robot : whose joint states come; of its loops and couplings all joints have to be measured.
-    settings : what is known and wanted.
+    robot : robot of the joint states; all joints of its loops and couplings have to be measured.
+    settings : known and wanted quantities.
 
     Attributes
     ----------
-    system : what is known and wanted, posed.
-    joints : with independent rates, but for a floating base.
-    gate, base : what checks joint states and a floating base's odometry; base is None if fixed.
-    sensors : force-torque sensors, and the inertial one.
-    by_topic : all inputs but the joint states, by the name of their topic.
+    system : system of equations with the known and wanted quantities.
+    joints : joints with independent rates, without a floating base.
+    gate, base : inputs of joint states and of a floating base's odometry; base is None if fixed.
+    sensors : force-torque sensors and the inertial sensor.
+    by_topic : all inputs except the joint states, by the name of their topic.
     clock_step : longest step of simulated time [ns].
     last : the latest answer; None before the first.
 
     Raises
     ------
     UnobservableError
-        If what is known is not enough.
+        If the known quantities do not determine the wanted ones.
     ProblemError
         If a frame is unknown.
     RobotError
@@ -101,7 +101,7 @@ class Estimation:
         self.base = OrientationInput(robot, world=world, timeout=timeout) if floating else None
         if self.base is not None:
             self.base.words = replace(self.base.words, timeout="input_timeout")
-        # Rates, torques and gravity, as for free accelerations.
+        # A problem whose inputs are rates, torques and gravity.
         some = next((f.name for f in robot.frames.values() if f.body != WORLD), None)
         if some is None:
             raise RobotError(f"robot {robot.name!r} has no frame on a body that moves")
@@ -116,22 +116,22 @@ class Estimation:
         self._inputs = {port.name: np.zeros(port.shape) for port in problem.inputs}
         self._change = RateChange(settings.window)
         wrenches = {
-            each.name: WrenchSensor(each.name, each.frame, robot, timeout)
-            for each in settings.pushed if each.sensor
+            pushed.name: WrenchSensor(pushed.name, pushed.frame, robot, timeout)
+            for pushed in settings.pushed if pushed.sensor
         }  # fmt: skip
         frame = settings.imu_frame
         imu = InertialSensor(frame, robot, timeout) if frame else None
         self.sensors: list[Sensor] = [*wrenches.values(), *filter(None, [imu])]
         inputs: list[Input] = [*filter(None, [self.base]), *self.sensors]
-        self.by_topic: Mapping[str, Input] = {each.topic: each for each in inputs}
+        self.by_topic: Mapping[str, Input] = {entry.topic: entry for entry in inputs}
         self.clock_step = 0
         places = self._places()
         self._y = np.zeros(sum(self.system.given.values()))
-        # What of a sensor goes where in y.
+        # Places in y, the sensor of these places, and the entries of its values.
         self._read: list[tuple[slice, Sensor, list[int]]] = [
-            (places[quantity], wrenches[each.name], list(quantity.rows))
-            for each in settings.pushed if each.sensor
-            for quantity in each.quantities
+            (places[quantity], wrenches[pushed.name], list(quantity.rows))
+            for pushed in settings.pushed if pushed.sensor
+            for quantity in pushed.quantities
         ]  # fmt: skip
         if imu is not None:
             self._read.append((places[Accelerometer(frame)], imu, [0, 1, 2]))
@@ -142,43 +142,43 @@ class Estimation:
         self._went_out: int | None = None
 
     def reset(self, now: int) -> None:
-        """Begin anew, as when activated."""
+        """Return to the initial state, at activation of the node."""
         self.gate.reset(now)
         self._change.reset()
-        for each in self.by_topic.values():
-            each.reset()
+        for entry in self.by_topic.values():
+            entry.reset()
         self._unsaid = _NOTHING
         self._kept = None
         self.last = self._went_out = None
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Names of the topics that are taken; the joint states come last."""
+        """Names of the topics to subscribe to; the joint states come last."""
         return (*self.by_topic, JOINTS)
 
     def set_clock_step(self, step: int) -> None:
-        """Let stamps be ahead of the clock by its steps as well, of so many ns."""
+        """Set the longest step of simulated time [ns]; stamps may be ahead by one step."""
         self.gate.set_clock_step(step)
         self.clock_step = step
 
     def set_topics(self, full: Mapping[str, str]) -> None:
-        """Name the topics in words about them: full names by those before remapping."""
+        """Set the full names of the topics for messages, by their names before remapping."""
         self.gate.set_topic(full[JOINTS])
-        for topic, each in self.by_topic.items():
-            each.full_topic = full.get(topic, "")
+        for topic, entry in self.by_topic.items():
+            entry.full_topic = full.get(topic, "")
 
     def read(
         self, topic: str, message: Any, now: int, delay: int = 0, count: int = 0
     ) -> InputWarning | None:
-        """Take a message of a topic; return what is wrong with it, or None.
+        """Take a message of a topic; return its fault, or None.
 
         Parameters
         ----------
-        topic : its name before remapping.
-        message : of the topic's type.
+        topic : name of the topic before remapping.
+        message : message of the topic's type.
         now : time of the node's clock.
-        delay : how long before it was sent.
-        count : which of its publisher's messages it is; 0 where the middleware does not tell.
+        delay : time between sending and `now`.
+        count : number of the message among those of its publisher; 0 if unknown.
         """
         found = self.by_topic[topic]
         found.note_publisher(now, count)
@@ -198,8 +198,8 @@ class Estimation:
 
         Returns
         -------
-        The estimate, or why there is none; None if other publishers send the missing joints, or
-        the rate leaves this joint state out.
+        The estimate, or an INVALID answer; None if other publishers send the missing joints, or
+        the rate omits this joint state.
         """
         self.take_in(names, stamp, positions, motion, now, delay, count)
         return self.answer_kept(now)
@@ -218,13 +218,13 @@ class Estimation:
 
         Parameters
         ----------
-        names : of its joints.
-        stamp : 0 or less if it has none.
-        positions : of the joints [rad, m].
-        motion : their velocities and efforts; each may be empty.
+        names : names of the joints.
+        stamp : stamp of the joint state; 0 or less if it has none.
+        positions : positions of the joints [rad, m].
+        motion : velocities [rad/s, m/s] and efforts [N·m, N]; either may be empty.
         now : time of the node's clock.
-        delay : how long before it was sent.
-        count : which of its publisher's messages it is; 0 where the middleware does not tell.
+        delay : time between sending and `now`.
+        count : number of the message among those of its publisher; 0 if unknown.
         """
         q = self._inputs["q"]
         # A copy: the gate overwrites its status.
@@ -255,7 +255,7 @@ class Estimation:
 
         Returns
         -------
-        As :meth:`answer`; None also where none was taken in since the last call.
+        As :meth:`answer`; None also if no joint state was taken since the last call.
         """
         kept, self._kept = self._kept, None
         if kept is None:
@@ -289,12 +289,12 @@ class Estimation:
         return self._say(status.stamp, reasons, text, now, numbers)
 
     def _keep_unsaid(self, status: InputStatus) -> None:
-        """Give the reasons of a joint state without an answer to the next estimate."""
+        """Keep the reasons of a joint state without an answer for the next estimate."""
         unsaid = self._unsaid
         self._unsaid = InputWarning(unsaid.reason | status.reasons, unsaid.text or status.text)
 
     def _doubts(self, numbers: Array, now: int) -> Iterator[InputWarning]:
-        """Yield why an estimate is to be used with care."""
+        """Yield the reasons for which an estimate is DEGRADED."""
         if self._motion.caveat is not None:
             yield self._motion.caveat
         for sensor in self.sensors:
@@ -306,14 +306,14 @@ class Estimation:
             yield contradiction
 
     def _is_early(self, now: int) -> bool:
-        """Return whether the latest estimate went out less than a period of the rate ago."""
+        """Return whether the latest estimate was published less than a period of the rate ago."""
         if not self.settings.rate or self.last is None or self.last.numbers is None:
             return False
-        # A tenth of a period early is in time: instants do not come evenly.
+        # A tolerance of a tenth of a period: joint states do not come evenly.
         return now - (self._went_out or 0) < 0.9e9 / self.settings.rate
 
     def silence(self, now: int) -> Answer | None:
-        """Return what to say where nothing has come for long; None if nothing is expected."""
+        """Return the answer to a long silence; None if no joint state is expected."""
         since = np.inf if self._went_out is None else now - self._went_out
         status = self.gate.silence(now, since)
         if status is None or since < 1e9 * self.settings.input_timeout:
@@ -331,8 +331,8 @@ class Estimation:
         return self.last
 
     def healths(self, now: int) -> dict[str, InputHealth]:
-        """Return what is known of each input, by its topic; the joint states come last."""
-        found = {topic: each.health(now) for topic, each in self.by_topic.items()}
+        """Return the health of the inputs by topic; the joint states come last."""
+        found = {topic: entry.health(now) for topic, entry in self.by_topic.items()}
         heard, strangers = self.gate.heard, self.gate.strangers
         text = f"{strangers}, none of the robot's joints" if strangers else ""
         found[JOINTS] = InputHealth(
@@ -342,7 +342,7 @@ class Estimation:
         return found
 
     def _places(self) -> dict[Quantity, slice]:
-        """Return where in y each quantity's values are."""
+        """Return the places in y of the quantities' values."""
         found, first = {}, 0
         for quantity, size in self.system.given.items():
             found[quantity] = slice(first, first + size)
@@ -350,7 +350,7 @@ class Estimation:
         return found
 
     def _fill(self, accelerations: Array) -> None:
-        """Write y: accelerations and torques, which are in the order of the rates, and sensors."""
+        """Write y: accelerations and torques in the order of the rates, then sensors."""
         y, n = self._y, len(accelerations)
         y[:n] = accelerations
         if self.settings.effort_sigma:

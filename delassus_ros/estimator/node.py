@@ -33,7 +33,8 @@ from delassus_ros.node.system.queue import OnMessage
 from delassus_ros.node.system.timers import STEADY
 from delassus_ros.ros_program import Program
 
-_WATCH = 0.05  # s between looks whether anything comes
+_WATCH_PERIOD_S = 0.05
+"""Time between checks for silence [s]."""
 _LEVELS = {
     Validity.OK: Level.OK, Validity.DEGRADED: Level.WARN, Validity.INVALID: Level.ERROR
 }  # fmt: skip
@@ -72,7 +73,7 @@ class EstimatorNode(LifecycleProgram):
     Raises
     ------
     rclpy.exceptions.ParameterException
-        If a parameter is given with a value of the wrong type or out of range.
+        If a parameter has a value of the wrong type or out of range.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -89,7 +90,7 @@ class EstimatorNode(LifecycleProgram):
         super().__init__("delassus_estimator", **options)
 
     def declare(self) -> None:
-        """Declare all parameters, those of the wrenches that are named included."""
+        """Declare all parameters, including those of the listed wrenches."""
         for name, setting in PARAMETERS.items():
             declare_one(self, name, setting)
         for name, setting in parameters_of(self.get_parameter("wrenches.names").value).items():
@@ -135,16 +136,16 @@ class EstimatorNode(LifecycleProgram):
         self._reception.start({**callbacks, JOINTS: self._on_joints}, {JOINTS: FEW})
         estimation.set_topics(self._reception.full_names)
         self._watch = self.create_timer(
-            _WATCH, self._reception.surviving(self._look), clock=STEADY
+            _WATCH_PERIOD_S, self._reception.surviving(self._look), clock=STEADY
         )
 
     def deactivate(self) -> str:
-        """Stop publishing; what is compiled stays."""
+        """Stop publishing; compiled code stays."""
         self._unsubscribe()
         return f"published {self._sequence} estimates"
 
     def unconfigure(self) -> None:
-        """Forget the robot, and destroy the publishers."""
+        """Drop the robot, and destroy the publishers."""
         self._unsubscribe()
         self._estimation = None
         report, self._report = self._report, None
@@ -175,21 +176,22 @@ class EstimatorNode(LifecycleProgram):
         return now
 
     def _arrived(self, sent: int) -> tuple[int, int]:
-        """Return the time of the node's clock, and how long before it a message was sent [ns].
+        """Return the time of the node's clock, and the time since a message was sent [ns].
 
-        In this order: if this process does not run between the two, it is older, never younger.
+        The clocks are read in this order: a pause between the two reads makes the message older,
+        never younger.
         """
         now = self._now()
         return now, delay_since(sent, time.time_ns())
 
     def _on_joints(self, data: bytes, sent: int, count: int) -> None:
-        """Answer the newest joint state that waits; the older ones count for its accelerations."""
+        """Answer the newest waiting joint state; older ones are used for the accelerations."""
         begun = time.perf_counter()
         *older, newest = self._reception.waiting(JOINTS, data, sent, count)
-        for each in older:
-            self._reception.reading(self._take_in, *each)
+        for item in older:
+            self._reception.reading(self._take_in, *item)
         if older:
-            # Of the base and the sensors the newest messages wait as well.
+            # The newest messages of the base and the sensors wait as well.
             self._reception.catch_up(JOINTS)
         self._reception.reading(self._take_in, *newest)
         answer = self._configured().answer_kept(self._now())
@@ -211,7 +213,7 @@ class EstimatorNode(LifecycleProgram):
             self._warn(name, warning.text)
 
     def _forget(self) -> None:
-        """Be without inputs, as the clock has jumped."""
+        """Drop all inputs after a jump of the clock."""
         if self._estimation is not None:
             self._estimation.reset(self._now())
 
@@ -220,7 +222,7 @@ class EstimatorNode(LifecycleProgram):
             self._estimation.set_clock_step(step)
 
     def _on_fault(self, text: str) -> None:
-        """Say INVALID after a fault of this program, and be without inputs."""
+        """Drop all inputs and publish INVALID after a fault of this program."""
         self._forget()
         answer = Answer(0, Validity.INVALID, Reason.SOLVER_FAILED, text)
         self._publish(answer, time.perf_counter())
@@ -280,21 +282,22 @@ class EstimatorNode(LifecycleProgram):
 
 
 class _Filling:
-    """Where in the numbers of an estimate everything of a message is.
+    """Fills messages with the numbers of an estimate.
 
     Parameters
     ----------
-    estimation : whose numbers they are.
+    estimation : estimation that computes the numbers.
     """
 
     def __init__(self, estimation: Estimation) -> None:
         self._estimation = estimation
         self._joints = list(estimation.joints)
-        self._frames = [each.frame for each in estimation.settings.pushed]
+        self._frames = [pushed.frame for pushed in estimation.settings.pushed]
         n, wrenches = len(self._joints), len(self._frames)
         values = n + 6 * wrenches
         self._torques, self._wrenches = slice(0, n), slice(n, values)
-        # Lower triangles by row: of one number that itself, of six full blocks.
+        # Variances are lower triangles by row: one number per torque, 21 numbers per wrench, which
+        # become full 6 x 6 blocks.
         self._variances = slice(values, values + n)
         lower = np.zeros((6, 6), dtype=np.intp)
         lower[np.tril_indices(6)] = range(21)

@@ -1,6 +1,6 @@
-"""Force-torque and inertial sensors of a robot: the latest numbers of each, checked.
+"""Inputs from force-torque and inertial sensors of a robot: their latest checked numbers.
 
-Knows no ROS but the fields of messages. Stamps and times are integers, ns.
+Knows no ROS except the fields of messages. Stamps and times are integers, ns.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from delassus_ros.node.inputs.motion import STRONGEST
 from delassus_ros.node.reasons import InputWarning, Reason
 
 _SAME = 1e-9
-"""Largest difference of entries of two placements on a link that are the same one [m, 1]."""
+"""Tolerance for equal placements on a link: largest difference of entries [m, 1]."""
 
 
 class Sensor(Input):
-    """The numbers that came last of a sensor.
+    """The latest numbers of a sensor.
 
-    A message that is older than the one in use is ignored, and one that names another frame is
+    A message that is older than the one in use is ignored. A message that names another frame is
     refused: its numbers are along other axes, or of another place.
 
     Parameters
     ----------
-    name : of the sensor, in words.
-    topic : its topic before remapping.
-    size : how many numbers.
-    frame : along whose axes the numbers are.
-    robot : has the frame.
-    parameter : name of the parameter that says the frame.
-    faults : reasons for missing, invalid and stale.
+    name : name of the sensor in words.
+    topic : name of the topic before remapping.
+    size : count of numbers.
+    frame : frame along whose axes the numbers are.
+    robot : robot that has the frame.
+    parameter : name of the parameter with the frame.
+    faults : reasons for missing, invalid and stale numbers.
     timeout : age above which the numbers are too old [s].
 
     Attributes
     ----------
-    name : as given.
-    values : (size,) the numbers.
+    name : name of the sensor in words.
+    values : (size,) latest numbers.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Sensor(Input):
         """Return the numbers in a message."""
 
     def _is_silent(self, message: Any) -> bool:
-        """Return whether a message says that it has no numbers."""
+        """Return whether a message is marked as having no numbers."""
         return False
 
     def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:

@@ -1,4 +1,4 @@
-"""What the estimator is configured to take and to tell, read from plain parameter values.
+"""Settings of the estimator, read from plain parameter values.
 
 Knows no ROS.
 """
@@ -107,7 +107,7 @@ OF_WRENCH: Mapping[str, Setting] = {
 
 @dataclass(frozen=True)
 class Pushed:
-    """A frame that the surroundings push at; as :data:`OF_WRENCH`."""
+    """A frame at which the surroundings may push; fields as in :data:`OF_WRENCH`."""
 
     name: str
     frame: str
@@ -118,12 +118,12 @@ class Pushed:
 
     @property
     def quantities(self) -> tuple[ExternalWrench, ...]:
-        """What its sensor measures: forces, and moments unless there are none."""
+        """Quantities that the sensor of the frame measures: forces, and moments if present."""
         force = ExternalWrench(self.frame, FORCE)
         return (force, ExternalWrench(self.frame, MOMENT)) if self.kind == "surface" else (force,)
 
     def known(self) -> list[Measurement]:
-        """Return what is known of the wrench."""
+        """Return the known quantities of the wrench."""
         found = []
         if self.sensor:
             sigmas = self.force_sigma, self.moment_sigma
@@ -135,7 +135,7 @@ class Pushed:
 
 @dataclass(frozen=True)
 class EstimatorSettings:
-    """What :data:`PARAMETERS` say; units as there."""
+    """Values of :data:`PARAMETERS`, in the same units."""
 
     base: Base
     effort_sigma: float
@@ -152,12 +152,12 @@ class EstimatorSettings:
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> EstimatorSettings:
-        """Read settings from parameter values by full name; what is absent has its default.
+        """Read settings from parameter values by full name; absent ones have their defaults.
 
         Raises
         ------
         InputError
-            For a value out of range, an unknown choice, or a name that is there twice.
+            For a value out of range, an unknown choice, or a duplicate name.
         RobotError
             If armature.names and armature.values do not belong together.
         """
@@ -167,12 +167,12 @@ class EstimatorSettings:
         if twice is not None:
             raise InputError(f"parameter 'wrenches.names' has {twice!r} twice")
         pushed = tuple(_pushed(name, parameters) for name in names)
-        for k, each in enumerate(pushed):
+        for k, entry in enumerate(pushed):
             for other in pushed[:k]:
-                if other.frame == each.frame:
+                if other.frame == entry.frame:
                     raise InputError(
-                        f"parameters 'wrenches.{other.name}.frame' and 'wrenches.{each.name}"
-                        f".frame' are both {each.frame!r}; expected a frame for each wrench"
+                        f"parameters 'wrenches.{other.name}.frame' and 'wrenches.{entry.name}"
+                        f".frame' are both {entry.frame!r}; expected a frame for each wrench"
                     )
         return cls(
             base=values["base"],
@@ -195,26 +195,27 @@ class EstimatorSettings:
         Raises
         ------
         RobotError
-            If it cannot be used, or a joint of armature.names is unknown.
+            If the robot cannot be used, or a joint of armature.names is unknown.
         """
-        # Bytes, as text that does not look like XML would be taken for the path of a file.
+        # As bytes: a text that does not look like XML would be read as the path of a file.
         return Robot.from_urdf(description.encode(), self.base, armature=self.armature)
 
     def system(self, robot: Robot) -> SparseDynamics:
-        """Return what is known and wanted of a robot, posed.
+        """Return the system of equations with the known and wanted quantities of a robot.
 
         Raises
         ------
         UnobservableError
-            If what is known is not enough; names the direction that is left open.
+            If the known quantities do not determine the wanted ones; names the open direction.
         ProblemError
             If a frame is unknown.
         """
-        for frame in (*(each.frame for each in self.pushed), *filter(None, [self.imu_frame])):
+        pushed = (place.frame for place in self.pushed)
+        for frame in (*pushed, *filter(None, [self.imu_frame])):
             if frame not in robot.frames:
                 raise ProblemError(unknown("frame", frame, robot.frames))
         joints = joints_of(robot)
-        # In the order of the rates: accelerations of all, then torques.
+        # In the order of the rates: all accelerations, then torques.
         known: list[Measurement] = []
         if robot.base == "floating":
             base, *joints = joints
@@ -225,9 +226,9 @@ class EstimatorSettings:
         if self.imu_frame:
             known.append(Measurement(Accelerometer(self.imu_frame), self.imu_sigma))
         wanted: list[Quantity] = [JointTorque(joint) for joint in joints]
-        for each in self.pushed:
-            known += each.known()
-            wanted.append(ExternalWrench(each.frame))
+        for place in self.pushed:
+            known += place.known()
+            wanted.append(ExternalWrench(place.frame))
         return SparseDynamics(robot, known, wanted)
 
 
