@@ -1,1 +1,1 @@
-"""How well the matrix can be inverted, damping where it cannot, and the rank that it can have."""
+"""Conditioning of the matrix, damping near singularities, and structural ranks."""

@@ -1,15 +1,15 @@
-"""How well the matrix can be inverted, and damping where it cannot.
+"""Conditioning of the matrix, and damping near singularities.
 
-Rows in 1/kg and in 1/(kg·m²) cannot be compared. All numbers here are those of the *scaled*
-matrix S G S, in 1/kg, where S multiplies angular rows by a characteristic length; a matrix of
-linear rows alone is its own scaled matrix.
+Rows in 1/kg and in 1/(kg·m²) cannot be compared. All numbers here refer to the *scaled* matrix
+S G S, in 1/kg, where S multiplies angular rows by a characteristic length; for a matrix with only
+linear rows S = 1.
 
-Eigenvalues that are zero by structure, where contacts are redundant, do not count; a matrix with a
-rank above the structural one shows that that was too low, and raises it for good.
+Eigenvalues that are zero by structure, where contacts are redundant, do not count. A matrix with a
+rank above the structural rank raises the structural rank permanently.
 
 Time per matrix of 12, 24 and 42 rows, one core, median [µs]: 13, 24, 47; with selective damping
-that has something to raise 36, 79, 110. They hold with LAPACK kept to one thread: with several,
-single calls were seen to take 24 ms on a busy machine.
+of weak directions 36, 79, 110. LAPACK must be limited to one thread: with several threads, single
+calls took up to 24 ms on a busy machine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Conditioning(IntEnum):
     """Whether a matrix can be inverted; the values of ``DelassusMatrix.conditioning``."""
 
     UNKNOWN = 0
-    """Not examined: there is no contact, or no number to judge."""
+    """Not examined: no contact is active, or the matrix is not finite."""
     OK = 1
     WEAK = 2
     SINGULAR = 3
@@ -49,21 +49,21 @@ class Conditioning(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Examination:
-    """What is known about one matrix; eigenvalues are those of the scaled matrix [1/kg].
+    """The examination of one matrix; eigenvalues are those of the scaled matrix [1/kg].
 
     Attributes
     ----------
     conditioning : judgement by the thresholds, with hysteresis.
     rank : numerical rank; -1 if unknown.
-    structural_rank : largest rank that the active contacts can have, never less than one that a
-        matrix of them had here; -1 if unknown.
+    structural_rank : largest rank that the active contacts can have, at least the largest rank of
+        their examined matrices; -1 if unknown.
     largest : largest eigenvalue; NaN if unknown.
-    smallest : the smallest eigenvalue that is not zero by structure, i.e. the one at the
+    smallest : the smallest eigenvalue that is not zero by structure, i.e. the eigenvalue at the
         structural rank; NaN if unknown.
     condition : largest / smallest; infinite if rank < structural_rank, -1 if unknown.
-    matrix : (k, k) G with its damping; the examined array itself if nothing was added.
+    matrix : (k, k) G with damping; the examined array itself without damping.
     damping_mode : the mode in force.
-    damping : what was added, the largest amount on an eigenvalue [1/kg]; 0 if nothing was.
+    damping : largest increase of an eigenvalue by damping [1/kg]; 0 without damping.
     """
 
     conditioning: Conditioning
@@ -78,11 +78,11 @@ class Examination:
 
 
 class ConditionMonitor:
-    """Judges the matrices of a problem one after the other; for control loops, one per thread.
+    """Examines consecutive matrices of a problem; for control loops, one monitor per thread.
 
     Parameters
     ----------
-    problem : whose matrices are examined; all contacts are active at first.
+    problem : problem of the examined matrices; all contacts are active at first.
     structural : matrices (N, m, m) of all contacts at generic configurations, by
         :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
     settings : thresholds and damping; may be changed at any time by assignment.
@@ -119,12 +119,12 @@ class ConditionMonitor:
         self.activate(self._active)
 
     def activate(self, contacts: Iterable[str]) -> None:
-        """Expect matrices of these active contacts from now on; the judgement starts anew.
+        """Set the active contacts of the next matrices; hysteresis starts anew.
 
         Raises
         ------
         InputError
-            For an unknown contact or one given twice.
+            For an unknown contact or a contact named twice.
         """
         indices = self._contacts.indices(contacts)
         offsets = self._contacts.row_offsets
@@ -139,10 +139,10 @@ class ConditionMonitor:
         self._state = Conditioning.UNKNOWN
         self._rows = tuple(rows)
         self._zeros = k - self._structural.of(rows)
-        """Eigenvalues that are zero by structure; they come first."""
+        """Number of eigenvalues that are zero by structure; these come first."""
 
     def examine(self, matrix: Array) -> Examination:
-        """Judge and damp the next matrix; never raises for what the matrix holds.
+        """Examine and damp the next matrix; never raises for values of the matrix.
 
         Parameters
         ----------
@@ -150,12 +150,12 @@ class ConditionMonitor:
 
         Returns
         -------
-        The judgement, overwritten by the next call.
+        The examination, overwritten by the next call.
 
         Raises
         ------
         InputError
-            If the matrix is no numbers, or does not have the size of the active contacts.
+            If the matrix holds no numbers, or does not have the size of the active contacts.
         """
         if type(matrix) is not np.ndarray or matrix.dtype != _FLOAT:
             matrix = numbers("matrix", matrix)
@@ -172,7 +172,7 @@ class ConditionMonitor:
         damping = self._settings.damping
         try:
             if damping is Damping.SELECTIVE and self._zeros:
-                # There always is something to raise.
+                # Uniform damping always raises eigenvalues.
                 self._raise_weak(matrix)
             else:
                 np.multiply(matrix, self._products, self._scaled)
@@ -188,7 +188,7 @@ class ConditionMonitor:
         return self._judge()
 
     def _raise_rank(self, eigenvalues: Array) -> None:
-        """Correct the structural rank if this matrix has more."""
+        """Raise the structural rank if the rank of this matrix is larger."""
         zeros = self._zeros
         if zeros and eigenvalues[zeros - 1] > RANK_TOLERANCE * eigenvalues[-1]:
             rank = numerical_rank(eigenvalues)
@@ -243,7 +243,8 @@ class ConditionMonitor:
         floor = self._settings.damping_ratio * result.largest
         weak = int(np.searchsorted(eigenvalues, floor))
         if weak:
-            # V diag(raises) Vᵀ is added to the scaled matrix; G gets it with the scales undone.
+            # V diag(raises) Vᵀ is added to the scaled matrix; the term for G is divided by the
+            # scales.
             raises = floor - eigenvalues[:weak]
             directions = vectors[:, :weak] / self._row_scales * np.sqrt(raises)
             np.matmul(directions, directions.T, self._damped)
@@ -252,33 +253,33 @@ class ConditionMonitor:
 
 
 class Damping(IntEnum):
-    """What may be added to a matrix; the values of ``DelassusMatrix.damping_mode``."""
+    """Mode of damping; the values of ``DelassusMatrix.damping_mode``."""
 
     NONE = 0
     UNIFORM = 1
     """The same amount on the whole diagonal."""
     SELECTIVE = 2
-    """Weak eigendirections of the scaled matrix are raised, the others left as they are."""
+    """Weak eigendirections of the scaled matrix are raised, strong directions are unchanged."""
 
 
 @dataclass(frozen=True)
 class ConditionSettings:
-    """How matrices are judged and damped.
+    """Thresholds and damping of :class:`ConditionMonitor`.
 
     Attributes
     ----------
-    characteristic_length : weighs angular against linear rows [m]: half a foot's length, say.
+    characteristic_length : weight of angular against linear rows [m]; half a foot's length, say.
     weak, singular : condition numbers from which on a matrix is WEAK and SINGULAR.
-    hysteresis : a matrix gets better again only below a threshold divided by this.
-    damping : what may be added.
+    hysteresis : factor; the conditioning improves only below a threshold divided by this factor.
+    damping : mode of damping.
     damping_ratio : amount of uniform damping, and the smallest eigenvalue that selective
         damping leaves, both as a fraction of the largest eigenvalue.
 
     Raises
     ------
     InputError
-        For what is no number, values out of range, thresholds out of order, or a damping that is
-        no :class:`Damping`.
+        For values that are no numbers or out of range, thresholds out of order, or a damping that
+        is no :class:`Damping`.
     """
 
     characteristic_length: float = CHARACTERISTIC_LENGTH_M

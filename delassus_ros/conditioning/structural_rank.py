@@ -1,7 +1,6 @@
-"""Configurations that structural ranks of closed robots are found at.
+"""Configurations for the structural ranks of closed robots.
 
-What a structural rank is, and how it follows from matrices, is in
-:mod:`delassus_ros.solver.structural_rank`.
+Structural ranks are defined and computed in :mod:`delassus_ros.solver.structural_rank`.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ __all__ = [
 def closed_configurations(closure: Closure, count: int = 3, seed: int = 0) -> Array:
     """Return random configurations (count, nq) at which a robot's loops are closed.
 
-    They lie around the closure's reference, on its branch.
+    The configurations lie around the closure's reference, on its branch.
 
     Raises
     ------
     InputError
-        If `count` is no whole number from 1 on.
+        If `count` is no positive whole number.
     NumericalError
-        If none is found.
+        If no closed configuration is found.
     """
     count = whole("count", count)
     rng = np.random.default_rng(seed)

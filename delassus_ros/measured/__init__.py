@@ -1,4 +1,4 @@
-"""Dynamics from whatever is measured: quantities, the system that ties them, and its solution."""
+"""Dynamics from measured quantities: the quantities, their linear system, and its solution."""
 
 from delassus_ros.measured.observability import UnobservableError
 from delassus_ros.measured.quantities import (

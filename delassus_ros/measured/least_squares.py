@@ -1,4 +1,4 @@
-"""Least squares under D d + b = 0 as one symmetric system, and its answer over any scalars.
+"""Least squares under D d + b = 0 as one symmetric system, solved over any scalars.
 
 The most likely d, with its multipliers λ and μ = (Y d + y₀ − y) / σ² (G. Hachtel, "The sparse
 tableau approach to finite element assembly", 1976; Å. Björck, Numerical Methods for Least Squares
@@ -8,8 +8,8 @@ Problems, 1996, section 2.4.3):
     ⎢ D  0   0  ⎥ ⎢ λ ⎥ = ⎢ −b     ⎥
     ⎣ Y  0  −Σ  ⎦ ⎣ μ ⎦   ⎣ y − y₀ ⎦
 
-Of the inverse, the block of d is its covariance. Where as many equations as unknowns are exact,
-nothing is left of it but D and Y, factorised once: F. Nori's sparse LU.
+The block of d in the inverse is the covariance of d. With as many exact equations as unknowns, the
+system reduces to D and Y, factorised once: F. Nori's sparse LU.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LeastSquares:
 
     Parameters
     ----------
-    system : of the robot.
+    system : system of the robot.
     known, wanted : as for :class:`~delassus_ros.measured.SparseDynamics`.
     zero : unknowns of d that are zero.
     """
@@ -50,7 +50,7 @@ class LeastSquares:
         self._zero = frozenset(zero)
 
     def assembled(self, instant: Instant, y: Sequence[Scalar], into: SymmetricSystem) -> PlaceTree:
-        """Add Z and r to a system; y of those measurements that have no constant value.
+        """Add Z and r to a system; y holds the values of measurements without a constant value.
 
         Returns the places of the unknowns of Z.
         """
@@ -86,7 +86,7 @@ class LeastSquares:
     def at(
         self, x: Inputs, guard: Guard = unguarded
     ) -> tuple[Instant, SymmetricSystem, PlaceTree]:
-        """Return the instant, Z x = r and where its unknowns belong.
+        """Return the instant, the system Z x = r and the places of its unknowns.
 
         Parameters
         ----------
@@ -107,14 +107,14 @@ class LeastSquares:
         return order_of(samples, pattern, tree)
 
     def answer(self, order: PivotOrder, covariances: bool, x: Inputs) -> Vector:
-        """Return the values that are wanted, their covariances, the squared residuals, and each.
+        """Return wanted values, covariances, the sum of squared residuals, and the residuals.
 
-        Residuals are of the measurements with a deviation, in its units.
+        Residuals are those of measurements with a deviation, divided by the deviation.
 
         Parameters
         ----------
-        order : of elimination.
-        covariances : the lower triangle of each quantity's is returned.
+        order : order of elimination.
+        covariances : also return the lower triangle of the covariance of every wanted quantity.
         x : as for :meth:`at`.
         """
         instant, solved, _ = self.at(x, order.guard)

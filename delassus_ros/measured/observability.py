@@ -1,4 +1,4 @@
-"""Whether what is known of a robot's dynamics is enough, and in words what is not."""
+"""Observability: whether the known quantities determine a robot's dynamics, with messages."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from delassus_ros.measured.system import Equation, Instant, System
 from delassus_ros.model.spatial import Array
 
 _TOLERANCE = 1e-9
-"""Of singular values, over the largest: less counts as zero."""
+"""Ratio to the largest singular value below which a singular value counts as zero."""
 _TOLD = 0.3
-"""Share of the largest part of an unobservable direction that is worth a word."""
+"""Parts of an unobservable direction above this share of the largest part are named."""
 
 
 class UnobservableError(ProblemError):
-    """What is known does not determine everything; says what is left open, and what would do."""
+    """Known quantities leave a direction open; names it, and measurements that close it."""
 
 
 class Observability:
-    """What the measurements of a system tell, by dense algebra at single postures.
+    """Observability of a system from its measurements, by dense algebra at single postures.
 
     Parameters
     ----------
-    system : of the robot.
-    known : what is measured.
+    system : system of the robot.
+    known : the measurements.
     zero : unknowns of d that are zero.
     """
 
@@ -37,16 +37,16 @@ class Observability:
         self._joints = system.spanning.columns_by_joint
 
     def check(self, random: Sequence[Array], named: Sequence[Array]) -> None:
-        """Refuse what is not enough, at random postures or at those that are named.
+        """Refuse insufficient measurements, at random postures or at named postures.
 
         Raises
         ------
         UnobservableError
             If a direction is left open.
         ProblemError
-            If more is known exactly than can be.
+            If exact measurements are redundant.
         """
-        # One of the random ones may happen to be singular.
+        # A random posture may happen to be singular.
         directions, N = min(map(self._open, random), key=lambda each: len(each[0]))
         if len(directions):
             raise UnobservableError(self._words(directions, N, ""))
@@ -63,7 +63,7 @@ class Observability:
             )
 
     def _at(self, q: Array) -> tuple[Array, Array]:
-        """Return N, with d = N u + d₀ for ÿ and wrenches u, and rows Y of what is known."""
+        """Return N, with d = N u + d₀ for ÿ and wrenches u, and rows Y of the measurements."""
         at, free = self._system.columns, self._system.columns.free
         still = [0.0] * self._system.spanning.size
         x = {"q": q.tolist(), "rates": still, "gravity": list(GRAVITY)}
@@ -80,17 +80,17 @@ class Observability:
         return dense(rows, self._system.columns.size)
 
     def _open(self, q: Array) -> tuple[Array, Array]:
-        """Return directions (k, free) of ÿ and wrenches that nothing known sees, and N."""
+        """Return unobservable directions (k, free) of ÿ and wrenches, and N."""
         N, Y = self._at(q)
         seen = np.vstack([N[self._zero], Y @ N])
-        # Rows of different units alike.
+        # Normalised, as rows have different units.
         size = np.linalg.norm(seen, axis=1, keepdims=True)
         _, s, Vt = np.linalg.svd(seen / np.where(size > 0.0, size, 1.0), full_matrices=True)
         rank = int((s > _TOLERANCE * s.max(initial=0.0)).sum())
         return Vt[rank:], N
 
     def _surplus(self, q: Array) -> Array:
-        """Return dependences (k, exact rows) between what is known exactly."""
+        """Return dependences (k, exact rows) between exact measurements."""
         N, Y = self._at(q)
         exact = [known.sigma == 0.0 for known, _ in self._by_row()]
         rows = np.vstack([N[self._zero], Y[exact] @ N])
@@ -116,10 +116,10 @@ class Observability:
         return ", ".join(names[:4]) + (" ..." if len(names) > 4 else "")
 
     def _words(self, directions: Array, N: Array, where: str) -> str:
-        """Say which direction is open, and which single measurements would see it."""
+        """Return the message for an open direction, with single measurements that close it."""
         labels = self._labels()
         first = directions[0] / np.abs(directions[0]).max()
-        # The largest first; of equal ones, whatever rounding says, in the order of the robot.
+        # The largest part first; parts that are equal up to rounding in the order of the robot.
         order = np.argsort(-np.round(np.abs(first), 6), kind="stable")
         parts = [labels[k] for k in order if abs(first[k]) > _TOLD]
         at = self._system.columns

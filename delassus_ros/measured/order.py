@@ -1,10 +1,10 @@
-"""The order in which the unknowns of a robot's dynamics are eliminated: chosen once, off-line.
+"""The order of elimination for the unknowns of a robot's dynamics, chosen once, off-line.
 
 From the leaves of the tree to its root, link by link, as a multifrontal solver goes by its
 elimination tree (I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse
 symmetric linear equations", 1983): of a link's unknowns the cheapest pivot first (H. M. Markowitz,
-1957), among those that are large enough at all sample postures; what has none waits for the
-parent. The order counts if it solves the system at these postures.
+1957), among pivots that are large enough at all sample postures; unknowns without such a pivot
+wait for the parent. The order is accepted if it solves the system at these postures.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from delassus_ros.rbda.symmetric_system import Guard, Pivot, Row, SymmetricSyste
 from delassus_ros.scalars.functions import Scalar, regular
 
 Number: TypeAlias = "float | Array"
-"""A constant, or what varies over the sample postures."""
+"""A constant, or an array of values over the sample postures."""
 
 LARGE = (1e-6, 1e-4, 1e-2)
-"""Least size of a pivot over the entries that it divides; tried one after the other until the
-solution is exact enough."""
+"""Least ratios of a pivot to the entries that it divides; tried in order until the solution is
+exact enough."""
 _LEAST_VARIANCE = 1e-9
-"""Least size of the variance of a measurement over the entries that it divides: a variance is
-exact."""
+"""Least ratio of the variance of a measurement to the entries that it divides; smaller than for
+other pivots, as variances are exact."""
 _LEAST_DIVISOR = 1e-9
-"""Least size of a divisor at run time over its least size at the sample postures; a smaller one is
-a singularity."""
+"""Least ratio of a divisor at run time to its least size at the sample postures; below, the
+configuration is singular."""
 _LARGEST_RESIDUAL = 1e-9
-"""Largest relative residual of the solution at the sample postures."""
+"""Largest accepted relative residual of the solution at the sample postures."""
 
 
 class PlaceTree(NamedTuple):
-    """Per place its unknowns, and the next place towards the root, or WORLD."""
+    """Per place, the unknowns of the place, and the next place towards the root or WORLD."""
 
     unknowns: list[list[int]]
     parents: list[int]
@@ -47,11 +47,11 @@ class PlaceTree(NamedTuple):
 
 @dataclass(frozen=True)
 class PivotOrder:
-    """Pivots in their order, and the sizes of their divisors at the sample postures.
+    """Pivots in order of elimination, and the sizes of their divisors at the sample postures.
 
     Attributes
     ----------
-    pivots : one unknown each, or two that are eliminated together.
+    pivots : tuples of one unknown, or of two that are eliminated together.
     divisors : by number of the pivot, the least size of its divisor.
     """
 
@@ -59,7 +59,7 @@ class PivotOrder:
     divisors: tuple[tuple[int, float], ...]
 
     def guard(self, divisor: Scalar, number: int) -> Scalar:
-        """Return a divisor, with a check that it is not far smaller than at any sample posture."""
+        """Return the divisor, checked to be not far smaller than at the sample postures."""
         return regular(divisor, _LEAST_DIVISOR * self._sizes[number], "what is known")
 
     @cached_property
@@ -70,13 +70,13 @@ class PivotOrder:
 def order_of(
     samples: Sequence[SymmetricSystem], pattern: SymmetricSystem, tree: PlaceTree
 ) -> PivotOrder:
-    """Return the order in which a system's unknowns are eliminated.
+    """Return an order of elimination for the unknowns of a system.
 
     Parameters
     ----------
     samples : the system at some postures, as floats.
-    pattern : over symbols: an entry that is a float there is constant.
-    tree : where the unknowns belong.
+    pattern : the system over symbols; entries that are floats are constant.
+    tree : places of the unknowns.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def order_of(
 def _stacked(
     samples: Sequence[SymmetricSystem], pattern: SymmetricSystem, guard: Guard = unguarded
 ) -> SymmetricSystem:
-    """Return one system with the numbers of all postures."""
+    """Return one system whose entries are arrays over all postures."""
     found = SymmetricSystem(guard)
     for i, row in pattern.rows.items():
         for j, value in row.items():
@@ -168,7 +168,7 @@ def _substitute(system: SymmetricSystem, large: float) -> None:
 
 
 def _eliminated(system: SymmetricSystem, unknowns: list[int], large: float) -> list[int]:
-    """Eliminate unknowns, the cheapest first, as long as there are pivots; return the others."""
+    """Eliminate unknowns, the cheapest first, while pivots exist; return the remaining ones."""
     left = dict.fromkeys(unknowns)
     while left:
         found = next(_pivots(system, left, large), None)
@@ -199,7 +199,7 @@ def _pivots(system: SymmetricSystem, left: Mapping[int, None], large: float) -> 
 
 
 def _cost_of_two(rows: Mapping[int, Row], i: int, j: int) -> float:
-    """Return the number of products v wᵀ, with those that v takes."""
+    """Return the number of products of v wᵀ, including the products to compute v."""
     first, second = (i, j) if j not in rows[j] else (j, i)
     n_first = len(rows[first]) - 1 - (first in rows[first])
     n_second = len(rows[second]) - 1
@@ -217,7 +217,7 @@ def _one(rows: Mapping[int, Row], i: int, large: float) -> bool:
 
 
 def _two(rows: Mapping[int, Row], i: int, j: int, large: float) -> bool:
-    """Return whether the coupling of two is large beside the row without diagonal entry."""
+    """Return whether the coupling of i and j is large against the row without diagonal entry."""
     first = j if j not in rows[j] else i
     second = i if first == j else j
     others = [value for k, value in rows[first].items() if k != second]

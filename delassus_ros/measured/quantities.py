@@ -1,4 +1,4 @@
-"""What can be known or wanted of a robot's dynamics, by name, and how well it is known."""
+"""Quantities of a robot's dynamics, measured or wanted, and the accuracy of measurements."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from delassus_ros.errors import InputError
 
 WRENCH_ROWS = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
-"""Of a wrench on a frame, along its axes, linear first [N, N m]."""
+"""Components of a wrench on a frame, along the frame's axes, linear first [N, N m]."""
 ALL = tuple(range(len(WRENCH_ROWS)))
 
 
 @dataclass(frozen=True)
 class JointTorque:
-    """Torques of a joint with independent rates (nv,) [N m, N]; of a base, the wrench on it."""
+    """Torques of a joint with independent rates (nv,) [N m, N]; of a base, the base's wrench."""
 
     joint: str
 
@@ -29,12 +29,12 @@ class JointAcceleration:
 
 @dataclass(frozen=True)
 class ExternalWrench:
-    """Components of the wrench of the surroundings on a frame, along its axes [N, N m].
+    """Components of the external wrench on a frame, along the frame's axes [N, N m].
 
     Attributes
     ----------
     frame : name of the frame.
-    rows : which of :data:`WRENCH_ROWS`; of those that are not known nothing is supposed.
+    rows : indices in :data:`WRENCH_ROWS`; all other components are unknown.
     """
 
     frame: str
@@ -46,7 +46,7 @@ class ExternalWrench:
         Raises
         ------
         InputError
-            If there are none, or one is unknown or named twice.
+            If no row is named, or a row is unknown or named twice.
         """
         rows = _checked_rows(self.rows, f"the wrench on {self.frame!r}")
         object.__setattr__(self, "rows", rows)
@@ -54,7 +54,7 @@ class ExternalWrench:
 
 @dataclass(frozen=True)
 class Accelerometer:
-    """What an accelerometer in a frame measures: acceleration less gravity (3,) [m/s²]."""
+    """Reading of an accelerometer in a frame: acceleration less gravity (3,) [m/s²]."""
 
     frame: str
 
@@ -63,13 +63,13 @@ class Accelerometer:
 class ForceTorqueSensor:
     """Wrench that a joint transmits to the link it moves, linear first [N, N m].
 
-    That of a sensor between the joint and the link, at the origin and along the axes of a frame
-    that is fixed to this link.
+    The reading of a sensor between the joint and the link, at the origin and along the axes of a
+    frame that is fixed to this link.
 
     Attributes
     ----------
-    frame : name of the frame; its body's joint is the one that is meant.
-    rows : which of :data:`WRENCH_ROWS`.
+    frame : name of the frame; the sensor is at the joint of the frame's body.
+    rows : indices in :data:`WRENCH_ROWS`.
     """
 
     frame: str
@@ -82,14 +82,14 @@ class ForceTorqueSensor:
 
 @dataclass(frozen=True)
 class Resting:
-    """Spatial acceleration of a frame, zero where it rests on what does not move.
+    """Spatial acceleration of a frame, zero for a frame that rests on the ground.
 
-    The wrench that holds it is unknown, but for components that are measured beside it.
+    The wrench that holds the frame is unknown, except measured components.
 
     Attributes
     ----------
     frame : name of the frame.
-    rows : components that rest, linear first: three of a point that is held.
+    rows : components that rest, linear first; three for a point that is held.
     """
 
     frame: str
@@ -103,7 +103,7 @@ class Resting:
 Quantity = (
     JointTorque | JointAcceleration | ExternalWrench | ForceTorqueSensor | Accelerometer | Resting
 )
-"""Any of them."""
+"""Any quantity of this module."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,10 @@ class Measurement:
 
     Attributes
     ----------
-    quantity : what it is of.
-    sigma : standard deviation of each of its numbers, in their units; 0 is exact.
-    value : of all of its numbers where it is always the same, as zero of what rests; it is then
-        not given again when it is solved.
+    quantity : the measured quantity.
+    sigma : standard deviation of the quantity's numbers, in their units; 0 is exact.
+    value : constant value of all numbers of the quantity, as 0 for a resting frame; constant
+        values are not passed to ``solve``.
     """
 
     quantity: Quantity
@@ -128,7 +128,7 @@ class Measurement:
         Raises
         ------
         InputError
-            If it is negative or not finite, or the value is not finite.
+            If sigma is negative or not finite, or the value is not finite.
         """
         if not 0.0 <= self.sigma < math.inf:
             raise InputError(

@@ -9,20 +9,19 @@ import numpy as np
 from delassus_ros.model.spatial import Array
 
 LONGEST_PAUSE = 0.1
-"""Time without joint states beyond which rates are not compared: what happened meanwhile is
-unknown [s]."""
+"""Longest time between joint states whose rates are compared [s]."""
 
 
 class RateChange:
-    """Change of the rates over a window of time, at least from one joint state to the next.
+    """Change of the rates over a time window of at least two consecutive joint states.
 
     Parameters
     ----------
-    window : [s].
+    window : length of the window [s].
 
     Attributes
     ----------
-    span : time between the rates that were compared last [s]; 0 if there was one instant alone.
+    span : time between the rates compared last [s]; 0 with only one instant.
     """
 
     def __init__(self, window: float = 0.0) -> None:
@@ -36,12 +35,12 @@ class RateChange:
         self.span = 0.0
 
     def add(self, stamp: int, rates: Array) -> Array | None:
-        """Take the rates of an instant.
+        """Add the rates of an instant.
 
         Parameters
         ----------
-        stamp : of the joint state [ns]. The same instant again replaces the rates before; an
-            earlier instant, as when time is set back, begins anew.
+        stamp : stamp of the joint state [ns]. An equal stamp replaces the last rates; an earlier
+            stamp, as after a clock reset, starts a new window.
         rates : (n,).
 
         Returns
@@ -52,7 +51,7 @@ class RateChange:
         """
         past = self._past
         if past and stamp == past[-1][0]:
-            # As of a simulation that waits for its answer.
+            # Repeated stamps occur in a simulation that waits for commands.
             past.pop()
         elif past and stamp < past[-1][0]:
             past.clear()

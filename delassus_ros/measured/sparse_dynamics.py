@@ -1,10 +1,9 @@
-"""Dynamics from what is measured: is it enough, and what follows, with its covariance.
+"""Dynamics from measurements: observability, estimates and their covariances.
 
 F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
 matrix factorizations": D d + b = 0 of :mod:`delassus_ros.measured.system` and Y d = y of the
-sensors. Whether they are enough is decided when the problem is posed, at random postures and at
-those that are named, and so is the order in which the unknowns are eliminated; machine code does
-the rest.
+sensors. Observability, at random postures and at named postures, and the order of elimination are
+decided once, when the problem is posed; compiled code solves the system.
 """
 
 from __future__ import annotations
@@ -44,15 +43,16 @@ _POSTURES = 3
 
 @dataclass(frozen=True)
 class Estimate:
-    """What follows from the measurements.
+    """Quantities estimated from the measurements.
 
     Attributes
     ----------
-    values : by quantity that was wanted.
-    covariances : of these; zero where all that is known is exact. Empty where none were asked for.
+    values : values of the wanted quantities, by quantity.
+    covariances : covariances of the values; zero if all measurements are exact. Empty if not
+        requested.
     squared : sum of the squared residuals over their variances.
-    redundant : degrees of freedom of that sum; its mean where the deviations are right.
-    residuals : by quantity that is known with a deviation: (told − measured) / sigma.
+    redundant : degrees of freedom of `squared`, its mean for correct deviations.
+    residuals : (estimated − measured) / sigma, by measured quantity with a deviation.
     """
 
     values: Mapping[Quantity, Array]
@@ -63,41 +63,41 @@ class Estimate:
 
 
 class SparseDynamics:
-    """The dynamics of a robot with some quantities known and others wanted; for any thread.
+    """The dynamics of a robot from known to wanted quantities; thread-safe.
 
-    A floating base feels no torques but those that are known or wanted by name. Wrenches act on
-    the frames of an ExternalWrench or Resting alone; rows that are not known are unknown. It is
-    compiled when it is first solved.
+    Torques on a floating base are zero unless they are known or wanted. Wrenches act only on
+    frames of an ExternalWrench or Resting; rows without measurement are unknown. The code is
+    compiled at the first call of :meth:`solve`.
 
     Parameters
     ----------
     robot : any robot without floating joints inside the tree.
-    known : what is measured, and how well.
-    wanted : what is asked for.
-    postures : further positions (k, nq) at which all has to be observable, as with feet on level
-        ground; random ones always count.
-    covariances : compute those of what is wanted.
+    known : measurements and their accuracy.
+    wanted : quantities to be computed.
+    postures : further positions (k, nq) at which observability is required, such as feet on
+        level ground, in addition to random positions.
+    covariances : compute the covariances of wanted quantities.
     cache : read and write the disk cache of compiled code.
 
     Attributes
     ----------
-    known, wanted : as given.
+    known, wanted : the arguments.
     kind : ``square`` or ``overdetermined``.
     unknowns, equations : size of d, and of D d + b = 0 with the measurements.
-    order : of elimination.
-    given : quantities with values of each instant, in the order of y, and how many numbers each.
-    sizes : wanted quantities, in the order of the values, and how many numbers each.
+    order : order of elimination.
+    given : measured quantities without constant value, in the order of y → number of values.
+    sizes : wanted quantities, in the order of the values → number of values.
     redundant : as of :class:`Estimate`.
-    squared_at : index of the sum of squared residuals in what :meth:`solve_flat` returns.
-    residuals_at : where the residuals of each quantity are in there.
+    squared_at : index of the sum of squared residuals in the result of :meth:`solve_flat`.
+    residuals_at : slices of the residuals in that result, by quantity.
 
     Raises
     ------
     UnobservableError
-        If what is known is not enough; names the direction that is left open.
+        If the measurements are not sufficient; names the open direction.
     ProblemError
-        If a quantity is known or wanted twice, or its joint or frame is unknown; if more is known
-        exactly than can be, or a sensor sits where the forces inside of a loop are not told.
+        If a quantity is known or wanted twice, or its joint or frame is unknown; if exact
+        measurements are redundant, or a sensor is inside a loop, whose forces are undetermined.
     """
 
     def __init__(
@@ -165,12 +165,12 @@ class SparseDynamics:
         values: Mapping[Quantity, ArrayLike],
         gravity: ArrayLike = GRAVITY,
     ) -> Estimate:
-        """Return what is wanted: the most likely d that obeys D d + b = 0.
+        """Return the wanted quantities of the most likely d that obeys D d + b = 0.
 
         Parameters
         ----------
         q, rates : positions (nq,), independent rates.
-        values : of all quantities that are known and have no value of their own.
+        values : values of all known quantities without a constant value.
         gravity : (3,) in the world's axes, of a floating base in the root link's [m/s²].
 
         Raises
@@ -178,22 +178,22 @@ class SparseDynamics:
         InputError
             If a value is missing, has another size or is not finite.
         NumericalError
-            If what is known is not enough there, a loop is singular, a coupling does not hold, a
-            position is beyond 10⁶ rad or m, or a result is not finite.
+            If the measurements are not sufficient at this configuration, a loop is singular, a
+            coupling does not hold, a position is beyond 10⁶ rad or m, or a result is not finite.
         """
         return self.named(self.solve_flat(q, rates, self._values(values), gravity))
 
     def solve_flat(
         self, q: ArrayLike, rates: ArrayLike, y: ArrayLike, gravity: ArrayLike = GRAVITY
     ) -> Array:
-        """Return the same as plain numbers.
+        """Return the results of :meth:`solve` as one array.
 
-        Values, covariances' lower triangles by row, squared, residuals.
+        The order is: values, lower triangles of covariances by row, squared, residuals.
 
         Parameters
         ----------
         q, rates, gravity : as for :meth:`solve`.
-        y : values, one after the other as :attr:`given` says.
+        y : values, in the order of :attr:`given`.
 
         Raises
         ------
@@ -216,11 +216,11 @@ class SparseDynamics:
 
     @property
     def operations(self) -> OperationCount:
-        """Operations of a solution."""
+        """Operation count of one solution."""
         return self._compiled().operations
 
     def named(self, flat: Array) -> Estimate:
-        """Return what :meth:`solve_flat` gives by name."""
+        """Return the result of :meth:`solve_flat` by name."""
         values, covariances, k = {}, {}, 0
         for quantity, size in self.sizes.items():
             values[quantity] = flat[k : k + size]
@@ -250,7 +250,7 @@ class SparseDynamics:
             return self._function
 
     def _key(self) -> bytes | None:
-        """Return what the code depends on, or None without the disk cache."""
+        """Return the cache key of the code, or None without the disk cache."""
         if not self._cache:
             return None
         what = repr((self.known, self.wanted, self._covariances, self._system.spanning.joints))
@@ -258,7 +258,7 @@ class SparseDynamics:
         return b"measured\0" + what.encode() + b"\0" + order + self._robot.to_bytes()
 
     def _without_torques(self, quantities: Sequence[Quantity]) -> list[int]:
-        """Return columns of d that are zero: of a floating base that nothing holds."""
+        """Return columns of d that are zero: torques of a floating base that is not held."""
         spanning = self._system.spanning
         if spanning.tree.links[0].motion != "free":
             return []
@@ -287,7 +287,7 @@ class SparseDynamics:
         return y
 
     def __reduce__(self) -> tuple[type[SparseDynamics], tuple[object, ...]]:
-        """Pickle by the arguments of the constructor: machine code stays in its process."""
+        """Pickle by the arguments of the constructor; machine code is not pickled."""
         return type(self), (
             self._robot, self.known, self.wanted, self._named, self._covariances, self._cache
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""D(q) d + b(q, ẏ) = 0: everything that a robot's motion and forces have to obey.
+"""D(q) d + b(q, ẏ) = 0: the equations of motion of a robot as one sparse linear system.
 
 F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
 matrix factorizations", extended by rotor inertias, floating bases, couplings and loops. Per link
@@ -8,9 +8,9 @@ i, in the frames of :mod:`delassus_ros.rbda.tree`,
     f_i − H_i a_i − Σ X_jᵀ f_j + Σ K_eᵀ w_e = p_i
     τ − Eᵀ (Sᵀ f + A q̈) = 0,    q̈ = E ÿ + γ
 
-with accelerations a less that of gravity and velocity products c, γ and p; w are the wrenches of
-the surroundings on frames, K_e takes the link's twist to the frame's. The unknowns d are a, f, τ
-of all links and joints and, as these follow from them, ÿ and w.
+with accelerations a less that of gravity and velocity products c, γ and p; w are the external
+wrenches on frames, K_e maps the link's twist to the frame's. The unknowns d are a, f, τ of all
+links and joints, and ÿ and w, which determine them.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ Rows: TypeAlias = "list[dict[int, Scalar]]"
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the unknowns are in d.
+    """Indices of the unknowns in d.
 
     Attributes
     ----------
-    a, f : per link, the first of six.
-    torques, accelerations : τ and ÿ by independent rate.
-    wrenches : per frame, the first of six.
-    size : of d.
+    a, f : per link, the first of six indices.
+    torques, accelerations : indices of τ and ÿ by independent rate.
+    wrenches : per frame, the first of six indices.
+    size : size of d.
     """
 
     a: list[int]
@@ -79,24 +79,24 @@ class Columns:
 
     @property
     def free(self) -> list[int]:
-        """Columns of ÿ and w, from which all others follow."""
+        """Columns of ÿ and w, which determine all other unknowns."""
         return [*self.accelerations, *(k + row for k in self.wrenches for row in range(6))]
 
 
 class Equation(NamedTuple):
-    """Σ row_k d_k + constant: of D d + b a row, which is zero; of Y d + y₀ what a sensor reads."""
+    """Σ row_k d_k + constant: a row of D d + b (zero), or of Y d + y₀ (a sensor's reading)."""
 
     row: dict[int, Scalar]
     constant: Scalar
 
 
 class Between(NamedTuple):
-    """A component of motion or force after one of the turns or shifts between two links.
+    """A component of motion or force after a turn or shift between two links.
 
     Attributes
     ----------
     node : number of this place on the way from the link to its parent.
-    equation : what it is of those before it; the unknown itself with factor −1.
+    equation : the component in terms of previous unknowns; the component has factor −1.
     """
 
     node: int
@@ -109,9 +109,9 @@ class Factored(NamedTuple):
 
     Attributes
     ----------
-    equations : of D d + b = 0.
-    between : further ones.
-    parents : per place, first the links, then those between them, the next one towards the root.
+    equations : rows of D d + b = 0.
+    between : equations of the unknowns between links.
+    parents : per place (links, then places between links), the next place towards the root.
     """
 
     equations: list[Equation]
@@ -125,16 +125,16 @@ class System:
     Parameters
     ----------
     robot : any robot without floating joints inside the tree.
-    quantities : that are known or wanted; wrenches act on the frames of those of the
-        surroundings, and of what rests.
+    quantities : known or wanted quantities; external wrenches act on the frames of
+        ExternalWrench and Resting.
 
     Attributes
     ----------
-    spanning : tree and independent rates; inertia that a joint does not feel is counted with the
-        parent, unless a sensor inside the tree does feel it.
-    columns : of d.
-    frames : with unknown wrenches.
-    owners : per unknown of d, the link that it belongs to: of τ and ÿ the first of their joint's.
+    spanning : tree and independent rates; inertia that a joint cannot feel is moved to the parent,
+        unless a sensor inside the tree measures its effect.
+    columns : columns of d.
+    frames : frames with unknown wrenches.
+    owners : per unknown of d, the link of the unknown; for τ and ÿ the first link of the joint.
     """
 
     def __init__(self, robot: Robot, quantities: Sequence[Quantity]) -> None:
@@ -153,7 +153,7 @@ class System:
             list(range(12 * N + n, 12 * N + 2 * n)),
             [12 * N + 2 * n + 6 * e for e in range(F)],
         )
-        # Link and rows K of each frame.
+        # Per frame: the link and rows K.
         self._places = {
             every[index]: (i, K) for i, link in enumerate(links) for index, K in link.wrenches
         }
@@ -166,22 +166,23 @@ class System:
 
     @property
     def owners_of_rows(self) -> list[int]:
-        """Per equation the link that it belongs to: that of what it says."""
+        """The link of every equation."""
         return self.owners[: self.rows]
 
     def size_of(self, quantity: Quantity) -> int:
-        """Return the number of a quantity's numbers."""
+        """Return the number of components of a quantity."""
         if isinstance(quantity, JointTorque | JointAcceleration):
             return len(self.spanning.columns_by_joint[quantity.joint])
         return 3 if isinstance(quantity, Accelerometer) else len(quantity.rows)
 
     def check_sensor(self, sensor: ForceTorqueSensor) -> None:
-        """Refuse a sensor where what it feels is not among the unknowns.
+        """Refuse a sensor whose wrench is not among the unknowns.
 
         Raises
         ------
         ProblemError
-            If it is on a floating base, or on a link of a loop or coupling; names it.
+            If the sensor is on a floating base, or on a link of a loop or coupling; names the
+            frame.
         """
         i, _ = self._places[sensor.frame]
         link = self.spanning.tree.links[i]
@@ -219,7 +220,7 @@ class Instant:
 
     Attributes
     ----------
-    motion : links at these positions and rates.
+    motion : motion of the links at these positions and rates.
     """
 
     def __init__(self, system: System, motion: ClusterMotion) -> None:
@@ -230,7 +231,7 @@ class Instant:
         return self._equations(_Products(self._system))
 
     def factored(self, first: int) -> Factored:
-        """Return the same with what is between links as unknowns of their own, from `first`."""
+        """Return the system with additional unknowns between links, numbered from `first`."""
         stages = _Stages(self._system, first)
         return Factored(self._equations(stages), stages.between, stages.parents)
 
@@ -269,7 +270,7 @@ class Instant:
         return [*(e for rows in (*accelerations, *forces) for e in rows), *torques]
 
     def _joint(self, i: int, own: Rows, torques: list[Equation]) -> None:
-        """Add what link i's joint gives to its acceleration, and its force to the torques."""
+        """Add the joint's acceleration to that of link i, and the link's force to the torques."""
         at, motion = self._system.columns, self.motion
         link, factors = self._system.spanning.tree.links[i], motion.rows[i]
         for k, factor in factors.items():
@@ -282,7 +283,7 @@ class Instant:
             torques[k] = Equation(row, constant - factor * link.armature * motion.gamma[i])
 
     def reading(self, quantity: Quantity) -> list[Equation]:
-        """Return what a quantity is in terms of d."""
+        """Return a quantity in terms of d."""
         system, at = self._system, self._system.columns
         if isinstance(quantity, Accelerometer):
             return self._specific_force(quantity.frame)
@@ -354,7 +355,7 @@ class _Stages:
         _add(above, force, transpose(first[0] if first else last), -1.0)
 
     def _through(self, node: int, stage: Matrix, before: list[int]) -> list[int]:
-        """Return the unknowns after a stage; of those that it does not change, the same."""
+        """Return the unknowns after a stage; unchanged components keep their unknowns."""
         after = []
         for k, row in enumerate(stage):
             kept = row[k]
@@ -378,7 +379,7 @@ def _nonzero(first: int, row: Sequence[Scalar]) -> dict[int, Scalar]:
 
 
 def _add(rows: Rows, columns: Sequence[int], block: Matrix, sign: float) -> None:
-    """Set columns of rows to a block or its opposite."""
+    """Set columns of rows to a block times `sign`."""
     for row, values in zip(rows, block, strict=True):
         for column, value in zip(columns, values, strict=True):
             if not is_zero(value):

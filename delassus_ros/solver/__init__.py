@@ -1,4 +1,4 @@
-"""From a problem to matrices: one configuration, a bound one, or a batch."""
+"""Solvers: from a problem to matrices at one configuration, in a control loop, or in a batch."""
 
 from delassus_ros.solver.batch import BatchSolution
 from delassus_ros.solver.bound import BoundSolver

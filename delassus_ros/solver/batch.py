@@ -21,7 +21,7 @@ from delassus_ros.solver.inputs import Given, InputCheck
 
 LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
 _REMEMBERED = 64
-"""Sets of active contacts whose rows are kept; there are 2ⁿ of them."""
+"""Number of sets of active contacts whose rows are cached; n contacts have 2ⁿ sets."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -35,7 +35,7 @@ class BatchSolution(OutputArrays):
     contacts : the active contacts, in the order of their rows.
     row_offsets : first row of each active contact, then k.
     secondary : the problem's outputs besides G by name, as in
-        :class:`~delassus_ros.solver.solution.Solution`, with an axis of configurations like the
+        :class:`~delassus_ros.solver.solution.Solution`, with the axis of configurations of the
         matrix; NaN where the status is not OK.
     """
 
@@ -56,14 +56,14 @@ class BatchSolution(OutputArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Active:
-    """Values of the kernel that a set of active contacts selects.
+    """Values of the kernel for a set of active contacts.
 
     Attributes
     ----------
     names, row_offsets : as in :class:`BatchSolution`.
-    pick : numbers of the values of their rows and columns, row-major; then those of the other
-        outputs.
-    shapes : of the other outputs, by name, in that order.
+    pick : indices of the values of their rows and columns, row-major; then of the outputs
+        besides G.
+    shapes : shapes of the outputs besides G by name, in the order of `pick`.
     """
 
     names: tuple[str, ...]
@@ -77,9 +77,9 @@ class BatchSolver:
 
     Parameters
     ----------
-    problem : what to compute.
-    kernel : its batch kernel.
-    check : the check of its inputs.
+    problem : the problem.
+    kernel : batch kernel of the problem.
+    check : check of the problem's inputs.
     """
 
     def __init__(self, problem: Problem, kernel: BatchKernel, check: InputCheck) -> None:
@@ -107,7 +107,7 @@ class BatchSolver:
         indices = contact_set.indices(contact_set.names if active is None else active)
         contacts = self._active.get(indices)
         if contacts is None:
-            # Another thread may clear it at any time.
+            # Another thread may clear the cache at any time.
             if len(self._active) >= _REMEMBERED:
                 self._active.clear()
             contacts = self._active[indices] = self._active_contacts(indices)
@@ -194,7 +194,7 @@ def _output(out: Array | None, shape: tuple[int, ...], inputs: Array) -> Array:
 
     Parameters
     ----------
-    inputs : what the kernel reads while it writes, contiguous.
+    inputs : the array that the kernel reads while it writes, contiguous.
     """
     if out is None:
         return np.empty(shape)
@@ -208,7 +208,7 @@ def _output(out: Array | None, shape: tuple[int, ...], inputs: Array) -> Array:
 
 
 def _wrong(out: Array, shape: tuple[int, ...], inputs: Array) -> str:
-    """Return why an array cannot take the result; empty if it can."""
+    """Return the reason why an array cannot take the result; empty if it can."""
     if not isinstance(out, np.ndarray):
         return f"no numpy array but {type(out).__name__}"
     if out.shape != shape or out.dtype != np.float64:

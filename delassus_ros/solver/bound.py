@@ -1,4 +1,4 @@
-"""The solver of control loops, which allocates nothing."""
+"""The solver for control loops, which allocates no memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIME, _FAILED = 0, 1
 
 
 class _BoundSolution(Solution):
-    """A solution whose compute time is read from a record that the machine code writes."""
+    """A solution whose compute time is read from a record written by machine code."""
 
     __slots__ = ("record",)
 
@@ -44,7 +44,7 @@ class _BoundSolution(Solution):
         super().__init__(matrix, Status.OK, contacts.names, contacts.row_offsets, algorithm, 0.0)
 
     def copy(self) -> Solution:
-        """Return a solution with arrays of its own; see the base class."""
+        """Return a solution with separate arrays; see the base class."""
         return self._copied(self.record[_TIME])
 
     @property
@@ -57,7 +57,7 @@ class _BoundSolution(Solution):
 
 
 class BoundSolver:
-    """A solver with buffers of its own, for control loops; one per thread.
+    """A solver with preallocated buffers, for control loops; one per thread.
 
     A call creates no array: :meth:`solve` always returns the same :class:`Solution`, whose
     content is valid until the next call.
@@ -88,13 +88,13 @@ class BoundSolver:
             self._inputs[name] = values
         for name in ("rates", "torques", "gravity", "wrenches"):
             if name in bound.inputs:
-                # An input that was never written shows in the status.
+                # An input that was never written sets the status NOT_FINITE.
                 self._inputs[name][...] = np.nan
         self._positions = self._by_contact("contact_positions", problem.moving)
         self._orientations = self._by_contact("contact_orientations", problem.turning)
         solve = self._computation.built_in()
         if solve is not None:
-            # What the method below does, in machine code: Python finds it before the method.
+            # The machine code of the method below: attribute lookup finds it before the method.
             vars(self)["solve"] = solve
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class BoundSolver:
         return f"<BoundSolver by {solution.algorithm}, active {active}>"
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or pickled: its arrays lie where its machine code looks.
+        """Refuse copies and pickling: the machine code refers to the addresses of the arrays.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class BoundSolver:
         )
 
     def _by_contact(self, port: str, names: Sequence[str]) -> InputArrays:
-        """Return the rows of an input by name of the contact."""
+        """Return the rows of an input by contact."""
         rows = self._inputs.get(port, ())
         return InputArrays(port, "contact", dict(zip(names, rows, strict=True)))
 
@@ -131,18 +131,18 @@ class BoundSolver:
 
     @property
     def contact_positions(self) -> InputArrays:
-        """By name of each moving contact, its part of the inputs: (3,) in its frame [m].
+        """Positions (3,) of moving contacts in their frames [m], by contact; views of the inputs.
 
-        At first the contact's own placement; filled like :attr:`inputs`. It has to be finite for
-        contacts that are not active, too.
+        Initially the contacts' placements; filled like :attr:`inputs`. Positions of inactive
+        contacts must be finite, too.
         """
         return self._positions
 
     @property
     def contact_orientations(self) -> InputArrays:
-        """The same for contacts with ``moving="pose"``: (4,) unit quaternion x, y, z, w.
+        """Unit quaternions (4,) x, y, z, w of contacts with ``moving="pose"``, by contact.
 
-        It takes the contact's axes to its frame's.
+        The quaternion maps the contact's axes to the axes of its frame.
         """
         return self._orientations
 
@@ -152,7 +152,7 @@ class BoundSolver:
         Raises
         ------
         InputError
-            For an unknown contact or one given twice; the active set stays as it was.
+            For an unknown contact or a contact named twice; the active set is then unchanged.
         """
         contact_set = self._contact_set
         rows: list[int] = []
@@ -173,41 +173,43 @@ class BoundSolver:
     ) -> ConstrainedMotion:
         """Return contact forces and accelerations of the last :meth:`solve`.
 
-        It is what :meth:`Solution.forces <delassus_ros.solver.solution.Solution.forces>` and
-        ``accelerations`` compute, in machine code and without making an array; where contacts are
-        redundant, by several steps of that, with some arrays.
+        The results are those of
+        :meth:`Solution.forces <delassus_ros.solver.solution.Solution.forces>` and
+        ``accelerations``, computed by machine code without a new array; where contacts are
+        redundant, by several such steps, with some new arrays.
 
         Parameters
         ----------
-        acceleration : (k,) wanted contact accelerations, or one number for all rows; None: those
-            of the last call, at first and after :meth:`activate` 0.
-        regularization : (k,) R, or one number; likewise.
+        acceleration : (k,) wanted contact accelerations, or one number for all rows; None: the
+            values of the last call, initially and after :meth:`activate` 0.
+        regularization : (k,) R, or one number for all rows; None as for `acceleration`.
 
         Raises
         ------
         InputError
-            If the problem lacks the output ``a0``, ``qdd0`` or ``MinvJT``, or for what is not
-            numbers of this shape.
+            If the problem lacks the output ``a0``, ``qdd0`` or ``MinvJT``, or for values that are
+            not numbers of this shape.
         """
         return self._computation.constrained(acceleration, regularization)
 
     def solve(self, q: ArrayLike | None = None, /, **others: object) -> Solution:
         """Compute G at the present inputs for the active contacts.
 
-        Look at :attr:`Solution.status` before using the matrix: it tells a singular loop, a
-        coupling that does not hold and a position beyond 10⁶ rad or m, too. With loops q must
-        close them (:class:`~delassus_ros.closure.Closure` finds it): this is not checked.
+        Check :attr:`Solution.status` before using the matrix: the status also reports singular
+        loops, couplings that do not hold and positions beyond 10⁶ rad or m. With loops, q must
+        close the loops, which is not checked; :class:`~delassus_ros.closure.Closure` computes
+        such a q.
 
         Parameters
         ----------
         q : (nq,) joint positions [rad, m], written to ``inputs["q"]`` first; a contiguous numpy
-            array of float64 is the fastest way to give them. None: the inputs as they are.
+            array of float64 is the fastest argument. None: the present inputs.
 
         Raises
         ------
         InputError
-            If q is not numbers of this shape, or anything else is given; nothing was computed
-            then. Numbers that are not finite show in the status.
+            If q is not numbers of this shape, or for further arguments; nothing is computed
+            then. Numbers that are not finite set the status NOT_FINITE.
         """
         if others:
             _refuse(tuple(others))
@@ -215,7 +217,7 @@ class BoundSolver:
 
 
 def _refuse(names: tuple[str, ...]) -> NoReturn:
-    """Refuse what :meth:`DelassusSolver.solve` takes and :meth:`BoundSolver.solve` does not."""
+    """Refuse arguments of :meth:`DelassusSolver.solve` that :meth:`BoundSolver.solve` lacks."""
     given = ", ".join(names)
     raise InputError(
         f"BoundSolver.solve takes q alone, not {given}: choose contacts by bound.activate(names) "
@@ -224,7 +226,7 @@ def _refuse(names: tuple[str, ...]) -> NoReturn:
 
 
 class _Computation:
-    """State of a bound solver; a class apart, so that no object refers to itself."""
+    """State of a bound solver; a separate class, so that no object refers to itself."""
 
     def __init__(
         self, problem: Problem, bound: BoundKernel, algorithm: str, structure: Structure
@@ -254,7 +256,7 @@ class _Computation:
         return self._constrained.compute(acceleration, regularization)
 
     def built_in(self) -> Callable[..., object] | None:
-        """Return :meth:`solve` as a built-in function, if there is one."""
+        """Return :meth:`solve` as a built-in function, or None without one."""
         if self.solution.secondary:
             return None
         return self._bound.solve(self.solution.record, self.solution, self.solve, _refuse)
@@ -292,20 +294,20 @@ class _Computation:
         return solution
 
 
-# What help() says of a bound solver's built-in function.
+# The docstring of a bound solver's built-in function.
 _Computation.solve.__doc__ = BoundSolver.solve.__doc__
 
 
 @dataclass(slots=True, eq=False)
 class ConstrainedMotion:
-    """Contact forces and what follows; overwritten by the next call.
+    """Contact forces and accelerations of a robot; overwritten by the next call.
 
     Attributes
     ----------
     forces : (k,) contact forces.
     accelerations : (n,) of the independent velocities, under the torques and the forces.
-    status : that of the solution; NOT_POSITIVE_DEFINITE if no forces do what is wanted, and
-        NOT_FINITE if they overflow. Forces and accelerations are NaN unless it is OK.
+    status : status of the solution; NOT_POSITIVE_DEFINITE if no forces give the wanted
+        accelerations, NOT_FINITE on overflow. Forces and accelerations are NaN unless OK.
     """
 
     forces: Array
@@ -327,7 +329,7 @@ class _ConstrainedDynamics:
             solution.matrix, self._regularization, self._wanted, a0, response, qdd0, L,
             self._motion.forces, self._motion.accelerations,
         )  # fmt: skip
-        self._arrays = arrays  # whose memory the code reads
+        self._arrays = arrays  # keeps the memory alive that the code reads
         self._a0, self._scales = a0, solution.scales()
         self._binding = array("q", [*(each.ctypes.data for each in arrays), k, n])
         function, self._code = constrained()
@@ -355,7 +357,7 @@ class _ConstrainedDynamics:
         return motion
 
     def _run_redundant(self) -> bool:
-        """Compute by proximal steps, as ``Solution.forces``; return whether forces do it."""
+        """Compute by proximal steps, as ``Solution.forces``; return whether forces were found."""
         R, wanted, f = self._regularization, self._wanted, self._motion.forces
         own_R, own_wanted = R.copy(), wanted.copy()
         G, scales = self._solution.matrix, self._scales
@@ -379,7 +381,7 @@ class _ConstrainedDynamics:
             R[...], wanted[...] = own_R, own_wanted
         right = (own_wanted - self._a0) * scales
         missing = np.linalg.norm((G @ f + own_R * f) * scales - right)
-        # Of numbers that overflow nothing is known.
+        # After an overflow the result is unknown.
         return bool(missing <= CONTRADICTION * np.linalg.norm(right) < np.inf)
 
 
@@ -394,7 +396,7 @@ class _Slices:
         m, n = full.shape[axis], full.shape[1 - axis]
         numbers, buffer = np.arange(m), aligned_zeros(m * n)
         shapes = [(k, n) if axis == 0 else (n, k) for k in range(m)]
-        # One view per size, made now, so that a switch of contacts makes none.
+        # One view per size, made in advance, so that a switch of contacts allocates none.
         self._views = [buffer[: k * n].reshape(shape) for k, shape in enumerate(shapes)] + [full]
         self._numbers = [numbers[:k] for k in range(m + 1)]
         self.active = full
@@ -410,5 +412,5 @@ class _Slices:
     def take(self) -> None:
         """Copy the chosen rows or columns."""
         if self.active is not self._full:
-            # Rows are in range; mode="clip" spares take() a buffer for the output.
+            # Rows are in range; with mode="clip" take() needs no buffer for the output.
             self._full.take(self._chosen, self._axis, self.active, "clip")

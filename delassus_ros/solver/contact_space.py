@@ -1,8 +1,8 @@
-"""What a controller makes of G: Λ, J̄, contact forces, impacts, effective masses; on arrays.
+"""Quantities derived from G for controllers: Λ, J̄, contact forces, impacts, effective masses.
 
-Of the active contacts, after slicing: Λ of some contacts is no block of that of all. Rows in 1/kg
-and in 1/(kg·m²) are compared by a characteristic length, as :mod:`delassus_ros.conditioning` does:
-all here is done on the scaled matrix S G S.
+All arrays refer to the active contacts, after slicing: Λ of active contacts is no block of Λ of
+all contacts. Rows in 1/kg and in 1/(kg·m²) are made comparable by a characteristic length, as in
+:mod:`delassus_ros.conditioning`: computations use the scaled matrix S G S.
 
 O. Khatib, "A unified approach for motion and force control of robot manipulators: the operational
 space formulation", IEEE J. Robotics and Automation 3(1), 1987; J. Carpentier, R. Budhiraja,
@@ -28,22 +28,22 @@ matrix, which is 1e3 to 1e5 for humanoids.
 PROXIMAL = 1e-6
 """Weight of a proximal step, as a fraction of a bound on the largest eigenvalue."""
 STEPS, _CONVERGED = 60, 1e-13
-"""Most proximal steps, and the relative change of the forces behind which they end."""
+"""Largest number of proximal steps, and the relative change of forces that ends them."""
 CONTRADICTION = 1e-6
-"""Largest share of the wanted accelerations that may be missing; beyond it rows contradict."""
+"""Share of missing wanted accelerations above which rows contradict each other."""
 
 
 @dataclass(frozen=True, eq=False)
 class Impact:
-    """What an impact at the active contacts changes at once.
+    """Instantaneous effects of an impact at the active contacts.
 
     Attributes
     ----------
-    velocity : (k,) contact velocities before it.
-    velocity_change : (k,) their change.
+    velocity : (k,) contact velocities before the impact.
+    velocity_change : (k,) change of the contact velocities.
     impulse : (k,) contact impulses [N·s, N·m·s].
     rates_change : (n,) change of the independent velocities.
-    torque_impulse : (n,) what the impulses are at these, Jᵀ times them.
+    torque_impulse : (n,) generalised impulse, Jᵀ · impulse.
     """
 
     velocity: Array
@@ -61,11 +61,11 @@ def inertia(
     Parameters
     ----------
     scales : (k,) the factors S of rows.
-    damping : eigenvalues of the scaled matrix below this fraction of the largest one are raised to
-        it, those directions alone; 0 for a pseudo-inverse, which leaves out as many of the weakest
-        as the rank says. In the others Λ grows, up to what rounding leaves of an eigenvalue.
-    rank : tells the structural rank of these rows; asked where it matters. None: what is below
-        :data:`RANK_TOLERANCE` of the largest eigenvalue is left out, whatever the reason.
+    damping : eigenvalues of the scaled matrix below this fraction of the largest eigenvalue are
+        raised to that fraction; 0 for a pseudo-inverse, which leaves out the weakest directions
+        beyond the rank. In all other directions Λ grows without a bound but rounding.
+    rank : returns the structural rank of these rows; called only if needed. None: directions below
+        :data:`RANK_TOLERANCE` of the largest eigenvalue are left out.
     """
     scaled = G * np.outer(scales, scales)
     factor = certified_factor(scaled, max(damping, RANK_TOLERANCE))
@@ -91,9 +91,9 @@ def inertia(
 def certified_factor(scaled: Array, floor: float) -> Array | None:
     """Return L with L Lᵀ = the scaled matrix if no eigenvalue is below a fraction of the largest.
 
-    It is certified by a shifted Cholesky factorisation: S G S − floor · b · 1 is positive definite
-    only if all eigenvalues are above floor · b, with b a bound on the largest one. None if that is
-    not certain; the eigenvalues then tell.
+    The certificate is a shifted Cholesky factorisation: S G S − floor · b · 1 is positive definite
+    only if all eigenvalues are above floor · b, with b a bound on the largest eigenvalue. None
+    without a certificate; the caller then needs the eigenvalues.
     """
     if not scaled.size:
         return scaled
@@ -110,13 +110,13 @@ def certified_factor(scaled: Array, floor: float) -> Array | None:
 def forces(G: Array, scales: Array, wanted: Array, regularization: Array) -> Array:
     """Return f with (G + R) f = wanted, the rest of the contact accelerations.
 
-    Where R is zero and rows are redundant, by proximal steps, f⁺ = (G + μ 1)⁻¹ (wanted + μ f),
-    from zero: the smallest f, in scaled rows, that does it.
+    Where R is zero and rows are redundant, proximal steps f⁺ = (G + μ 1)⁻¹ (wanted + μ f) from
+    zero give the smallest solution f, in scaled rows.
 
     Raises
     ------
     NumericalError
-        If no f does: the rows contradict each other.
+        If there is no solution: the rows contradict each other.
     """
     scaled = (G + np.diag(regularization)) * np.outer(scales, scales)
     right = wanted * scales
@@ -145,9 +145,9 @@ def forces(G: Array, scales: Array, wanted: Array, regularization: Array) -> Arr
 
 
 def is_settled(change: float, last: float, size: float) -> bool:
-    """Return whether proximal steps end: behind a small one, or one that is not smaller any more.
+    """Return whether proximal steps end: the last step is small, or not smaller than before.
 
-    That is rounding, or a contradiction.
+    The latter is caused by rounding, or by contradicting rows.
     """
     return change <= _CONVERGED * size or change > 0.9 * last
 

@@ -1,6 +1,6 @@
-"""The check of run-time inputs, the same for one configuration and for many, and their arrays.
+"""Checks of run-time inputs, for single configurations and batches, and arrays of inputs.
 
-Values that are assigned to an input of a bound solver are copied into its array.
+Values assigned to an input of a bound solver are copied into the input's array.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Given: TypeAlias = Mapping[str, Any]
 
 
 class InputCheck:
-    """Converts the arguments of a call to arrays for the ports of a problem, or refuses them.
+    """Converts arguments of a call to arrays for the ports of a problem, or raises.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class InputCheck:
             for port in self._ports
             if port.name in PLACEMENTS
         }
-        # Per input, first entries of its quaternions, with names for messages.
+        # Per input: first entries of quaternions, with names for messages.
         self._quaternions = {
             "base_orientation": [(0, "base_orientation")],
             "q": [
@@ -56,14 +56,14 @@ class InputCheck:
         }
 
     def single(self, given: Given) -> dict[str, Array]:
-        """Return the inputs of one configuration by name; not copied where that is possible.
+        """Return the inputs of one configuration by name; copied only if needed.
 
         Raises
         ------
         InputError
-            For a missing or superfluous input, one of wrong shape or with entries that are not
-            finite, or a quaternion that is not of unit norm. Far positions and couplings that do
-            not hold show in the status; :meth:`refuse_positions` says which.
+            For a missing or superfluous input, an input of wrong shape or with entries that are
+            not finite, or a quaternion that is not of unit norm. Far positions and couplings that
+            do not hold set the kernel's status; :meth:`refuse_positions` names them.
         """
         self._check_names(given)
         arrays = {}
@@ -72,7 +72,7 @@ class InputCheck:
                 arrays[port.name] = self._placements[port.name].single(given.get(port.name))
                 continue
             array = self.shaped(port, self._by_frame(port, given.get(port.name)))
-            # On few numbers faster than numpy.
+            # For few numbers faster than numpy.
             if not all(map(math.isfinite, array.ravel().tolist())):
                 k = int(np.flatnonzero(~np.isfinite(array))[0])
                 joint = f" (joint {self._joint_of(k)!r})" if port.name == "q" else ""
@@ -85,13 +85,13 @@ class InputCheck:
         return arrays
 
     def refuse_positions(self, q: Array) -> None:
-        """Refuse positions that the status of a kernel is about, by name.
+        """Refuse positions for which a kernel returns TOO_FAR or NOT_CLOSED, by name.
 
         Raises
         ------
         InputError
-            If one is beyond :data:`~delassus_ros.model.ranges.FARTHEST`, or a coupling does not
-            hold; names the entry and its excess.
+            If a position is beyond :data:`~delassus_ros.model.ranges.FARTHEST`, or a coupling does
+            not hold; names the entry and its excess.
         """
         far = np.flatnonzero(np.abs(q) > FARTHEST)
         if far.size:
@@ -108,7 +108,7 @@ class InputCheck:
             )
 
     def _by_frame(self, port: Port, values: Any) -> Any:
-        """Convert wrenches by frame to an array; frames that are not named have zero wrenches."""
+        """Convert wrenches by frame to an array; missing frames have zero wrenches."""
         if port.name != "wrenches" or not isinstance(values, Mapping):
             return values
         block = np.zeros(port.shape)
@@ -123,12 +123,12 @@ class InputCheck:
         return block
 
     def shaped(self, port: Port, values: ArrayLike | None) -> Array:
-        """Return the values of one port; their shape is checked, their range is not.
+        """Return the values of one port; the shape is checked, the range is not.
 
         Raises
         ------
         InputError
-            If there are none, or they are not numbers of the port's shape.
+            If the values are missing, or not numbers of the port's shape.
         """
         array = _numbers(port, values, f"({port.size},)")
         if array.shape != port.shape:
@@ -144,8 +144,8 @@ class InputCheck:
     def batch(self, given: Given, columns: bool) -> Array:
         """Return all ports of N configurations side by side, contiguous; copied only if needed.
 
-        Entries that are not finite or too far, and couplings that do not hold, pass: they show
-        in the status of their configuration.
+        Entries that are not finite or too far, and couplings that do not hold, are accepted and
+        set the status of their configuration.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class InputCheck:
         Raises
         ------
         InputError
-            For a missing or superfluous input, one of wrong shape, different numbers of
+            For a missing or superfluous input, an input of wrong shape, different numbers of
             configurations, or a quaternion that is not of unit norm.
         """
         self._check_names(given)
@@ -194,7 +194,7 @@ class InputCheck:
                 )  # fmt: skip
 
     def _missing(self, name: str) -> str:
-        """Return why a problem lacks the input `name`, for inputs of placements."""
+        """Return the reason why a problem lacks the placement input `name`."""
         if name not in PLACEMENTS:
             return ""
         if name == "contact_orientations" and self._axes == "world":
@@ -203,7 +203,7 @@ class InputCheck:
         return f"; no contact has moving={moving}"
 
     def _unit(self, port: Port, array: Array) -> list[tuple[str, Array]]:
-        """Return an input's quaternions, (4, N) each, of an array (entries, N)."""
+        """Return the quaternions (4, N) of an input from its array (entries, N)."""
         places = self._quaternions.get(port.name, ())
         return [(what, array[first : first + 4]) for first, what in places]
 
@@ -216,7 +216,7 @@ class InputCheck:
 
 
 def counted(names: Sequence[str]) -> str:
-    """Return names for a message, e.g. ``root (6), hip, knee``; those in a row are counted."""
+    """Return names for a message, e.g. ``root (6), hip, knee``, with counts of repetitions."""
     runs = [(name, len(list(same))) for name, same in groupby(names)]
     shown = ", ".join(name if n == 1 else f"{name} ({n})" for name, n in runs[:NAMED])
     more = sum(n for _, n in runs[NAMED:])
@@ -246,9 +246,9 @@ UNIT_TOLERANCE = 1e-3
 
 
 class PlacementCheck:
-    """Turns positions or orientations by contact into one array, or refuses them.
+    """Converts positions or orientations by contact to one array, or raises.
 
-    A contact that is not named is at its own placement.
+    Contacts that are not named keep the placement of the contact set.
 
     Parameters
     ----------
@@ -271,8 +271,8 @@ class PlacementCheck:
         Raises
         ------
         InputError
-            For a contact that is unknown or does not move so, values of wrong shape or not
-            finite, or a quaternion that is not of unit norm.
+            For a contact that is unknown or lacks this input, values of wrong shape or not finite,
+            or a quaternion that is not of unit norm.
         """
         placements: Array = self._read(given, None, False)[0]
         return placements
@@ -280,25 +280,25 @@ class PlacementCheck:
     def batch(self, given: Mapping[str, ArrayLike] | None, count: int, columns: bool) -> Array:
         """Return the placements of `count` configurations, (count, contacts · width).
 
-        Entries that are not finite pass: they show in the status of their configuration.
+        Entries that are not finite are accepted and set the status of their configuration.
 
         Parameters
         ----------
-        columns : the configurations are columns instead of rows, of arguments and result.
+        columns : configurations are columns instead of rows of arguments and result.
 
         Raises
         ------
         InputError
-            As in :meth:`single`; (width,) is for all configurations.
+            As in :meth:`single`; values of shape (width,) hold for all configurations.
         """
-        # Not -1: of an empty batch any number of columns would do.
+        # Not reshape(count, -1): for an empty batch the number of columns is ambiguous.
         flat = self._read(given, count, columns).reshape(count, self._own.size)
         return np.ascontiguousarray(flat.T) if columns else flat
 
     def _read(
         self, given: Mapping[str, ArrayLike] | None, count: int | None, columns: bool
     ) -> Array:
-        """Return placements (count, contacts, width); with count None of one configuration."""
+        """Return placements (count, contacts, width); one configuration if count is None."""
         width = self._width
         block = np.empty((1 if count is None else count, *self._own.shape))
         block[:] = self._own
@@ -340,19 +340,19 @@ class PlacementCheck:
         return given
 
     def _numbers(self, name: str, values: ArrayLike) -> tuple[str, Array]:
-        """Return the name for messages and the values of a contact."""
+        """Return (name for messages, values) of a contact."""
         what = f"{self._port}[{name!r}]"
         return what, numbers(what, values, f"{self._width} numbers")
 
 
 def check_unit(what: str, quaternions: Array, where: str) -> None:
-    """Refuse quaternions (4, N) whose norm is not 1; entries that are not finite pass.
+    """Refuse quaternions (4, N) whose norm is not 1; entries that are not finite are accepted.
 
     Parameters
     ----------
-    where : takes the number of the configuration.
+    where : format of the place in messages, for the number of the configuration.
     """
-    # The norm of large entries is infinite.
+    # The norm of large entries overflows to infinity.
     with np.errstate(over="ignore"):
         norms = np.linalg.norm(quaternions, axis=0)
     off = np.abs(norms - 1.0) > UNIT_TOLERANCE
@@ -370,20 +370,20 @@ class UnknownInputError(InputError, KeyError):
     """Error for an unknown name of an input."""
 
     def __str__(self) -> str:
-        """Return the message, of which a KeyError would show the quotes."""
+        """Return the message, without the quotes that a KeyError adds."""
         return InputError.__str__(self)
 
 
 class InputArrays(Mapping[str, Array]):
     """Arrays that a kernel reads, by name.
 
-    ``arrays[name] = values`` does the same as ``arrays[name][...] = values``: an array in the
-    kernel's memory is never replaced by another one, which the kernel would not see.
+    ``arrays[name] = values`` is ``arrays[name][...] = values``: an array in the kernel's memory is
+    never replaced by another array, which the kernel would not read.
 
     Parameters
     ----------
     what : name of the arrays in messages.
-    kind : kind of object that a name stands for, e.g. ``"contact"``.
+    kind : kind of the named objects, e.g. ``"contact"``.
     arrays : the arrays by name.
     """
 
@@ -399,7 +399,7 @@ class InputArrays(Mapping[str, Array]):
         Raises
         ------
         UnknownInputError
-            If there is none; a KeyError as well.
+            For an unknown name; also a KeyError.
         """
         try:
             return self._arrays[name]
@@ -407,13 +407,13 @@ class InputArrays(Mapping[str, Array]):
             raise UnknownInputError(self._unknown(name)) from None
 
     def __setitem__(self, name: str, values: ArrayLike) -> None:
-        """Copy numbers of the array's shape into it.
+        """Copy numbers of the array's shape into the array.
 
         Raises
         ------
         InputError
-            For an unknown name, or what is not numbers of this shape. Numbers that are not
-            finite show in the status of the next solve.
+            For an unknown name, or values that are not numbers of this shape. Numbers that are
+            not finite set the status of the next solve.
         """
         if name not in self._arrays:
             raise UnknownInputError(self._unknown(name))

@@ -71,11 +71,11 @@ class Solution(OutputArrays):
         )
 
     def copy(self) -> Solution:
-        """Return a solution with arrays of its own, which no other computation changes."""
+        """Return a solution with separate arrays, which no other computation changes."""
         return self._copied(self.compute_time)
 
     def _copied(self, compute_time: float) -> Solution:
-        # Without __init__, which takes as long as the kernel of a quadruped.
+        # Without __init__, whose time equals that of the kernel of a quadruped.
         found = _new(Solution)
         found.matrix = self.matrix.copy()
         found.status = self.status
@@ -103,24 +103,24 @@ class Solution(OutputArrays):
     def structural_rank(self) -> int:
         """Return the largest rank that the matrix of the active contacts has in any posture.
 
-        It is below k where contacts are redundant, as four points on one flat foot are. Found from
-        matrices at random configurations when it is first asked for, which takes milliseconds; k,
-        where there are none.
+        The rank is below k where contacts are redundant, such as four points on one flat foot. It
+        is computed at the first call from matrices at random configurations, within
+        milliseconds; the result is k where no such matrix can be computed.
         """
         k = len(self.matrix)
         return k if self.structure is None else self.structure.rank(self.contacts)
 
     def inertia(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
-        """Return Λ = G⁻¹ (k, k), the inertia that the active contacts feel [kg].
+        """Return Λ = G⁻¹ (k, k), the apparent inertia at the active contacts [kg].
 
         Parameters
         ----------
-        damping : directions that are weaker than this fraction of the strongest one are raised to
-            it, the others are left as they are: near singular postures Λ stays bounded. 0: Λ grows
-            there, at a singular posture to what rounding leaves, some 10¹⁵ times what it is in
-            strong directions. Only directions that contacts cannot move in by structure are left
-            out then, as in a pseudo-inverse: see :meth:`structural_rank`.
-        characteristic_length : weighs angular against linear rows [m].
+        damping : directions weaker than this fraction of the strongest direction are raised to
+            this fraction, all other directions are unchanged: Λ is bounded near singular postures.
+            0: Λ grows there, at a singular posture up to some 10¹⁵ times its value in strong
+            directions, the limit by rounding. Only directions in which contacts cannot move by
+            structure are then left out, as in a pseudo-inverse: see :meth:`structural_rank`.
+        characteristic_length : weight of angular against linear rows [m].
 
         Raises
         ------
@@ -144,9 +144,9 @@ class Solution(OutputArrays):
         return _finite("the inverse", self.output("MinvJT") @ Lambda)
 
     def null_space(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
-        """Return N = 1 − J̄ J (n, n): motions that the contacts do not feel.
+        """Return N = 1 − J̄ J (n, n): the projection on motions without contact velocity.
 
-        Torques are projected by its transpose, τ − Jᵀ J̄ᵀ τ = Nᵀ τ. Arguments and errors are those
+        Torques are projected by the transpose, τ − Jᵀ J̄ᵀ τ = Nᵀ τ. Arguments and errors are those
         of :meth:`inertia`; needs the outputs ``J`` and ``MinvJT``.
         """
         J, inverse = self.output("J"), self.jbar(damping, characteristic_length)
@@ -155,8 +155,8 @@ class Solution(OutputArrays):
     def bias_force(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
         """Return μ + p = J̄ᵀ h − Λ J̇ ẏ (k,): effects of velocity and gravity in operational space.
 
-        At rest it is p. Arguments and errors are those of :meth:`inertia`; needs the outputs
-        ``MinvJT``, ``h`` and ``JdotV``.
+        At rest the result is p. Arguments and errors are those of :meth:`inertia`; needs the
+        outputs ``MinvJT``, ``h`` and ``JdotV``.
         """
         response, h, JdotV = (self.output(name) for name in ("MinvJT", "h", "JdotV"))
         force = self.inertia(damping, characteristic_length) @ (response.T @ h - JdotV)
@@ -170,20 +170,21 @@ class Solution(OutputArrays):
     ) -> Array:
         """Return the contact forces f (k,) that give contact accelerations a: (G + R) f + a⁰ = a.
 
-        Constrained forward dynamics; :meth:`accelerations` has what they do to the robot.
-        Redundant contacts share what is needed by the smallest forces.
+        Constrained forward dynamics; :meth:`accelerations` returns the robot's accelerations under
+        these forces. For redundant contacts the result are the smallest forces.
 
         Parameters
         ----------
-        acceleration : a, (k,) or one for all rows; 0 for contacts that hold at one place of their
-            links, −ω × ṗ for those that roll and wander over them at ṗ, in the axes of the rows.
-        regularization : R, compliance of each row, (k,) or one for all [1/kg].
-        characteristic_length : weighs angular against linear rows [m].
+        acceleration : a, (k,) or one number for all rows; 0 for contacts that are fixed on their
+            links, −ω × ṗ for rolling contacts that move over their links at ṗ, in the axes of the
+            rows.
+        regularization : R, compliance of the rows, (k,) or one number for all rows [1/kg].
+        characteristic_length : weight of angular against linear rows [m].
 
         Raises
         ------
         NumericalError
-            If the status is not OK, no forces give these accelerations, or they overflow.
+            If the status is not OK, no forces give these accelerations, or the forces overflow.
         InputError
             If an output or argument is missing or of wrong shape; needs ``a0``.
         """
@@ -278,8 +279,9 @@ class Solution(OutputArrays):
 
         Parameters
         ----------
-        rates : (n,) the independent velocities before it.
-        restitution : e, (k,) or one for all rows: contacts leave with −e times their velocity.
+        rates : (n,) the independent velocities before the impact.
+        restitution : e, (k,) or one number for all rows: contacts leave with −e times their
+            velocity.
         damping, characteristic_length : as for :meth:`inertia`.
 
         Raises
@@ -305,15 +307,15 @@ class Solution(OutputArrays):
         return Impact(*(_finite("an impact", each) for each in results))
 
     def effective_mass(self, contact: str, direction: ArrayLike, locked: bool = False) -> float:
-        """Return the mass that a contact shows along a direction, 1 / (dᵀ G d) [kg].
+        """Return the effective mass of a contact along a direction, 1 / (dᵀ G d) [kg].
 
-        Infinite where the contact cannot move so.
+        Infinite where the contact cannot move in this direction.
 
         Parameters
         ----------
-        direction : d in the rows of the contact, of any length but zero.
-        locked : with all joints locked, the robot one rigid body; of a floating base, and needs
-            the outputs ``J`` and ``M``.
+        direction : d in the rows of the contact, of any nonzero length.
+        locked : treat the robot as one rigid body with all joints locked; only with a floating
+            base and the outputs ``J`` and ``M``.
 
         Raises
         ------
@@ -321,7 +323,7 @@ class Solution(OutputArrays):
             If the status is not OK.
         InputError
             If the contact is not active, the direction is zero or of wrong shape, or the robot's
-            base is fixed, which locks it altogether.
+            base is fixed and `locked` is set.
         """
         rows = self._rows_of(contact)
         d = numbers("direction", direction)
@@ -346,7 +348,7 @@ class Solution(OutputArrays):
         return self.matrix
 
     def by_row(self, what: str, values: ArrayLike) -> Array:
-        """Return numbers (k,) for the rows of the active contacts, from (k,) numbers or one.
+        """Return (k,) numbers for the rows of the active contacts from (k,) numbers or one number.
 
         Raises
         ------
@@ -359,7 +361,7 @@ class Solution(OutputArrays):
         return np.broadcast_to(array, (k,))
 
     def scales(self, characteristic_length: float = LENGTH) -> Array:
-        """Return the factors (k,) that give all rows the unit of a linear one."""
+        """Return the factors (k,) that give all rows the unit of linear rows."""
         if self.problem is None:
             return np.ones(len(self.matrix))
         by_name = {contact.name: contact for contact in self.problem.contacts}
@@ -374,12 +376,12 @@ class Solution(OutputArrays):
 
 
 def _finite(what: str, values: Array) -> Array:
-    """Return values once all of them are finite.
+    """Return values if all of them are finite.
 
     Raises
     ------
     NumericalError
-        If one of them is not finite.
+        If a value is not finite.
     """
     if not np.isfinite(values).all():
         raise NumericalError(f"{what} would not be finite: inputs or arguments are too large")

@@ -34,7 +34,7 @@ _OK = Status.OK
 _CLOSED = 1e-8
 """Largest constraint row of a closed robot, as for :class:`~delassus_ros.closure.Closure`."""
 _PROBLEM = "Problem(robot, [Contact('LF', frame='LF_FOOT')])"
-"""The call that makes a problem, for messages."""
+"""Example of a call that makes a problem, for messages."""
 
 
 _Binding: TypeAlias = tuple[Callable[..., Solution], Solution, BoundSolver]
@@ -42,16 +42,16 @@ _Binding: TypeAlias = tuple[Callable[..., Solution], Solution, BoundSolver]
 
 
 class _Local(threading.local):
-    """The binding of each thread; None until its first call."""
+    """The binding of a thread; None until the thread's first call."""
 
     binding: _Binding | None = None
 
 
 class DelassusSolver:
-    """Computes the Delassus matrix of a problem; safe to use from several threads.
+    """Computes the Delassus matrix of a problem; thread-safe.
 
-    Copied or pickled it becomes another solver of the same problem, which takes its kernel from
-    the disk cache or compiles it anew.
+    A copied or pickled solver becomes another solver of the same problem, whose kernel is loaded
+    from the disk cache or compiled anew.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ class DelassusSolver:
     algorithm : name of a registered algorithm, or an alias; see
         :func:`delassus_ros.algorithms.names` and :func:`delassus_ros.algorithms.aliases`.
     cache : use the disk cache of compiled kernels.
-    prebuilt : the kernel of this very problem and algorithm, if the caller has it; see
+    prebuilt : the kernel of this problem and algorithm, if available; see
         :mod:`delassus_ros.compiler.worker`.
 
     Raises
     ------
     AlgorithmError
-        For an unknown algorithm, or one that refuses the problem.
+        For an unknown algorithm, or an algorithm that refuses the problem.
     CompilerError
         If compilation fails.
     ProblemError
@@ -95,7 +95,7 @@ class DelassusSolver:
         self._is_approximate = self._algorithm.approximates(problem)
         self._check = InputCheck(problem)
         self._names = problem.contacts.names
-        # Quaternions among the joints have to be looked at.
+        # Quaternions of floating joints are checked in every call.
         floating = any(joint.kind is JointKind.FLOATING for joint in problem.robot.joints)
         self._only_q = len(problem.inputs) == 1 and not floating
         self._local = _Local()
@@ -114,7 +114,7 @@ class DelassusSolver:
 
     @property
     def algorithm(self) -> str:
-        """Name of the algorithm as it was asked for, an alias too, in the registry's spelling."""
+        """Name or alias of the algorithm as requested, in the registry's spelling."""
         return self._name
 
     @property
@@ -129,18 +129,19 @@ class DelassusSolver:
 
     @property
     def generic_operations(self) -> OperationCount | None:
-        """The same with the robot's constants unknown, the papers' measure; traced when asked.
+        """Operation count with unknown constants of the robot, the papers' measure.
 
-        Counted is what depends on the inputs: what depends on the constants alone is computed
-        once. Unknown are the constants of the tree that algorithms work on; `dense`, which reads
-        the robot itself, knows them still. None for back ends that cannot be counted.
+        Only operations that depend on the inputs count: operations on constants are done once.
+        Unknowns are the constants of the tree of the algorithms; `dense`, which reads the robot
+        itself, uses the known constants. Traced at the first access. None for back ends that
+        cannot be counted.
         """
         if not isinstance(self._algorithm, TracedAlgorithm):
             return None
         return trace(self._problem, self._algorithm, generic=True).operations
 
     def bind(self) -> BoundSolver:
-        """Return a solver with buffers of its own, all contacts active.
+        """Return a solver with preallocated buffers and all contacts active.
 
         Raises
         ------
@@ -150,13 +151,14 @@ class DelassusSolver:
         return BoundSolver(self._problem, self._kernel, self._name, self._structure)
 
     def use(self, bound: BoundSolver) -> None:
-        """Have :meth:`solve` of this thread compute with a binding that another thread made.
+        """Let :meth:`solve` of this thread use a bound solver that another thread made.
 
-        A back end may take long to make one, as the first :meth:`solve` of a thread does.
+        A thread's first :meth:`solve` otherwise makes a bound solver, which may take long for a
+        back end.
 
         Parameters
         ----------
-        bound : made by :meth:`bind` of this solver, and not used elsewhere.
+        bound : result of :meth:`bind` of this solver that is not used elsewhere.
 
         Raises
         ------
@@ -185,39 +187,39 @@ class DelassusSolver:
     ) -> Solution:
         """Compute G, and the problem's other outputs, once.
 
-        With couplings or loops q must close them (:class:`~delassus_ros.closure.Closure` finds
-        it): couplings are looked at in every call, loops where that is asked for.
+        With couplings or loops, q must close the robot (:class:`~delassus_ros.closure.Closure`
+        computes such a q): couplings are checked in every call, loops only with `check`.
 
         Parameters
         ----------
         q : (nq,) joint positions [rad, m], in the order of ``robot.joint_names``, none beyond
-            10⁶ rad or m: after so many, an angle is known to some 1e-10 rad. Couplings hold
-            to a millionth of 1 and their terms (:mod:`delassus_ros.model.couplings`).
+            10⁶ rad or m, where angles are rounded by some 1e-10 rad. Couplings must hold to 1e-6
+            of 1 plus the size of their terms (:mod:`delassus_ros.model.couplings`).
         active : names of the active contacts; all if None.
         base_orientation : (4,) unit quaternion x, y, z, w of the root link in the world; only
             with ``axes="world"`` and a floating base.
-        contact_positions : (3,) position in its frame [m] of each moving contact, by name; one
-            that is not named is at its own placement.
-        contact_orientations : (4,) unit quaternion x, y, z, w that takes a contact's axes to
-            its frame's, by name of contacts with ``moving="pose"``; with ``axes="contact"``.
+        contact_positions : positions (3,) of moving contacts in their frames [m], by name;
+            contacts that are not named keep the placement of the contact set.
+        contact_orientations : unit quaternions (4,) x, y, z, w from the contact's axes to its
+            frame's, by name of contacts with ``moving="pose"``; with ``axes="contact"``.
         rates, torques, gravity : (n,), (n,), (3,) for outputs that need them; see
             :attr:`Problem.inputs <delassus_ros.problem.Problem.inputs>`.
-        wrenches : external wrenches (6,) by frame, or (w, 6); frames that are not named have none.
+        wrenches : external wrenches (6,) by frame, or (w, 6); frames not named have zero wrenches.
         check : refuse a q that does not close the robot's couplings, loops and functions to 1e-8
-            [m, rad or units of a coupling], which takes longer than the matrix.
+            [m, rad or units of a coupling]; takes longer than the computation of the matrix.
 
         Returns
         -------
-        An independent :class:`Solution`; its status is OK.
+        A :class:`Solution` with separate arrays and status OK.
 
         Raises
         ------
         InputError
             For a q of wrong size, with entries that are not finite or too far, at which a coupling
-            does not hold, or with `check` a loop; for an unknown contact or something else than a
-            list of names, a missing or superfluous base orientation, a placement of a contact that
-            does not move, or a quaternion that is not of unit norm; names the entry and its
-            deviation.
+            does not hold, or, with `check`, a loop; if `active` is no list of names or has an
+            unknown contact; for a missing or superfluous base orientation, a placement of a
+            contact that does not move, or a quaternion that is not of unit norm; names the entry
+            and its deviation.
         AlgorithmError
             If a back end cannot be prepared for the problem, at a thread's first call.
         NumericalError
@@ -230,7 +232,7 @@ class DelassusSolver:
         if active is None:
             if solution.contacts is not self._names:
                 bound.activate(self._names)
-        # Of arrays != is an array.
+        # For arrays, != returns an array.
         elif not isinstance(active, tuple) or active != solution.contacts:
             bound.activate(active)
         plain = (
@@ -244,7 +246,7 @@ class DelassusSolver:
             and wrenches is None
             and q is not None
         )
-        # The status of a plain call tells whether q is finite, too.
+        # The status of a plain call also shows whether q is finite.
         if plain and compute(q).status is _OK:
             return solution.copy()
         given = {
@@ -283,24 +285,24 @@ class DelassusSolver:
     ) -> BatchSolution:
         """Compute G, and the problem's other outputs, at many configurations; releases the GIL.
 
-        Several configurations are computed per instruction. With couplings or loops every q must
-        close them (:class:`~delassus_ros.closure.Closure` finds it): the status tells of couplings
-        that do not hold, loops are not checked.
+        Several configurations are computed per instruction. With couplings or loops, every q must
+        close the robot (:class:`~delassus_ros.closure.Closure` computes such a q): couplings that
+        do not hold set the status, loops are not checked.
 
         Parameters
         ----------
         Q : (N, nq) joint positions [rad, m]; not copied if it is contiguous float64.
         active : names of the active contacts, the same for all; all if None.
-        threads : how many threads share the work, at most one per processor; where the others
-            have none to run on, this one does all. Afterwards they look out for another call for
-            1 ms, since waking them takes long.
+        threads : number of threads that share the work, at most one per processor; without free
+            processors the calling thread does all work. Worker threads then poll for the next
+            call for 1 ms, since waking a thread takes long.
         base_orientation : (N, 4) unit quaternions x, y, z, w; with ``axes="world"`` and a
             floating base.
         layout : ``"rows"``, or ``"columns"`` for structures of arrays: Q is then (nq, N),
-            base_orientation (4, N) and the result (k, k, N). Slower than rows for thousands of
-            configurations or large k, where columns are far apart in memory.
-        out : array to write G to, writeable, C-contiguous, float64 and with memory of its
-            own; a new one if None.
+            base_orientation (4, N) and the result (k, k, N). Columns are slower than rows for
+            thousands of configurations or large k, where columns are far apart in memory.
+        out : array for G, writeable, C-contiguous, float64 and without memory in common with the
+            inputs; a new array if None.
         contact_positions, contact_orientations : placements of moving contacts by name, as in
             :meth:`solve`: one for all configurations, or (N, 3) and (N, 4), with columns (3, N)
             and (4, N).
@@ -310,14 +312,14 @@ class DelassusSolver:
 
         Returns
         -------
-        A :class:`BatchSolution`; its status tells configurations that failed, singular loops,
-        open couplings and far positions among them; their results are NaN.
+        A :class:`BatchSolution` with a status per configuration, which also reports singular
+        loops, open couplings and far positions; results of failed configurations are NaN.
 
         Raises
         ------
         InputError
-            For wrong shapes or names, a quaternion that is not of unit norm, threads that are not
-            a whole number from 1 on, or an `out` that cannot be written to.
+            For wrong shapes or names, a quaternion that is not of unit norm, a number of threads
+            that is no positive whole number, or an `out` that cannot be written to.
         AlgorithmError
             If the algorithm is a numeric back end, which has no batch kernel.
         """
@@ -343,7 +345,7 @@ class DelassusSolver:
         return self._batch.solve(given, active, threads, layout, out)
 
     def __reduce__(self) -> tuple[type[DelassusSolver], tuple[object, ...]]:
-        """Pickle by the arguments of the constructor: machine code stays in its process."""
+        """Pickle by the arguments of the constructor; machine code is not pickled."""
         return type(self), (self._problem, self._name, self._cache)
 
     def _check_closed(self, q: ArrayLike) -> None:
@@ -358,12 +360,12 @@ class DelassusSolver:
             )
 
     def _adopt(self, bound: BoundSolver) -> _Binding:
-        """Have this thread compute with a bound solver from now on."""
+        """Let this thread use a bound solver from now on."""
         binding = self._local.binding = bound.solve, bound.solution, bound
         return binding
 
     def _numerical_error(self, status: Status, bound: BoundSolver) -> NumericalError:
-        """Return the error with the joint at fault, found by running on floats."""
+        """Return the error with the joint at fault, which a computation on floats finds."""
         if isinstance(self._algorithm, TracedAlgorithm):
             values = {name: array_.ravel().tolist() for name, array_ in bound.inputs.items()}
             try:

@@ -1,13 +1,13 @@
-"""The largest rank that contacts can have on a robot: structure, told apart from posture.
+"""The structural rank: the largest rank of a robot's contacts over all postures.
 
-Four points on one flat foot own twelve rows of which only six can ever be independent; that is
-no fault of the posture. A structural rank is the rank at generic configurations, which moving
-contacts' placements are part of: almost every configuration has it, none has more. It is a
-matter of the model alone: joints whose limits leave no range, or hardly any, are moved all the
-same, as the mass matrix lets them move and encoders may say so.
+Four points on one flat foot have twelve rows of which at most six are independent in any posture.
+The structural rank is the rank at generic configurations, including generic placements of moving
+contacts: almost every configuration has this rank, no configuration has a larger rank. The
+structural rank is a property of the model: joints whose limits leave little or no range are moved
+regardless, as the mass matrix allows their motion and encoders may report it.
 
-Only a structural rank tells which directions Λ has to leave out: near a singular posture there are
-others that are as weak, in which Λ has to grow.
+Λ leaves out only directions beyond the structural rank: near a singular posture further directions
+are as weak, in which Λ has to grow.
 """
 
 from __future__ import annotations
@@ -35,46 +35,46 @@ from delassus_ros.solver.inputs import Given, InputCheck
 
 
 class Bound(Protocol):
-    """A solver with inputs of its own, as :class:`~delassus_ros.solver.bound.BoundSolver`."""
+    """Interface of :class:`~delassus_ros.solver.bound.BoundSolver`: a solver with inputs."""
 
     @property
     def inputs(self) -> Mapping[str, Array]:
         """Arrays by name of the input."""
 
     def solve(self) -> Any:
-        """Return a solution: its status, and the matrix of all contacts."""
+        """Return a solution with status and the matrix of all contacts."""
 
 
 class Binds(Protocol):
-    """A solver that makes those, as :class:`~delassus_ros.solver.solver.DelassusSolver`."""
+    """Interface of :class:`~delassus_ros.solver.solver.DelassusSolver`: makes bound solvers."""
 
     @property
     def problem(self) -> Problem:
-        """What is computed."""
+        """The problem of the solver."""
 
     @property
     def algorithm(self) -> str:
         """Name of the algorithm."""
 
     def bind(self) -> Bound:
-        """Return a solver with inputs of its own."""
+        """Return a bound solver."""
 
 
 _NOISE = 1e-13
-"""Diagonal entries below this fraction of the largest are rounding, given rows of like size."""
+"""Fraction of the largest diagonal entry below which entries are rounding, for scaled rows."""
 _RANGE = 0.2
-"""Least range that joints are drawn from [rad or m]."""
+"""Least range of positions from which joints are drawn [rad or m]."""
 _GENERIC = 3
-"""Matrices that a structural rank is found from; one is enough but for chance."""
+"""Number of matrices for a structural rank; one matrix is enough almost surely."""
 _CACHED = 4096
-"""Active sets whose rank is kept; 12 contacts have as many."""
+"""Number of active sets whose rank is cached; 12 contacts have 4096 sets."""
 
 
 def unit_scales(contacts: ContactSet) -> Array:
-    """Return the factors (m,) with which all rows are of norm 1, angular ones times 0.1 m.
+    """Return the factors (m,) that scale all rows to norm 1, angular rows times 0.1 m.
 
-    Whatever the units that a selection is written in, and the length that conditions are weighed
-    by.
+    The factors do not depend on the scale of selections, nor on the characteristic length of
+    conditioning.
     """
     rows = np.vstack([contact.selection for contact in contacts])
     scales: Array = row_scales(contacts, CHARACTERISTIC_LENGTH_M) / np.linalg.norm(rows, axis=1)
@@ -82,7 +82,7 @@ def unit_scales(contacts: ContactSet) -> Array:
 
 
 def numerical_rank(eigenvalues: Array, tolerance: float = RANK_TOLERANCE) -> int:
-    """Return how many of the eigenvalues, ascending, are not zero beside the largest."""
+    """Return the number of ascending eigenvalues above a fraction of the largest."""
     if not eigenvalues.size or not eigenvalues[-1] > 0:
         return 0
     return int(np.count_nonzero(eigenvalues > tolerance * eigenvalues[-1]))
@@ -96,16 +96,16 @@ def generic_matrices(
 ) -> Array:
     """Return G of all contacts (count, m, m) at generic configurations.
 
-    Moving contacts are placed at random within 0.1 m of their own places, turned in any way.
+    Moving contacts are placed at random within 0.1 m of their placements, in any orientation.
 
     Parameters
     ----------
-    solver : computes them.
-    count : how many; one is enough but for chance.
-    seed : of the random configurations, which keep to the joints' limits where these leave a
-        range of 0.2 rad or 0.2 m.
-    configurations : (N, nq) to use instead. A robot with loops or couplings needs them, as its
-        joints cannot be drawn independently of each other; see
+    solver : solver of the problem.
+    count : number of matrices; one is enough almost surely.
+    seed : seed of the random configurations, which are within the joints' limits where these
+        leave a range of at least 0.2 rad or 0.2 m.
+    configurations : (N, nq) configurations instead of random ones; required for robots with loops
+        or couplings, whose joints cannot be drawn independently; see
         :func:`~delassus_ros.conditioning.structural_rank.closed_configurations`.
 
     Raises
@@ -113,10 +113,10 @@ def generic_matrices(
     ProblemError
         For a robot with loops or couplings without configurations.
     InputError
-        If the configurations have the wrong shape or values, or `count` is no whole number from 1
-        on.
+        If the configurations have the wrong shape or values, or `count` is no positive whole
+        number.
     NumericalError
-        If no matrix could be computed at any of them.
+        If no matrix could be computed at any configuration.
     """
     problem = solver.problem
     count = whole("count", count)
@@ -135,7 +135,7 @@ def generic_matrices(
             "configurations cannot be drawn joint by joint; give configurations that close them"
         )
     else:
-        # More than needed, as some may fail: a massless joint has postures without a matrix.
+        # More than needed, as some may fail: a massless joint has no matrix in some postures.
         given = np.array([_random_q(problem.robot, rng) for _ in range(10 * count)])
     found = _matrices_at(problem, solver.bind(), given, count, rng)
     if not found:
@@ -153,7 +153,7 @@ def _matrices_at(
     count: int,
     rng: np.random.Generator,
 ) -> list[Array]:
-    """Return up to so many matrices of all contacts, of the configurations that have one."""
+    """Return up to `count` matrices of all contacts, skipping configurations that fail."""
     check, found = InputCheck(problem), list[Array]()
     for q in configurations:
         for name, values in check.single({"q": q, **_random_places(problem, rng)}).items():
@@ -167,12 +167,12 @@ def _matrices_at(
 
 
 class Structure:
-    """The structural rank of a problem's contacts, found when it is first asked for.
+    """The structural rank of a problem's contacts, computed at the first call.
 
     Parameters
     ----------
     problem : the problem.
-    bind : makes a solver of it that nobody else uses.
+    bind : makes a bound solver of the problem for exclusive use.
     """
 
     def __init__(self, problem: Problem, bind: Callable[[], Bound]) -> None:
@@ -183,7 +183,7 @@ class Structure:
     def rank(self, contacts: Iterable[str]) -> int:
         """Return the structural rank of these active contacts.
 
-        All of their rows, where it cannot be told: no matrix, or no loop that closes, was found.
+        The number of their rows if no matrix, or no closed loop, was found.
         """
         contact_set = self._problem.contacts
         offsets = contact_set.row_offsets
@@ -211,13 +211,13 @@ class StructuralRank:
     ----------
     matrices : (N, m, m) G of all contacts at generic configurations; see
         :func:`generic_matrices`.
-    scales : (m,) factors that make rows comparable, so that one that is zero can be told from a
-        small one; see :func:`unit_scales`. The rank depends on them no further.
+    scales : (m,) factors that make rows comparable, so that zero rows differ from small rows; see
+        :func:`unit_scales`. The rank depends on them in no other way.
 
     Raises
     ------
     InputError
-        If the matrices are no finite numbers, or the shapes do not fit.
+        If the matrices are not finite numbers, or the shapes do not fit.
     """
 
     def __init__(self, matrices: ArrayLike, scales: Array) -> None:
@@ -233,7 +233,7 @@ class StructuralRank:
         self._ranks: dict[tuple[int, ...], int] = {}
 
     def of(self, rows: Sequence[int]) -> int:
-        """Return the rank of the matrix of these rows, numbered among those of all contacts."""
+        """Return the rank of the matrix of these rows, numbered as rows of all contacts."""
         key = tuple(rows)
         rank = self._ranks.get(key)
         if rank is None:
@@ -242,7 +242,7 @@ class StructuralRank:
         return rank
 
     def witness(self, rows: Sequence[int], rank: int) -> None:
-        """Raise the rank of these rows to what a matrix of them was seen to have."""
+        """Raise the rank of these rows to the rank of one of their matrices."""
         key = tuple(rows)
         self._keep(key, max(rank, self._ranks.get(key, 0)))
 
@@ -262,15 +262,15 @@ class StructuralRank:
 
 
 def _rank_of(rest: Array, noise: float) -> int:
-    """Return the rank of a positive semidefinite matrix (k, k), whatever the size of its rows.
+    """Return the rank of a positive semidefinite matrix (k, k), for rows of any size.
 
-    Cholesky's method: the next row is always the one of which those before leave the largest
-    part. It counts if that part is more than a fraction of the row itself, and more than noise.
+    Pivoted Cholesky factorisation: the next row is the row with the largest remainder. A row
+    counts if the remainder exceeds a fraction of the row, and exceeds the noise.
 
     Parameters
     ----------
-    rest : the matrix, which is overwritten with what is left.
-    noise : diagonal entries that are rounding.
+    rest : the matrix; overwritten by the remainder.
+    noise : size of diagonal entries that are rounding.
     """
     left = rest.diagonal()
     own = left.copy()
@@ -346,7 +346,7 @@ def _random_places(problem: Problem, rng: np.random.Generator) -> Given:
         elif port.name == "contact_orientations":
             places[port.name] = {name: _random_quaternion(rng) for name in problem.turning}
         elif port.name != "q":
-            # The matrix does not depend on how the robot moves.
+            # The matrix does not depend on velocities.
             places[port.name] = np.zeros(port.shape)
     return places
 

@@ -1,4 +1,4 @@
-"""For tests of algorithms, ours and third parties': random robots and the conformance suite."""
+"""Tests of built-in and third-party algorithms: random robots and the conformance suite."""
 
 from delassus_ros.testing.conformance import CHECKS, ConformanceError
 from delassus_ros.testing.random_trees import ALL, SIMPLE, random_problem, random_robot

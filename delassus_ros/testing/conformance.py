@@ -1,10 +1,10 @@
-"""The conformance suite: what every registered algorithm must do, third parties' included.
+"""The conformance suite: requirements of all registered algorithms, third-party ones included.
 
 >>> from delassus_ros.testing import CHECKS
 >>> for check in CHECKS:
 ...     check("my_algorithm")  # doctest: +SKIP
 
-Each check raises :class:`ConformanceError` with the case that failed.
+A check raises :class:`ConformanceError` with the case that failed.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from delassus_ros.testing.random_trees import (
 )
 
 TOLERANCE = 1e-10
-"""Relative, Frobenius; over all of G and per pair of contacts."""
+"""Largest relative error, by Frobenius norms, of G and of blocks of contact pairs."""
 
 
 class ConformanceError(DelassusError):
-    """An algorithm does not do what every algorithm must."""
+    """An algorithm violates a requirement of the conformance suite."""
 
 
 def _solver(problem: Problem, name: str) -> DelassusSolver:
-    """Return a solver that was compiled here, not loaded; the checks share it."""
+    """Return a solver compiled in this process, not loaded from the cache; shared by checks."""
     return _compiled(problem, name, algorithms.get(name))
 
 
 @lru_cache(maxsize=64)
 def _compiled(problem: Problem, name: str, algorithm: Algorithm) -> DelassusSolver:
-    # The algorithm belongs to the key: another one may come to have that name.
+    # The algorithm is part of the key: another algorithm may take over the name.
     return DelassusSolver(problem, name, cache=False)
 
 
@@ -66,7 +66,7 @@ def agrees_with_the_definition(name: str) -> None:
 
 
 def moving_contacts_equal_fixed_ones(name: str) -> None:
-    """Check that moving contacts give what contacts give that are fixed where they are."""
+    """Check that moving contacts give the same G as contacts fixed at the same placements."""
     for problem, label in _problems(name):
         if not problem.moving:
             continue
@@ -94,7 +94,7 @@ def is_symmetric_and_positive(name: str) -> None:
 
 
 def active_contacts_are_blocks(name: str) -> None:
-    """Check that the matrix of some contacts is the block of the matrix of all."""
+    """Check that the matrix of active contacts is the block of the matrix of all contacts."""
     for problem, label in _problems(name):
         bound = _solver(problem, name).bind()
         _fill(bound.inputs, random_inputs(problem, seed=9))
@@ -125,7 +125,7 @@ def is_repeatable(name: str) -> None:
 def reports_input_that_is_not_finite(name: str) -> None:
     """Check that any number of an input that is not finite gives a status and NaN, then recovers.
 
-    The result need not show it: a matrix need not depend on all of the input.
+    The result may be valid otherwise: a matrix need not depend on all inputs.
     """
     for problem, label in _problems(name):
         bound = _solver(problem, name).bind()
@@ -160,7 +160,7 @@ def quaternions_need_no_exact_norm(name: str) -> None:
                 for quaternion in quaternions_of(problem, bound.inputs)[what]:
                     quaternion *= norm
                 solution = bound.solve()
-                # The matrix need not depend on it.
+                # The matrix need not depend on the quaternion.
                 same = solution.status is Status.OK and (
                     relative_error(problem, solution.matrix, expected) <= TOLERANCE
                 )
@@ -171,7 +171,7 @@ def quaternions_need_no_exact_norm(name: str) -> None:
 
 
 def reports_a_singular_mass_matrix(name: str) -> None:
-    """Check that a joint that moves no inertia is refused or gives a status."""
+    """Check that a joint without inertia is refused or gives a status."""
     robot = _massless_leaf()
     problem = Problem(robot, [Contact("tip", "f1", "surface")])
     if algorithms.get(name).supports(problem) is not None:
@@ -201,7 +201,7 @@ def refuses_with_a_reason(name: str) -> None:
 
 
 def floats_and_machine_code_agree(name: str) -> None:
-    """Check that the kernel equals the algorithm on floats, and that it is counted."""
+    """Check that the kernel equals the algorithm on floats, and has an operation count."""
     algorithm = algorithms.get(name)
     if not isinstance(algorithm, TracedAlgorithm):
         return
@@ -236,8 +236,8 @@ def textbook(problem: Problem, inputs: dict[str, Array]) -> Array:
     Raises
     ------
     ConformanceError
-        If the robot has couplings or loops: for them there is
-        :func:`delassus_ros.algorithms.dense.definition`.
+        If the robot has couplings or loops, which
+        :func:`delassus_ros.algorithms.dense.definition` supports.
     """
     dense = algorithms.get("dense")
     if not isinstance(dense, TracedAlgorithm):
@@ -252,7 +252,7 @@ def textbook(problem: Problem, inputs: dict[str, Array]) -> Array:
 def fixed_there(problem: Problem, inputs: Mapping[str, Array]) -> Problem:
     """Return the problem with its moving contacts fixed where `inputs` place them.
 
-    Where there is no such input a contact stays at its own placement.
+    Contacts without such an input stay at the placement of the contact set.
     """
     contacts = []
     for contact in problem.contacts:
@@ -278,7 +278,7 @@ def placements_of(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, di
 
 
 def quaternions_of(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, list[Array]]:
-    """Return the quaternions (4,) in some inputs, by what they are; views of the inputs."""
+    """Return the quaternions (4,) among inputs by description; views of the inputs."""
     robot = problem.robot
     found = {
         f"joint {joint.name!r}": [inputs["q"][offset + 3 : offset + 7]]

@@ -1,4 +1,4 @@
-"""Any traced algorithm on mpmath numbers: a reference with as many digits as wanted."""
+"""Traced algorithms on mpmath numbers: a reference of arbitrary precision."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def evaluate(
     ----------
     inputs : doubles by port name; taken as exact.
     digits : decimal digits of every operation.
-    tree : stands in for the problem's own.
+    tree : replaces the problem's tree.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from delassus_ros.problem import Axes, Problem
 SIMPLE: tuple[JointKind, ...] = (
     JointKind.REVOLUTE, JointKind.REVOLUTE, JointKind.REVOLUTE, JointKind.PRISMATIC,
 )  # fmt: skip
-"""One-freedom joints; drawn uniformly, so mostly revolute."""
+"""Kinds of one-freedom joints; drawn uniformly, so mostly revolute."""
 ALL = (*SIMPLE, JointKind.PLANAR, JointKind.FLOATING)
 """Also planar joints and floating ones inside the tree."""
 
@@ -54,13 +54,13 @@ def random_robot(
     largest: int = 14,
     floating: bool | None = None,
 ) -> Robot:
-    """Return a tree of 3 to `largest` joints of the given kinds; base drawn if None."""
+    """Return a tree of 3 to `largest` joints of `kinds`; the base is drawn if None."""
     floating = bool(rng.integers(2)) if floating is None else floating
     joints: list[Joint] = []
     if floating:
         joints.append(Joint("root", JointKind.ROOT, WORLD))
     for k in range(int(rng.integers(3, largest + 1))):
-        # Near the last one, so that chains, branches and deep trees all appear.
+        # Near the last body, so that chains, branches and deep trees all appear.
         last = len(joints) - 1
         first = max(last - 3, 0 if floating else WORLD)
         parent = WORLD if last < 0 else int(rng.integers(first, last + 1))
@@ -76,7 +76,7 @@ def random_robot(
 
 
 def random_contacts(rng: np.random.Generator, robot: Robot, most: int = 5) -> ContactSet:
-    """Return several contacts, some on the same body, some on ancestors of others."""
+    """Return several contacts, some on the same body, some on ancestors of other bodies."""
     contacts = []
     for k in range(int(rng.integers(1, most + 1))):
         frame = f"f{rng.integers(len(robot.bodies))}"
@@ -99,7 +99,7 @@ def random_problem(
 
     Parameters
     ----------
-    moving : let the first contact's pose and most others' positions or poses be inputs.
+    moving : the first contact's pose and positions or poses of most other contacts are inputs.
     """
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, kinds, largest)
@@ -108,7 +108,7 @@ def random_problem(
 
 
 def set_moving(rng: np.random.Generator, contacts: ContactSet) -> ContactSet:
-    """Return the contacts with the first one's pose and most others' positions as inputs."""
+    """Return the contacts with the first pose and most other positions as inputs."""
     draws = ["pose", *(MOVING[rng.integers(3)] for _ in contacts[1:])]
     return ContactSet(
         Contact(c.name, c.frame, kind_of(c), c.placement, moves)
@@ -117,5 +117,5 @@ def set_moving(rng: np.random.Generator, contacts: ContactSet) -> ContactSet:
 
 
 def kind_of(contact: Contact) -> str | ArrayLike:
-    """Return what makes another contact of the same kind."""
+    """Return the argument `kind` that makes another contact of the same kind."""
     return contact.selection if contact.kind_name == "selection" else contact.kind_name

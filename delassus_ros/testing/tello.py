@@ -18,7 +18,7 @@ def differential(name: str, joints: tuple[str, ...]) -> FunctionConstraint:
 
     Parameters
     ----------
-    name : holds ``hip`` for the hip's, else it is the knee's and ankle's.
+    name : contains ``hip`` for the hip's differential, else that of knee and ankle.
     joints : the two rotors and the two links that they move.
     """
     function = hip_differential if "hip" in name else knee_ankle_differential
