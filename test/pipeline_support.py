@@ -14,12 +14,14 @@ import pytest
 
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 pytest.importorskip("sensor_msgs", reason="the message package sensor_msgs is not installed")
+pytest.importorskip("nav_msgs", reason="the message package nav_msgs is not installed")
 
 from builtin_interfaces.msg import Time  # noqa: E402
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
 from delassus_ros import DelassusSolver, Problem  # noqa: E402
 from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
@@ -114,18 +116,66 @@ class Rig:
         known = [c for c in self.problem.contacts.names if c in names]
         self.touching = None if refused else tuple(known)
 
+    def turn(
+        self,
+        orientation: Sequence[float],
+        child: str = "base",
+        frame: str = "odom",
+        at: float = 0.0,
+        yaw_rate: float = 0.0,
+    ) -> None:
+        """Send an odometry, and expect matrices for its orientation from now on."""
+        message = Odometry(child_frame_id=child)
+        message.twist.twist.angular.z = yaw_rate
+        message.header.frame_id = frame
+        message.header.stamp = to_message(self.now + round(at * MS))
+        o = message.pose.pose.orientation
+        o.x, o.y, o.z, o.w = (float(value) for value in orientation)
+        self.pipeline.read("odometry", message)
+        self.orientation = list(orientation)
+
+    def imu(
+        self,
+        orientation: Sequence[float],
+        unknown: bool = False,
+        yaw_rate: float = 0.0,
+        unmeasured: bool = False,
+    ) -> None:
+        """Send a message of an inertial sensor, mounted at the frame ``imu``."""
+        message = Imu()
+        message.angular_velocity.z = yaw_rate
+        message.angular_velocity_covariance[0] = -1.0 if unmeasured else 0.0
+        message.header.frame_id = "imu"
+        message.header.stamp = to_message(self.now)
+        o = message.orientation
+        o.x, o.y, o.z, o.w = (float(value) for value in orientation)
+        message.orientation_covariance[0] = -1.0 if unknown else 0.0
+        self.pipeline.read("odometry", message)
+
     def state(
         self,
         names: Sequence[str] | None = None,
         at: float = 0.0,
         stamp: int | None = None,
+        count: int | None = None,
         **changes: float,
     ) -> bytes:
-        """Return a serialized joint state stamped `at` ms from now, with the positions there."""
+        """Return a serialized joint state stamped `at` ms from now, with the positions there.
+
+        Parameters
+        ----------
+        names : by default all joints.
+        stamp : in place of `at` [ns].
+        count : number of positions, up to one more than names; by default as many.
+        **changes : positions of joints, or of other names.
+        """
         names = self.joints if names is None else names
         stamp = self.now + round(at * MS) if stamp is None else stamp
         positions = {**self.truth(stamp), **changes}
-        message = JointState(name=list(names), position=[positions.get(n, 0.1) for n in names])
+        values = [positions.get(name, 0.1) for name in names]
+        if count is not None:
+            values = [*values, 0.1][:count]
+        message = JointState(name=list(names), position=values)
         message.header.stamp = to_message(stamp)
         return serialize_message(message)
 

@@ -9,8 +9,11 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "test" / "node")]
+from faults import FAULTS, Fault  # noqa: E402
 from soak.__main__ import _parser  # noqa: E402
 from soak.verdict import Limits  # noqa: E402
 
@@ -54,6 +57,20 @@ def test_the_validity_is_that_of_the_tests() -> None:
         assert asserted <= set(re.findall(r"OK|INVALID|DEGRADED", cell)), line
         lines += bool(asserted)
     assert lines > 8
+
+
+@pytest.mark.parametrize("fault", [each for each in FAULTS if each.reason], ids=lambda f: f.name)
+def test_every_row_of_the_table_of_faults_is_on_the_page(fault: Fault) -> None:
+    found = [
+        cells
+        for cells in (line.split(" | ") for line in TEXT.splitlines())
+        if len(cells) == 4 and "`test_node_fault_table.py::test_fault`" in cells[3]
+    ]
+    assert any({fault.validity.name, fault.reason.name} <= words(cells[2]) for cells in found)
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Z_]+", text))
 
 
 def test_the_reasons_exist() -> None:

@@ -13,6 +13,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from faults import BY_NAME  # noqa: E402
 from node_support import (  # noqa: E402
     DEGRADED,
     FEET,
@@ -132,64 +133,35 @@ def test_invalid_before_the_first_contacts(graph, start, robot, q) -> None:
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "reason", "words"),
-    [
-        (
-            lambda names, q: (names[1:], q[1:]),
-            DelassusMatrix.REASON_JOINT_MISSING,
-            "the joint state lacks joint 'LF_HAA'",
-        ),
-        (
-            lambda names, q: (names, [*q[:7], math.nan, *q[8:]]),
-            DelassusMatrix.REASON_JOINT_NOT_FINITE,
-            "the position of joint 'LH_HFE' is nan",
-        ),
-        (
-            lambda names, q: (names, q[:-1]),
-            DelassusMatrix.REASON_JOINT_SIZE_MISMATCH,
-            "12 names but 11 positions; the first joint without one is 'RH_KFE'",
-        ),
-        (
-            lambda names, q: ([*names, "RF_HAA"], [*q, 0.0]),
-            DelassusMatrix.REASON_JOINT_DUPLICATED,
-            "joint 'RF_HAA' more than once",
-        ),
-    ],
-)
 @pytest.mark.usefixtures("no_second_line")
-def test_bad_joint_states(graph, start, robot, q, spoil, reason, words) -> None:
+def test_a_fault_of_joint_states(graph, start, robot, q) -> None:
+    """A row of the table on real topics; the log has one line for all of the joint states."""
+    fault = BY_NAME["joint_states: position nan"]
     start()
     graph.touch(FEET)
     names = list(robot.joint_names)
     graph.ask_until(lambda m: m.validity == OK, names, q)
+    spoilt = [
+        math.nan if name == "LH_HFE" else value for name, value in zip(names, q, strict=True)
+    ]
     for _ in range(20):
-        answer = graph.ask(*spoil(names, q))
-        assert (answer.validity, answer.reasons) == (INVALID, reason)
+        answer = graph.ask(names, spoilt)
+        assert (answer.validity, answer.reasons) == (fault.validity, fault.reason)
         assert (len(answer.matrix), list(answer.contacts)) == (0, [])
     assert graph.ask(names, q).validity == OK
-    graph.wait_for_log(words)
-    assert sum(words in line and "is passed over" not in line for line in graph.log) == 1
+    graph.wait_for_log(fault.words)
+    assert sum(fault.words in line for line in graph.log) == 1
 
 
-@pytest.mark.parametrize(
-    ("names", "status", "reason", "words"),
-    [
-        (["LF", "LX"], [2, 2], DelassusMatrix.REASON_UNKNOWN_CONTACT, "unknown contact 'LX'"),
-        (["LF", "LF"], [2, 2], DelassusMatrix.REASON_DUPLICATE_CONTACT, "'LF' is listed more"),
-        (["LF"], [2, 2], DelassusMatrix.REASON_CONTACTS_MALFORMED, "1 names but 2 status"),
-        (["LF"], [9], DelassusMatrix.REASON_CONTACTS_MALFORMED, "'LF' has status 9"),
-    ],
-)
-def test_bad_contacts(graph, start, robot, q, names, status, reason, words) -> None:
+def test_a_fault_of_contacts(graph, start, robot, q) -> None:
+    """A row of the table on real topics."""
+    fault = BY_NAME["active_contacts: a contact twice"]
     start()
-    stamp = graph.touch(names, status)
+    stamp = graph.touch(["LF", "LF"])
     answer = graph.ask_until(lambda m: contacts_stamp(m) == stamp, robot.joint_names, q)
-    assert answer.reasons == reason
-    unknown = reason == DelassusMatrix.REASON_UNKNOWN_CONTACT
-    assert answer.validity == (DEGRADED if unknown else INVALID)
-    assert list(answer.contacts) == (["LF"] if unknown else [])
-    graph.wait_for_log(words)
+    assert (answer.validity, answer.reasons) == (fault.validity, fault.reason)
+    assert not answer.contacts
+    graph.wait_for_log(fault.words)
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
 
@@ -487,18 +459,6 @@ def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) 
         graph.move(robot.joint_names, q)
         graph.until(lambda: len(graph.matrices) > already, "answer")
     assert len(taken) == 1000
-
-
-def test_a_joint_state_without_a_stamp(graph, start, robot, q) -> None:
-    start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
-    graph._joints.publish(JointState(name=list(robot.joint_names), position=q))
-    graph.until(lambda: stamp_of(graph.matrices[-1]) == 0, "answer")
-    answer = graph.matrices[-1]
-    assert answer.validity == DEGRADED
-    assert answer.reasons == DelassusMatrix.REASON_STAMP_INVALID
-    assert math.isnan(answer.input_age)
 
 
 def test_bytes_that_are_no_joint_state_are_dropped_with_a_warning(graph, start, robot, q) -> None:

@@ -63,24 +63,6 @@ def test_a_set_replaces_the_one_before_as_a_whole(contacts) -> None:
     assert contacts.active == ()
 
 
-def test_unknown_contact_that_touches_degrades(contacts) -> None:
-    warning = contacts.read(["LF", "LFF"], [ACTIVE, ACTIVE])
-    assert warning.reason is Reason.UNKNOWN_CONTACT
-    assert "unknown contact 'LFF'; did you mean 'LF'? contacts: LF, RF, LH, RH" in warning.text
-    assert "the matrix lacks its rows" in warning.text
-    assert contacts.active == ("LF",)
-    assert contacts.reasons is Reason.UNKNOWN_CONTACT
-    assert contacts.degraded
-
-
-def test_unknown_contact_that_does_not_touch_is_mentioned_only(contacts) -> None:
-    warning = contacts.read(["LF", "arm"], [ACTIVE, INACTIVE])
-    assert "unknown contact 'arm'" in warning.text
-    assert contacts.active == ("LF",)
-    assert contacts.reasons is Reason.UNKNOWN_CONTACT
-    assert not contacts.degraded
-
-
 def test_several_unknown_contacts_those_that_touch_first(contacts) -> None:
     names = ["LF", "arm", "LFF", "RFF"]
     warning = contacts.read(names, [ACTIVE, INACTIVE, SLIPPING, ACTIVE])
@@ -136,28 +118,6 @@ def test_other_unknown_contacts_each_time_end_the_searches(contacts, searches) -
     # Those that were known before keep what was found for them.
     assert "; contacts: LF" in contacts.read(["finger_3"], [ACTIVE]).text
     assert len(searches) == 64
-
-
-@pytest.mark.parametrize(
-    ("names", "status", "reason", "words"),
-    [
-        (["LF", "RF"], [ACTIVE], Reason.CONTACTS_MALFORMED, "2 names but 1 status"),
-        (["LF", "RF"], [ACTIVE, 7], Reason.CONTACTS_MALFORMED, "'RF' has status 7; expected one"),
-        (["LF", "LF"], [ACTIVE, ACTIVE], Reason.DUPLICATE_CONTACT, "'LF' is listed more than"),
-    ],
-)
-def test_contradictory_sets_leave_no_active_set_until_a_good_one(
-    contacts, names, status, reason, words
-) -> None:
-    contacts.read(FEET, [ACTIVE] * 4)
-    warning = contacts.read(names, status)
-    assert warning.reason is reason
-    assert words in warning.text
-    assert contacts.active is None
-    assert contacts.reasons is reason
-    assert contacts.read(["LF"], [ACTIVE]) is None
-    assert contacts.active == ("LF",)
-    assert contacts.reasons is Reason.NONE
 
 
 def test_set_that_is_not_repeated_gets_too_old() -> None:

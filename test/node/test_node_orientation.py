@@ -125,17 +125,6 @@ def test_odometry(graph, start, base) -> None:
     assert layout.header.frame_id == "odom"
 
 
-@pytest.mark.parametrize(
-    "quaternion", [(0.0, 0.0, 0.0, 0.0), (0.5, 0.5, 0.5, 0.6), (float("nan"), 0.0, 0.0, 1.0)]
-)
-def test_orientations_that_are_none(graph, start, base, quaternion) -> None:
-    start(axes="world", orientation__timeout=5.0)
-    base.until(good, QUATERNION)
-    base.until(reason(DelassusMatrix.REASON_ORIENTATION_INVALID), quaternion)
-    graph.wait_for_log("the orientation of the base is refused: its quaternion")
-    base.until(good, QUATERNION)
-
-
 def test_timeout(graph, start, base) -> None:
     start(axes="world", orientation__timeout=0.2)
     base.until(good, QUATERNION)
@@ -158,22 +147,6 @@ def test_world_frame(graph, start, base) -> None:
     line = graph.wait_for_log("the orientation of the base is refused: it is in frame 'odom'")
     assert "'map' (orientation.world_frame)" in line
     assert base.until(good, QUATERNION, world="map").header.frame_id == "map"
-
-
-@pytest.mark.parametrize(
-    ("source", "options", "words"),
-    [
-        ("odometry", {"frame": ""}, "of which link it is: set the parameter orientation.frame"),
-        ("odometry", {"world": ""}, "in which frame it is (header.frame_id)"),
-        ("imu", {"frame": "", "imu": True}, "set the parameter orientation.frame"),
-    ],
-)
-def test_messages_that_name_no_frame(graph, start, base, source, options, words) -> None:
-    start(axes="world", orientation__source=source, orientation__timeout=5.0)
-    invalid = reason(DelassusMatrix.REASON_ORIENTATION_INVALID)
-    base.until(invalid, QUATERNION, **options)
-    assert words in graph.wait_for_log("the orientation of the base is refused: ")
-    base.until(good, QUATERNION, **{"imu": source == "imu"})
 
 
 def test_imu_at_a_link_of_its_own(graph, start, urdf, base, robot, q) -> None:

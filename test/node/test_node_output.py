@@ -235,29 +235,6 @@ def test_reasons_add_up(bench, q) -> None:
     )
 
 
-def test_unknown_contact_degrades_and_is_named(bench, q) -> None:
-    bench.touch("LF", "XX")
-    message = bench.compute(q)
-    assert message.validity == DelassusMatrix.VALIDITY_DEGRADED
-    assert message.reasons == DelassusMatrix.REASON_UNKNOWN_CONTACT
-    assert list(message.contacts) == ["LF"]
-    assert len(message.matrix) == 9
-    assert "unknown contact 'XX'" in bench.warnings[0][1]
-    bench.touch("LF")
-    message = bench.compute(q)
-    assert (message.validity, message.reasons) == (DelassusMatrix.VALIDITY_OK, 0)
-
-
-def test_contradictory_contacts_are_invalid_until_a_good_set(bench, q) -> None:
-    bench.touch("LF")
-    bench.touch("LF", "LF")
-    message = bench.compute(q)
-    assert message.validity == DelassusMatrix.VALIDITY_INVALID
-    assert message.reasons == DelassusMatrix.REASON_DUPLICATE_CONTACT
-    bench.touch("LF")
-    assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK
-
-
 def test_all_rows_come_before_any_contacts_and_tell_which_are_active(solver, q) -> None:
     bench = Bench(solver, all_rows=True)
     message = bench.compute(q)
@@ -358,20 +335,3 @@ def test_forgotten_contacts_are_not_used(solver, q, all_rows) -> None:
     bench.touch("LF", sec=10)
     message = bench.compute(q)
     assert (message.validity, message.contacts_stamp.sec) == (DelassusMatrix.VALIDITY_OK, 10)
-
-
-def test_a_joint_state_without_a_stamp_degrades(bench, q) -> None:
-    names = list(bench.robot.joint_names)
-    unstamped = JointState(name=names, position=q.tolist())
-    message = bench.answer(unstamped)
-    assert message.validity == DelassusMatrix.VALIDITY_INVALID
-    assert message.reasons == Reason.NO_CONTACTS_RECEIVED | Reason.STAMP_INVALID
-    assert math.isnan(message.input_age)
-    bench.touch("LF")
-    message = bench.answer(unstamped)
-    assert message.validity == DelassusMatrix.VALIDITY_DEGRADED
-    assert message.reasons == DelassusMatrix.REASON_STAMP_INVALID
-    assert math.isnan(message.input_age)
-    assert len(message.matrix) == 9
-    assert any(kind == "stamp" and "no valid stamp" in text for kind, text in bench.warnings)
-    assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK

@@ -12,8 +12,7 @@ pytest.importorskip("nav_msgs", reason="the message package nav_msgs is not inst
 
 import robots  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, OK, Rig, said, to_message  # noqa: E402
-from sensor_msgs.msg import Imu  # noqa: E402
+from pipeline_support import DEGRADED, INVALID, OK, Rig, said  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.errors import ProblemError  # noqa: E402
@@ -45,34 +44,6 @@ def make_rig(solver) -> Rig:
     return rig
 
 
-def turn(
-    rig: Rig, orientation, child: str = "base", frame: str = "odom", at: float = 0.0, yaw_rate=0.0
-) -> None:
-    """Send an odometry, and expect matrices for its orientation from now on."""
-    message = Odometry(child_frame_id=child)
-    message.twist.twist.angular.z = yaw_rate
-    message.header.frame_id = frame
-    message.header.stamp = to_message(rig.now + round(at * 1e6))
-    o = message.pose.pose.orientation
-    o.x, o.y, o.z, o.w = (float(value) for value in orientation)
-    rig.pipeline.read("odometry", message)
-    rig.orientation = list(orientation)
-
-
-def imu(
-    rig: Rig, orientation, unknown: bool = False, yaw_rate: float = 0.0, unmeasured: bool = False
-) -> None:
-    message = Imu()
-    message.angular_velocity.z = yaw_rate
-    message.angular_velocity_covariance[0] = -1.0 if unmeasured else 0.0
-    message.header.frame_id = "imu"
-    message.header.stamp = to_message(rig.now)
-    o = message.orientation
-    o.x, o.y, o.z, o.w = (float(value) for value in orientation)
-    message.orientation_covariance[0] = -1.0 if unknown else 0.0
-    rig.pipeline.read("odometry", message)
-
-
 def quaternion(rotation: np.ndarray) -> list[float]:
     return Transform(rotation, np.zeros(3)).quaternion().tolist()
 
@@ -80,7 +51,7 @@ def quaternion(rotation: np.ndarray) -> list[float]:
 def test_rows_are_along_the_axes_of_the_world(rig) -> None:
     found = []
     for orientation in ([0, 0, 0, 1], TURNED.quaternion().tolist()):
-        turn(rig, orientation)
+        rig.turn(orientation)
         message = rig.send()
         assert said(message) == (OK, Reason.NONE)
         assert message.header.frame_id == "odom"
@@ -95,7 +66,7 @@ def yawed(angle: float) -> list[float]:
 
 def test_between_its_messages_the_base_turns_on(rig) -> None:
     """Matrices are right for the stamp of the joints, not for that of the orientation."""
-    turn(rig, yawed(0.4), yaw_rate=3.0)
+    rig.turn(yawed(0.4), yaw_rate=3.0)
     for number in range(1, 4):
         rig.wait(30)
         rig.orientation = yawed(0.4 + number * 0.03 * 3.0)
@@ -106,7 +77,7 @@ def test_an_inertial_sensor_tells_rates_unless_it_says_that_it_does_not(rig) -> 
     mounting = Transform.from_xyz_rpy((0, 0, 0), MOUNTED)
     axis = mounting.rotation @ [0, 0, 3.0]
     for unmeasured in (False, True):
-        imu(rig, quaternion(mounting.rotation), yaw_rate=3.0, unmeasured=unmeasured)
+        rig.imu(quaternion(mounting.rotation), yaw_rate=3.0, unmeasured=unmeasured)
         angle = 0.0 if unmeasured else 0.02 * 3.0
         rig.orientation = [*(np.sin(0.5 * angle) * axis / 3.0), np.cos(0.5 * angle)]
         rig.wait(20)
@@ -117,7 +88,7 @@ def test_an_inertial_sensor_tells_rates_unless_it_says_that_it_does_not(rig) -> 
 
 def test_an_inertial_sensor_is_turned_into_the_base(rig) -> None:
     mounting = Transform.from_xyz_rpy((0, 0, 0), MOUNTED)
-    imu(rig, quaternion(TURNED.rotation @ mounting.rotation))
+    rig.imu(quaternion(TURNED.rotation @ mounting.rotation))
     rig.orientation = TURNED.quaternion().tolist()
     assert said(rig.send()) == (OK, Reason.NONE)
 
@@ -130,51 +101,14 @@ def test_none_has_come(rig) -> None:
     assert not health.warning
 
 
-BAD = {
-    "zero": ((0, 0, 0, 0), {}, "its quaternion is zero"),
-    "long": ((0, 0, 0, 1.1), {}, "has norm 1.1; expected 1"),
-    "nan": ((0, 0, 0, math.nan), {}, "has norm nan"),
-    "other world": ((0, 0, 0, 1), {"frame": "map"}, "in frame 'map', expected 'odom'"),
-    "moving frame": ((0, 0, 0, 1), {"child": "LF_FOOT"}, "'LF_FOOT' can move on the root link"),
-    "unknown": ((0, 0, 0, 1), {"child": "bse"}, "unknown frame 'bse'; did you mean 'base'"),
-    "no frame": ((0, 0, 0, 1), {"child": ""}, "set the parameter orientation.frame"),
-    "no world": ((0, 0, 0, 1), {"frame": ""}, "does not say in which frame it is"),
-}
-
-
-@pytest.mark.parametrize("fault", BAD)
-def test_one_that_cannot_be_used(rig, fault) -> None:
-    """The one before is not used any more either."""
-    orientation, options, words = BAD[fault]
-    turn(rig, TURNED.quaternion())
-    assert said(rig.send()) == (OK, Reason.NONE)
-    turn(rig, orientation, **options)
-    assert said(rig.send(at=1)) == (INVALID, Reason.ORIENTATION_INVALID)
-    assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.healths()["odometry"].warning
-    assert any(kind == "ORIENTATION_INVALID" and words in text for kind, text in rig.warnings)
-    turn(rig, TURNED.quaternion())
-    assert said(rig.send(at=2)) == (OK, Reason.NONE)
-
-
-def test_an_inertial_sensor_without_an_estimate(rig) -> None:
-    imu(rig, (0, 0, 0, 1), unknown=True)
-    assert said(rig.send()) == (INVALID, Reason.ORIENTATION_INVALID)
-    assert "refused: the Imu says that it has none" in rig.pipeline.last.text
-    rig.wait(300)
-    health = rig.pipeline.healths()["odometry"]
-    assert health.received and health.silence == pytest.approx(0.3)
-    assert "the Imu says that it has none" in health.warning
-
-
 def test_one_that_is_too_old(rig) -> None:
-    turn(rig, TURNED.quaternion())
+    rig.turn(TURNED.quaternion())
     rig.wait(100)
     assert said(rig.send()) == (OK, Reason.NONE)
     assert rig.pipeline.healths()["odometry"].age == pytest.approx(0.1)
     rig.wait(1)
     assert said(rig.send()) == (INVALID, Reason.ORIENTATION_STALE)
-    turn(rig, TURNED.quaternion(), at=-150)
+    rig.turn(TURNED.quaternion(), at=-150)
     assert said(rig.send(at=1)) == (INVALID, Reason.ORIENTATION_STALE)
     assert "0.15 s old, at most 0.1 s are allowed (orientation.timeout)" in rig.pipeline.last.text
 
@@ -204,12 +138,12 @@ def test_one_whose_age_cannot_be_told(rig, stamp, reason, words) -> None:
     both = said(rig.send(stamp=0))
     assert both == (DEGRADED, reason | Reason.STAMP_INVALID)
     assert "joint states have no valid stamp" in rig.pipeline.healths()["joint_states"].warning
-    turn(rig, [0, 0, 0, 1])
+    rig.turn([0, 0, 0, 1])
     if reason is Reason.STAMP_IN_FUTURE:
         assert said(rig.send(at=1)) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
-        turn(rig, [0, 0, 0, 1])
+        rig.turn([0, 0, 0, 1])
     assert said(rig.send(at=1)) == (OK, Reason.NONE)
-    turn(rig, [0, 0, 0, 1], at=5)
+    rig.turn([0, 0, 0, 1], at=5)
     assert said(rig.send(at=2)) == (OK, Reason.NONE)
 
 
@@ -219,7 +153,7 @@ def test_what_turns_is_not_carried_on_further_than_rates_last(solver, apart) -> 
     source = OrientationInput(solver.problem.robot, world="odom", timeout=math.inf)
     rig = Rig(solver, orientation=source)
     rig.touch(*FEET)
-    turn(rig, yawed(0.4), yaw_rate=2.0)
+    rig.turn(yawed(0.4), yaw_rate=2.0)
     rig.wait(100)
     rig.orientation = yawed(0.4 + 0.1 * 2.0)
     assert said(rig.send()) == (OK, Reason.NONE)
@@ -230,17 +164,28 @@ def test_what_turns_is_not_carried_on_further_than_rates_last(solver, apart) -> 
     assert words in rig.pipeline.healths()["odometry"].warning
     assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
     # What does not turn needs no carrying on.
-    turn(rig, TURNED.quaternion())
+    rig.turn(TURNED.quaternion())
     rig.wait(apart)
     rig.touch(*FEET)
     assert said(rig.send()) == (OK, Reason.NONE)
 
 
+def test_what_turns_is_not_carried_back_further_than_rates_last(solver) -> None:
+    """The joint positions are older than the orientation."""
+    rig = Rig(solver, orientation=OrientationInput(solver.problem.robot, world="odom"))
+    rig.touch(*FEET)
+    rig.turn(yawed(0.4), yaw_rate=2.0)
+    rig.orientation = yawed(0.4 - 0.1 * 2.0)
+    assert said(rig.send(at=-200)) == (DEGRADED, Reason.ORIENTATION_STALE)
+    words = "its orientation is 0.2 s away from the joint positions; it is carried"
+    assert words in rig.pipeline.last.text
+
+
 def test_steps_of_simulated_time_are_no_skew(rig) -> None:
     rig.pipeline.set_clock_step(25_000_000)
-    turn(rig, TURNED.quaternion(), at=30)
+    rig.turn(TURNED.quaternion(), at=30)
     assert said(rig.send()) == (OK, Reason.NONE)
-    turn(rig, TURNED.quaternion(), at=31)
+    rig.turn(TURNED.quaternion(), at=31)
     assert said(rig.send()) == (DEGRADED, Reason.STAMP_IN_FUTURE)
     words = "orientation of the base are 0.031 s ahead of /clock, which goes on by"
     assert words in rig.pipeline.last.text
@@ -249,32 +194,32 @@ def test_steps_of_simulated_time_are_no_skew(rig) -> None:
 
 def test_stamps_that_jump_back(rig) -> None:
     """Two nodes publish it: the older one is used with care, which is said."""
-    turn(rig, TURNED.quaternion())
-    turn(rig, TURNED.quaternion())
+    rig.turn(TURNED.quaternion())
+    rig.turn(TURNED.quaternion())
     assert said(rig.send()) == (OK, Reason.NONE)
-    turn(rig, [0, 0, 0, 1], at=-50)
+    rig.turn([0, 0, 0, 1], at=-50)
     words = "orientation of the base jumped back by 0.05 s: a simulation was reset"
     # Also where another one comes before there is a matrix.
     assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
     assert said(rig.send()) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
     assert words in rig.pipeline.last.text
     assert words in rig.pipeline.healths()["odometry"].warning
-    turn(rig, TURNED.quaternion(), at=-40)
+    rig.turn(TURNED.quaternion(), at=-40)
     assert said(rig.send()) == (OK, Reason.NONE)
 
 
 def test_a_refused_one_is_none_to_jump_back_from(rig) -> None:
-    turn(rig, TURNED.quaternion(), at=-10)
-    turn(rig, [0, 0, 0, 1], frame="map")
-    turn(rig, TURNED.quaternion(), at=-5)
+    rig.turn(TURNED.quaternion(), at=-10)
+    rig.turn([0, 0, 0, 1], frame="map")
+    rig.turn(TURNED.quaternion(), at=-5)
     assert said(rig.send()) == (OK, Reason.NONE)
     rig.pipeline.clock_jumped()
-    turn(rig, TURNED.quaternion(), at=-50)
+    rig.turn(TURNED.quaternion(), at=-50)
     assert said(rig.send())[1] & Reason.STAMP_JUMPED_BACK == 0
 
 
 def test_it_stays_when_the_algorithm_changes_and_goes_when_the_clock_jumps(rig, solver) -> None:
-    turn(rig, TURNED.quaternion())
+    rig.turn(TURNED.quaternion())
     rig.pipeline.set_solver(DelassusSolver(solver.problem, "dense"))
     assert said(rig.send()) == (OK, Reason.NONE)
     rig.pipeline.clock_jumped()

@@ -141,9 +141,7 @@ def test_wheels_go_round(listener: Listener) -> None:
         assert status.reasons == Reason.NONE, status.text
 
 
-@pytest.mark.parametrize(
-    ("factor", "joint"), [(180.0 / np.pi, "LF_HFE"), (17.0 / 0.7, "LF_HFE")]
-)
+@pytest.mark.parametrize(("factor", "joint"), [(180.0 / np.pi, "LF_HFE"), (17.0 / 0.7, "LF_HFE")])
 def test_degrees_and_encoders_that_were_not_homed(
     listener: Listener, factor: float, joint: str
 ) -> None:
@@ -153,6 +151,15 @@ def test_degrees_and_encoders_that_were_not_homed(
         assert f"the position of joint {joint!r} is {0.7 * factor:.6g} rad" in status.text
         assert "not homed, or it is in degrees" in status.text
     assert listener.hear(STANDING, 600).reasons & Reason.JOINT_OUTSIDE_LIMITS == 0
+
+
+@pytest.mark.parametrize("k", range(12))
+def test_every_joint_has_its_limits(listener: Listener, k: int) -> None:
+    q = STANDING.copy()
+    q[k] = 40.0
+    status = listener.hear(q, 0)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.JOINT_OUTSIDE_LIMITS)
+    assert f"the position of joint {listener.names[k]!r} is 40 rad" in status.text
 
 
 def test_a_little_outside_its_limits_is_in_order(listener: Listener) -> None:
