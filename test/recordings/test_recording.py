@@ -193,6 +193,25 @@ def test_an_index_without_a_sum_that_leads_nowhere_is_none(tmp_path: Path) -> No
     assert list(recording.messages()) == messages and not recording.damage
 
 
+def test_messages_that_are_counted_and_that_no_chunk_has_are_damage(tmp_path: Path) -> None:
+    """The sum is left out, and the statistics count seven messages more on one channel."""
+    messages = list(walk(300))
+    path = write(tmp_path / "run.mcap", messages, chunk=4096)
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<I", data, len(data) - 8 - 4, 0)
+    (place,) = struct.unpack_from("<Q", data, len(data) - 8 - 20)
+    while data[place] != 11:
+        place += 9 + struct.unpack_from("<Q", data, place + 1)[0]
+    # After opcode and length: six totals, two times, the size of the table, a channel.
+    at = place + 9 + 26 + 16 + 4 + 2
+    struct.pack_into("<Q", data, at, struct.unpack_from("<Q", data, at)[0] + 7)
+    path.write_bytes(data)
+    recording = Recording(path)
+    assert list(recording.messages()) == messages
+    count = len(messages)
+    assert recording.damage == [f"{path}: only {count} messages of the {count + 7} it counts"]
+
+
 def test_a_topic_that_is_declared_and_never_comes_is_none_without_an_index(tmp_path: Path) -> None:
     """A clock above all, by which time would stand still."""
     path = bag(tmp_path / "run", list(walk(100)), StoragePlugin.MCAP) / "run.mcap"
