@@ -25,7 +25,8 @@ def scales(G: Array, sizes: Sequence[int]) -> Array:
     G : (n, n), 1/kg.
     sizes : rows per contact; their sum is n.
     """
-    diagonal, largest = np.diag(G), max(float(np.diag(G).max()), 1e-300)
+    diagonal, largest = np.diag(G), float(np.diag(G).max())
+    largest = largest if largest > 1e-300 else 1e16
     first = np.cumsum([0, *sizes[:-1]])
     mean = np.add.reduceat(diagonal, first) / sizes
     zero = mean <= NO_ROW * largest
@@ -70,7 +71,7 @@ def residual(
     size = size if size > 0.0 else 1.0
     u, f = s * (G @ f + a0) / size, f / s / size
     each, rows = np.repeat(np.asarray(kinds), sizes), np.arange(len(a0))
-    gap = np.where(each == "bilateral", u, f - np.maximum(f - u, 0.0))
+    gap = np.where(each == "bilateral", u, np.minimum(f, u))
     points = rows[each == "point"].reshape(-1, 3)
     if len(points):
         friction = np.asarray(mu)[np.asarray(kinds) == "point"]

@@ -65,7 +65,8 @@ class ContactForces:
     Attributes
     ----------
     forces : (n,), in the rows of G; N and N m.
-    accelerations : (n,), G f + a0; of velocity-level problems, the velocities afterwards.
+    accelerations : (n,), G f + a0; of velocity-level problems, the velocities afterwards. NaN
+        where NOT_FINITE.
     residual : norm of the natural map over that of a0, of scaled rows: an error of accelerations.
         The error of forces is up to some 1000 times larger where G is regular, and not bounded
         where G is singular.
@@ -215,11 +216,12 @@ class ForceSolver:
         if self.law != "convex" and self._compliance.any():
             self._check_compliance(matrix)
         status = ForceStatus(self._call(*self._arguments))
+        finite = status != ForceStatus.NOT_FINITE
         forces = self._W @ self._f
         *steps, residual, law = self._info.tolist()
         return ContactForces(
             forces=forces,
-            accelerations=matrix @ forces + vector,
+            accelerations=matrix @ forces + vector if finite else np.full(n, np.nan),
             residual=residual,
             status=status,
             law=_LAW_NAMES[int(law)],

@@ -101,6 +101,10 @@ def solve(
         best[i] = f[i]
     acceleration(k, H, a, f, u)
     least = residual(contacts, law, kinds, mu, f, u)
+    if not isfinite(least):
+        for i in range(k):
+            f[i], best[i], u[i] = 0.0, 0.0, a[i]
+        least = residual(contacts, law, kinds, mu, f, u)
     for attempt in range(1, 3):
         if least <= tolerance or info[SWEEPS] + info[NEWTON] >= min(ROUND_STEPS, budget):
             break
@@ -115,25 +119,26 @@ def solve(
             info[SWEEPS] += 1.0
             if r <= tolerance or (j + 1 >= attempt and r > SWEEP_GAIN * before):
                 break
+        # Sweeps change u step by step, and large forces on the way leave rounding errors in u.
+        acceleration(k, H, a, f, u)
+        r = residual(contacts, law, kinds, mu, f, u)
         if r < least:
             least = r
             for i in range(k):
                 best[i] = f[i]
-        if r > tolerance:
+        if not r <= tolerance:
             most = min(NEWTON_STEPS, budget - int(info[SWEEPS] + info[NEWTON]))
             least = newton(
                 k, contacts, law, most, tolerance, kinds, mu, H, a, f, r, u, best, least, trial,
                 info, rest,
             )  # fmt: skip
-    if least > tolerance:
+    if not least <= tolerance:
         least = interior(
             k, contacts, law, budget, tolerance, kinds, mu, H, a, f, u, best, least, trial, info,
             rest,
         )  # fmt: skip
-    status = SOLVED
-    if least > tolerance:
-        status = INACCURATE
-    if not least <= ACCEPTED and least > tolerance:
+    status = SOLVED if least <= tolerance else INACCURATE
+    if not (least <= tolerance or least <= ACCEPTED):
         status = FAILED
         if (
             works(k, H, a, f, ray, trial)
@@ -181,9 +186,11 @@ def assembled(
 
 def scaled(k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, a: Doubles) -> float:
     """Scale H and a in place, write the factors s of the rows, and return |S a0|."""
-    largest = TINY
+    largest = 0.0
     for i in range(k):
         largest = max(largest, H[i * k + i])
+    if not largest > TINY:
+        largest = 1e16  # the factor of rows that nothing moves is 1 where nothing moves at all
     at = 0
     for c in range(contacts):
         size = max(kinds[c], 1)
@@ -197,14 +204,20 @@ def scaled(k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, a: Double
     for j in range(k):
         for i in range(k):
             H[j * k + i] *= s[i] * s[j]
-    square = 0.0
+    peak = 0.0
     for i in range(k):
         a[i] *= s[i]
-        square += a[i] * a[i]
-    sigma = sqrt(square) if square > 0.0 else 1.0
+        peak = max(peak, abs(a[i]))
+    if not peak > 0.0:
+        return 1.0
+    square = 0.0
     for i in range(k):
-        a[i] /= sigma
-    return sigma
+        a[i] /= peak
+        square += a[i] * a[i]
+    norm = sqrt(square)
+    for i in range(k):
+        a[i] /= norm
+    return peak * norm
 
 
 def works(k: int, H: Doubles, a: Doubles, f: Doubles, ray: Doubles, v: Doubles) -> bool:

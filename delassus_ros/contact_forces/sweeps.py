@@ -20,6 +20,9 @@ from delassus_ros.contact_forces.cones import (
 
 LOCAL_STEPS, CONVEX_STEPS = 60, 8
 """Largest numbers of steps for one contact under Coulomb's and under the convex law."""
+IMMOVABLE, LEAST_DETERMINANT = 1e-14, 1e-16
+"""Diagonal of a row that no force of its own moves; determinant of a block of two rows that counts
+as singular, as a share of the square of its trace. Blocks of contacts have a mean diagonal of 1."""
 
 
 def sweep(
@@ -43,7 +46,8 @@ def sweep(
             at += 3
         else:
             before = f[at]
-            f[at] -= u[at] / max(H[at * k + at], TINY)
+            if H[at * k + at] > IMMOVABLE:
+                f[at] -= u[at] / H[at * k + at]
             if kinds[c] == UNILATERAL:
                 f[at] = max(f[at], 0.0)
             moved(k, H[at * k :], f[at] - before, u)
@@ -70,7 +74,7 @@ def local_coulomb(k: int, mu: float, W: Doubles, f: Doubles, u: Doubles) -> None
     qy = u[1] - (W[1] * f[0] + yy * f[1] + W[2 * k + 1] * f[2])
     qn = u[2] - (W[2] * f[0] + W[k + 2] * f[1] + wn * f[2])
     f[0], f[1], f[2] = 0.0, 0.0, 0.0
-    if qn >= 0.0 or wn <= TINY:
+    if qn >= 0.0 or wn <= IMMOVABLE:
         return
     if mu == 0.0:
         f[2] = -qn / wn
@@ -82,7 +86,8 @@ def local_coulomb(k: int, mu: float, W: Doubles, f: Doubles, u: Doubles) -> None
     x, y, normal, t = 0.0, 0.0, 0.0, 0.0
     for step in range(LOCAL_STEPS):
         bx, bz = ax + lam + 1e-14 * size, az + lam + 1e-14 * size
-        inverse = 1.0 / max(bx * bz - ay * ay, TINY)
+        singular = max(LEAST_DETERMINANT * size * size, TINY)
+        inverse = 1.0 / max(bx * bz - ay * ay, singular)
         x, y = (bz * gx - ay * gy) * inverse, (bx * gy - ay * gx) * inverse
         normal = -(qn + wx * x + wy * y) / wn
         t = sqrt(x * x + y * y)
