@@ -9,10 +9,12 @@
 from delassus_ros.algorithms import Status
 from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.contact_forces import (
+    BatchContactForces,
     ContactForces,
     ForceSolver,
     ForceStatus,
     solve_contacts,
+    solve_contacts_batch,
 )
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.errors import (
@@ -34,6 +36,7 @@ from delassus_ros.version import __version__
 
 __all__ = [
     "AlgorithmError",
+    "BatchContactForces",
     "BatchSolution",
     "BoundSolver",
     "Closure",
@@ -60,4 +63,5 @@ __all__ = [
     "Transform",
     "__version__",
     "solve_contacts",
+    "solve_contacts_batch",
 ]

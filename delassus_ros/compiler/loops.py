@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -13,36 +13,36 @@ from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir, optimized
 
 
 class CompiledLoops:
-    """One public function of such modules, as machine code.
+    """The public functions of such modules, as machine code.
 
     Attributes
     ----------
     code : the object file.
-    call : the function: integers, floats and addresses of arrays → an integer. The interpreter's
-        lock is released during a call.
+    calls : the functions by name: integers, floats and addresses of arrays → an integer. The
+        interpreter's lock is released during a call.
     """
 
-    def __init__(self, code: bytes, public: str, types: Sequence[Any]) -> None:
+    def __init__(self, code: bytes, public: Mapping[str, Sequence[Any]]) -> None:
         self.code, self._loaded = code, LoadedCode(code)
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *types)
-        self.call: Callable[..., int] = prototype(self._loaded.address(public))
+        self.calls: dict[str, Callable[..., int]] = {
+            name: ctypes.CFUNCTYPE(ctypes.c_int64, *types)(self._loaded.address(name))
+            for name, types in public.items()
+        }
 
 
 def compiled_loops(
     modules: Sequence[ModuleType],
-    public: str,
-    types: Sequence[Any],
-    sample: Callable[[Callable[..., int], int], bytes],
+    public: Mapping[str, Sequence[Any]],
+    sample: Callable[[Mapping[str, Callable[..., int]], int], bytes],
 ) -> CompiledLoops:
-    """Return the machine code of a function, from the disk cache or made anew.
+    """Return the machine code of functions, from the disk cache or made anew.
 
     Parameters
     ----------
-    modules : those that the function needs, and its own as the last one.
-    public : name of the function.
-    types : of its parameters, in the words of ctypes.
-    sample : the bytes of a result at sample inputs by their seed; stored code has to give the same
-        before it is used.
+    modules : those that the functions need, and their own as the last one.
+    public : the functions' names, with the types of their parameters in the words of ctypes.
+    sample : the bytes of results of the functions at sample inputs by their seed; stored code has
+        to give the same before it is used.
 
     Raises
     ------
@@ -51,12 +51,10 @@ def compiled_loops(
     """
     text = modules_ir(modules, public)
     stored = CachedCode[CompiledLoops](
-        what=f"{modules[-1].__name__}.{public}",
+        what=modules[-1].__name__,
         origin=text.encode(),
         parts=lambda made: (made.code, {}),
-        load=lambda code, _: CompiledLoops(code, public, types),
-        result=lambda made, seed: sample(made.call, seed),
+        load=lambda code, _: CompiledLoops(code, public),
+        result=lambda made, seed: sample(made.calls, seed),
     )
-    return stored.kept(
-        stored.key(), lambda: CompiledLoops(compile_ir(optimized(text)), public, types)
-    )
+    return stored.kept(stored.key(), lambda: CompiledLoops(compile_ir(optimized(text)), public))

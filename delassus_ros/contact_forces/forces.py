@@ -5,22 +5,20 @@ The iteration is in :mod:`~delassus_ros.contact_forces.iteration`.
 
 from __future__ import annotations
 
-import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import number, numbers, sized, whole
-from delassus_ros.compiler.loops import CompiledLoops, compiled_loops
-from delassus_ros.contact_forces import cones, elimination, interior, iteration, newton, sweeps
+from delassus_ros.contact_forces import cones, iteration
 from delassus_ros.contact_forces.derivative import derivative
-from delassus_ros.contact_forces.rows import ROWS, ConeRows, Kind
+from delassus_ros.contact_forces.machine_code import BUDGET, TOLERANCE, machine_code
+from delassus_ros.contact_forces.rows import ROWS, ConeRows, kinds_of
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
@@ -28,19 +26,11 @@ Law: TypeAlias = Literal["auto", "coulomb", "convex"]
 _LAWS: dict[Law, int] = {
     "coulomb": cones.COULOMB, "convex": cones.CONVEX, "auto": cones.AUTO,
 }  # fmt: skip
-_LAW_NAMES: dict[int, Law] = {number: name for name, number in _LAWS.items()}
-TOLERANCE = 1e-10
-"""Residual at which forces are SOLVED, as a share of the norm of a0."""
+LAW_NAMES: tuple[Law, ...] = tuple(sorted(_LAWS, key=_LAWS.__getitem__))
+"""Laws by their number in the iteration."""
 LEAST_COMPLIANCE = 1e-3
 """Smallest compliance under Coulomb's law, as a share of the mean diagonal of the contact's block.
 Smaller ones make the problem harder than none does."""
-BUDGET = 172
-"""Largest number of steps by construction: 12 sweeps and Newton steps, 100 steps of the interior
-point and 10 times 6 steps of Newton between them."""
-_MODULES = (cones, elimination, sweeps, newton, interior, iteration)
-_TYPES = [
-    *[ctypes.c_int64] * 5, ctypes.c_double, *[ctypes.c_void_p] * 12,
-]  # fmt: skip
 
 
 class ForceStatus(IntEnum):
@@ -103,6 +93,31 @@ class ContactForces:
                 old = self.cone_forces[self.cone_offsets[before] : self.cone_offsets[before + 1]]
                 found[offsets[index] : offsets[index + 1]] = old
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class BatchContactForces:
+    """Forces of N problems with the same contacts; valid where the status is SOLVED.
+
+    Attributes
+    ----------
+    forces, accelerations : (N, n), in the rows of G, like those of :class:`ContactForces`.
+    residual : (N,).
+    status : (N,) int64, a :class:`ForceStatus` per problem.
+    law : (N,) "coulomb" or "convex".
+    steps : (N, 3) numbers of sweeps, Newton steps and interior-point steps.
+    cone_forces : (N, k), at the corners of surfaces; a start for the next problems.
+    contacts : names of the contacts, of the forces of a BatchSolution.
+    """
+
+    forces: Array
+    accelerations: Array
+    residual: Array
+    status: NDArray[np.int64]
+    law: NDArray[np.str_]
+    steps: NDArray[np.int64]
+    cone_forces: Array = field(repr=False)
+    contacts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,17 +191,18 @@ class ForceSolver:
         self._compliance = rows.spread(self._soft)
         self._G, self._a0 = np.zeros((n, n)), np.zeros(n)
         self._f, self._ray, self._info = np.zeros(k), np.zeros(k), np.zeros(5)
+        self._forces, self._accelerations = np.zeros(n), np.zeros(n)
         self._work = np.zeros(iteration.work_size(k, n))
-        self._W, self._offsets = rows.matrix(), rows.offsets
-        arrays = (
-            rows.cones, rows.friction, rows.starts, rows.columns, rows.weights, self._G, self._a0,
-            self._compliance, self._f, self._ray, self._info, self._work,
-        )  # fmt: skip
-        self._arguments = (
+        self._offsets = rows.offsets
+        shared = (rows.cones, rows.friction, rows.starts, rows.columns, rows.weights)
+        self._shared = (
             n, k, len(rows.cones), _LAWS[law], self.budget, self.tolerance,
-            *(array.ctypes.data for array in arrays),
+            *(array.ctypes.data for array in shared),
         )  # fmt: skip
-        self._call = _machine_code().call
+        self._arguments = (*self._shared, *self._addresses(
+            self._G, self._a0, self._f, self._forces, self._accelerations, self._ray, self._info
+        ))  # fmt: skip
+        self._call = machine_code().calls["solve"]
 
     def solve(self, G: ArrayLike, a0: ArrayLike, start: ArrayLike | None = None) -> ContactForces:
         """Return the forces of one problem.
@@ -208,7 +224,7 @@ class ForceSolver:
         if matrix.shape != (n, n) or vector.shape != (n,):
             raise InputError(
                 f"G has shape {matrix.shape} and a0 {vector.shape}; expected ({n}, {n}) and "
-                f"({n},), the rows of {', '.join(f'{ROWS[kind]} ({kind})' for kind in self.kinds)}"
+                f"({n},), {self._whose}"
             )
         self._G[:] = matrix.T
         self._a0[:] = vector
@@ -216,20 +232,86 @@ class ForceSolver:
         if self.law != "convex" and self._compliance.any():
             self._check_compliance(matrix)
         status = ForceStatus(self._call(*self._arguments))
-        finite = status != ForceStatus.NOT_FINITE
-        forces = self._W @ self._f
         *steps, residual, law = self._info.tolist()
         return ContactForces(
-            forces=forces,
-            accelerations=matrix @ forces + vector if finite else np.full(n, np.nan),
+            forces=self._forces.copy(),
+            accelerations=self._accelerations.copy(),
             residual=residual,
             status=status,
-            law=_LAW_NAMES[int(law)],
+            law=LAW_NAMES[int(law)],
             steps=(int(steps[0]), int(steps[1]), int(steps[2])),
             contradiction=self._contradiction() if status == ForceStatus.INFEASIBLE else (),
             cone_forces=self._f.copy(),
             cone_offsets=self._offsets,
         )
+
+    def solve_batch(
+        self, G: ArrayLike, a0: ArrayLike, start: ArrayLike | None = None
+    ) -> BatchContactForces:
+        """Return the forces of N problems, with the bits of N calls of :meth:`solve`.
+
+        The loop over the problems is machine code, and the interpreter's lock is released.
+
+        Parameters
+        ----------
+        G, a0, start : (N, n, n), (N, n), (N, k) or one start (k,) for all, like those of
+            :meth:`solve`.
+
+        Raises
+        ------
+        InputError
+            If a shape is wrong, or a compliance is too small for Coulomb's law.
+        """
+        n, k = self.rows.size, self.rows.count
+        matrices, vectors = numbers("G", G), numbers("a0", a0)
+        count = len(vectors) if vectors.ndim else 0
+        if matrices.shape != (count, n, n) or vectors.shape != (count, n):
+            raise InputError(
+                f"G has shape {matrices.shape} and a0 {vectors.shape}; expected (N, {n}, {n}) and "
+                f"(N, {n}), {self._whose}"
+            )
+        if self.law != "convex" and self._compliance.any():
+            self._check_compliance(matrices)
+        first = np.zeros(k) if start is None else numbers("start", start)
+        if first.shape not in ((k,), (count, k)):
+            raise InputError(
+                f"start has shape {first.shape}; expected ({count}, {k}) or ({k},), "
+                "the cone_forces of the same contacts"
+            )
+        f = np.array(np.broadcast_to(first, (count, k)), order="C")
+        forces, accelerations = np.empty((count, n)), np.empty((count, n))
+        rays, infos = np.empty((count, k)), np.empty((count, 5))
+        status = np.empty(count, np.int64)
+        columns = np.ascontiguousarray(matrices.transpose(0, 2, 1))
+        vectors = np.ascontiguousarray(vectors)
+        machine_code().calls["solve_batch"](
+            count, *self._shared,
+            *self._addresses(columns, vectors, f, forces, accelerations, rays, infos),
+            status.ctypes.data,
+        )  # fmt: skip
+        return BatchContactForces(
+            forces=forces,
+            accelerations=accelerations,
+            residual=infos[:, cones.RESIDUAL].copy(),
+            status=status,
+            law=np.array(LAW_NAMES)[infos[:, cones.LAW].astype(int)],
+            steps=infos[:, : cones.INTERIOR + 1].astype(int),
+            cone_forces=f,
+        )
+
+    @property
+    def _whose(self) -> str:
+        return f"the rows of {', '.join(f'{ROWS[kind]} ({kind})' for kind in self.kinds)}"
+
+    def _addresses(
+        self, G: Array, a0: Array, f: Array, forces: Array, accelerations: Array, rays: Array,
+        infos: Array,
+    ) -> tuple[int, ...]:  # fmt: skip
+        """Return the last parameters of ``solve``: addresses, in its order."""
+        arrays = (
+            G, a0, self._compliance, f, forces, accelerations, rays, infos, self._work,
+        )  # fmt: skip
+        return tuple(array.ctypes.data for array in arrays)
 
     def _start(self, start: ArrayLike) -> Array:
         whose = "the cone_forces of the same contacts"
@@ -240,7 +322,8 @@ class ForceSolver:
         for c, (kind, soft) in enumerate(zip(self.kinds, self._soft, strict=True)):
             linear = np.arange(at, at + min(ROWS[kind], 3))
             at += ROWS[kind]
-            least = LEAST_COMPLIANCE * G[linear, linear].mean()
+            means = G[..., linear, linear].mean(axis=-1)
+            least = LEAST_COMPLIANCE * float(np.fmax.reduce(means, axis=None, initial=0.0))
             if 0 < soft < least:
                 raise InputError(
                     f"compliance of contact {c} is {soft:g}; expected 0 or at least {least:.3g}, "
@@ -272,11 +355,12 @@ class ForceSolver:
         """
         if found.status != ForceStatus.SOLVED:
             raise InputError(f"forces are {found.status.name}; their derivative needs SOLVED ones")
+        W = self.rows.matrix()
         H, margin = derivative(
-            self.rows, self._W.T @ self._G.T @ self._W + np.diag(self._compliance),
-            self._W.T @ self._a0, found.cone_forces, found.law,
+            self.rows, W.T @ self._G.T @ W + np.diag(self._compliance), W.T @ self._a0,
+            found.cone_forces, found.law,
         )  # fmt: skip
-        return ForceDerivative(self._W @ H @ self._W.T, margin)
+        return ForceDerivative(W @ H @ W.T, margin)
 
 
 def solve_contacts(
@@ -306,22 +390,40 @@ def solve_contacts(
     InputError
         Names the argument, what was expected and what exists.
     """
-    if isinstance(kinds, str):
-        if kinds not in ROWS:
-            raise InputError(
-                f"unknown kind {kinds!r}; expected one of {', '.join(get_args(Kind))}"
-            )
-        rows = len(numbers("a0", a0))
-        if rows % ROWS[kinds]:
-            raise InputError(
-                f"a0 has {rows} rows; expected a multiple of {ROWS[kinds]}, the rows of a {kinds}"
-            )
-        kinds = [kinds] * (rows // ROWS[kinds])
     solver = solver_for(
-        kinds, friction, dimensions=dimensions, law=law, compliance=compliance,
+        kinds_of(kinds, a0), friction, dimensions=dimensions, law=law, compliance=compliance,
         tolerance=tolerance, budget=budget,
     )  # fmt: skip
     return solver.solve(G, a0, start)
+
+
+def solve_contacts_batch(
+    G: ArrayLike,
+    a0: ArrayLike,
+    *,
+    friction: ArrayLike,
+    kinds: str | Sequence[str] = "point",
+    dimensions: ArrayLike | None = None,
+    law: Law = "auto",
+    compliance: ArrayLike = 0.0,
+    start: ArrayLike | None = None,
+    tolerance: float = TOLERANCE,
+    budget: int = BUDGET,
+) -> BatchContactForces:
+    """Return the contact forces of N problems with the same contacts.
+
+    Parameters are those of :func:`solve_contacts`, with G (N, n, n), a0 (N, n) and start (N, k).
+
+    Raises
+    ------
+    InputError
+        Names the argument, what was expected and what exists.
+    """
+    solver = solver_for(
+        kinds_of(kinds, a0), friction, dimensions=dimensions, law=law, compliance=compliance,
+        tolerance=tolerance, budget=budget,
+    )  # fmt: skip
+    return solver.solve_batch(G, a0, start)
 
 
 def solver_for(kinds: Sequence[str], friction: ArrayLike, **options: Any) -> ForceSolver:
@@ -344,24 +446,3 @@ class _Solvers(threading.local):
 _solvers = _Solvers()
 _MOST_SOLVERS = 64
 """Solvers kept per thread; each has buffers of some kilobytes."""
-
-
-@cache
-def _machine_code() -> CompiledLoops:
-    return compiled_loops(_MODULES, "solve", _TYPES, _sample)
-
-
-def _sample(call: Callable[..., int], seed: int) -> bytes:
-    """Return the result of a random problem of four points, as bytes."""
-    random = np.random.default_rng(seed)
-    J = random.normal(size=(12, 18))
-    G, a0 = J @ J.T / 18, random.normal(size=12)
-    G[:] = 0.5 * (G + G.T)
-    n = k = 12
-    f, ray, info = np.zeros(k), np.zeros(k), np.zeros(5)
-    arrays: list[Any] = [
-        np.full(4, cones.POINT, np.int64), np.full(4, 0.5), np.arange(k + 1), np.arange(k),
-        np.ones(k), G, a0, np.zeros(k), f, ray, info, np.zeros(iteration.work_size(k, n)),
-    ]  # fmt: skip
-    status = call(n, k, 4, seed % 2, BUDGET, TOLERANCE, *(array.ctypes.data for array in arrays))
-    return bytes([status]) + f.tobytes() + info.tobytes()

@@ -59,7 +59,8 @@ CONTRADICTION, NULL = 1e-6, 1e-10
 def solve(
     n: int, k: int, contacts: int, law: int, budget: int, tolerance: float,
     kinds: Ints, mu: Doubles, starts: Ints, columns: Ints, weights: Doubles,
-    G: Doubles, a0: Doubles, R: Doubles, f: Doubles, ray: Doubles, info: Doubles, work: Doubles,
+    G: Doubles, a0: Doubles, R: Doubles, f: Doubles, forces: Doubles, accelerations: Doubles,
+    ray: Doubles, info: Doubles, work: Doubles,
 ) -> int:  # fmt: skip
     """Solve one problem and return its status.
 
@@ -70,11 +71,56 @@ def solve(
     starts, columns, weights : the rows of the cones as sums of rows of G, row i by the entries
         starts[i] to starts[i + 1]: the corners of a surface, or rows in other order.
     G : (n, n), a0 : (n,), R : (k,) compliance.
-    f : (k,) forces to begin with, and the result.
+    f : (k,) forces at the rows of the cones to begin with, and the result.
+    forces, accelerations : (n,) results at the rows of G: W f, and G W f + a0.
     ray : (k,), where INFEASIBLE forces along which the contradiction shows.
     info : (5,), see SWEEPS to LAW.
     work : at least :func:`work_size` numbers.
     """
+    status = iterated(
+        n, k, contacts, law, budget, tolerance, kinds, mu, starts, columns, weights, G, a0, R, f,
+        ray, info, work,
+    )  # fmt: skip
+    for i in range(n):
+        forces[i] = 0.0
+    for i in range(k):
+        for e in range(starts[i], starts[i + 1]):
+            forces[columns[e]] += weights[e] * f[i]
+    acceleration(n, G, a0, forces, accelerations)
+    return status
+
+
+def solve_batch(
+    count: int, n: int, k: int, contacts: int, law: int, budget: int, tolerance: float,
+    kinds: Ints, mu: Doubles, starts: Ints, columns: Ints, weights: Doubles,
+    G: Doubles, a0: Doubles, R: Doubles, f: Doubles, forces: Doubles, accelerations: Doubles,
+    rays: Doubles, infos: Doubles, work: Doubles, statuses: Ints,
+) -> int:  # fmt: skip
+    """Solve problems with the same contacts in turn; return how many are SOLVED.
+
+    Parameters
+    ----------
+    count : number of problems; their G, a0, f, forces, accelerations, rays, infos and statuses
+        follow each other. The remaining parameters are those of :func:`solve`.
+    """
+    many = 0
+    for i in range(count):
+        statuses[i] = solve(
+            n, k, contacts, law, budget, tolerance, kinds, mu, starts, columns, weights,
+            G[i * n * n :], a0[i * n :], R, f[i * k :], forces[i * n :], accelerations[i * n :],
+            rays[i * k :], infos[i * 5 :], work,
+        )  # fmt: skip
+        if statuses[i] == SOLVED:
+            many += 1
+    return many
+
+
+def iterated(
+    n: int, k: int, contacts: int, law: int, budget: int, tolerance: float,
+    kinds: Ints, mu: Doubles, starts: Ints, columns: Ints, weights: Doubles,
+    G: Doubles, a0: Doubles, R: Doubles, f: Doubles, ray: Doubles, info: Doubles, work: Doubles,
+) -> int:  # fmt: skip
+    """Write the forces at the rows of the cones, and return the status; :func:`solve` explains."""
     H, s, a, best, u, trial = (
         work[0:], work[k * k :], work[k * k + k :], work[k * k + 2 * k :], work[k * k + 3 * k :],
         work[k * k + 4 * k :],

@@ -136,6 +136,31 @@ class ConeRows:
         return np.repeat(per_cone, np.maximum(self.cones, 1))
 
 
+def kinds_of(kinds: str | Sequence[str], a0: ArrayLike) -> Sequence[str]:
+    """Return the kinds per contact, by the number of rows where one kind is that of all.
+
+    Parameters
+    ----------
+    a0 : (…, n), n rows.
+
+    Raises
+    ------
+    InputError
+        If the kind is unknown, or the rows are not those of such contacts.
+    """
+    if not isinstance(kinds, str):
+        return kinds
+    if kinds not in ROWS:
+        raise InputError(f"unknown kind {kinds!r}; expected one of {', '.join(get_args(Kind))}")
+    shape = numbers("a0", a0).shape
+    rows = shape[-1] if shape else 1
+    if rows % ROWS[kinds]:
+        raise InputError(
+            f"a0 has {rows} rows; expected a multiple of {ROWS[kinds]}, the rows of a {kinds}"
+        )
+    return [kinds] * (rows // ROWS[kinds])
+
+
 def _per_contact(what: str, values: ArrayLike, count: int) -> Array:
     found = numbers(what, values)
     if found.shape not in ((), (count,)):

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import count
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel, Layout
+from delassus_ros.contact_forces.forces import BatchContactForces, Law
+from delassus_ros.contact_forces.machine_code import BUDGET, TOLERANCE
 from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import OUTPUTS, OutputArrays
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.friction import active_solver
 from delassus_ros.solver.inputs import Given, InputCheck
 
 LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
@@ -37,6 +40,8 @@ class BatchSolution(OutputArrays):
     secondary : the problem's outputs besides G by name, as in
         :class:`~delassus_ros.solver.solution.Solution`, with the axis of configurations of the
         matrix; NaN where the status is not OK.
+    problem : the problem.
+    layout : "rows" or "columns", the place of the axis of configurations.
     """
 
     matrix: Array
@@ -44,6 +49,40 @@ class BatchSolution(OutputArrays):
     contacts: tuple[str, ...]
     row_offsets: tuple[int, ...]
     secondary: dict[str, Array] = field(default_factory=dict)
+    problem: Problem | None = None
+    layout: Layout = "rows"
+
+    def contact_forces(
+        self,
+        friction: ArrayLike | Mapping[str, float],
+        *,
+        dimensions: ArrayLike | None = None,
+        law: Law = "auto",
+        compliance: ArrayLike = 0.0,
+        tolerance: float = TOLERANCE,
+        budget: int = BUDGET,
+    ) -> BatchContactForces:
+        """Return the forces of the active contacts under friction, per configuration.
+
+        The bits are those of :meth:`Solution.contact_forces
+        <delassus_ros.solver.solution.Solution.contact_forces>`, which describes the parameters.
+        Configurations whose status is not OK have NOT_FINITE forces. Arrays have the axis of
+        configurations first, whatever the layout of the matrices.
+
+        Raises
+        ------
+        InputError
+            If ``a0`` or a coefficient is missing, an argument is of wrong shape, or a contact is a
+            selection.
+        """
+        G, a0 = self.matrix, self.output("a0")
+        if self.layout == "columns":
+            G, a0 = np.moveaxis(G, -1, 0), a0.T
+        solver = active_solver(
+            self.problem, self.contacts, friction, dimensions=dimensions, law=law,
+            compliance=compliance, tolerance=tolerance, budget=budget,
+        )  # fmt: skip
+        return replace(solver.solve_batch(G, a0), contacts=self.contacts)
 
     def __repr__(self) -> str:
         """Return a summary in one line: counts, shape and contacts."""
@@ -135,7 +174,9 @@ class BatchSolver:
             own = values[:, first:last] if rows else values[first:last]
             secondary[name] = own.reshape((n, *part) if rows else (*part, n))
             first = last
-        return BatchSolution(matrix, status, contacts.names, contacts.row_offsets, secondary)
+        return BatchSolution(
+            matrix, status, contacts.names, contacts.row_offsets, secondary, self._problem, layout
+        )
 
     def _active_contacts(self, indices: tuple[int, ...]) -> _Active:
         contact_set = self._problem.contacts

@@ -10,13 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import number, numbers
-from delassus_ros.contact_forces.forces import (
-    BUDGET,
-    TOLERANCE,
-    ContactForces,
-    Law,
-    solver_for,
-)
+from delassus_ros.contact_forces.forces import ContactForces, Law
+from delassus_ros.contact_forces.machine_code import BUDGET, TOLERANCE
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, NumericalError, listed
 from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M as LENGTH
@@ -26,6 +21,7 @@ from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver import contact_space
 from delassus_ros.solver.contact_space import Impact
+from delassus_ros.solver.friction import active_solver
 
 if TYPE_CHECKING:
     from delassus_ros.solver.structural_rank import Structure
@@ -228,24 +224,9 @@ class Solution(OutputArrays):
             selection.
         """
         G, a0 = self._valid(), self.output("a0")
-        if self.problem is None:
-            raise InputError("this solution has no problem, which tells the kinds of contacts")
-        known = {contact.name: contact.kind_name for contact in self.problem.contacts}
-        kinds = [known[name] for name in self.contacts]
-        if "selection" in kinds:
-            name = self.contacts[kinds.index("selection")]
-            raise InputError(
-                f"contact {name!r} is a selection of rows; friction needs points and surfaces. "
-                "solve_contacts takes rows of any kind"
-            )
-        if isinstance(friction, Mapping):
-            missing = [name for name in self.contacts if name not in friction]
-            if missing:
-                raise InputError(f"friction lacks {listed('contact', missing)}")
-            friction = [friction[name] for name in self.contacts]
-        solver = solver_for(
-            kinds, friction, dimensions=dimensions, law=law, compliance=compliance,
-            tolerance=tolerance, budget=budget,
+        solver = active_solver(
+            self.problem, self.contacts, friction, dimensions=dimensions, law=law,
+            compliance=compliance, tolerance=tolerance, budget=budget,
         )  # fmt: skip
         begin = None if start is None else start.start(self.contacts, solver.rows.offsets)
         return replace(solver.solve(G, a0, begin), contacts=self.contacts)

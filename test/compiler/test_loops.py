@@ -74,15 +74,15 @@ def run(n: int, x: Doubles) -> int:
 def test_machine_code_does_what_python_does(name: str, tmp_path: Path) -> None:
     module: Any = _module(tmp_path, _PROGRAMS[name])
 
-    def sample(call: Any, seed: int) -> bytes:
+    def sample(calls: Any, seed: int) -> bytes:
         x = np.random.default_rng(seed).uniform(-1, 1, 9)
-        return bytes([call(9, x.ctypes.data) & 255]) + x.tobytes()
+        return bytes([calls["run"](9, x.ctypes.data) & 255]) + x.tobytes()
 
-    code = compiled_loops([module], "run", [ctypes.c_int64, ctypes.c_void_p], sample)
+    code = compiled_loops([module], {"run": [ctypes.c_int64, ctypes.c_void_p]}, sample)
     for seed in range(20):
         ours = np.random.default_rng(seed).uniform(-1, 1, 9)
         theirs = ours.copy()
-        assert code.call(9, ours.ctypes.data) == module.run(9, theirs)
+        assert code.calls["run"](9, ours.ctypes.data) == module.run(9, theirs)
         np.testing.assert_allclose(ours, theirs, rtol=1e-14)
 
 
@@ -104,10 +104,10 @@ def test_machine_code_does_what_python_does(name: str, tmp_path: Path) -> None:
 def test_what_is_not_in_the_subset_is_named(body: str, words: str, tmp_path: Path) -> None:
     module = _module(tmp_path, f"def run(n: int) -> int:\n    {body}\n    return 0\n")
     with pytest.raises(CompilerError, match=words):
-        modules_ir([module], "run")
+        modules_ir([module], ["run"])
 
 
 def test_a_parameter_without_a_type_is_named(tmp_path: Path) -> None:
     module = _module(tmp_path, "def run(n: str) -> int:\n    return 0\n")
     with pytest.raises(CompilerError, match="annotation 'str'; expected one of float, int"):
-        modules_ir([module], "run")
+        modules_ir([module], ["run"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot, Solution
 from delassus_ros.contact_forces import ForceSolver, ForceStatus, iteration, solve_contacts
-from delassus_ros.contact_forces.forces import BUDGET
+from delassus_ros.contact_forces.machine_code import BUDGET
 
 LAWS = ("coulomb", "convex")
 PUBLIC = (
@@ -104,14 +104,15 @@ def test_the_iteration_as_python_gives_the_same() -> None:
         solver = ForceSolver(["point", "point"], 0.4, law=law)  # type: ignore[arg-type]
         found = solver.solve(G, a0)
         rows = solver.rows
-        f, info = np.zeros(6), np.zeros(5)
+        f, out, info = np.zeros(6), np.zeros((2, 6)), np.zeros(5)
         status = iteration.solve(
             6, 6, 2, LAWS.index(law), BUDGET, 1e-10, rows.cones, rows.friction, rows.starts,
-            rows.columns, rows.weights, G.ravel(), a0, np.zeros(6), f, np.zeros(6), info,
+            rows.columns, rows.weights, G.ravel(), a0, np.zeros(6), f, *out, np.zeros(6), info,
             np.zeros(iteration.work_size(6, 6)),
         )  # fmt: skip
         assert status == found.status == ForceStatus.SOLVED
         np.testing.assert_allclose(G @ f, G @ found.forces, atol=1e-8)
+        np.testing.assert_allclose(out, [f, G @ f + a0], atol=1e-12)
 
 
 def test_a_surface_is_its_four_corners() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from delassus_ros.contact_forces import ForceStatus
-from delassus_ros.contact_forces.forces import BUDGET
+from delassus_ros.contact_forces.machine_code import BUDGET
 from delassus_ros.contact_forces.rows import Kind
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "friction.md"

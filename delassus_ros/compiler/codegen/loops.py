@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
 from typing import NoReturn, TypeAlias
 
@@ -54,20 +54,20 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 
 
-def modules_ir(modules: Sequence[ModuleType], public: str) -> str:
+def modules_ir(modules: Sequence[ModuleType], public: Collection[str]) -> str:
     """Return the text of the LLVM IR of all functions of modules in the subset.
 
     Parameters
     ----------
     modules : their functions call each other, and have different names.
-    public : the name of the function that can be called from outside of the IR.
+    public : names of the functions that can be called from outside of the IR.
 
     Raises
     ------
     CompilerError
         Names the line that is not in the subset.
     """
-    code = ir.Module(public)
+    code = ir.Module(modules[-1].__name__)
     definitions = [
         (module, part)
         for module in modules
@@ -79,7 +79,7 @@ def modules_ir(modules: Sequence[ModuleType], public: str) -> str:
         arguments = [_annotated(argument.annotation) for argument in definition.args.args]
         kind = ir.FunctionType(_annotated(definition.returns), arguments)
         function = functions[definition.name] = ir.Function(code, kind, definition.name)
-        if definition.name != public:
+        if definition.name not in public:
             function.linkage = "internal"
         if any(isinstance(part, ast.For | ast.While) for part in ast.walk(definition)):
             # A copy of a loop at each call takes twice as long to compile, and is no faster.
