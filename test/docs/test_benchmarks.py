@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,14 +12,11 @@ from benchmarks import (
     cases,
     compilers,
     contenders,
-    machine,
     measure,
     ours,
     pinocchio_cpp,
     pinocchio_python,
-    report,
     scaling,
-    startup,
     targets,
     timing,
 )
@@ -36,11 +28,7 @@ from delassus_ros.compiler.runtime.batch_kernel import Layout
 from delassus_ros.testing import SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 
-ROOT = Path(__file__).resolve().parents[2]
-
 TOLERANCE = contenders.TOLERANCE
-LIMIT = 600.0
-"""Patience with the C++ compiler [s]."""
 
 
 @pytest.fixture(scope="module", params=["quadruped", 14, 28])
@@ -56,33 +44,6 @@ def needs_compiler() -> None:
         compilers.find()
     except AbsentError as error:
         pytest.skip(str(error))
-
-
-def test_clang_is_preferred_and_its_absence_is_known(monkeypatch, tmp_path):
-    def program(name: str) -> None:
-        path = tmp_path / name
-        path.write_text(f"#!/bin/sh\necho {name} 1.2.3\n")
-        path.chmod(0o755)
-
-    monkeypatch.setenv("PATH", str(tmp_path))
-    find = compilers.find.__wrapped__
-    with pytest.raises(AbsentError, match="no C\\+\\+ compiler: install clang"):
-        find()
-    program("gcc")
-    program("g++")
-    assert (find().version, find().is_clang) == ("g++ 1.2.3", False)
-    program("clang")
-    program("clang++")
-    assert (find().version, find().is_clang) == ("clang++ 1.2.3", True)
-
-
-def test_what_the_compiler_says_is_in_the_error(monkeypatch, tmp_path):
-    needs_compiler()
-    monkeypatch.setattr(compilers, "FOLDER", tmp_path)
-    with pytest.raises(AbsentError, match=r"(?s)compilation failed: .*error"):
-        compilers.Compilation("int f(void) { return nothing; }").library()
-    assert compilers.Compilation("int f(void) { return 7; }").library().f() == 7
-    assert len(list(tmp_path.glob("*.so"))) == 1
 
 
 def error_of(problem: Problem, i: int, matrix: np.ndarray) -> float:
@@ -160,13 +121,6 @@ def test_measuring_keeps_the_least_and_the_middle_of_all_samples(monkeypatch):
     assert found["one"].minimum == pytest.approx(1.0)
     assert found["one"].median == pytest.approx(2.0)
     assert found["one"].ratio(found["other"]) == Timing(pytest.approx(2.0), pytest.approx(2.0))
-
-
-def test_python_sampler_passes_each_row_in_turn():
-    seen = []
-    rows = np.arange(6.0).reshape(3, 2)
-    assert timing.python(lambda row: seen.append(tuple(row)), rows)(2).shape == (2,)
-    assert seen == [(0.0, 1.0), (2.0, 3.0), (4.0, 5.0)] * 2
 
 
 def test_casadi_computes_the_matrix(problem):
@@ -251,33 +205,11 @@ def test_cases_have_the_rows_that_their_label_says(case):
     assert (case.family == "arm") == (problem.robot.base == "fixed")
 
 
-def test_absent_robots_are_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(cases, "BESIDE", tmp_path)
-    with pytest.raises(AbsentError, match="atlas_v5.urdf beside the repository"):
-        next(case for case in cases.CASES if case.name == "atlas").load()
-
-
-def test_unknown_case_is_named_with_the_known_ones():
-    with pytest.raises(ValueError, match="unknown case 'talso'; did you mean 'talos'"):
-        cases.chosen("panda,talso")
-    assert [case.name for case in cases.chosen("ur5,panda")] == ["ur5", "panda"]
-
-
 def test_exponent_is_the_slope_of_the_larger_half():
     assert scaling.exponent({x: 3.0 * x**2 for x in (1, 2, 4, 8)}) == pytest.approx(2.0)
     bent = {1: 100.0, 2: 100.0, 4: 4.0, 8: 8.0, 16: 16.0}
     assert scaling.exponent(bent) == pytest.approx(1.0)
     assert scaling.exponent({1: 1.0, 2: 2.0}) is None
-
-
-def test_growth_counts_and_ends_its_times_where_building_takes_too_long():
-    needs_compiler()
-    series = next(series for series in scaling.SERIES if series.name == "chain")
-    found = scaling.growth(series, (4, 8), None, limit=1e-9, seconds=1e-3)
-    curve = found.curves["pv_osimr"]
-    assert set(curve.counts) == {4}
-    assert set(curve.minima) == {4}
-    assert "too long" in curve.note
 
 
 @pytest.mark.parametrize("series", scaling.SERIES, ids=lambda series: series.name)
@@ -290,14 +222,6 @@ def test_problems_grow_by_their_size(series):
     else:
         assert large.robot.nq - small.robot.nq == step
         assert large.contacts.rows == small.contacts.rows
-
-
-def test_start_up_in_fresh_processes():
-    case = next(case for case in cases.CASES if case.name == "quadruped")
-    found = startup.start_up(case, "pv_osimr")
-    assert set(found.stages) == set(startup.STAGES)
-    assert found.first > 0 and found.cached > 0
-    assert all(seconds > 0 for seconds in found.stages.values())
 
 
 def result_of(warm: dict[str, Timing]) -> measure.Result:
@@ -336,59 +260,3 @@ def test_growth_is_claimed_only_up_to_the_largest_size():
     assert [claim.holds for claim in claims] == [True, True, True, False, False, False]
     assert claims[2].found == "1.5 at 500"
     assert claims[4].found == f"1.00, ends at {series.sizes[-2]}"
-
-
-def test_report_names_what_is_absent_and_who_is_fastest():
-    made = report.Report(is_clang=True, quick=True)
-    made.results = [
-        result_of({ours.CHOSEN: Timing(1e-7, 2e-7), "C++ one": Timing(3e-6, 5e-6)}),
-        measure.Result(cases.CASES[0], reason="no such robot here"),
-    ]
-    text = report.markdown(made)
-    assert "- Panda, hand 6D, m=6: no such robot here" in text
-    assert "| our quadruped, 4 feet, m=12 | 0.1 / 0.2 | 3 / 5 | 30 / 25 |" in text
-    assert "A quick run" in text
-    for line in text.splitlines():
-        if line.startswith("|") and "–" not in line:
-            assert not re.search(r"nan|inf\b", line), line
-
-
-def test_reasons_are_given_for_kinds_of_claims_that_are_missed():
-    def claim(what, holds):
-        return targets.Claim(what, "there", "≥ 4", "3", holds)
-
-    threads = "two threads / one, 4096"
-    assert report._missed([claim(threads, True), claim(threads, None)]) == ""
-    assert report._missed([claim("called from Python / best of pin", False)]) == ""
-    assert report._missed([claim("batch of 4096 / C++ loop", False)]) == ""
-    text = report._missed([claim("batch of 64 / C++ loop", False), claim(threads, True)])
-    assert text.count("\n- ") == 1 and "\n- *A batch in the cache" in text
-
-
-def test_plots_are_written(tmp_path):
-    pytest.importorskip("matplotlib")
-    from benchmarks import plots
-
-    made = report.Report(is_clang=True, quick=True)
-    made.results = [result_of({ours.CHOSEN: Timing(1e-7, 2e-7)})]
-    curve = scaling.Curve(counts={1: 1.0, 2: 2.0, 4: 4.0}, minima={1: 1e-7, 2: 2e-7})
-    made.growths = [scaling.Growth(scaling.SERIES[0], {"auto": curve})]
-    plots.write(made, tmp_path)
-    for name in ("robots", "rows", "growth"):
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_machine_is_described():
-    assert re.search(r"\d+ cores", machine.processor())
-    assert "llvmlite" in machine.versions()
-
-
-def test_command_line_refuses_an_unknown_robot(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--robots", "nobody", "--out", str(tmp_path / "o")],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=LIMIT,
-        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "unknown case 'nobody'" in done.stderr
-    assert not (tmp_path / "o").exists()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,17 +90,6 @@ def test_belts_are_clusters_of_four():
     assert found == [(4, 2)] * 3
 
 
-def test_a_case_is_counted_and_timed():
-    needs_compiler()
-    case = replace(BY_NAME["chain15"], load=lambda: Closed(mechanisms.geared_chain(3)))
-    result = clusters.measured(case, seconds=1e-3)
-    assert (result.joints, result.freedoms) == (6, 3)
-    for name in clusters.ALGORITHMS:
-        assert 0 < result.counts[name] and 0 < result.generic[name]
-        for times in (result.warm, result.batch):
-            assert 0 < times[name].minimum <= times[name].median < 1e-3
-
-
 @pytest.mark.parametrize("algorithm", clusters.ALGORITHMS)
 @pytest.mark.parametrize("name", ["fourbar", "planarleg", "tello6"])
 def test_loops_that_depend_on_q_are_counted_with_unknown_constants(name, algorithm):
@@ -132,16 +119,6 @@ def test_a_wrong_state_of_the_library_ends_the_run():
     )
     with pytest.raises(contenders.WrongResultError, match="differs from the paper's library"):
         clusters.measured(case, seconds=1e-3)
-
-
-def test_absent_robots_are_named(monkeypatch, tmp_path):
-    oracle.data.cache_clear()
-    monkeypatch.setattr(oracle, "BESIDE", tmp_path / "robots")
-    try:
-        result = clusters.measured(BY_NAME["cheetah6"], seconds=1e-3)
-    finally:
-        oracle.data.cache_clear()
-    assert result.reason == "no ../shared/oracle/grbda_mini_cheetah_1ee.json beside the repository"
 
 
 def result_of(**changes) -> clusters.ClusterResult:
@@ -244,38 +221,6 @@ def test_problems_grow_by_their_size(series):
         assert (small.robot.nq, large.robot.nq) == (2 * series.sizes[0], 2 * series.sizes[1])
     else:
         assert [small.contacts.rows, large.contacts.rows] == list(series.sizes[:2])
-
-
-def test_the_page_says_how_times_compare_and_what_is_left_out(tmp_path):
-    pytest.importorskip("matplotlib")
-    absent = clusters.ClusterResult(BY_NAME["tello6"], reason="no such robot here")
-    curve = scaling.Curve({6: 1.0, 12: 2.0, 25: 4.0}, {6: 1e-7, 12: 2e-7})
-    growth = scaling.Growth(clusters.CHAIN, {"pv_osimr": curve})
-    twice = MachineSpeed({name: 2.0 * time for name, time in THERE.items()})
-    found = [result_of(), absent], [growth]
-    claims = cluster_report.write(*found, twice, False, tmp_path)
-    assert len(claims) == 6 + 1
-    text = (tmp_path / "clusters.md").read_text()
-    assert "- Tello, toe 6D, m=6: no such robot here" in text
-    assert "| Panda, hand 6D, m=6 | 0.86 | 1.72 | 2.00 |" in text
-    assert "The library's times count 2.00 times here" in text
-    assert re.search(r"C-EFPA / efpa .*≥ 30 \| 62 \(31 unscaled\) \| yes", text)
-    assert "| 40.0 | 20.0 | 62 | 80 | 40 |" in text
-    for name in ("clusters", "clusters_growth"):
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    unknown = cluster_report.markdown(*found, UNKNOWN, False)
-    assert "could not be timed: no peer here" in unknown
-    assert re.search(r"C-EFPA / efpa .*machines not compared \| not claimed", unknown)
-    assert "| 40.0 | 20.0 | 31 | 40 | 20 |" in unknown
-
-
-def test_unknown_case_is_named_with_the_known_ones(monkeypatch, capsys, tmp_path):
-    with pytest.raises(ValueError, match="unknown case 'tello'; did you mean 'tello"):
-        clusters.chosen("tello")
-    assert [case.name for case in clusters.chosen("mit6,belts4")] == ["mit6", "belts4"]
-    monkeypatch.setattr(sys, "argv", ["x", "--robots", "nobody", "--out", str(tmp_path / "o")])
-    assert cluster_report.main() == 2
-    assert "unknown case 'nobody'" in capsys.readouterr().err
 
 
 def test_the_librarys_projection_is_faster_than_its_c_efpa():
