@@ -17,7 +17,6 @@ from faults import BY_NAME  # noqa: E402
 from node_support import (  # noqa: E402
     DEGRADED,
     FEET,
-    INVALID,
     OK,
     relative_error,
     solve,
@@ -120,17 +119,6 @@ def test_world_axes_with_a_fixed_base(graph, start, urdf, robot, q) -> None:
 
 
 # --- refusals: each is said, and the node goes on ---------------------------------------------
-
-
-def test_invalid_before_the_first_contacts(graph, start, robot, q) -> None:
-    start()
-    answer = graph.ask(robot.joint_names, q)
-    assert answer.validity == INVALID
-    assert answer.reasons == DelassusMatrix.REASON_NO_CONTACTS_RECEIVED
-    assert len(answer.matrix) == 0
-    graph.wait_for_log("no set of active contacts has arrived yet")
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
 
 
 @pytest.mark.usefixtures("no_second_line")

@@ -487,40 +487,6 @@ def test_a_description_by_a_volatile_publisher_is_said(graph, start, urdf) -> No
 # --- inputs -----------------------------------------------------------------------------------
 
 
-def test_one_of_several_publishers_dies(graph, start, urdf, robot, q) -> None:
-    """Nothing is published from the old positions of the dead one."""
-    # Longer than the machine may pause.
-    start(input_timeout=1.0)
-    graph.touch(FEET)
-    names = list(robot.joint_names)
-    parts = (slice(6), slice(6, None))
-
-    def send(which) -> None:
-        now = time.time_ns()
-        for part in which:
-            message = JointState(name=names[part], position=q[part])
-            message.header.stamp.sec, message.header.stamp.nanosec = divmod(now, 10**9)
-            graph._joints.publish(message)
-
-    def answered() -> bool:
-        send(parts)
-        return any(m.validity == OK for m in graph.matrices)
-
-    graph.until(answered, "matrix from two parts")
-    already = len(graph.matrices)
-
-    def said() -> bool:
-        send(parts[:1])
-        return any(m.reasons & DelassusMatrix.REASON_INPUT_STALE for m in graph.matrices[already:])
-
-    graph.until(said, "word about the publisher that died")
-    line = graph.wait_for_log("did not come for")
-    assert names[6] in line
-    after = next(i for i, m in enumerate(graph.matrices) if i >= already and m.validity != OK)
-    assert {m.validity for m in graph.matrices[after:]} == {INVALID}
-    check(graph.matrices, solve(urdf, q))
-
-
 def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
     """Time jumps back: what came before is forgotten, what comes after is answered."""
 

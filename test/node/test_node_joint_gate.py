@@ -12,7 +12,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from delassus_ros import Robot
-from delassus_ros.errors import InputError, RobotError
+from delassus_ros.errors import InputError
 from delassus_ros.node.inputs.joints import Gate, JointGate
 from delassus_ros.node.reasons import Reason
 
@@ -571,20 +571,6 @@ def test_joints_that_are_not_measured_need_not_come(robot) -> None:
     assert q.tolist() == [2.0, 1.0]
     with pytest.raises(InputError, match="unknown joint 'LF_KF'; did you mean 'LF_KFE'"):
         JointGate(robot, joints=["LF_KF"])
-
-
-@pytest.mark.parametrize(("kind", "count"), [("planar", 3), ("floating", 7)])
-def test_joint_with_several_positions_is_refused_by_name(kind, count) -> None:
-    inertial = (
-        '<inertial><mass value="1"/>'
-        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    )
-    urdf = (
-        f'<robot name="r"><link name="a">{inertial}</link><link name="b">{inertial}</link>'
-        f'<joint name="slide" type="{kind}"><parent link="a"/><child link="b"/></joint></robot>'
-    )
-    with pytest.raises(RobotError, match=f"joint 'slide' is {kind}: it has {count} positions"):
-        JointGate(Robot.from_urdf(urdf, base="fixed"))
 
 
 # --- anything ---------------------------------------------------------------------------------

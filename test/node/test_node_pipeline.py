@@ -37,7 +37,6 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms  # 
 from delassus_ros.algorithms import NumericAlgorithm, registry  # noqa: E402
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping  # noqa: E402
 from delassus_ros.errors import AlgorithmError, InputError  # noqa: E402
-from delassus_ros.node.inputs.joint_state_bytes import UnreadableError  # noqa: E402
 from delassus_ros.node.reasons import (
     Limits,  # noqa: E402
     Reason,  # noqa: E402
@@ -174,12 +173,6 @@ def test_without_positions_behind_whole_ones_that_wait(rig, names) -> None:
     assert said(rig.publish(rig.pipeline.answer(without))) == (INVALID, reason)
 
 
-def test_bytes_that_are_no_joint_state(rig) -> None:
-    with pytest.raises(UnreadableError, match="a joint state cannot be read"):
-        rig.pipeline.answer(b"\x00\x01\x00\x00\xff")
-    assert said(rig.send()) == (OK, Reason.NONE)
-
-
 @pytest.mark.parametrize(
     ("sec", "nanosec"),
     [(2**31 - 1, 2**32 - 1), (2**31 - 1, 10**9), (5, 10**9), (-(2**31), 0), (-1, 2**32 - 1)],
@@ -230,15 +223,6 @@ def test_parts_of_one_instant_are_right(rig) -> None:
     assert said(first) == (INVALID, Reason.JOINT_MISSING)
     assert {said(each) for each in others} == {(OK, Reason.NONE)}
     assert len(others) == 20
-
-
-def test_some_of_the_joints_beside_all_of_them(rig) -> None:
-    for _ in range(20):
-        assert said(rig.send()) == (OK, Reason.NONE)
-        assert rig.send(rig.joints[:3], at=1) is None
-        rig.wait(2)
-    assert {text for kind, text in rig.warnings if "others have all joints" in text}
-    assert rig.pipeline.refused == 0
 
 
 def test_parts_out_of_step_are_merged_with_the_oldest_stamp(rig) -> None:
