@@ -1,1 +1,1 @@
-"""Recordings: what the node would have published, from what was recorded. Needs no running ROS."""
+"""Recordings: messages that the node would have published, without a running ROS graph."""

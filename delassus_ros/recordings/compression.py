@@ -13,15 +13,16 @@ ZSTD_SUFFIX = ".zstd"
 _ZSTD_MAGIC = zstandard.FRAME_HEADER
 _UNKNOWN_SIZE = zstandard.CONTENTSIZE_UNKNOWN
 _PIECE = 1 << 12
-"""Bytes of a file that are decompressed at once, to 128 MiB at most."""
+"""Compressed bytes that are decompressed at once; they expand to 128 MiB at most."""
 _USUAL_RATIO = 100
 """Largest content relative to its compressed form: joint states reach some 30."""
 _SMALL = 1 << 27
-"""Bytes that content may have whatever the ratio: images of one colour compress far better."""
+"""Size up to which content may have any ratio [bytes]: images of one colour compress far better.
+"""
 
 
 def allowed(compressed: int) -> int:
-    """Return how many bytes the content of so many compressed bytes may have."""
+    """Return the largest allowed size of the content of compressed data [bytes]."""
     return max(_SMALL, _USUAL_RATIO * compressed)
 
 
@@ -31,7 +32,7 @@ def expanded(data: bytes, compression: str, most: int) -> bytes:
     Parameters
     ----------
     compression : ``"zstd"``, ``"lz4"``, or empty for data that is not compressed.
-    most : bytes that the content may have; no more memory is taken.
+    most : largest size of the content [bytes]; no more memory is allocated.
 
     Raises
     ------
@@ -43,7 +44,7 @@ def expanded(data: bytes, compression: str, most: int) -> bytes:
     if not compression:
         return data
     if compression == "zstd":
-        # The library bounds only what does not state its size.
+        # The library bounds only content that does not state its size.
         size = zstandard.get_frame_parameters(data).content_size
         if size > most and size != _UNKNOWN_SIZE:
             raise ValueError(f"it holds {size} bytes, expected at most {most}")
@@ -60,7 +61,7 @@ def expanded(data: bytes, compression: str, most: int) -> bytes:
 
 
 def message_of(data: bytes, most: int) -> bytes:
-    """Return a message that rosbag2 may have compressed by itself.
+    """Return a message that rosbag2 may have compressed individually.
 
     Serialized messages begin with a zero byte, compressed ones with the mark of zstd.
 
@@ -77,13 +78,13 @@ def expand_file(source: Path, target: Path, report: Callable[[str], object]) -> 
 
     Parameters
     ----------
-    report : called with what is wrong, where the file is damaged, ends early or holds more than
-        :func:`allowed`; what comes before that is written.
+    report : called with a text if the file is damaged, ends early or holds more than
+        :func:`allowed`; the content before that place is written.
 
     Raises
     ------
     OSError
-        If a file cannot be read or written, as the disk is full.
+        If a file cannot be read or written, e.g. on a full disk.
     """
     room = allowed(source.stat().st_size)
     written = 0

@@ -1,4 +1,4 @@
-"""What a recording has that the node needs: topics, the robot's description, and its contacts."""
+"""Contents of a recording that the node needs: topics, robot description, contacts."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ DESCRIPTION = "robot_description"
 KINDS: Mapping[str, type] = {
     DESCRIPTION: String, **{name: topic.kind for name, topic in TOPICS.items()}
 }  # fmt: skip
-"""Topics of the node, which `remap` may call otherwise."""
+"""Types of the node's topics, by their names before `remap`."""
 _OTHERWISE = {
     "active_contacts": "; with the parameter 'rows: all', matrices have the rows of all contacts "
     "and need no such topic"
 }
-"""How the node does without a topic."""
+"""Parameters with which the node needs no such topic."""
 _AXES = {Layout.AXES_CONTACT: "contact", Layout.AXES_WORLD: "world"}
 
 
 def topic_names(remap: Mapping[str, str]) -> dict[str, str]:
-    """Return the full name of each topic of the node.
+    """Return the full names of the node's topics, by their names before `remap`.
 
     Raises
     ------
     RecordingError
-        If the node has no topic that is called otherwise.
+        If `remap` has a topic that the node lacks.
     """
     for kind in remap:
         if kind not in KINDS:
@@ -45,12 +45,12 @@ def topic_names(remap: Mapping[str, str]) -> dict[str, str]:
 
 
 def description_of(recording: Recording, remap: Mapping[str, str] | None = None) -> str:
-    """Return the robot description that a recording has.
+    """Return the robot description of a recording.
 
     Raises
     ------
     RecordingError
-        If there is none.
+        If the recording has no robot description.
     """
     topic = topic_names(remap or {})[DESCRIPTION]
     data = recording.first(topic)
@@ -62,13 +62,13 @@ def description_of(recording: Recording, remap: Mapping[str, str] | None = None)
 
 
 def check_topics(recording: Recording, wanted: Mapping[str, str]) -> list[str]:
-    """Refuse a recording without the topics that are wanted, given with their kinds.
+    """Refuse a recording without the wanted topics, whose kinds are the values.
 
     Returns
     -------
     list of str
-        Those whose type the recording does not state: messages are read as of the type that is
-        expected.
+        Topics whose type the recording does not state; their messages are read as messages of the
+        expected type.
 
     Raises
     ------
@@ -80,8 +80,8 @@ def check_topics(recording: Recording, wanted: Mapping[str, str]) -> list[str]:
     for topic, kind in wanted.items():
         expected = type_name(KINDS[kind])
         found = recording.topics.get(topic)
-        alike = sorted(name for name, each in recording.topics.items() if each == expected)
-        untyped = sorted(name for name, each in recording.topics.items() if not each)
+        alike = sorted(name for name, kind in recording.topics.items() if kind == expected)
+        untyped = sorted(name for name, kind in recording.topics.items() if not kind)
         others = f"of type {expected} there are: {', '.join(alike) or 'none'}"
         if untyped:
             others += f"; without a type: {', '.join(untyped)}"
@@ -102,7 +102,7 @@ def check_topics(recording: Recording, wanted: Mapping[str, str]) -> list[str]:
 
 
 def _encoded(recording: Recording, topic: str) -> str:
-    """Return the words for a topic whose messages are not encoded as ROS 2 does."""
+    """Return the text about a topic whose messages have another encoding than ROS 2's."""
     return (
         f"{recording.path}: {topic} is encoded as {recording.foreign[topic]!r}; expected 'cdr', "
         "as ROS 2 writes it"
@@ -110,7 +110,7 @@ def _encoded(recording: Recording, topic: str) -> str:
 
 
 def parameters_of_layout(recording: Recording) -> dict[str, Any] | None:
-    """Return the parameters of the node whose layout was recorded; None if none was."""
+    """Return the parameters of the node whose layout was recorded; None without a layout."""
     kinds = recording.scan()
     topic = next((name for name, kind in kinds.items() if kind == type_name(Layout)), None)
     data = None if topic is None else recording.first(topic)
@@ -126,19 +126,20 @@ def parameters_of_layout(recording: Recording) -> dict[str, Any] | None:
     ):
         p, o = pose.position, pose.orientation
         rotation = rotation_from_quaternion(np.array([o.x, o.y, o.z, o.w]))
-        own = {"frame": frame, "kind": kind, "xyz": [p.x, p.y, p.z]}
-        own["rpy"] = rpy_from_rotation(rotation).tolist()
+        contact = {"frame": frame, "kind": kind, "xyz": [p.x, p.y, p.z]}
+        contact["rpy"] = rpy_from_rotation(rotation).tolist()
         if kind == "selection":
-            own["selection"], selections = selections[:count].ravel().tolist(), selections[count:]
-        found |= {f"contacts.{name}.{part}": value for part, value in own.items()}
+            contact["selection"] = selections[:count].ravel().tolist()
+            selections = selections[count:]
+        found |= {f"contacts.{name}.{part}": value for part, value in contact.items()}
     return found
 
 
 def names_of_contacts(recording: Recording, remap: Mapping[str, str]) -> set[str]:
-    """Return the names of contacts that messages have."""
+    """Return the names of the contacts in recorded messages."""
     topic = topic_names(remap)["active_contacts"]
     if recording.scan().get(topic) not in (type_name(ActiveContacts), ""):
         return set()
     messages = recording.messages({topic})
-    read = (deserialized(each.data, ActiveContacts, f"a message of {topic}") for each in messages)
+    read = (deserialized(item.data, ActiveContacts, f"a message of {topic}") for item in messages)
     return {name for message in read for name in message.names}

@@ -1,4 +1,4 @@
-"""Many recordings, one task for each, on the processors of this machine, Ray or Dask."""
+"""Tasks for many recordings, on the processors of this machine, Ray or Dask."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from delassus_ros.recordings.recording import Recording, name_of
 from delassus_ros.solver.solver import DelassusSolver
 
 Job = tuple[int, str]
-"""Place of a recording in the call, and its path."""
+"""Index of a recording in the call, and its path."""
 
 
 def map_recordings(
@@ -38,16 +38,16 @@ def map_recordings(
 
     Parameters
     ----------
-    engine : of :data:`ENGINES`. Ray takes the cluster that ``RAY_ADDRESS`` names, Dask the
-        scheduler that ``DASK_SCHEDULER_ADDRESS`` names; else both begin one on this machine.
-    workers : how many work at once, on this machine; by default one for each processor.
-    retries : how often a recording is begun again.
-    done : is called with each, as it comes.
+    engine : one of :data:`ENGINES`. Ray uses the cluster of ``RAY_ADDRESS``, Dask the scheduler of
+        ``DASK_SCHEDULER_ADDRESS``; without them, both start a cluster on this machine.
+    workers : number of workers on this machine; by default the number of processors.
+    retries : number of times that a recording is begun again.
+    done : called with every outcome as soon as it exists.
 
     Raises
     ------
     InputError
-        For an engine that does not exist, and where two recordings would write the same file.
+        If the engine does not exist, or two recordings would write the same file.
     ImportError
         If the engine's package is not installed.
     """
@@ -62,7 +62,7 @@ def map_recordings(
             "each call the recordings of one folder"
         )
     _compile(recordings, task)
-    # Workers may be elsewhere, where a relative path means another file.
+    # Workers may run in another folder, where a relative path means another file.
     task = replace(task, out=str(Path(task.out).resolve()))
     jobs = [(number, str(path.resolve())) for number, path in enumerate(recordings)]
     found: dict[int, Episode] = {}
@@ -81,7 +81,7 @@ def _compile(recordings: Sequence[Path], task: Task) -> None:
             settings, description = task.settings, task.description_for(Recording(path))
             DelassusSolver(settings.problem(description), settings.algorithm)
         except DelassusError:
-            # What is wrong with it is said where it is done.
+            # The task of the recording reports the error.
             continue
         return
 
@@ -90,8 +90,8 @@ def _local(
     jobs: Sequence[Job], task: Task, workers: int, retries: int
 ) -> Iterator[tuple[int, Episode]]:
     """Do the jobs in processes of this machine."""
-    # Forked workers would have the threads and locks of whoever calls. Each has a pool of its
-    # own: with one that dies, all others of its pool would end, and who is to blame is unknown.
+    # Not forked: a fork would have the threads and locks of the caller. One pool per worker: a
+    # dead worker ends all workers of its pool, and the recording at fault would be unknown.
     context = multiprocessing.get_context("spawn")
     waiting, died = deque(jobs), Counter[Job]()
     idle = [ProcessPoolExecutor(1, context) for _ in range(min(workers, len(jobs)))]
@@ -103,7 +103,7 @@ def _local(
                 try:
                     running[worker.submit(map_episode, job[1], task)] = worker, job
                 except BrokenProcessPool:
-                    # It died before it had this job.
+                    # The worker died before it had this job.
                     waiting.appendleft(job)
                     idle.append(ProcessPoolExecutor(1, context))
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -134,8 +134,8 @@ def _ray(
 ) -> Iterator[tuple[int, Episode]]:
     """Do the jobs as tasks of Ray."""
     ray: Any = import_module("ray")
-    own = not ray.is_initialized()
-    if own:
+    starts = not ray.is_initialized()
+    if starts:
         processors = None if os.environ.get("RAY_ADDRESS") else workers
         ray.init(num_cpus=processors, log_to_driver=False, include_dashboard=False)
     try:
@@ -143,14 +143,14 @@ def _ray(
         running = {remote.remote(path, task): (number, path) for number, path in jobs}
         while running:
             ready, _ = ray.wait(list(running))
-            for each in ready:
-                number, path = running.pop(each)
+            for result in ready:
+                number, path = running.pop(result)
                 try:
-                    yield number, ray.get(each)
+                    yield number, ray.get(result)
                 except ray.exceptions.RayError as error:
                     yield number, Episode(path, error=f"{type(error).__name__}: {error}")
     finally:
-        if own:
+        if starts:
             ray.shutdown()
 
 

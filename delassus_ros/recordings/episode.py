@@ -1,8 +1,8 @@
-"""One recording from beginning to end, as a task that any engine can run anywhere.
+"""Task for a whole recording, which any engine can run on any machine.
 
-What it writes for a recording depends on that alone, and has its name only once it is whole: a
-task may be run again, by another worker after one has died, and what is finished is not done
-twice.
+The outputs of a recording depend on the recording and the task alone, and have their names only
+once they are whole: a task may be run again, e.g. by another worker after one has died, and
+finished recordings are not computed twice.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from delassus_ros.version import __version__
 
 FORMATS = ("parquet", "mcap")
 _LARGEST_REPORT = 1 << 24
-"""Bytes of the largest report of a run before that is read."""
+"""Size of the largest report of an earlier run that is read [bytes]."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is done with each recording; plain data, which engines carry to their workers.
+    """Settings of a run over recordings: plain data, which engines send to their workers.
 
     Attributes
     ----------
-    parameters : of the node, by full name.
-    out : folder that is written to.
-    description : URDF; empty for that of the parameters, or else the recording's own, on its topic
+    parameters : parameters of the node, by full name.
+    out : folder of the outputs.
+    description : URDF; if empty, that of the parameters, or else that of the recording's topic
         /robot_description.
-    columns : of the tables, of :data:`~delassus_ros.recordings.outputs.COLUMNS`.
-    formats : of :data:`FORMATS`.
-    remap : full name per topic of the node that is called otherwise.
-    again : do it even if it is finished.
-    degrees : angles of joint states, and their rates, are in degrees.
+    columns : columns of the tables, of :data:`~delassus_ros.recordings.outputs.COLUMNS`.
+    formats : formats of the outputs, of :data:`FORMATS`.
+    remap : full names of topics that differ from the node's.
+    again : compute also finished recordings.
+    degrees : whether angles of joint states, and their rates, are in degrees.
 
     Raises
     ------
@@ -74,22 +74,22 @@ class Task:
 
     @property
     def settings(self) -> Settings:
-        """Settings of the node, with the description that is given.
+        """Settings of the node, with the description of the task.
 
         Raises
         ------
         DelassusError
             For what :meth:`Settings.from_parameters` refuses.
         """
-        given = {"robot_description": self.description} if self.description else {}
-        return Settings.from_parameters({**self.parameters, **given})
+        described = {"robot_description": self.description} if self.description else {}
+        return Settings.from_parameters({**self.parameters, **described})
 
     def description_for(self, recording: Recording) -> str:
-        """Return the robot's description: that of the task, else the recording's own."""
+        """Return the robot description of the task, or else of the recording."""
         return self.settings.robot_description or description_of(recording, self.remap)
 
     def digest(self, recording: Path) -> str:
-        """Return what tells whether something else would be written, as text."""
+        """Return a digest of all settings on which the outputs depend."""
         said = {k: v for k, v in asdict(self).items() if k not in ("again", "out")}
         files = [recording, *logs_of(recording)]
         if recording.is_dir():
@@ -101,23 +101,23 @@ class Task:
 
 @dataclass
 class Episode:
-    """What became of a recording.
+    """Outcome of a recording.
 
     Attributes
     ----------
     recording : path.
-    files : that were written.
-    sizes : of these [bytes].
-    matrices, invalid : numbers of answers with a matrix, and without.
-    empty : matrices without rows, as no contact that is known was active.
-    first_reason : words of the first answer without one.
-    seconds : of the recording.
-    took : seconds of this machine: in all, and those of reading, of answering (gates, matrix,
-        message), of the kernel alone, and of writing.
-    damage : what of the recording could not be read.
-    warnings : first words of each kind, and how often.
-    error : why it was not done to its end; empty if it was.
-    skipped : whether it was finished before.
+    files : files that were written.
+    sizes : sizes of these files [bytes].
+    matrices, invalid : number of answers with a matrix, and without.
+    empty : number of matrices without rows, as no known contact was active.
+    first_reason : text of the first answer without a matrix.
+    seconds : duration of the recording [s].
+    took : time on this machine [s]: in all, and for reading, answering (gates, matrix, message),
+        the kernel alone, and writing.
+    damage : parts of the recording that could not be read.
+    warnings : first text and number of warnings, by kind.
+    error : why the task did not reach the end of the recording; empty if it did.
+    skipped : whether the recording was finished before.
     """
 
     recording: str
@@ -140,11 +140,11 @@ def map_episode(
     task: Task,
     progress: Callable[[Recording], object] = lambda _: None,
 ) -> Episode:
-    """Do a task for one recording; what is wrong with it is said in the result.
+    """Do a task for one recording; the result has its faults.
 
     Parameters
     ----------
-    progress : is called now and then.
+    progress : called from time to time.
     """
     path, folder = Path(recording), Path(task.out)
     report = folder / f"{name_of(path)}.json"
@@ -211,7 +211,7 @@ def _replayed(
                     progress(recording)
                 writing += perf_counter() - start
         except RecordingError as error:
-            # What is before it is kept.
+            # The outputs so far are kept.
             episode.error = str(error)
         for output in outputs:
             output.close()
@@ -236,17 +236,17 @@ def _replayed(
 def _check_folder(
     folder: Path, recording: Recording, formats: Sequence[str], before: Mapping[str, Any]
 ) -> None:
-    """Refuse to write into a recording, over one, or over what is not of a run before."""
+    """Refuse to write into a recording, over one, or over files of no earlier run."""
     source = recording.path.resolve() if recording.path.is_dir() else None
     inside = (folder, folder.resolve(), *folder.resolve().parents)
-    bags = [each for each in inside if is_bag(each) or each == source]
+    bags = [path for path in inside if is_bag(path) or path == source]
     if bags:
         raise RecordingError(f"outputs are not written into a recording, {bags[0]}")
-    # What a report names may be damaged, and what is whole may have none yet.
-    own = {Path(file).name for file in before.get("files", ())}
+    # Files of a report may be damaged, and whole files may have no report yet.
+    reported = {Path(file).name for file in before.get("files", ())}
     for kind in formats:
         target = folder / f"{recording.name}.{kind}"
-        if not target.exists() or target.name in own:
+        if not target.exists() or target.name in reported:
             continue
         if not is_output(target, recording.name):
             raise RecordingError(
@@ -256,12 +256,12 @@ def _check_folder(
 
 
 def _report(report: Path) -> dict[str, Any]:
-    """Return what was said of a recording before; nothing if it is new.
+    """Return the report of an earlier run over a recording; empty without such a run.
 
     Raises
     ------
     RecordingError
-        If there is a file of that name which is no report.
+        If a file of that name is no report.
     """
     try:
         found = json.loads(read_regular_file(report, _LARGEST_REPORT))
@@ -281,7 +281,7 @@ def _report(report: Path) -> dict[str, Any]:
 
 
 def _is_finished(before: Mapping[str, Any]) -> bool:
-    """Return whether a recording was done to its end and its outputs are still whole."""
+    """Return whether an earlier run reached the end and its outputs are still whole."""
     if before["error"]:
         return False
     files = zip(map(Path, before["files"]), before["sizes"], strict=True)
@@ -289,7 +289,7 @@ def _is_finished(before: Mapping[str, Any]) -> bool:
 
 
 def _write_report(report: Path, digest: str, episode: Episode) -> None:
-    """Write what tells later that it is finished; last of all."""
+    """Write the report, after all outputs: it marks the recording as finished."""
     text = json.dumps({"digest": digest, **asdict(episode)}, indent=1)
     written = PartialFile(report)
     try:

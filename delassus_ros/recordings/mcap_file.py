@@ -1,9 +1,9 @@
 """Reading one MCAP file, as far as it is whole.
 
-Where a file has its index, at its end, chunks are read where the index says they are, in order of
-time, whatever else is damaged. A file that was cut off has none, and one that is damaged itself is
-of no use: records are then read one after the other, as they were written. What is damaged is left
-out and reported with file and offset.
+The index at the end of a file has the places of its chunks, which are read in order of time,
+whatever else is damaged. Without an index (a file that was cut off), or with a damaged index,
+records are read in the order in which they were written. Damaged parts are left out and reported
+with file and offset.
 """
 
 from __future__ import annotations
@@ -31,42 +31,43 @@ from delassus_ros.recordings.compression import allowed, expanded
 from delassus_ros.recordings.recorded_file import Recorded, RecordedFile, RecordingError
 
 WINDOW = 100_000_000
-"""Messages that were written so much out of order are put into order [ns]; what is further back is
+"""Messages that are out of order by up to this time are sorted [ns]; a larger step back in time is
 a clock that was set back."""
 _DAMAGE = (McapError, ValueError, RuntimeError, OverflowError, struct.error, zstandard.ZstdError)
-"""What readers of records and decompressors raise; of LZ4 it is a RuntimeError."""
+"""Errors of the readers of records and of decompressors; LZ4 raises a RuntimeError."""
 _MAGIC = b"\x89MCAP0\r\n"
 _HEAD = struct.Struct("<BQ")
 _INDEX_HEAD = struct.Struct("<HI")
 _FOOTER = struct.Struct("<QQI")
 _LARGEST = 1 << 30
-"""Bytes of the largest record that is read, and that a chunk may hold: recorders write less."""
+"""Size of the largest record that is read, and of the content of a chunk [bytes]; recorders write
+less."""
 _LARGEST_SUMMARY = 1 << 26
-"""Bytes of the largest summary that is read: an index of 100 000 chunks has some 30 MiB."""
+"""Size of the largest summary that is read [bytes]: an index of 100 000 chunks has some 30 MiB."""
 _END = {Opcode.DATA_END: 4, Opcode.FOOTER: 20}
-"""Length of the records that end a file's data."""
+"""Length of the records at the end of a file's data [bytes]."""
 _NO_RECORD = 0
-"""An opcode that no record has: a file system leaves zeros where nothing was written."""
+"""Opcode of no record: a file system leaves zeros in places that were not written."""
 
 
 class McapFile(RecordedFile):
     """An MCAP file."""
 
     def summarized(self) -> bool:
-        """Take the topics from the summary at the end of the file; return whether it has one."""
+        """Read the topics from the summary at the end of the file; return whether it has one."""
         with self._path.open("rb") as file:
             return self._summary(file) is not None
 
     def messages(self, topics: Container[str] | None) -> Iterator[Recorded]:
-        """Yield the messages of some topics, or of all: by the index in order of time.
+        """Yield the messages of some topics, or of all, in order of time by the index.
 
         Without an index, or where messages of one topic go back in time by more than
-        :data:`WINDOW`, they come as they were written.
+        :data:`WINDOW`, messages come in the order in which they were written.
 
         Raises
         ------
         RecordingError
-            If it is no MCAP file.
+            If the file is no MCAP file.
         """
         with self._path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
@@ -93,7 +94,7 @@ class McapFile(RecordedFile):
             summary = SeekingReader(file, record_size_limit=_LARGEST_SUMMARY).get_summary()
             whole = summary is not None and self._is_whole(file, summary)
         except (*_DAMAGE, OSError):
-            # A damaged footer may point anywhere, before the file as well.
+            # A damaged footer may have any offset, also a negative one.
             return None
         if summary is None or not summary.channels or not whole:
             return None
@@ -107,24 +108,24 @@ class McapFile(RecordedFile):
         return summary
 
     def _is_whole(self, file: IO[bytes], summary: Summary) -> bool:
-        """Return whether a summary is as it was written, as far as that can be told."""
+        """Return whether a summary is undamaged, as far as its checksum and index show."""
         schemas = {channel.schema_id for channel in summary.channels.values()} - {0}
         if not schemas <= summary.schemas.keys():
             return False
         file.seek(-len(_MAGIC) - _FOOTER.size, SEEK_END)
         begin, _, crc = _FOOTER.unpack(file.read(_FOOTER.size))
         if crc:
-            # The sum is of all up to itself.
+            # The checksum covers all bytes before it.
             file.seek(begin)
             data = file.read(self._size - len(_MAGIC) - 4 - begin)
             return bool(zlib.crc32(data) == crc)
-        # Fast writers leave it out. What does not lead to chunks is no index.
+        # Fast writers omit the checksum. The index is accepted if its offsets lead to chunks.
         return all(
             self._head(file, chunk.chunk_start_offset) == (Opcode.CHUNK, chunk.chunk_length - 9)
             for chunk in summary.chunk_indexes
         )
 
-    # By the index.
+    # Reading by the index.
 
     def _indexed(
         self, file: IO[bytes], summary: Summary, topics: Container[str] | None
@@ -148,14 +149,14 @@ class McapFile(RecordedFile):
     ) -> Iterator[Recorded]:
         chunks = [
             chunk
-            for chunk in sorted(summary.chunk_indexes, key=lambda each: each.chunk_start_offset)
+            for chunk in sorted(summary.chunk_indexes, key=lambda index: index.chunk_start_offset)
             if not chunk.message_index_offsets or names.keys() & chunk.message_index_offsets
         ]
         if self._goes_back(file, chunks, names):
             for chunk in chunks:
                 yield from self._chunk(file, chunk, names)
             return
-        chunks.sort(key=lambda each: each.message_start_time)
+        chunks.sort(key=lambda index: index.message_start_time)
         waiting: list[tuple[int, int, int, Recorded]] = []
         for chunk in chunks:
             while waiting and waiting[0][0] < chunk.message_start_time:
@@ -168,7 +169,7 @@ class McapFile(RecordedFile):
     def _goes_back(
         self, file: IO[bytes], chunks: Sequence[ChunkIndex], wanted: Container[int]
     ) -> bool:
-        """Return whether time goes back within one topic; also where no index of messages says."""
+        """Return whether time goes back within one topic, or no index of messages tells it."""
         newest: dict[int, int] = {}
         for chunk in chunks:
             if not chunk.message_index_offsets:
@@ -188,7 +189,7 @@ class McapFile(RecordedFile):
         return False
 
     def _times(self, file: IO[bytes], offset: int) -> np.ndarray | None:
-        """Return the times of a chunk's messages of a channel, as they were written [ns]."""
+        """Return the times of a chunk's messages of a channel, in order of writing [ns]."""
         content = self._record(file, offset, Opcode.MESSAGE_INDEX)
         if content is None or len(content) < _INDEX_HEAD.size:
             return None
@@ -215,9 +216,9 @@ class McapFile(RecordedFile):
             self._damaged(f"the record at byte {offset} is damaged: {error}")
             return []
         return [
-            Recorded(each.log_time, each.publish_time, names[each.channel_id], each.data)
-            for each in records
-            if isinstance(each, McapMessage) and each.channel_id in names
+            Recorded(record.log_time, record.publish_time, names[record.channel_id], record.data)
+            for record in records
+            if isinstance(record, McapMessage) and record.channel_id in names
         ]
 
     def _record(self, file: IO[bytes], offset: int, opcode: Opcode) -> bytes | None:
@@ -235,7 +236,7 @@ class McapFile(RecordedFile):
         opcode, length = _HEAD.unpack(file.read(_HEAD.size))
         return opcode, length
 
-    # Without an index.
+    # Reading without an index.
 
     def _as_written(self, file: IO[bytes], topics: Container[str] | None) -> Iterator[Recorded]:
         schemas: dict[int, str] = {}
@@ -267,7 +268,7 @@ class McapFile(RecordedFile):
             )
 
     def _records(self, file: IO[bytes]) -> Iterator[McapRecord]:
-        """Yield the records of a file, those of chunks among them."""
+        """Yield the records of a file, including those inside chunks."""
         readers: dict[int, Callable[[ReadDataStream, int], McapRecord]] = {
             Opcode.SCHEMA: lambda stream, _: Schema.read(stream),
             Opcode.CHANNEL: lambda stream, _: Channel.read(stream),

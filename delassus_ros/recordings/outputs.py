@@ -1,4 +1,4 @@
-"""What is written of a recording: messages in MCAP, which ``ros2 bag play`` plays, and Parquet.
+"""Outputs of a recording: messages in MCAP, which ``ros2 bag play`` plays, and Parquet.
 
 A file has its name only once it is whole: until then it ends in ``.partial``.
 """
@@ -26,9 +26,9 @@ from delassus_ros.recordings.writer import RecordingWriter, type_name
 NODE = "/delassus_node"
 _MATRIX, _DYNAMICS = type_name(DelassusMatrix), type_name(ContactDynamics)
 COLUMNS = ("matrix", "effective_mass", "impulse", "estimated_force")
-"""What a row of a table may have beside what it always has, condition and rank among that."""
+"""Optional columns of a table, besides those that every table has, e.g. condition and rank."""
 _ROWS = 2048
-"""Rows that are held until they are written as one group."""
+"""Number of rows that are written as one group."""
 _ALWAYS = (
     Column("episode_index", "of the recording; follows from its name", "int64"),
     Column("frame_index", "number of the row in it", "int64"),
@@ -41,14 +41,14 @@ _ALWAYS = (
     Column("rank", "of the matrix; -1 unknown", "int32"),
     Column("condition", "condition number; -1 unknown"),
 )
-"""Columns of every table of a recording, in the order of what is known of an answer."""
+"""Columns of every table of a recording, in the order in which rows are filled."""
 
 
 class Output(Protocol):
-    """A file that answers are written to."""
+    """Output file for answers."""
 
     def write(self, answer: Answer) -> None:
-        """Write what was published at an instant."""
+        """Write the messages of an instant."""
 
     def close(self) -> None:
         """Give the file its name."""
@@ -63,7 +63,7 @@ class McapOutput:
     Parameters
     ----------
     path : file to write.
-    computation : of the replay.
+    computation : computation of the replay.
     """
 
     def __init__(self, path: Path, computation: Computation) -> None:
@@ -90,19 +90,19 @@ class McapOutput:
 
 
 class ParquetOutput:
-    """One row per matrix; every row has room for all contacts, with NaN where one is not active.
+    """Table with a row per matrix; rows have room for all contacts, NaN for inactive ones.
 
     Parameters
     ----------
     path : file to write.
-    computation : of the replay.
-    columns : of :data:`COLUMNS`.
-    said : what else is said of the table: recording, parameters.
+    computation : computation of the replay.
+    columns : optional columns, of :data:`COLUMNS`.
+    said : further description of the table: recording, parameters.
 
     Raises
     ------
     InputError
-        If a column needs what is not computed.
+        If a column needs an output that is not computed.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class ParquetOutput:
         moving = self._computation.pipeline.latest_motion
         if moving is not None and seen.matrix.size:
             solution, rates = moving
-            # Redundant contacts share it by the smallest sum of squares.
+            # Redundant contacts share the impulse by the smallest sum of squares.
             wanted = -(solution.output("J") @ rates)
             impulse[self._rows_of(places)] = np.linalg.lstsq(seen.matrix, wanted, rcond=1e-10)[0]
         return impulse
@@ -213,7 +213,7 @@ class ParquetOutput:
 
 
 def is_output(path: Path, recording: str) -> bool:
-    """Whether a file is what is written here of a recording of that name."""
+    """Whether a file is an output of a recording of that name."""
     if path.suffix == ".parquet":
         return said_of(path).get("recording") == recording
     try:
@@ -224,7 +224,7 @@ def is_output(path: Path, recording: str) -> bool:
 
 
 def check_columns(columns: Sequence[str], computation: Computation) -> None:
-    """Refuse columns that need what is not computed."""
+    """Refuse columns that need an output that is not computed."""
     problem = computation.problem
     ports = {port.name for port in (*problem.inputs, *problem.outputs)}
     if "impulse" in columns and not {"rates", "J"} <= ports:

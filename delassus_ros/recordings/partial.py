@@ -1,4 +1,4 @@
-"""Files that have their name only once they are whole, and what killed writers leave of them."""
+"""Files that have their name only once they are whole, and remains of killed writers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _END = ".partial"
 
 
 class PartialFile:
-    """A file that is written under another name and then takes the place of its target.
+    """A file that is written under a temporary name and then replaces its target.
 
-    The other name is that of the target and ``.partial``. The writer holds a lock on the file,
-    which ends with its process: what a killed writer has left is written anew by the next one. A
-    second writer of the same target, while the first one works, takes a name that nobody has.
+    The temporary name is that of the target and ``.partial``. The writer holds a lock on the file,
+    which ends with its process: the next writer overwrites the remains of a killed writer. A
+    second writer of the same target, while the first one works, uses another unique name.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class PartialFile:
 
     Attributes
     ----------
-    file : to write to.
+    file : open file to write to.
 
     Raises
     ------
@@ -62,20 +62,20 @@ class PartialFile:
 
     def discard(self) -> None:
         """Leave no file behind."""
-        # On a full disk, what is still to be written cannot be.
+        # On a full disk, the buffered rest cannot be written.
         with suppress(OSError):
             self.file.close()
         self._written.unlink(missing_ok=True)
 
 
 def _locked(path: Path) -> IO[bytes] | None:
-    """Return an empty file that this process alone writes to; None where it cannot be had."""
+    """Return an empty file that this process has locked; None if that is impossible."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     while True:
         try:
             number = os.open(path, flags, 0o666)
         except OSError:
-            # A link, or a file of somebody else; a folder that takes no file is said later.
+            # A link, or a file of another user; an unusable folder is reported later.
             return None
         state = os.fstat(number)
         if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
@@ -88,8 +88,8 @@ def _locked(path: Path) -> IO[bytes] | None:
                 file.truncate()
                 return file
         except OSError:
-            # Another process writes to it, or the file system has no locks.
+            # Another process writes to the file, or the file system has no locks.
             file.close()
             return None
-        # Its writer has just given it its name.
+        # Its writer has just renamed the file to the target.
         file.close()

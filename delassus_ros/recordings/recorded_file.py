@@ -1,4 +1,4 @@
-"""One file of a recording: how it is opened, and what its messages, topics and damage are."""
+"""Base of the files of a recording: messages, topics and damage."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 from delassus_ros.errors import DelassusError
 
 _CDR = "cdr"
-"""How ROS 2 encodes messages."""
+"""Encoding of messages in ROS 2."""
 
 
 class RecordingError(DelassusError):
-    """A recording that cannot be read, or has not what is needed; names file, topic and type."""
+    """A recording cannot be read, or lacks a topic or type; names file, topic and type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A message as it was recorded.
+    """A recorded message.
 
     Attributes
     ----------
-    time, sent : when it was recorded, and when it was published [ns].
-    topic : full name.
-    data : serialized, in CDR.
+    time, sent : time of recording and time of publishing [ns].
+    topic : full name of the topic.
+    data : serialized message, in CDR.
     """
 
     time: int
@@ -40,9 +40,9 @@ class Found:
 
     Attributes
     ----------
-    topics : type per topic with messages; empty where the recording does not state the type.
-    foreign : encoding per topic whose messages are not encoded as ROS 2 does.
-    damage : parts that cannot be read, each with file and offset.
+    topics : types of topics with messages; empty for an unstated type.
+    foreign : encodings of topics that differ from ROS 2's encoding.
+    damage : texts about parts that cannot be read, with file and offset.
     """
 
     topics: dict[str, str] = field(default_factory=dict)
@@ -62,13 +62,13 @@ class RecordedFile(ABC):
 
     Parameters
     ----------
-    path : of the file.
-    found : topics and damage are added to it.
-    shown : path in messages, where `path` is a copy.
+    path : path of the file.
+    found : collects topics and damage.
+    shown : path in messages, if `path` is a copy.
 
     Attributes
     ----------
-    position : bytes that have been read so far.
+    position : number of bytes that have been read so far.
     """
 
     def __init__(self, path: Path, found: Found, shown: Path | None = None) -> None:
@@ -78,7 +78,7 @@ class RecordedFile(ABC):
 
     @abstractmethod
     def summarized(self) -> bool:
-        """Take the topics without reading all messages; return whether the file allows that."""
+        """Read the topics without reading all messages; return whether the file allows that."""
 
     @abstractmethod
     def messages(self, topics: Container[str] | None) -> Iterator[Recorded]:

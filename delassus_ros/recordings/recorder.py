@@ -1,7 +1,7 @@
-"""Records the topics of a running graph to MCAP, where there is no ``ros2 bag``.
+"""Records the topics of a running graph to MCAP, without ``ros2 bag``.
 
-Messages are taken as bytes and written as they are, with the times at which they were published
-and came. Meant for the topics of robots and nodes, not for cameras.
+Messages are received as bytes and written unchanged, with their times of publishing and of
+arrival. The recorder is made for the topics of robots and nodes, not for cameras.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from delassus_ros.node.inputs.arrival import delay_since
 from delassus_ros.node.system.queue import pop
 from delassus_ros.recordings.writer import RecordingWriter, definition, type_name
 
-_LOOK = 0.5  # s between looks for new topics, and until what has come is in the file
-_PERIOD = 0.005  # s between looks for messages
+_TOPICS_PERIOD_S = 0.5
+"""Time between checks for new topics, and between flushes of the file [s]."""
+_QUEUES_PERIOD_S = 0.005
+"""Time between checks of empty queues for messages [s]."""
 _DEPTH = 2000
 _MESSAGE = re.compile(r"[A-Za-z][A-Za-z0-9_]*/msg/[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 NOT_WANTED = re.compile(r"/(rosout|parameter_events)$|/_|/transition_event$")
@@ -32,33 +34,33 @@ NOT_WANTED = re.compile(r"/(rosout|parameter_events)$|/_|/transition_event$")
 
 @dataclass(frozen=True)
 class _Offer:
-    """What publishers offer: that nothing is lost, and that late subscribers get the latest."""
+    """QoS that publishers offer: reliable delivery; the latest message for late subscribers."""
 
     reliable: bool
     latched: bool
 
     @classmethod
     def of_all(cls, profiles: Iterable[QoSProfile]) -> _Offer:
-        """Return what all of some publishers offer."""
-        each = [
+        """Return the QoS that all of some publishers offer."""
+        offers = [
             cls(
                 profile.reliability is ReliabilityPolicy.RELIABLE,
                 profile.durability is DurabilityPolicy.TRANSIENT_LOCAL,
             )
             for profile in profiles
         ]
-        return cls(all(one.reliable for one in each), all(one.latched for one in each))
+        return cls(all(one.reliable for one in offers), all(one.latched for one in offers))
 
     def exceeds(self, other: _Offer) -> bool:
-        """Whether a subscription with this policy gets nothing from a publisher with the other."""
+        """Whether a subscription with this QoS is incompatible with a publisher with `other`."""
         return self.least(other) != self
 
     def least(self, other: _Offer) -> _Offer:
-        """Return what both offer."""
+        """Return the QoS that both offer."""
         return _Offer(self.reliable and other.reliable, self.latched and other.latched)
 
     def profile(self) -> QoSProfile:
-        """Return what to subscribe with."""
+        """Return the profile of a subscription."""
         profile = QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
         if self.reliable:
             profile.reliability = ReliabilityPolicy.RELIABLE
@@ -69,7 +71,7 @@ class _Offer:
 
 @dataclass(frozen=True)
 class _Source:
-    """A topic that is recorded."""
+    """A recorded topic."""
 
     kind: type[Any]
     subscription: Any
@@ -77,23 +79,23 @@ class _Source:
 
 
 class Recorder:
-    """Records what comes on topics.
+    """Records the messages of topics.
 
     Parameters
     ----------
-    node : of the subscriptions; it need not be spun.
+    node : node of the subscriptions; it need not be spun.
     path : new file to write.
-    wanted : tells by its full name whether a topic is recorded.
+    wanted : returns whether a topic is recorded, by its full name.
 
     Attributes
     ----------
-    counts : messages by topic.
+    counts : number of messages by topic.
     unknown : topics whose type is not installed, or has no definition.
 
     Raises
     ------
     InputError
-        If the file is there already, as nothing is replaced, or cannot be made.
+        If the file exists, which is never overwritten, or cannot be created.
     """
 
     def __init__(self, node: Node, path: Path, wanted: Callable[[str], bool]) -> None:
@@ -112,21 +114,21 @@ class Recorder:
         self._looked = 0.0
 
     def record(self, stop: Callable[[], bool]) -> None:
-        """Record until it is told to stop; whatever happens, the file keeps what has come.
+        """Record until `stop` returns true; the file keeps its messages whatever happens.
 
         Raises
         ------
         InputError
-            If the file cannot be written on, as the disk is full.
+            If the file cannot be written, e.g. on a full disk.
         """
         try:
             try:
                 while not stop():
-                    if time.monotonic() - self._looked > _LOOK:
+                    if time.monotonic() - self._looked > _TOPICS_PERIOD_S:
                         self._look()
                         self._writer.flush()
                     if not self._take():
-                        time.sleep(_PERIOD)
+                        time.sleep(_QUEUES_PERIOD_S)
                 self._take()
             finally:
                 self._writer.close()
@@ -137,7 +139,7 @@ class Recorder:
             ) from error
 
     def _look(self) -> None:
-        """Subscribe to topics that there are by now; where publishers offer less now, anew."""
+        """Subscribe to new topics, and again to topics whose publishers offer less now."""
         self._looked = time.monotonic()
         for topic, kinds in self._node.get_topic_names_and_types():
             if topic in self.unknown or not self._wanted(topic):
@@ -145,7 +147,7 @@ class Recorder:
             publishers = self._node.get_publishers_info_by_topic(topic)
             if not publishers:
                 continue
-            offer = _Offer.of_all(each.qos_profile for each in publishers)
+            offer = _Offer.of_all(publisher.qos_profile for publisher in publishers)
             source = self._sources.get(topic)
             if source is None:
                 try:
@@ -168,7 +170,7 @@ class Recorder:
             self._sources[topic] = _Source(kind, subscription, offer)
 
     def _take(self) -> int:
-        """Write what has come; return how many messages that were."""
+        """Write the waiting messages; return their number."""
         count = 0
         for topic, source in self._sources.items():
             kind = type_name(source.kind)
@@ -181,13 +183,13 @@ class Recorder:
 
 
 def _nothing(_: object) -> None:
-    """Take nothing: messages are taken without an executor."""
+    """Ignore the message: the recorder reads queues without an executor."""
 
 
 def _kind(name: str) -> type[Any]:
-    """Return the class of a message; imports no package but of those that define messages.
+    """Return the class of a message; import only packages that define messages.
 
-    The name comes from the publisher.
+    The name of the type comes from the publisher, and may be any text.
     """
     if not _MESSAGE.fullmatch(name):
         raise ValueError(f"{name!r} is no name of a message")

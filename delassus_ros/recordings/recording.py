@@ -1,4 +1,4 @@
-"""Reading a recording in order of time, whole or damaged, in memory that does not grow with it.
+"""Reading a recording in order of time, whole or damaged, in memory independent of its size.
 
 Recordings are MCAP files, SQLite files of rosbag2, and folders of either, as rosbag2 writes them.
 """
@@ -28,9 +28,9 @@ from delassus_ros.recordings.sqlite_file import SqliteFile, logs_of
 
 _METADATA = "metadata.yaml"
 _LARGEST_METADATA = 1 << 21
-"""Bytes of the largest metadata.yaml that is read: one of 500 topics has some 0.5 MiB."""
+"""Size of the largest metadata.yaml that is read [bytes]; with 500 topics it has some 0.5 MiB."""
 _LARGEST_MESSAGE = 1 << 30
-"""Bytes that a compressed message may hold."""
+"""Largest size of the content of a compressed message [bytes]."""
 LATEST = 2**63 - 1
 """The latest time that a clock of ROS can give [ns]."""
 _NAME = re.compile(
@@ -49,21 +49,21 @@ class Recording:
 
     Attributes
     ----------
-    path : as given.
-    name : of the file without its ending, or of the folder.
-    files : the files that it is in, in order.
-    size : of all of them [bytes].
-    topics : type per topic with messages; those that have been met so far. Empty where the
-        recording does not state it.
-    foreign : encoding per topic whose messages are not encoded as ROS 2 does.
-    damage : what the latest :meth:`messages` could not read, each with file and offset.
-    remark : what else is to be said of it; empty if nothing is.
-    position : bytes that have been read so far.
+    path : file or folder.
+    name : name of the file without its ending, or of the folder.
+    files : files of the recording, in order.
+    size : size of all files [bytes].
+    topics : types of topics with messages, as far as read; empty for an unstated type.
+    foreign : encodings of topics that differ from ROS 2's encoding.
+    damage : texts about parts that the latest :meth:`messages` could not read, with file and
+        offset.
+    remark : further remark about the recording; empty for none.
+    position : number of bytes that have been read so far.
 
     Raises
     ------
     RecordingError
-        If there is no such file, or it is no recording.
+        If the file does not exist, or is no recording.
     """
 
     def __init__(self, path: Path) -> None:
@@ -88,7 +88,7 @@ class Recording:
         self._copies: dict[Path, tuple[Path, list[str]]] = {}
 
     def scan(self) -> dict[str, str]:
-        """Return the type of each topic; a file that is damaged is read to its end for that."""
+        """Return the types of the topics; a damaged file is read to its end for them."""
         if self._scanned:
             return self.topics
         self._scanned = True
@@ -100,16 +100,16 @@ class Recording:
         return self.topics
 
     def first(self, topic: str) -> bytes | None:
-        """Return the first message of a topic; None if there is none."""
+        """Return the first message of a topic; None without a message."""
         if topic not in self.scan():
             return None
         return next((message.data for message in self._unsorted({topic})), None)
 
     def messages(self, topics: Container[str] | None = None) -> Iterator[Recorded]:
-        """Yield the messages of some topics in order of time; of all topics if None is given.
+        """Yield the messages of some topics, or of all for None, in order of time.
 
-        In MCAP files a clock that was set back, by more than :data:`WINDOW`, stays so: what was
-        recorded after it comes after what was before.
+        If the clock of an MCAP file was set back by more than :data:`WINDOW`, messages from after
+        this step come after the messages from before.
         """
         self.position = 0
         self.damage.clear()
@@ -184,7 +184,7 @@ class Recording:
         return kind(readable, self._found, file)
 
     def _readable(self, file: Path) -> Path:
-        """Return a file that can be read as it is: a copy of one that is compressed or has a log.
+        """Return a file that can be read directly: a copy if it is compressed or has a log.
 
         Raises
         ------
@@ -208,8 +208,8 @@ class Recording:
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             copy = folder / file.name.removesuffix(ZSTD_SUFFIX)
             if logs:
-                for each in (file, *logs):
-                    shutil.copyfile(each, folder / each.name)
+                for part in (file, *logs):
+                    shutil.copyfile(part, folder / part.name)
             else:
                 expand_file(file, copy, lambda words: damage.append(f"{file}: {words}"))
         except OSError as error:
@@ -229,7 +229,7 @@ def is_bag(folder: Path) -> bool:
 
 
 def name_of(path: Path) -> str:
-    """Return what outputs of a recording are called."""
+    """Return the name of a recording's outputs, without an ending."""
     name = path.name.removesuffix(ZSTD_SUFFIX)
     return Path(name).stem if name.endswith((".mcap", ".db3")) else name
 
@@ -240,7 +240,7 @@ def _drained(waiting: list[tuple[int, int, Recorded]]) -> Iterator[Recorded]:
 
 
 def _about(folder: Path) -> Mapping[str, Any]:
-    """Return the metadata of a folder; nothing where a crash left none in its file."""
+    """Return the metadata of a folder; empty if a crash left an empty file."""
     metadata = folder / _METADATA
     try:
         content = load_yaml(metadata, "metadata", most=_LARGEST_METADATA)
@@ -259,13 +259,13 @@ def _about(folder: Path) -> Mapping[str, Any]:
 
 
 def _counts(about: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of messages per topic by the metadata, as far as it has them."""
+    """Return the numbers of messages by topic in the metadata, as far as present."""
     found = {}
     topics = about.get("topics_with_message_count")
-    for each in topics if isinstance(topics, list) else ():
-        topic = each.get("topic_metadata") if isinstance(each, Mapping) else None
+    for entry in topics if isinstance(topics, list) else ():
+        topic = entry.get("topic_metadata") if isinstance(entry, Mapping) else None
         name = topic.get("name") if isinstance(topic, Mapping) else None
-        count = each.get("message_count") if topic else None
+        count = entry.get("message_count") if topic else None
         if isinstance(name, str) and isinstance(count, int):
             found[name] = count
     return found
@@ -316,7 +316,7 @@ def _named_files(folder: Path, names: list[str]) -> list[Path]:
 
 
 def _numbered_files(folder: Path) -> list[Path]:
-    """Return the files of a folder without metadata, of one recording, by their numbers."""
+    """Return the files of a folder without metadata, all of one recording, by their numbers."""
     matches = [
         (match, file)
         for file in folder.iterdir()
@@ -336,7 +336,7 @@ def _numbered_files(folder: Path) -> list[Path]:
             f"{folder} has no {_METADATA} and files of several recordings, "
             f"{listed('', kinds)}: name one of the files, or give all to 'delassus bags'"
         )
-    return [file for _, file in sorted(matches, key=lambda each: int(each[0]["number"] or -1))]
+    return [file for _, file in sorted(matches, key=lambda found: int(found[0]["number"] or -1))]
 
 
 def _is_of_ros_1(file: Path) -> bool:
@@ -347,7 +347,7 @@ def _is_of_ros_1(file: Path) -> bool:
 
 
 def _converted(file: Path) -> str:
-    """Return the words for a recording of ROS 1."""
+    """Return the error text for a recording of ROS 1."""
     source, target = shlex.quote(str(file)), shlex.quote(file.stem)
     return (
         f"{file} is a recording of ROS 1, which is not read: 'pip install rosbags' and "

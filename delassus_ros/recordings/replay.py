@@ -1,7 +1,7 @@
 """The node's pipeline over a recording: the matrices that the node would have published.
 
-Time is that of the recording: of its topic ``/clock`` if it has one, as for a node with
-``use_sim_time``, else the time at which each message was recorded.
+The clock is the recorded topic ``/clock`` if the recording has one, as for a node with
+``use_sim_time``, else the times at which messages were recorded.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from delassus_ros.recordings.recorded_file import Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import type_name
 
-_LONGEST_DELAY = 10_000_000_000
-"""Ten seconds between publishing and recording are another clock, not a delay [ns]."""
-_LONGEST_SILENCE = 60_000_000_000
-"""So much of it is gone through as the node would; more is a clock that was set [ns]."""
+_LONGEST_DELAY_NS = 10_000_000_000
+"""Longest time between publishing and recording [ns]; a longer one is due to another clock."""
+_LONGEST_SILENCE_NS = 60_000_000_000
+"""Longest silence that is replayed in full [ns]; a longer one is due to a clock that was set."""
 CLOCK = "/clock"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the node would have published at an instant.
+    """Messages that the node would have published at an instant.
 
     Attributes
     ----------
-    time : of the recording [ns].
+    time : time in the recording [ns].
     matrix : serialized DelassusMatrix.
-    secondary : serialized ContactDynamics; None where outputs are not asked for.
+    secondary : serialized ContactDynamics; None without secondary outputs.
     """
 
     time: int
@@ -59,24 +59,24 @@ class Replay:
 
     Parameters
     ----------
-    recording : has the messages.
-    settings, operation : of the node; every joint state is answered, also where a rate is set.
-    description : of the robot, URDF.
-    remap : full name per topic of the node that is called otherwise.
-    degrees : angles of joint states, and their rates, are in degrees.
+    recording : recording with the messages.
+    settings, operation : settings of the node; all joint states are answered, whatever the rate.
+    description : URDF of the robot.
+    remap : full names of topics that differ from the node's.
+    degrees : whether angles of joint states, and their rates, are in degrees.
 
     Attributes
     ----------
-    computation : with problem, layout and pipeline.
-    topics : kind of each topic that is taken, by its full name.
-    answering : seconds that the pipeline took.
-    computing : seconds of it that the kernel took.
-    warnings : first words of each kind of warning, and how often it came.
+    computation : computation with problem, layout and pipeline.
+    topics : kinds of the topics that are read, by their full names.
+    answering : time of the pipeline [s].
+    computing : part of it that the kernel took [s].
+    warnings : first text and number of warnings, by kind.
 
     Raises
     ------
     RecordingError
-        If a topic that is needed is missing, or has another type; names those that there are.
+        If a necessary topic is missing, or has another type; names the existing topics.
     DelassusError
         If robot, contacts and parameters do not fit together.
     """
@@ -114,18 +114,18 @@ class Replay:
             expected = type_name(KINDS[self.topics[topic]])
             self._warn(f"type of {topic}", f"{topic} has no type: it is read as {expected}")
         self._description = description
-        # Who names the robot means it, whatever else is recorded.
+        # A description in the parameters overrides recorded ones.
         self._described = "" if settings.robot_description else names[DESCRIPTION]
         self._period = int(1e9 * operation.limits.patience / WATCHES)
         self._looked = 0
 
     def _needed(self, settings: Settings) -> list[str]:
-        """Return the topics that the node would subscribe to, but contacts that change nothing."""
+        """Return the topics of the node, without contacts if these do not change the matrix."""
         others = [name for name in self._pipeline.topics if name != JOINTS]
         return [JOINTS, *(n for n in others if n != CONTACTS or settings.rows != "all")]
 
     def answers(self) -> Iterator[Answer]:
-        """Yield what the node would have published, in order."""
+        """Yield the messages that the node would have published, in order."""
         topics = self._recording.scan()
         simulated = CLOCK in topics
         pipeline = self._pipeline
@@ -142,7 +142,7 @@ class Replay:
     def _answers_to(
         self, message: Recorded, simulated: bool, steps: ClockSteps
     ) -> Iterator[Answer]:
-        """Take a message, and yield what is published because of it."""
+        """Take a message, and yield the answers to it."""
         if message.topic == self._described:
             self._check_description(message)
             return
@@ -175,7 +175,7 @@ class Replay:
             pipeline.clock_jumped()
             return
         if steps.simulated:
-            # The node looks at the clock as often, and finds it where it stands.
+            # A node checks for silence meanwhile, too, but its clock stands still.
             self._now = now
             before = steps.longest
             steps.add(step)
@@ -186,7 +186,7 @@ class Replay:
         if self._now == 0:
             self._now = self._looked = now
         last = self._now
-        end = min(now, last + _LONGEST_SILENCE)
+        end = min(now, last + _LONGEST_SILENCE_NS)
         while self._looked + self._period < end:
             self._looked += self._period
             self._now = self._looked
@@ -202,11 +202,11 @@ class Replay:
             yield self._answer(time, answer)
 
     def _taken(self, message: Recorded, simulated: bool) -> bytes | None:
-        """Take a message in; return the answer to a joint state."""
+        """Take a message; return the answer if it is a joint state."""
         pipeline, data = self._pipeline, message.data
         self._received = message.time
         waited = message.time - message.sent
-        sent = message.sent if not simulated and 0 < waited < _LONGEST_DELAY else 0
+        sent = message.sent if not simulated and 0 < waited < _LONGEST_DELAY_NS else 0
         kind = self.topics[message.topic]
         if kind == JOINTS:
             if self._degrees:
@@ -235,7 +235,7 @@ class Replay:
         return bytes(serialize_message(state))
 
     def _judge(self, q: Array) -> None:
-        """Warn of positions that cannot be, joint by joint."""
+        """Warn of positions outside the plausible ranges, joint by joint."""
         if self._ranges.outside(q) < 0:
             return
         for k in self._ranges.all_outside(q).tolist():
@@ -246,10 +246,10 @@ class Replay:
             self._warn(f"position of {self._ranges.name(k)}", words)
 
     def _check_clock(self, simulated: bool) -> None:
-        """Warn of stamps of another clock than that of the replay, with what helps."""
+        """Warn of stamps of another clock than that of the replay, with a remedy."""
         stamp = self._pipeline.last.stamp_ns
         off = self._now - stamp
-        if not stamp or abs(off) < _LONGEST_DELAY:
+        if not stamp or abs(off) < _LONGEST_DELAY_NS:
             return
         side = "behind" if off > 0 else "ahead of"
         reference, advice = "the times of recording", (

@@ -1,8 +1,8 @@
-"""Reading one SQLite file of rosbag2, with what a crash left in its log.
+"""Reading one SQLite file of rosbag2, with messages that a crash left in its log.
 
 A recorder that was killed leaves its last messages in a file beside the database, ``-wal`` or
-``-journal``. SQLite merges it when the database is opened, and writes to both then: databases with
-such a log are copied first, so that the recording stays as it is.
+``-journal``. SQLite merges this log into the database when the database is opened, and writes to
+both files: databases with a log are copied first, so that the recording does not change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COLUMNS = {"topics": {"id", "name", "type", "serialization_format"},
 
 
 def logs_of(path: Path) -> list[Path]:
-    """Return the files beside a database that hold messages which are not in it yet."""
+    """Return the log files beside a database, with messages that the database lacks."""
     found = [path.with_name(path.name + end) for end in _LOGS]
     return [log for log in found if log.is_file() and log.stat().st_size]
 
@@ -31,7 +31,7 @@ class SqliteFile(RecordedFile):
     """A database of rosbag2; its position counts bytes in proportion to messages."""
 
     def summarized(self) -> bool:
-        """Take the topics that have messages; return True: reading all of it tells no more."""
+        """Read the topics that have messages; return True: all messages would tell no more."""
         for _ in self.messages(()):
             pass
         return True
@@ -42,7 +42,7 @@ class SqliteFile(RecordedFile):
         Raises
         ------
         RecordingError
-            If it is no database of rosbag2.
+            If the file is no database of rosbag2.
         """
         with self._path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
@@ -56,7 +56,8 @@ class SqliteFile(RecordedFile):
             self._found.damage.append(f"{self._shown}: {error}")
 
     def _opened(self) -> sqlite3.Connection:
-        # Without a log nothing is merged, and read-only folders need no lock beside the file.
+        # Without a log, SQLite merges nothing, and needs no lock file, so that a read-only folder
+        # is possible.
         mode = "mode=rw" if logs_of(self._path) else "immutable=1"
         database = sqlite3.connect(f"file:{quote(str(self._path.resolve()))}?{mode}", uri=True)
         database.execute("pragma trusted_schema = off")
@@ -98,7 +99,7 @@ class SqliteFile(RecordedFile):
             )
 
     def _check_tables(self, database: sqlite3.Connection) -> None:
-        """Refuse what is no database of rosbag2; a view may compute rows without end."""
+        """Refuse a database that is not of rosbag2, e.g. a view, which may have endless rows."""
         for table, columns in _COLUMNS.items():
             stored = database.execute(
                 "select sql from sqlite_master where type = 'table' and name = ?", (table,)

@@ -1,7 +1,7 @@
-"""Tables in Parquet: columns, what follows from matrices, and files that are whole or absent.
+"""Tables in Parquet: columns, effective masses, and files that are whole or absent.
 
-Knows no ROS. Readers of Parquet (polars, duckdb, pandas, loaders of LeRobot's data sets) take
-lists of a fixed size as arrays. What columns mean, with units, stands in the file.
+Knows no ROS. Readers of Parquet (polars, duckdb, pandas, loaders of LeRobot's data sets) read
+lists of a fixed size as arrays. The file has the meaning and units of its columns.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Column:
 
     Attributes
     ----------
-    name, about : what it is called, and what it says, with units.
-    kind : of a number, as numpy calls it, or ``"bool"``; or a type of Arrow.
-    size : numbers of each row; None for one that is no list.
+    name, about : name, and meaning with units.
+    kind : numpy's name of the number type, or ``"bool"``; or a type of Arrow.
+    size : count of numbers per row; None for a column without lists.
     """
 
     name: str
@@ -42,9 +42,9 @@ class Column:
 
 
 def episode_of(name: str) -> int:
-    """Return the number of an episode: it follows from its name alone, 53 bits of a digest.
+    """Return the number of an episode: 53 bits of a digest of its name.
 
-    So it is the same whichever others are done with it, and no two of a data set have the same.
+    The number does not depend on further episodes, and is unique in a data set.
     """
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 11
 
@@ -55,7 +55,7 @@ class Table:
     Parameters
     ----------
     path : file to write.
-    columns : of it.
+    columns : columns of the table.
     about : description of the table, under the key ``delassus`` of the file's metadata.
     """
 
@@ -65,8 +65,8 @@ class Table:
 
         self._arrow = pyarrow
         fields = [
-            pyarrow.field(each.name, self._type(each), metadata={"about": each.about})
-            for each in columns
+            pyarrow.field(column.name, self._type(column), metadata={"about": column.about})
+            for column in columns
         ]
         self._schema = pyarrow.schema(fields, {"delassus": json.dumps(about)})
         self._partial = PartialFile(path)
@@ -101,7 +101,7 @@ class Table:
     def discard(self) -> None:
         """Leave no file behind."""
         try:
-            # What is still to be written may not be: the disk may be full.
+            # Writing the buffered rest may fail: the disk may be full.
             with suppress(OSError):
                 self._writer.close()
         finally:
@@ -126,7 +126,7 @@ def about(problem: Problem, **more: Any) -> dict[str, Any]:
 
 
 def said_of(path: Path) -> dict[str, Any]:
-    """Return what is said of a table, see :func:`about`; nothing of a file that is none."""
+    """Return the description of a table, see :func:`about`; empty for a file that is no table."""
     import pyarrow
     from pyarrow import parquet
 
@@ -142,13 +142,13 @@ def said_of(path: Path) -> dict[str, Any]:
 
 
 def masses(matrices: Array, contacts: ContactSet) -> Array:
-    """Return the effective masses (N, 3 k) of each contact [kg], lightest first.
+    """Return the effective masses (N, 3 k) of k contacts [kg], per contact in ascending order.
 
-    NaN where a contact has no rows in a matrix, or not three linear ones.
+    NaN if a contact has no rows in a matrix, or not three linear rows.
 
     Parameters
     ----------
-    matrices : (N, m, m) of all contacts, NaN where one has no rows.
+    matrices : (N, m, m) matrices of all contacts; NaN in rows of inactive contacts.
     """
     kinds = tuple(contact.kind_name for contact in contacts)
     found = np.full((len(matrices), len(contacts), 3), np.nan)

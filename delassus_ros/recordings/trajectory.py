@@ -1,8 +1,8 @@
 """Tables of joint positions to tables of matrices: data sets without messages. Knows no ROS.
 
-In come NumPy files and Parquet, one file or a folder, with a column per joint or one of lists, as
-LeRobot's data sets have it. Rows go through a batch kernel some thousands at a time, so that a
-table may be larger than memory.
+Positions are read from NumPy files or Parquet, a file or a folder, with a column per joint or a
+column of lists, as in LeRobot's data sets. A batch kernel computes some thousand rows at a time,
+so that a table may be larger than memory.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from delassus_ros.recordings.tables import Column, Table, about, masses
 from delassus_ros.solver.solver import DelassusSolver
 
 ROWS = 4096
-"""Configurations that are computed at once, unless it is said otherwise."""
+"""Default number of configurations that are computed at once."""
 KEPT = ("episode_index", "frame_index", "timestamp", "index", "task_index")
-"""Columns that are taken over where a table has them, as LeRobot's do."""
+"""Columns that are copied if a table has them, as LeRobot's tables do."""
 COLUMNS = ("matrix", "effective_mass", "J", "MinvJT", "M")
-"""What a table may have beside status and condition; what needs velocities is not among it."""
+"""Optional columns of a table besides status and condition; none of them needs velocities."""
 _STATE = "observation.state"
 _LARGEST_INFO = 1 << 20
-"""Bytes of the largest meta/info.json that is read; published ones have 20 KiB."""
+"""Size of the largest meta/info.json that is read [bytes]; published ones have 20 KiB."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where joint positions come from.
+    """Source of joint positions.
 
     Attributes
     ----------
     path : an ``.npy`` file (N, nq), a ``.parquet`` file, or a folder of those.
-    state : column of lists with the positions; one column per joint if there is none of this name.
-    names : joints of the list, in order; empty for those that the data set names in
-        ``meta/info.json``, or else those of the robot.
-    degrees : angles are degrees.
-    others : positions of joints that the table does not have [rad, m].
+    state : column of lists with the positions; without such a column, there is one per joint.
+    names : joints of the list, in order; if empty, those in the data set's ``meta/info.json``, or
+        else those of the robot.
+    degrees : whether angles are in degrees.
+    others : positions of joints that the table lacks [rad, m].
     """
 
     path: Path
@@ -69,10 +69,10 @@ class Implausible:
 
     Attributes
     ----------
-    column : what it is called, for messages.
-    is_angle : whether it holds angles, which may be in degrees.
-    rows : how many have one.
-    first : the first of them in words, with the joint and its limits.
+    column : name of the column in messages.
+    is_angle : whether the column has angles, which may be in degrees.
+    rows : number of rows with such a position.
+    first : text about the first such position, with the joint and its limits.
     """
 
     column: str
@@ -82,19 +82,19 @@ class Implausible:
 
     @property
     def words(self) -> str:
-        """What there is to say, without a way out."""
+        """Text about the column, without a remedy."""
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
         return f"{self.column}: positions that cannot be in {rows}; first, {self.first}"
 
 
 @dataclass(frozen=True)
 class Written:
-    """What became of a table.
+    """Outcome of a table.
 
     Attributes
     ----------
     rows : number of configurations.
-    failed : number of those without a matrix.
+    failed : number of configurations without a matrix.
     implausible : columns with positions that their joints cannot have.
     """
 
@@ -116,17 +116,17 @@ def map_trajectory(
 
     Parameters
     ----------
-    problem : in contact axes, or with a fixed base: a table of joints has no orientation.
-    columns : of :data:`COLUMNS`; those of the problem's outputs among them.
-    rows : configurations that are computed at once.
-    reference : for loops, as for :class:`~delassus_ros.closure.Closure`: what is not given or
-        depends on others is found, and rows that do not close have no matrix.
+    problem : problem with contact axes or a fixed base: a table of joints has no orientation.
+    columns : optional columns, of :data:`COLUMNS`; outputs among them are outputs of the problem.
+    rows : number of configurations that are computed at once.
+    reference : reference of :class:`~delassus_ros.closure.Closure` for a robot with loops: missing
+        and dependent joints are computed, and rows that do not close have no matrix.
 
     Raises
     ------
     InputError
-        If the table cannot be read or written, lacks joints, or a column cannot be computed; says
-        what there is.
+        If the table cannot be read or written, lacks joints, or a column cannot be computed; names
+        the existing ones.
     """
     _check_target(source, target)
     ports = {port.name: port for port in problem.outputs}
@@ -164,7 +164,7 @@ def _write(
     first: Batch,
     batches: Iterator[Batch],
 ) -> tuple[int, int]:
-    """Write the table of some configurations, or leave no file; return how many, and failures."""
+    """Write a table, or leave no file; return the numbers of configurations and of failures."""
     table = Table(target, _columns(problem, columns, first[1]), about(problem))
     scales = row_scales(problem.contacts, ConditionSettings().characteristic_length)
     count = failed = 0
@@ -196,7 +196,7 @@ def _write(
 
 
 class _Judge:
-    """Looks for positions that cannot be, column by column."""
+    """Finds positions outside the plausible ranges, column by column."""
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
@@ -204,7 +204,7 @@ class _Judge:
         self.found: dict[str, Implausible] = {}
 
     def look(self, values: Array, names: tuple[str, ...], of: str) -> None:
-        """Look at columns (N, joints) of these joints [rad, m], which are numbers `of` a list."""
+        """Check columns (N, joints) of these joints [rad, m]; `of` is the list that has them."""
         ranges = self._ranges.get(names)
         if ranges is None:
             ranges = self._ranges[names] = PlausibleRanges(self._robot, names)
@@ -223,7 +223,7 @@ class _Judge:
 
 
 def _check_target(source: Source, target: Path) -> None:
-    """Refuse to write elsewhere than to a Parquet file in a folder, or over what is read."""
+    """Refuse a target that is no Parquet file in an existing folder, or is the source."""
     if target.suffix != ".parquet":
         raise InputError(f"{target}: expected a name that ends in .parquet")
     if not target.parent.is_dir():
@@ -233,7 +233,7 @@ def _check_target(source: Source, target: Path) -> None:
 
 
 Batch = tuple[Array, dict[str, Any]]
-"""Configurations (N, nq), and what is taken over with them."""
+"""Configurations (N, nq), and the copied columns of their rows."""
 
 
 def _columns(problem: Problem, chosen: Sequence[str], kept: Mapping[str, Any]) -> list[Column]:
@@ -259,13 +259,13 @@ def _conditions(matrices: Array, scales: Array) -> Array:
 
 
 _Read = tuple[Array, Sequence[str], str, dict[str, Any]]
-"""Columns (N, joints), whose they are, of which list if of one, and what is taken over."""
+"""Columns (N, joints), their joints, the name of their list or empty, and the copied columns."""
 
 
 def _batches(
     source: Source, problem: Problem, rows: int, closure: Closure | None, judge: _Judge
 ) -> Iterator[Batch]:
-    """Yield configurations, with what is taken over; NaN where loops do not close."""
+    """Yield configurations, with the copied columns; NaN where loops do not close."""
     if source.path.suffix == ".npy":
         read = _from_numpy(source, problem, rows)
     else:
@@ -332,7 +332,7 @@ def _from_parquet(
 
 
 def _listed(lists: Any, names: Sequence[str], source: Source) -> Array:
-    """Return the lists of a column as rows; NaN where there is none."""
+    """Return the lists of a column as rows; NaN for missing lists."""
     from pyarrow import compute, types
 
     known = (types.is_list, types.is_fixed_size_list, types.is_large_list)
@@ -359,7 +359,7 @@ def _meant(names: Sequence[str]) -> str:
 
 
 def _numbers(column: Any, name: str, source: Source) -> Array:
-    """Return a column (N,) of numbers; NaN where there is none."""
+    """Return a column (N,) of numbers; NaN for missing numbers."""
     from pyarrow import types
 
     if not (types.is_floating(column.type) or types.is_integer(column.type)):
@@ -370,7 +370,7 @@ def _numbers(column: Any, name: str, source: Source) -> Array:
 
 
 def _named(source: Source) -> tuple[str, ...]:
-    """Return the names that a data set of LeRobot's gives to the numbers of its states."""
+    """Return the names of the numbers in the states of a LeRobot data set."""
     for folder in (source.path, *source.path.parents):
         file = folder / "meta" / "info.json"
         if file.is_file():
@@ -396,16 +396,16 @@ def _arranged(
 ) -> Array:
     """Return q (N, nq) from columns of joints."""
     robot = problem.robot
-    given = {**(source.others or {}), **dict.fromkeys(names, 0.0)}
+    known = {**(source.others or {}), **dict.fromkeys(names, 0.0)}
     needed = robot.joint_names if closure is None else closure.independent
-    absent = [name for name in needed if name not in given]
+    absent = [name for name in needed if name not in known]
     if absent:
         raise InputError(
             f"{source.path}: no positions of joint {', '.join(absent)}; the table has "
             f"{', '.join(names)}; the others can be given for all rows"
         )
     try:
-        base = q_of(robot, given)
+        base = q_of(robot, known)
     except RobotError as error:
         raise InputError(f"{source.path}: {error}") from error
     offsets = {

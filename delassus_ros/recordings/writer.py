@@ -26,25 +26,25 @@ _LATCHED = f"""\
   liveliness_lease_duration: {_FOREVER}
   avoid_ros_namespace_conventions: false
 """
-"""QoS of a latched topic, as rosbag2 writes it down."""
+"""QoS of a latched topic in the format of rosbag2."""
 
 
 class RecordingWriter:
-    """Writes a recording; topics are known from their first message on.
+    """Writes a recording; topics are registered at their first message.
 
     Parameters
     ----------
-    path : file to write. It has its name only once it is whole; until then it ends in
-        ``.partial``.
+    path : file to write. The file has this name only once it is whole; until then its name ends
+        in ``.partial``.
     latched : topics whose latest message late subscribers get, too.
-    chunk : bytes that are compressed together.
-    live : what comes cannot come again: a new file has its name from the beginning, and keeps
-        what was written whatever happens.
+    chunk : number of bytes that are compressed together.
+    live : for messages that cannot be received again: a new file has its name from the beginning,
+        and keeps all messages so far whatever happens.
 
     Raises
     ------
     FileExistsError
-        If `live`, and there is a file of that name.
+        If `live` is true and the file exists.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RecordingWriter:
 
         Parameters
         ----------
-        time, sent : when it came, and when it was published if that is not the same [ns].
+        time, sent : time of arrival, and time of publishing if that differs [ns].
         """
         self.write_bytes(topic, time, serialize_message(message), type_name(type(message)), sent)
 
@@ -91,23 +91,23 @@ class RecordingWriter:
         self._file.close()
 
     def flush(self) -> None:
-        """Hand over to the system what has come so far."""
+        """Pass all messages so far to the operating system."""
         self._writer.flush()  # type: ignore[no-untyped-call]
 
     def discard(self) -> None:
-        """Leave no file behind, of one that is not live."""
+        """Leave no file behind, unless `live`."""
         if self._partial is not None:
             self._partial.discard()
 
 
 def type_name(kind: type[Any]) -> str:
-    """Return the name of a message's type as recordings have it."""
+    """Return the name of a message's type in recordings."""
     package, part, *_ = kind.__module__.split(".")
     return f"{package}/{part}/{kind.__name__}"
 
 
 def definition(name: str) -> str:
-    """Return the definition of a message with those that it is made of, as MCAP wants it.
+    """Return the definition of a message and of its parts, in the format of MCAP.
 
     Raises
     ------
@@ -117,12 +117,12 @@ def definition(name: str) -> str:
     found: dict[str, str] = {}
     todo = [name]
     while todo:
-        each = todo.pop(0)
-        if each in found:
+        message = todo.pop(0)
+        if message in found:
             continue
-        package, part, kind = each.split("/")
+        package, part, kind = message.split("/")
         text = _share(package, f"{part}/{kind}.msg").read_text(encoding="utf-8")
-        found[each] = text
+        found[message] = text
         for line in text.splitlines():
             word = line.partition("#")[0].split("[")[0].split("<")[0].split()
             if not word or word[0] in _PRIMITIVES or "=" in line.partition("#")[0]:
