@@ -1,4 +1,4 @@
-"""Checks of arguments: objects, numbers and names of the right type, or an error."""
+"""Checks of arguments for the right types: objects, numbers and names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def instance(
 
 
 def instances(
-    what: str, given: object, kind: type[_T], write: str, error: type[DelassusError]
+    what: str, value: object, kind: type[_T], write: str, error: type[DelassusError]
 ) -> tuple[_T, ...]:
     """Check the class of the entries of a list and return them as a tuple.
 
@@ -59,12 +59,12 @@ def instances(
         If the value is not a list, or an entry is of another class.
     """
     expected = f"expected a list of {kind.__name__}: write [{write}]"
-    if not isinstance(given, Iterable) or isinstance(given, (str, Mapping)):
-        raise error(f"{what} is {shown(given)}; {expected}")
-    listed = tuple(given)
-    for each in listed:
-        if not isinstance(each, kind):
-            raise error(f"{what} has {shown(each)} in it; {expected}")
+    if not isinstance(value, Iterable) or isinstance(value, (str, Mapping)):
+        raise error(f"{what} is {shown(value)}; {expected}")
+    listed = tuple(value)
+    for entry in listed:
+        if not isinstance(entry, kind):
+            raise error(f"{what} has {shown(entry)} in it; {expected}")
     return listed
 
 
@@ -127,14 +127,14 @@ def as_numbers(values: object) -> NDArray[np.float64]:
     """
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
-    # Not by its class, whose module numpy imports late.
+    # By its attributes, not by its class, whose module numpy imports late.
     if isinstance(values, np.ndarray) and np.any(getattr(values, "mask", False)):
         raise TypeError("some of them are masked")
     array = np.asarray(values)
     if array.dtype.kind == "O":
-        if not all(isinstance(each, Real) for each in array.flat):
+        if not all(isinstance(entry, Real) for entry in array.flat):
             raise TypeError("some of them are no numbers")
-        if any(isinstance(each, int) and abs(each) > _EXACT for each in array.flat):
+        if any(isinstance(entry, int) and abs(entry) > _EXACT for entry in array.flat):
             raise ValueError("some of them are integers beyond 2**53, which a float rounds")
     if array.dtype.kind not in _NUMBERS and array.size:
         raise TypeError(f"they are {array.dtype.name}")
@@ -178,7 +178,7 @@ def by_joint(what: str, values: object, error: type[DelassusError]) -> dict[str,
 
 
 def names(
-    what: str, given: Iterable[str], error: type[DelassusError] = InputError
+    what: str, value: Iterable[str], error: type[DelassusError] = InputError
 ) -> tuple[str, ...]:
     """Return names; a text is refused, whose letters would be taken for them.
 
@@ -187,13 +187,13 @@ def names(
     DelassusError
         If the value is not a list of texts.
     """
-    if isinstance(given, str):
-        raise error(f"{what} must be a list of names: write [{given!r}]")
+    if isinstance(value, str):
+        raise error(f"{what} must be a list of names: write [{value!r}]")
     try:
         # Faster than to ask whether it is an Iterable.
-        entries = iter(given)
+        entries = iter(value)
     except TypeError as reason:
-        raise error(f"{what} must be a list of names, got {shown(given)}") from reason
+        raise error(f"{what} must be a list of names, got {shown(value)}") from reason
     listed = tuple(entries)
     for name in listed:
         if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""ROS domains on this machine: no two programs of one user that claim some share one."""
+"""ROS domains of this machine, claimed by programs: no two programs of a user share a domain."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _BLOCK, _BLOCKS = 5, 20
 
 
 def claimed(folder: Path) -> tuple[range, TextIO]:
-    """Return a block of domains, and the open file that keeps other processes away.
+    """Return a block of domains, and the open file whose lock keeps other processes away.
 
     Parameters
     ----------
-    folder : has the files, one per block.
+    folder : folder with the lock files, one per block.
 
     Raises
     ------
@@ -46,11 +46,11 @@ def _own() -> tuple[range, TextIO]:
 
 
 def own_domains() -> range:
-    """Return the domains of this process, the same each time; claimed until it ends.
+    """Return the domains of this process, which are claimed until the process ends.
 
     Raises
     ------
     DelassusError
-        If there are none left.
+        If all domains are claimed.
     """
     return _own()[0]

@@ -1,7 +1,7 @@
-"""Every error this package raises on purpose, and its warning.
+"""Errors of this package, its warning, and texts about unknown names.
 
-All errors derive from :class:`DelassusError`. A message names the offending thing, says what was
-expected and lists what exists, so that it can be acted on without reading the code.
+All errors derive from :class:`DelassusError`. A message names the offending thing, what was
+expected and what exists, so that a user can act on it without reading the code.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ class DelassusError(Exception):
 
 
 class DelassusWarning(UserWarning):
-    """What was done may not be what was meant: positions that cannot be, loops left open."""
+    """A result may not be the intended one: implausible positions, loops left open."""
 
 
 class RobotError(DelassusError):
-    """The robot description cannot be read or is not physical; names the link or joint."""
+    """The robot description is unreadable or not physical; names the link or joint."""
 
 
 class GeometryError(DelassusError):
-    """A pose that is no rigid transform; says what was given."""
+    """A pose is no rigid transform; contains the refused value."""
 
 
 class ContactError(DelassusError):
@@ -33,23 +33,23 @@ class ContactError(DelassusError):
 
 
 class ProblemError(DelassusError):
-    """Axes or outputs that do not exist, or a combination that makes no sense."""
+    """Axes or outputs do not exist, or their combination makes no sense."""
 
 
 class AlgorithmError(DelassusError):
-    """An unknown algorithm, or one that refuses the problem; carries its reason."""
+    """An algorithm is unknown, or refuses the problem; contains the reason."""
 
 
 class InputError(DelassusError):
-    """A run-time input (configuration, active contacts) of wrong shape, name or value."""
+    """A run-time input (configuration, active contacts) has a wrong shape, name or value."""
 
 
 _LENGTH, _COMPARED = 80, 1000
-"""Longer names have no similar one, and of more names the others are not looked at."""
+"""Limits for suggestions: length of a name [characters], and number of existing names compared."""
 
 
 class NumericalError(DelassusError):
-    """The matrix cannot be computed at this configuration; says at which joint and why."""
+    """The matrix cannot be computed at this configuration; names the joint and the reason."""
 
 
 class CompilerError(DelassusError):
@@ -57,14 +57,14 @@ class CompilerError(DelassusError):
 
 
 NAMED = 5
-"""Names of many that are said."""
+"""Number of names in a message about many."""
 SAID = 100
-"""Characters of a name from a message that are said."""
+"""Length up to which names from messages are shown [characters]."""
 _LOOKED_FOR = 64
-"""Names that a similar one is looked for, ever: it takes a millisecond, and whoever publishes may
-send others with each message."""
+"""Suggestions are computed for at most this many names (about 1 ms each): a publisher may send new
+names with every message."""
 _ALL = 12
-"""Names that exist up to which all of them are said."""
+"""Number of existing names up to which all of them are listed."""
 
 
 def listed(what: str, names: Sequence[str]) -> str:
@@ -92,15 +92,15 @@ def unknown(
     Parameters
     ----------
     what : kind of thing, e.g. ``"frame"``.
-    name : the name that was asked for.
+    name : the unknown name.
     existing : the names that exist.
-    plural : plural of `what`, where adding an s does not make it.
-    also : more names that exist, which may be the closest one but are not listed.
+    plural : plural of `what`, if it is not `what` with an s.
+    also : further existing names, which may be suggested but are not listed.
     """
     names = list(existing)
-    # Looking is quadratic in lengths, and both may come from the network.
-    near = [each for each in (*names, *also) if abs(len(each) - len(name)) < _LENGTH][:_COMPARED]
-    spelled = {folded(each): each for each in reversed(near)}
+    # The comparison is quadratic in the lengths, and both names may come from the network.
+    near = [word for word in (*names, *also) if abs(len(word) - len(name)) < _LENGTH][:_COMPARED]
+    spelled = {folded(word): word for word in reversed(near)}
     close = difflib.get_close_matches(folded(name), spelled, n=1) if len(name) < _LENGTH else []
     hint = f"; did you mean {spelled[close[0]]!r}?" if close else ";"
     some = names if len(names) <= _ALL else names[:NAMED]
@@ -110,7 +110,7 @@ def unknown(
 
 
 class UnknownNames:
-    """Says what does not exist; a similar name is looked for once for each of a few names.
+    """Texts about unknown names; the suggestion is computed once per name, for a few names.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class UnknownNames:
         self._words: dict[str, str] = {}
 
     def words(self, name: str) -> str:
-        """Return what there is to say about a name, the same each time."""
+        """Return the text about an unknown name; the text of a name does not change."""
         name = name[:SAID]
         text = self._words.get(name)
         if text is None and len(self._words) < _LOOKED_FOR:

@@ -1,4 +1,4 @@
-"""What the programs here need beyond the dependencies that rosdep installs."""
+"""Checks for packages that programs need beyond the dependencies that rosdep installs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import importlib.util
 import sys
 
 _TARGETS = {"delassus_demo": "demo", "soak": "soak"}
-"""What sets up a program, and runs it."""
+"""Targets of the Makefile that set up a program and run it."""
 
 
-def without(program: str, *packages: str) -> str | None:
+def missing_ros(program: str, *packages: str) -> str | None:
     """Return in one line which packages are not installed, parts of ROS among them, or None."""
     absent = _absent(packages)
     if not absent:

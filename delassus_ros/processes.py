@@ -35,16 +35,16 @@ class Process:
     Parameters
     ----------
     command
-        What to run; found and started at once.
+        Command to run; started at once.
     environment
-        All its environment variables.
+        All environment variables of the process.
     """
 
     def __init__(self, command: Command, environment: Mapping[str, str]) -> None:
         self.name = command.name
         self._output: IO[bytes] = tempfile.TemporaryFile()
-        # A session of its own: Ctrl-C in the terminal reaches the parent alone, which then stops
-        # the children in order, each once.
+        # In a new session: Ctrl-C in the terminal reaches the parent alone, which then stops the
+        # children in order, and only once.
         self._process = subprocess.Popen(
             list(command.arguments),
             env=dict(environment),
@@ -70,7 +70,7 @@ class Process:
         self._process.send_signal(number)
 
     def wait(self, limit: float) -> bool:
-        """Wait for the end, s; return whether it came."""
+        """Wait for the end at most this time [s]; return whether the process has ended."""
         try:
             self._process.wait(max(limit, 0.0))
         except subprocess.TimeoutExpired:
@@ -78,12 +78,12 @@ class Process:
         return True
 
     def memory(self) -> float:
-        """Return its resident memory, MB (Linux).
+        """Return the resident memory of the process [MB] (Linux).
 
         Raises
         ------
         ProcessLookupError
-            It has ended.
+            If the process has ended.
         """
         found = re.search(r"^VmRSS:\s+(\d+) kB$", self._read("status"), re.MULTILINE)
         if found is None:
@@ -91,12 +91,12 @@ class Process:
         return float(found[1]) / 1024.0
 
     def processor_time(self) -> float:
-        """Return the processor time that it has used, s (Linux).
+        """Return the processor time that the process has used [s] (Linux).
 
         Raises
         ------
         ProcessLookupError
-            It has ended.
+            If the process has ended.
         """
         fields = self._read("stat").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))
@@ -109,8 +109,8 @@ class Process:
             raise ProcessLookupError(f"{self.name} has ended") from error
 
     def tail(self, lines: int = 20) -> str:
-        """Return the last lines of its output, stdout and stderr together."""
-        # Without moving the offset, at which the process goes on to write.
+        """Return the last lines of the output, stdout and stderr together."""
+        # Without moving the file's offset, at which the process goes on to write.
         number = self._output.fileno()
         start = max(os.fstat(number).st_size - _TAIL, 0)
         text = os.pread(number, _TAIL, start).decode("utf-8", "replace")
@@ -122,14 +122,14 @@ class Process:
 
 
 class Programs:
-    """Commands that run while the block does; all have ended when it is left.
+    """Commands that run during a block; all have ended after the block.
 
     Parameters
     ----------
     commands
-        What to run, in the order of starting; stopped in the reverse order.
+        Commands in the order of starting; they are stopped in the reverse order.
     environment
-        All environment variables of all of them.
+        All environment variables of all commands.
     """
 
     def __init__(self, commands: Sequence[Command], environment: Mapping[str, str]) -> None:
@@ -138,7 +138,7 @@ class Programs:
         self._programs: list[Process] = []
 
     def __enter__(self) -> Programs:
-        """Start them."""
+        """Start all commands."""
         try:
             for command in self._commands:
                 self._programs.append(Process(command, self._environment))
@@ -153,7 +153,7 @@ class Programs:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop them."""
+        """Stop all commands."""
         self.stop()
         for child in self._programs:
             child.close()
@@ -167,12 +167,12 @@ class Programs:
         return [child for child in self._programs if child.status is not None]
 
     def stop(self) -> list[str]:
-        """Interrupt all, wait, and use force on those that stay.
+        """Interrupt all processes, wait, and kill those that have not ended.
 
         Returns
         -------
         list of str
-            Names of the ones that had to be killed.
+            Names of the killed processes.
         """
         killed: list[str] = []
         for number, limit in _STEPS:
@@ -200,7 +200,7 @@ def _prepared() -> Callable[[], None]:
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def prepare() -> None:
-        # What a shell puts into the background ignores it, and so would its children.
+        # A shell makes background commands ignore this signal; children would inherit that.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if prctl is not None:
             prctl(_PR_SET_PDEATHSIG, signal.SIGINT)

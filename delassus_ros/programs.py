@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from importlib import import_module
 
-from delassus_ros.needs import missing, without
+from delassus_ros.needs import missing, missing_ros
 from delassus_ros.stopping import StopRequest
 
 ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
@@ -19,20 +19,20 @@ def delassus() -> int:
         status: int = import_module("delassus_ros.cli.main").main()
         return status
     except KeyboardInterrupt:
-        # At any time, while modules are imported too; the status that shells give it.
+        # At any time, also while modules are imported; the status is that of shells for Ctrl-C.
         return 128 + signal.SIGINT
 
 
 def _node(program: str, module: str) -> int:
     """Run the ``main`` of a module with a ROS node; return the exit status."""
-    fault = without(program, *ROS) or missing(program, "threadpoolctl")
+    fault = missing_ros(program, *ROS) or missing(program, "threadpoolctl")
     if fault is not None:
         print(fault, file=sys.stderr)
         return 1
     try:
         run = import_module(module).main
-        # Signals may come several times, of the terminal, of ros2 launch and of a supervisor, also
-        # when the program no longer looks at them and the interpreter is taken apart.
+        # Signals may come several times, from the terminal, ros2 launch and a supervisor, also
+        # while the interpreter shuts down and the program does not handle them any more.
         with StopRequest(last=True):
             status: int = run()
         return status

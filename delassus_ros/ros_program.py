@@ -25,8 +25,8 @@ _REFUSALS = (
     DelassusError,
     ParameterException,
     NameValidationException,
-    # An argument that ROS cannot read, or a middleware that refuses, as it has not the keys that
-    # ROS_SECURITY_* asks for, say.
+    # Errors of an argument that ROS cannot read, or of a middleware that refuses to start, e.g.
+    # without the keys that ROS_SECURITY_* requires.
     rclpy_implementation.RCLError,
     rclpy_implementation.RCUtilsError,
     rclpy_implementation.RMWError,
@@ -45,25 +45,26 @@ def run_program(
 ) -> int:
     """Make a node and run it until SIGINT, SIGTERM or SIGHUP; return the exit status.
 
-    Where ROS or the node refuses to start, one line on standard error says why, and the status
-    is 1. What goes wrong later is raised.
+    If ROS or the node refuses to start, one line on standard error has the reason, and the status
+    is 1. Later errors are raised.
 
     Parameters
     ----------
-    name : of the program.
-    make : returns the node; called once ROS is there.
-    run : called with the node and with what returns whether to stop; returns the exit status.
-    arguments : of the command line, the program's name first; this process's if None.
-    usage : printed where the arguments ask for help; if empty, none do.
+    name : name of the program.
+    make : returns the node; called after ROS is initialised.
+    run : called with the node and a function that returns whether to stop; returns the exit
+        status.
+    arguments : command line, the program's name first; that of this process if None.
+    usage : text for the options -h and --help; these are no options if it is empty.
     """
-    given = sys.argv if arguments is None else list(arguments)
-    if usage and not {"-h", "--help"}.isdisjoint(given):
+    command_line = sys.argv if arguments is None else list(arguments)
+    if usage and not {"-h", "--help"}.isdisjoint(command_line):
         print(usage, end="")
         return 0
     with StopRequest() as stop, ExitStack() as end:
         try:
-            end.enter_context(ros(given))
-            _refuse_others(given)
+            end.enter_context(ros(command_line))
+            _refuse_others(command_line)
             node = make()
         except _REFUSALS as error:
             print(visible(f"{name}: {_words(error)}"), file=sys.stderr)
@@ -78,8 +79,8 @@ class Program(Generic[N]):
     Attributes
     ----------
     name, make, run, usage : as for :func:`run_program`.
-    needs : Python packages besides ROS; where one is missing, a line says what installs it.
-    terminal_needs : further ones where standard output is a terminal.
+    needs : Python packages besides ROS; an error line names the missing ones and the remedy.
+    terminal_needs : further packages if standard output is a terminal.
     """
 
     name: str
@@ -90,7 +91,7 @@ class Program(Generic[N]):
     terminal_needs: tuple[str, ...] = ()
 
     def __call__(self, arguments: Sequence[str] | None = None) -> int:
-        """Run the node until it is told to stop; the arguments are this process's if None."""
+        """Run the node until a stop is requested; arguments are those of this process if None."""
         on_terminal = self.terminal_needs if sys.stdout.isatty() else ()
         fault = missing(self.name, *self.needs, *on_terminal)
         if fault is not None:
@@ -122,7 +123,7 @@ def _words(error: Exception) -> str:
     rule = _OVERRIDE.search(text)
     if rule is None:
         return text
-    # The whole of the value stands in the text, be it a robot description.
+    # rclpy's text has the whole value, which may be a robot description.
     if rule[1].rpartition(".")[2] == _DESCRIPTION:
         advice = (
             f"give it to a launch file as {_DESCRIPTION}_file:=PATH, on the topic {_DESCRIPTION}, "
@@ -138,7 +139,7 @@ def _words(error: Exception) -> str:
 
 
 def _refuse_others(arguments: Sequence[str]) -> None:
-    """Refuse arguments that are not ROS's: it would pass over them in silence."""
+    """Refuse arguments that are not ROS's, which ROS would ignore silently."""
     others = remove_ros_args(list(arguments))[1:]
     if others:
         raise InputError(
@@ -150,7 +151,7 @@ def _refuse_others(arguments: Sequence[str]) -> None:
 @contextmanager
 def ros(arguments: Sequence[str]) -> Iterator[None]:
     """Initialise ROS without its signal handlers, and shut it down after the block."""
-    # What rclpy does on a signal would pull the context away from under the executor.
+    # rclpy's signal handlers would invalidate the context while the executor runs.
     rclpy.init(args=list(arguments), signal_handler_options=SignalHandlerOptions.NO)
     try:
         yield

@@ -9,14 +9,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """Note signals that ask to stop, instead of being interrupted by them, while the block runs.
+    """Note stop signals during a block, instead of being interrupted by them.
 
-    A SIGHUP that is ignored already, as under nohup, stays ignored.
+    A SIGHUP that is ignored already, e.g. under nohup, stays ignored.
 
-    For loops that come back to Python within milliseconds and look at `requested`. rclpy's own
-    answer to signals, which such loops switch off, invalidates its context in the middle of
-    whatever the loop does, and raises KeyboardInterrupt inside message conversions that cannot
-    pass it on.
+    The class is for loops that return to Python within milliseconds and check `requested`. Such
+    loops switch rclpy's signal handlers off, which invalidate its context at any place of the
+    loop, and raise KeyboardInterrupt inside message conversions that cannot pass it on.
 
     Parameters
     ----------
@@ -39,7 +38,7 @@ class StopRequest:
         self._before = {
             number: signal.signal(number, self._note)
             for number in _SIGNALS
-            # nohup ignores it so that the program outlives its terminal.
+            # nohup ignores SIGHUP so that the program outlives its terminal.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
         }
         return self

@@ -1,7 +1,7 @@
-"""Text that is shown and never obeyed: control characters of names and messages are escaped.
+"""Text for terminals: control characters of names and messages are escaped.
 
-Names come from robot descriptions, topics and recordings, whose authors could otherwise move the
-cursor, set the title or hide lines of the terminal that shows them.
+Names come from robot descriptions, topics and recordings. Without escapes, their control
+characters could move the cursor, set the title or hide lines of the terminal.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 _OBEYED = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
-"""Categories of Unicode that move, hide or reorder what is shown, or say nothing."""
+"""Categories of Unicode characters that move, hide or reorder text, or are unassigned."""
 
 
 def visible(text: str, kept: str = "") -> str:
-    r"""Return text with the characters that terminals obey escaped, as ``\x1b`` or ``\u202e``.
+    r"""Return text with control characters escaped, as ``\x1b`` or ``\u202e``.
 
-    These are escapes of Python and of double-quoted text in YAML alike.
+    The escapes are valid in Python and in double-quoted text of YAML.
 
     Parameters
     ----------
-    kept : characters that stay, such as a line break.
+    kept : characters that are not escaped, such as a line break.
     """
     if text.isprintable():
         return text
@@ -36,7 +36,7 @@ def visible(text: str, kept: str = "") -> str:
 
 
 def visible_json(text: str) -> str:
-    """Return JSON with the same characters escaped as JSON has it."""
+    """Return JSON with control characters escaped as JSON prescribes."""
     if text.isprintable():
         return text
     return "".join(
@@ -59,13 +59,13 @@ def _utf_16(character: str) -> list[int]:
 
 
 class _Shown:
-    """A stream that shows all that is written to it."""
+    """A stream that escapes control characters of all text written to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write text; line breaks and tabulators stay."""
+        """Write text; line breaks and tabulators are not escaped."""
         self.stream.write(visible(text, "\n\t"))
         return len(text)
 
@@ -80,7 +80,7 @@ class _Shown:
 
 @contextmanager
 def shown_output() -> Iterator[None]:
-    """Have standard output and standard error show what is written while the block runs."""
+    """Escape control characters on standard output and standard error while the block runs."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast(TextIO, _Shown(stream)) for stream in before)
     try:
@@ -90,7 +90,7 @@ def shown_output() -> Iterator[None]:
 
 
 def control(codes: str, stream: TextIO) -> None:
-    """Send codes that the terminal is to obey."""
+    """Write control codes for the terminal."""
     (stream.stream if isinstance(stream, _Shown) else stream).write(codes)
 
 

@@ -1,4 +1,4 @@
-"""``delassus bag``, ``bags`` and ``trajectory``: matrices of what was recorded."""
+"""``delassus bag``, ``bags`` and ``trajectory``: matrices of recordings and tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import located
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
-from delassus_ros.needs import missing, without
+from delassus_ros.needs import missing, missing_ros
 from delassus_ros.problem import Problem
 from delassus_ros.terminal import replace_line, visible
 
@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from delassus_ros.recordings.recording import Recording
 
 _NEEDED = ("mcap", "pyarrow")
-_PERIOD = 0.5  # s between two words of how far it is
+_PROGRESS_PERIOD_S = 0.5
+"""Time between two updates of the progress on a terminal [s]."""
 
 
 def add_bag(parser: argparse.ArgumentParser) -> None:
-    """Add one recording."""
+    """Add the options of one recording."""
     parser.add_argument(
         "recording",
         metavar="RECORDING",
@@ -49,7 +50,7 @@ def add_bag(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bags(parser: argparse.ArgumentParser) -> None:
-    """Add many recordings, and what works at them."""
+    """Add the options of many recordings, and of the engine that processes them."""
     parser.add_argument(
         "recordings", nargs="+", metavar="RECORDING",
         help=".mcap or .db3 files, or folders of rosbag2",
@@ -115,7 +116,7 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
 
 
 def bag(options: argparse.Namespace) -> Report:
-    """Write what the node would have published for one recording."""
+    """Write the matrices that the node would have published for one recording."""
     _check_packages("delassus bag")
     from delassus_ros.recordings.episode import map_episode
 
@@ -130,7 +131,7 @@ def bag(options: argparse.Namespace) -> Report:
 
 
 def add_trajectory(parser: argparse.ArgumentParser) -> None:
-    """Add a table of joint positions, and what is computed of it."""
+    """Add the options of a table of joint positions, and of its outputs."""
     add_problem(parser)
     parser.add_argument(
         "--data",
@@ -171,7 +172,7 @@ def add_trajectory(parser: argparse.ArgumentParser) -> None:
 
 
 def trajectory(options: argparse.Namespace) -> Report:
-    """Write a table of matrices for one of joint positions."""
+    """Write a table of matrices for a table of joint positions."""
     lacking = missing("delassus trajectory", "pyarrow")
     if lacking is not None:
         raise DelassusError(lacking)
@@ -198,7 +199,7 @@ def trajectory(options: argparse.Namespace) -> Report:
         f"in {took:.2f} s\nwrote {options.output}"
     )
     warn(options, [
-        f"{each.words}{way_out(each.is_angle, options.degrees)}" for each in written.implausible
+        f"{found.words}{way_out(found.is_angle, options.degrees)}" for found in written.implausible
     ])  # fmt: skip
     data = {**about(problem), "rows": written.rows, "failed": written.failed, "took": took}
     data["warnings"] = options.warnings
@@ -206,14 +207,14 @@ def trajectory(options: argparse.Namespace) -> Report:
 
 
 def bags(options: argparse.Namespace) -> Report:
-    """Write the same for many."""
+    """Write the matrices that the node would have published for many recordings."""
     packages = {"local": (), "ray": ("ray",), "dask": ("distributed",)}[options.engine]
     _check_packages("delassus bags", *packages)
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers is {options.workers}; expected 1 or more")
     from delassus_ros.recordings.engines import map_recordings
 
-    paths = [Path(each) for each in options.recordings]
+    paths = [Path(path) for path in options.recordings]
     task = _task_of(options, paths)
     count = 0
 
@@ -231,7 +232,7 @@ def bags(options: argparse.Namespace) -> Report:
 
 
 def _check_packages(program: str, *more: str) -> None:
-    lacking = missing(program, *_NEEDED, *more) or without(
+    lacking = missing(program, *_NEEDED, *more) or missing_ros(
         program, "rclpy", "delassus_msgs", "delassus_msgs_py"
     )
     if lacking is not None:
@@ -242,10 +243,10 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
     from delassus_ros.recordings.episode import Task
 
     remap = {}
-    for each in options.remap:
-        topic, separator, name = each.partition(":=")
+    for entry in options.remap:
+        topic, separator, name = entry.partition(":=")
         if not separator or not name.startswith("/"):
-            raise InputError(f"--remap {each!r}; expected TOPIC:=/NAME, as joint_states:=/arm/q")
+            raise InputError(f"--remap {entry!r}; expected TOPIC:=/NAME, as joint_states:=/arm/q")
         remap[topic] = name
     description = ""
     if options.urdf:
@@ -261,18 +262,18 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
         try:
             return dataclasses.replace(task, parameters=_proposed(path, task))
         except DelassusError:
-            # The next may be whole; what is wrong with this one is reported where it is done.
+            # The next recording may be whole; the task of this one reports the error.
             continue
     return dataclasses.replace(task, parameters=_proposed(paths[-1], task))
 
 
 def _proposed(path: Path, task: Task) -> dict[str, Any]:
-    """Return parameters for a recording: those of the node that it recorded, or ends of limbs.
+    """Return parameters for a recording: those of the recorded node, or ends of limbs as contacts.
 
     Raises
     ------
     InputError
-        If the contacts that it names are no ends of limbs; says how to say which they are.
+        If contacts of the recording are no ends of limbs; names the option that defines them.
     """
     from delassus_ros.recordings.contents import (
         description_of,
@@ -293,21 +294,21 @@ def _proposed(path: Path, task: Task) -> dict[str, Any]:
         held = Held("floating", "its odometry or IMU is recorded")
     ends = proposals(Robot.from_urdf(text.encode(), held.base), document)
     named = names_of_contacts(recording, task.remap)
-    chosen = [each for each in ends if each.chosen or each.frame in named]
-    strange = named - {each.frame for each in chosen}
+    chosen = [end for end in ends if end.chosen or end.frame in named]
+    strange = named - {end.frame for end in chosen}
     if strange:
         raise InputError(
             f"{path}: nothing says where its contacts {', '.join(sorted(strange))} are on the "
-            f"robot, whose limbs end in {', '.join(each.frame for each in ends)}; --params names "
+            f"robot, whose limbs end in {', '.join(end.frame for end in ends)}; --params names "
             "a file that does (delassus config writes one to begin with)"
         )
     print(f"{path}: base {held.base}, as {held.why}; --params says otherwise", file=sys.stderr)
     parameters: dict[str, Any] = {"algorithm": "auto", "base": held.base}
-    parameters["contacts.names"] = [each.frame for each in chosen]
-    for each in chosen:
-        parameters[f"contacts.{each.frame}.frame"] = each.frame
-        parameters[f"contacts.{each.frame}.kind"] = each.kind
-        parameters[f"contacts.{each.frame}.xyz"] = list(each.xyz)
+    parameters["contacts.names"] = [end.frame for end in chosen]
+    for end in chosen:
+        parameters[f"contacts.{end.frame}.frame"] = end.frame
+        parameters[f"contacts.{end.frame}.kind"] = end.kind
+        parameters[f"contacts.{end.frame}.xyz"] = list(end.xyz)
     return parameters
 
 
@@ -316,14 +317,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 class _Progress:
-    """Says how far a recording has been read, on a terminal."""
+    """Shows on a terminal which share of a recording has been read."""
 
     def __init__(self) -> None:
         self._said = 0.0
 
     def __call__(self, recording: Recording) -> None:
         now = time.monotonic()
-        if sys.stderr.isatty() and now - self._said > _PERIOD and recording.size:
+        if sys.stderr.isatty() and now - self._said > _PROGRESS_PERIOD_S and recording.size:
             self._said = now
             share = min(recording.position / recording.size, 1.0)
             bar = "█" * int(30 * share)
@@ -331,7 +332,7 @@ class _Progress:
 
 
 def _lacks(episode: Episode) -> bool:
-    """Whether something of a recording could not be done, or gave no matrix with rows."""
+    """Whether an error or damage ended a recording, or no matrix has rows."""
     return bool(episode.error or episode.damage) or episode.matrices == episode.empty
 
 
@@ -348,7 +349,7 @@ def _words(episode: Episode) -> str:
     if episode.took and not episode.skipped:
         took = ", ".join(f"{name} {seconds:.2f}" for name, seconds in episode.took.items())
         lines.append(f"took [s]: {took}")
-    lines += [f"damage: {each}" for each in episode.damage]
+    lines += [f"damage: {part}" for part in episode.damage]
     lines += [f"{count} times: {words}" for words, count in episode.warnings.values()]
     if episode.error:
         lines.append(f"ended early: {episode.error}")
@@ -358,21 +359,21 @@ def _words(episode: Episode) -> str:
 
 def _summary(episodes: list[Episode], took: float) -> Report:
     rows: list[tuple[object, ...]] = [("recording", "s", "matrices", "INVALID", "")]
-    for each in episodes:
-        state = each.error or ("finished before" if each.skipped else "")
-        damaged = f"{len(each.damage)} times damaged" if each.damage else ""
-        empty = f"{each.empty} without rows" if each.empty else ""
-        warned = [f"{count} times: {words}" for words, count in each.warnings.values()]
+    for one in episodes:
+        state = one.error or ("finished before" if one.skipped else "")
+        damaged = f"{len(one.damage)} times damaged" if one.damage else ""
+        empty = f"{one.empty} without rows" if one.empty else ""
+        warned = [f"{count} times: {words}" for words, count in one.warnings.values()]
         rows.append(
-            (Path(each.recording).name, f"{each.seconds:.1f}", each.matrices, each.invalid,
+            (Path(one.recording).name, f"{one.seconds:.1f}", one.matrices, one.invalid,
              "; ".join(word for word in (state, damaged, empty, *warned) if word))
         )  # fmt: skip
-    failed = [each for each in episodes if each.error]
-    total = sum(each.matrices for each in episodes)
+    failed = [one for one in episodes if one.error]
+    total = sum(one.matrices for one in episodes)
     last = f"{len(episodes)} recordings, {total} matrices, {len(failed)} failed; {took:.1f} s"
     data = {
-        "took": took, "failed": [each.recording for each in failed],
-        "episodes": [dataclasses.asdict(each) for each in episodes],
+        "took": took, "failed": [one.recording for one in failed],
+        "episodes": [dataclasses.asdict(one) for one in episodes],
     }  # fmt: skip
     status = int(any(map(_lacks, episodes)))
     return Report(f"{table(rows, numeric=(1, 2, 3))}\n{last}", data, status)

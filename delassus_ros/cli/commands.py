@@ -1,4 +1,4 @@
-"""What each verb of the command `delassus` does; each returns what to print."""
+"""Verbs of the command `delassus`, as functions from options to a report."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ from delassus_ros.terminal import visible
 
 _REFERENCE = "dense"
 _COMPARED = 10
-"""Configurations at which algorithms are compared with the reference."""
+"""Number of configurations at which algorithms are compared with the reference."""
 _POOL = 64
-"""Configurations with closed loops that timed calls cycle through."""
+"""Number of configurations with closed loops that timed calls cycle through."""
 _BLOCK = 50
-"""Timed calls of an algorithm before it is the next one's turn."""
+"""Number of timed calls of an algorithm before those of the next algorithm."""
 _DISCARDED = 5
-"""Calls before each block that are not timed: caches hold the code of another algorithm."""
+"""Number of untimed calls before a block: caches have the code of another algorithm."""
 
 
 def list_algorithms(_: argparse.Namespace) -> Report:
-    """Return every registered algorithm with its line, then those that are not available."""
+    """Return all registered algorithms with a line of description, then the unavailable ones."""
     found = []
     for name in algorithms.names():
         algorithm = algorithms.get(name)
@@ -63,9 +63,9 @@ def list_algorithms(_: argparse.Namespace) -> Report:
             "also": [alias for alias, known in algorithms.aliases().items() if known == name],
         })  # fmt: skip
     rows = []
-    for each in found:
-        also = f" Also called {', '.join(each['also'])}." if each["also"] else ""
-        rows.append((each["name"], each["kind"], f"{each['about']}{also}"))
+    for entry in found:
+        also = f" Also called {', '.join(entry['also'])}." if entry["also"] else ""
+        rows.append((entry["name"], entry["kind"], f"{entry['about']}{also}"))
     parts = [text.table(rows)]
     absent = sorted(algorithms.unavailable().items())
     if absent:
@@ -84,7 +84,7 @@ def compute(options: argparse.Namespace) -> Report:
         q, done = configuration_of(options, problem.robot), ""
     orientation = orientation_of(options, problem)
     motion = motion_of(options, problem)
-    # Last, as it takes long.
+    # Last: the compilation takes long.
     solver = DelassusSolver(problem, options.algorithm)
     solution = solver.solve(
         q,
@@ -130,7 +130,7 @@ def compute(options: argparse.Namespace) -> Report:
 
 
 def _other_outputs(problem: Problem, solution: Solution, labels: list[str]) -> list[str]:
-    """Return the outputs besides G, each under its name."""
+    """Return the secondary outputs under their names."""
     lines: list[str] = []
     twist = ("x", "y", "z", "about x", "about y", "about z")
     names = [
@@ -176,7 +176,7 @@ def compare(options: argparse.Namespace) -> Report:
             solver = DelassusSolver(problem, name)
             matrices.append(_matrices(solver, compared))
         except DelassusError as error:
-            # Of one algorithm: the others can still be compared. In one line of the table.
+            # The row of this algorithm has the text, in one line; the comparison goes on.
             refused.append((name, " ".join(str(error).split())))
             continue
         solvers.append(solver)
@@ -196,10 +196,10 @@ def compare(options: argparse.Namespace) -> Report:
             "median_us": np.median(times) * 1e6,
             "error": np.max(errors),
         })  # fmt: skip
-    for each in measured:
-        counts = ("-" if each[n] is None else each[n] for n in ("operations", "sines_cosines"))
-        lasting = (f"{each[n]:.2f}" for n in ("min_us", "median_us"))
-        rows.append((each["name"], *counts, *lasting, f"{each['error']:.1e}"))
+    for entry in measured:
+        counts = ("-" if entry[n] is None else entry[n] for n in ("operations", "sines_cosines"))
+        lasting = (f"{entry[n]:.2f}" for n in ("min_us", "median_us"))
+        rows.append((entry["name"], *counts, *lasting, f"{entry['error']:.1e}"))
     refused += sorted(algorithms.unavailable().items())
     parts = [
         text.headline(problem),
@@ -236,20 +236,20 @@ def _matrices(solver: DelassusSolver, samples: list[dict[str, Array]]) -> list[A
 def _times(
     problem: Problem, solvers: Sequence[DelassusSolver], calls: int, pool: Array | None
 ) -> list[Array]:
-    """Return per solver the duration of each call [s], each at another configuration.
+    """Return per solver the durations of its calls [s], all at different configurations.
 
-    They take turns, so that what else the machine does meets all of them.
+    The solvers take turns, so that further load of the machine affects all of them.
 
     Parameters
     ----------
-    solvers : of the problem.
+    solvers : solvers of the problem.
     pool : (count, nq) configurations to cycle through; random ones if None.
     """
     bounds = [solver.bind() for solver in solvers]
     for name, values in random_inputs(problem, 0).items():
         for bound in bounds:
             bound.inputs[name][...] = values
-    # Quaternions inside q stay as they are: they must keep their unit norm.
+    # Quaternions inside q do not change: they must keep their unit norm.
     robot = problem.robot
     joints = zip(robot.joints, robot.q_offsets, strict=True)
     turned = [offset for joint, offset in joints if joint.kind.nq == 1]
@@ -272,11 +272,11 @@ def _times(
 
 
 _CLOSED = 1e-9
-"""Change of a given position below which it closed the loops as it was [rad or m]."""
+"""Change of a position below which the loops count as closed by the user's value [rad or m]."""
 
 
 def closure_of(options: argparse.Namespace, robot: Robot) -> Closure:
-    """Return what closes a robot's loops, by the reference of the options.
+    """Return the closure of a robot's loops, with the reference of the options.
 
     Raises
     ------
@@ -296,7 +296,7 @@ def refuse_reference(options: argparse.Namespace, robot: Robot) -> None:
     Raises
     ------
     InputError
-        If the options have one.
+        If the options have a reference.
     """
     if options.reference is not None:
         raise InputError(
@@ -306,12 +306,12 @@ def refuse_reference(options: argparse.Namespace, robot: Robot) -> None:
 
 
 def closed_configuration(options: argparse.Namespace, robot: Robot) -> tuple[Array, str]:
-    """Return q (nq,) of what --q says with its loops closed, and what was done for that.
+    """Return q (nq,) of --q with closed loops, and a text about the positions that were solved.
 
     Raises
     ------
     InputError
-        If the positions do not close, or do not say how; names the loop.
+        If a loop does not close at the positions, or is not determined by them; names the loop.
     """
     closure = closure_of(options, robot)
     if options.q == NEUTRAL or "=" in options.q:
@@ -332,13 +332,13 @@ def closed_configuration(options: argparse.Namespace, robot: Robot) -> tuple[Arr
 def _measured(
     robot: Robot, closure: Closure, named: Collection[str], wanted: Array
 ) -> dict[str, Array]:
-    """Return the joints that are named, and of other groups the independent ones."""
+    """Return positions of the named joints, and of the independent joints of further groups."""
     measured: dict[str, Array] = {}
     for cluster in clusters_of(robot):
-        own = {robot.joints[i].name for i in cluster.joints}
-        some = own.intersection(named)
+        members = {robot.joints[i].name for i in cluster.joints}
+        some = members.intersection(named)
         if not cluster.is_ordinary and some - _names(robot, cluster):
-            # Dependent ones are named: with these, the others have to follow.
+            # Dependent joints are named: the remaining joints have to follow from them.
             for i in cluster.joints:
                 if robot.joints[i].name in some:
                     measured[robot.joints[i].name] = wanted[[robot.q_offsets[i]]]
@@ -364,8 +364,8 @@ def _what_was_done(
         if joint.kind.nq != 1:
             continue
         if isinstance(measured, Mapping):
-            given = measured.get(joint.name)
-            known = None if given is None else float(given[0])
+            position = measured.get(joint.name)
+            known = None if position is None else float(position[0])
         else:
             known = float(measured[offset])
         if known is None or abs(known - q[offset]) > _CLOSED:

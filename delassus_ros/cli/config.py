@@ -15,14 +15,14 @@ from delassus_ros.cli.proposals import RULE, Proposal, base_of, proposals
 from delassus_ros.cli.report import Report
 
 _NAMES = "names"
-"""Key of the list of contacts, beside which each contact has its name for a key."""
+"""Key of the list of contacts; the further keys are names of contacts."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _RESERVED = frozenset("y n yes no on off true false null nan inf infinity".split())
-"""Words that a reader of YAML, that of ROS among them, takes for something else than text."""
+"""Words that readers of YAML, including ROS's, do not read as text."""
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
-    """Writes text such that every reader of YAML takes it for text."""
+    """Writes text such that every reader of YAML reads it as text."""
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
@@ -31,7 +31,7 @@ def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 class _InLine(dict[str, Any]):
-    """A mapping that is written in one line."""
+    """A mapping written in one line."""
 
 
 _Dumper.add_representer(str, _text)
@@ -42,11 +42,11 @@ _Dumper.add_representer(list, lambda dumper, value: dumper.represent_sequence(
 
 
 def propose(options: argparse.Namespace) -> Report:
-    """Return a parameter file: contacts at the ends of limbs, of a kind by their shapes."""
+    """Return a parameter file: contacts at the ends of limbs, with kinds by their shapes."""
     robot, document = described_robot(options)
     found = proposals(robot, document)
-    chosen = [each for each in found if each.chosen]
-    left = [each.frame for each in found if not each.chosen]
+    chosen = [proposal for proposal in found if proposal.chosen]
+    left = [proposal.frame for proposal in found if not proposal.chosen]
     base_comment = ""
     if options.base is None:
         held = base_of(document)
@@ -54,7 +54,7 @@ def propose(options: argparse.Namespace) -> Report:
         base_comment = f"{'' if held.surely else f'or {other}; '}{held.why}"
     names = _contact_names(chosen)
     contacts: dict[str, Any] = {_NAMES: list(names)}
-    contacts |= {name: _placed(each) for name, each in names.items()}
+    contacts |= {name: _placed(proposal) for name, proposal in names.items()}
     values: dict[str, Any] = {
         "autostart": True, "base": robot.base, "axes": "contact", "algorithm": "auto",
     }  # fmt: skip
@@ -78,8 +78,8 @@ def propose(options: argparse.Namespace) -> Report:
         "    contacts:",
         *_lines({_NAMES: contacts[_NAMES]}, 6,
                 "" if chosen else "none found; delassus inspect shows all frames"),
-        *(line for name, each in names.items()
-          for line in _lines({name: contacts[name]}, 6, each.why)),
+        *(line for name, proposal in names.items()
+          for line in _lines({name: contacts[name]}, 6, proposal.why)),
     ]  # fmt: skip
     if left:
         lines.append(f"    # Other ends: {', '.join(map(_said, left))}")
@@ -93,17 +93,17 @@ def _said(name: str) -> str:
 
 
 def _contact_names(chosen: Collection[Proposal]) -> dict[str, Proposal]:
-    """Return the contacts by name: that of the frame, unless a key cannot be called so.
+    """Return the contacts by the name of their frame, changed where it cannot be a key.
 
-    Dots separate the parts of parameters' names, and where one comes first the parser of ROS
-    (rcl_yaml_param_parser 9.2) misreads the names after it.
+    Dots separate the parts of parameters' names, and after a name with a leading dot the parser of
+    ROS (rcl_yaml_param_parser 9.2) misreads further names.
     """
     found: dict[str, Proposal] = {}
-    for each in chosen:
-        name = each.frame.replace(".", "_")
+    for proposal in chosen:
+        name = proposal.frame.replace(".", "_")
         while name == _NAMES or name in found:
             name += "_"
-        found[name] = each
+        found[name] = proposal
     return found
 
 

@@ -1,4 +1,4 @@
-"""``delassus export``: an object file, its C header, and what CMake finds them by."""
+"""``delassus export``: an object file, its C header, and a package file for CMake."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from delassus_ros.outputs import OUTPUTS, kernel_outputs
 from delassus_ros.problem import Problem
 
 _OF_ROBOTS = {"contacts": "--contact", "axes": "--axes", "base": "--base", "lock": "--lock"}
-"""Options that say what the parameter file of the node says."""
+"""Options whose values are also in the parameter file of the node."""
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
-    """Add what is exported and where it goes."""
+    """Add the options of the problem and of the written files."""
     parser.add_argument(
         "robot",
         metavar="ROBOT.urdf | CONFIG.yaml",
@@ -126,7 +126,7 @@ def export_kernel(options: argparse.Namespace) -> Report:
 
 
 def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
-    """Return the problem that is exported, and the name of its algorithm."""
+    """Return the exported problem, and the name of its algorithm."""
     if options.urdf is None:
         if not options.contacts:
             if "://" not in options.robot and not os.path.exists(options.robot):
@@ -152,7 +152,7 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
 
 
 def _cmake(name: str, package: str, output: str, header: str) -> str:
-    """Return the package file; the paths in it are relative to its own."""
+    """Return the package file, whose paths are relative to its folder."""
     here = os.path.dirname(os.path.abspath(package))
     code = os.path.relpath(output, here)
     include = os.path.relpath(os.path.dirname(os.path.abspath(header)), here)
@@ -172,7 +172,7 @@ endif()
 
 
 def _check_files(options: argparse.Namespace, written: dict[str, str]) -> None:
-    """Refuse to write two things to one file, or over what is read."""
+    """Refuse outputs that are the same file, or an input."""
     used = {
         os.path.realpath(path): what
         for what, path in (("CONFIG" if options.urdf else "ROBOT", options.robot),
@@ -186,15 +186,15 @@ def _check_files(options: argparse.Namespace, written: dict[str, str]) -> None:
 
 
 def _write(contents: dict[str, bytes]) -> None:
-    """Write files; none where one cannot be: an object does not go with the header of another."""
+    """Write all files, or none if one cannot be written: object and header belong together."""
     created: list[str] = []
     for path in contents:
         is_new = not os.path.exists(path)
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666))
         except OSError as error:
-            for each in created:
-                os.unlink(each)
+            for path in created:
+                os.unlink(path)
             raise InputError(f"{path!r} cannot be written: {error.strerror}") from error
         if is_new:
             created.append(path)

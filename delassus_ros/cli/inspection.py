@@ -1,4 +1,4 @@
-"""``delassus inspect``: a robot as a tree, with what ties its joints and where it may touch."""
+"""``delassus inspect``: a robot as a tree, with coupled joints and possible contacts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from delassus_ros.terminal import visible
 
 
 def inspect_robot(options: argparse.Namespace) -> Report:
-    """Return the joints of a robot as a tree, the masses and frames, and what may touch."""
+    """Return the joints of a robot as a tree, its masses and frames, and possible contacts."""
     robot, document = described_robot(options)
     mass = sum(body.inertia.mass for body in robot.bodies)
     parts = [
@@ -32,10 +32,10 @@ def inspect_robot(options: argparse.Namespace) -> Report:
         parts += ["", "Joints that are tied together:", tied]
     found = proposals(robot, document)
     if found:
-        rows = [(f"{each.frame}:{each.kind}", each.why) for each in found if each.chosen]
+        rows = [(f"{end.frame}:{end.kind}", end.why) for end in found if end.chosen]
         parts += ["", "At the ends of limbs, candidates for --contact:"]
         parts += [text.table(rows, indent="  ")]
-        left = [each.frame for each in found if not each.chosen]
+        left = [proposal.frame for proposal in found if not proposal.chosen]
         if left:
             parts += [f"  and {len(left)} other ends: {visible(', '.join(left))}"]
     data = {
@@ -53,7 +53,7 @@ def inspect_robot(options: argparse.Namespace) -> Report:
             dict(zip(("independent", "follow", "by", "ratios"), row, strict=True))
             for row in closed_rows(robot)[1:]
         ],
-        "contacts": [asdict(each) for each in found],
+        "contacts": [asdict(proposal) for proposal in found],
     }
     return Report("\n".join(parts), data)
 
@@ -74,7 +74,7 @@ def _about(robot: Robot, i: int) -> dict[str, object]:
 
 
 def closed_rows(robot: Robot) -> list[tuple[object, ...]]:
-    """Return a row for each group of joints that are tied together, after a headline."""
+    """Return a headline and rows for the groups of coupled joints."""
     rows: list[tuple[object, ...]] = [("independent", "follow", "tied by", "ratios")]
     for cluster in clusters_of(robot):
         if not cluster.is_ordinary:
@@ -88,16 +88,16 @@ def closed_rows(robot: Robot) -> list[tuple[object, ...]]:
 
 
 def _rows(robot: Robot) -> Iterator[tuple[object, ...]]:
-    """Yield a headline, then a row for each body, below the one that carries it."""
+    """Yield a headline, then rows for the bodies, below the body that carries them."""
     yield "q", "joint", "kind", "lower", "upper", "body kg", "links"
     children: dict[int, list[int]] = {}
     for i, joint in enumerate(robot.joints):
         children.setdefault(joint.parent, []).append(i)
 
     def below(body: int, stem: str) -> Iterator[tuple[object, ...]]:
-        own = children.get(body, [])
-        for i in own:
-            last = i == own[-1]
+        carried = children.get(body, [])
+        for i in carried:
+            last = i == carried[-1]
             yield _row(robot, i, stem + ("└ " if last else "├ "))
             yield from below(i, stem + ("  " if last else "│ "))
 

@@ -1,4 +1,4 @@
-"""``delassus watch``, ``contacts`` and ``record``: a running graph, where there is no ros2cli."""
+"""``delassus watch``, ``contacts`` and ``record``: a running graph, without ros2cli."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ from delassus_ros.command_line import duration
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing, without
+from delassus_ros.needs import missing, missing_ros
 from delassus_ros.stopping import StopRequest
 from delassus_ros.terminal import control, visible
 
-_PERIOD = 0.2  # s between two views
-_WINDOW = 1.0  # s over which matrices are counted
-_SILENCE = 0.5  # s without a matrix, from which on the last one says nothing of the node
+_VIEW_PERIOD_S = 0.2
+"""Time between two views [s]."""
+_RATE_WINDOW_S = 1.0
+"""Time over which matrices are counted [s]."""
+_SILENCE_S = 0.5
+"""Time without a matrix after which the last matrix is outdated [s]."""
 
 
 def add_watch(parser: argparse.ArgumentParser) -> None:
-    """Add whose matrices are watched, and for how long."""
+    """Add the node whose matrices are watched, and the duration."""
     _add_node(parser)
     _add_seconds(parser)
 
 
 def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
-    """Add the contacts that are said to be active."""
+    """Add the contacts that are published as active."""
     parser.add_argument(
         "names", nargs="*", metavar="CONTACT", help="contacts that are active; none: all lift off"
     )
@@ -69,7 +72,7 @@ def _add_seconds(parser: argparse.ArgumentParser) -> None:
 
 
 class MessageRate:
-    """How many messages come per second now, and for how long none has."""
+    """Present rate of messages, and time since the last one."""
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, int]] = deque()
@@ -77,14 +80,15 @@ class MessageRate:
         self._last = self._now = self._gap = 0.0
 
     def look(self, now: float, came: int) -> None:
-        """Note that so many have come since the look before.
+        """Note the number of messages since the previous call.
 
         Parameters
         ----------
-        now : time of this look [s].
+        count : number of messages.
+        now : present time [s].
         """
         while not self._count and len(self._looks) > 1:
-            # Until the first one comes, the time is that of discovery.
+            # The time until the first message is that of discovery.
             self._looks.popleft()
         if came:
             self._gap = now - self._last if self._count else 0.0
@@ -92,33 +96,33 @@ class MessageRate:
         self._count += came
         self._now = now
         self._looks.append((now, self._count))
-        while len(self._looks) > 2 and now - self._looks[1][0] >= _WINDOW:
+        while len(self._looks) > 2 and now - self._looks[1][0] >= _RATE_WINDOW_S:
             self._looks.popleft()
 
     @property
     def rate(self) -> float:
-        """How many came per second, over the last one [1/s]."""
+        """Messages per second over the last 1 s [1/s]."""
         begin, before = self._looks[0]
         return (self._count - before) / (self._now - begin) if self._now > begin else 0.0
 
     @property
     def silence(self) -> float:
-        """For how long none has come [s]."""
+        """Time since the last message [s]."""
         return self._now - self._last
 
     @property
     def has_stopped(self) -> bool:
-        """Whether none has come for so long that the last one says nothing any more."""
-        return self.silence >= max(_SILENCE, 3.0 * self._gap)
+        """Whether the last message is outdated."""
+        return self.silence >= max(_SILENCE_S, 3.0 * self._gap)
 
 
 class _Strange:
-    """Messages that cannot be read, of which the first is remembered.
+    """Messages that cannot be read: their number and the first error.
 
     Attributes
     ----------
-    count : of them.
-    words : about them, in a line if there are any.
+    count : number of messages.
+    words : a line about the messages; empty without such messages.
     """
 
     def __init__(self, topic: str) -> None:
@@ -126,7 +130,7 @@ class _Strange:
         self.words: list[str] = []
 
     def add(self, words: str) -> None:
-        """Add one."""
+        """Add a message by the text of its error."""
         self.count += 1
         self._first = self._first or words
         self.words = [
@@ -135,7 +139,7 @@ class _Strange:
 
 
 def watch(options: argparse.Namespace) -> Report:
-    """Show each contact's effective masses, validity, rank and condition, until told to stop."""
+    """Show effective masses of contacts, validity, rank and condition until told to stop."""
     with _ros("delassus watch") as (node, stopping):
         from delassus_msgs.msg import DelassusMatrix
         from delassus_msgs_py import MatrixReader, MessageError
@@ -151,7 +155,7 @@ def watch(options: argparse.Namespace) -> Report:
         strange = _Strange(source.topic_name)
         pace.look(time.monotonic(), 0)
         while not stopping() and time.monotonic() < end:
-            time.sleep(_PERIOD)
+            time.sleep(_VIEW_PERIOD_S)
             before = count
             while (found := pop(source)) is not None:
                 try:
@@ -181,7 +185,7 @@ def watch(options: argparse.Namespace) -> Report:
 
 
 def contacts(options: argparse.Namespace) -> Report:
-    """Say which contacts are active, again and again, until told to stop."""
+    """Publish the active contacts repeatedly until a stop is requested."""
     if not 0.1 <= options.rate <= 1000.0:
         raise InputError(f"--rate is {options.rate:g}; expected 0.1 to 1000")
     with _ros("delassus contacts") as (node, stopping):
@@ -217,7 +221,7 @@ def contacts(options: argparse.Namespace) -> Report:
 
 
 def add_record(parser: argparse.ArgumentParser) -> None:
-    """Add what is recorded, and where to."""
+    """Add the recorded topics and the file."""
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE.mcap", help="the recording to write"
     )
@@ -231,7 +235,7 @@ def add_record(parser: argparse.ArgumentParser) -> None:
 
 
 def record(options: argparse.Namespace) -> Report:
-    """Record topics to an MCAP file, until told to stop."""
+    """Record topics to an MCAP file until a stop is requested."""
     lacking = missing("delassus record", "mcap")
     if lacking is not None:
         raise DelassusError(lacking)
@@ -270,8 +274,8 @@ def _end(seconds: float | None) -> float:
 
 @contextmanager
 def _ros(program: str) -> Iterator[tuple[Any, Callable[[], bool]]]:
-    """Have a node, and what tells whether to stop, while the block runs."""
-    lacking = without(program, "rclpy", "delassus_msgs", "delassus_msgs_py")
+    """Provide a node, and a function that returns whether to stop, during a block."""
+    lacking = missing_ros(program, "rclpy", "delassus_msgs", "delassus_msgs_py")
     if lacking is not None:
         raise DelassusError(lacking)
     import rclpy
@@ -306,12 +310,12 @@ def _about(received: Any) -> dict[str, Any]:
 
 
 def _masses(block: Array) -> Array:
-    """Return the effective masses of a contact [kg]; NaN where its block is not finite."""
+    """Return the effective masses of a contact [kg]; NaN if its block is not finite."""
     return EffectiveMass.of(block).masses if np.isfinite(block).all() else np.full(3, np.nan)
 
 
 def _view(received: Any, pace: MessageRate, topic: str) -> str:
-    """Return the view of the latest matrix, and the rate at which matrices come."""
+    """Return the view of the latest matrix and of the rate of matrices."""
     if received is None:
         return f"waiting for {topic} ..."
     about = _about(received)

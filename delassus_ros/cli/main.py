@@ -48,7 +48,7 @@ examples:
 """
 
 _MOST_CALLS = 1_000_000
-"""Their configurations and times are kept."""
+"""Largest number of timed calls: their configurations and times are kept in memory."""
 
 USER_ERROR = 2
 """Exit status for input that cannot be used; also that of argparse."""
@@ -57,7 +57,7 @@ USER_ERROR = 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status.
 
-    0, 1 where some of what was asked for could not be done, or 2 for an error of the user's.
+    The status is 0 for success, 1 for a partial result, and 2 for an error of the user's input.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal without the characters of "J M⁻¹ Jᵀ" shows question marks.
@@ -69,10 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Run a verb, write what it answers, and return the exit status."""
+    """Run a verb, write its report, and return the exit status."""
     try:
         with warnings.catch_warnings():
-            # What Python shows has the line of this program that it came from.
+            # Python's default text would contain a source line of this program.
             warnings.simplefilter("always", DelassusWarning)
             warnings.showwarning = _shown
             report: Report = options.run(options)
@@ -80,14 +80,14 @@ def _run(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return USER_ERROR
     except OSError as error:
-        # A full disk, a folder that is read only: whichever verb meets it.
+        # A full disk or a read-only folder, in any verb.
         about = f"{error.filename}: " if error.filename else ""
         print(f"delassus: {about}{error.strerror or error}", file=sys.stderr)
         return USER_ERROR
     try:
         print(report.json() if options.json else report.text, flush=True)
     except BrokenPipeError:
-        # The reader, head or less, has seen enough; nothing may be written any more.
+        # The reader of the pipe (head, less) has ended; no more output is possible.
         _write_nothing_more()
     except OSError as error:
         print(f"delassus: the answer cannot be written: {error.strerror}", file=sys.stderr)

@@ -42,7 +42,7 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
 
 
 def add_base(parser: argparse.ArgumentParser) -> None:
-    """Add how the robot is held: its base, joints that do not move, and its loops."""
+    """Add the base of the robot, its locked joints, and its loops."""
     parser.add_argument(
         "--base",
         choices=("floating", "fixed"),
@@ -68,7 +68,7 @@ def add_axes(parser: argparse.ArgumentParser, default: str | None = "contact") -
 
 
 def add_loops(parser: argparse.ArgumentParser) -> None:
-    """Add the file of loops that the URDF cannot say."""
+    """Add the file of loops that a URDF cannot describe."""
     parser.add_argument(
         "--loops",
         metavar="LOOPS.yaml",
@@ -78,7 +78,7 @@ def add_loops(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reference(parser: argparse.ArgumentParser) -> None:
-    """Add the configuration that says which way loops close."""
+    """Add the configuration that selects the branch on which loops close."""
     parser.add_argument(
         "--reference",
         metavar="JOINT=VALUE,…",
@@ -88,7 +88,7 @@ def add_reference(parser: argparse.ArgumentParser) -> None:
 
 
 def add_problem(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """Add the robot, its contacts (the ends of its limbs where none is required) and the axes."""
+    """Add the robot, its contacts (by default the ends of its limbs) and the axes."""
     add_robot(parser)
     add_contacts(parser, required, "" if required else " (default: the ends of its limbs)")
     add_axes(parser)
@@ -96,7 +96,7 @@ def add_problem(parser: argparse.ArgumentParser, required: bool = True) -> None:
 
 
 def add_contacts(parser: argparse.ArgumentParser, required: bool = True, more: str = "") -> None:
-    """Add the contacts, with `more` in their help."""
+    """Add the contacts; `more` is appended to their help."""
     argument = parser.add_argument(
         "--contact",
         action="append",
@@ -110,7 +110,7 @@ def add_contacts(parser: argparse.ArgumentParser, required: bool = True, more: s
 
 
 def add_degrees(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add that angles are in degrees, those of `what` alone."""
+    """Add the option that the angles of `what` are in degrees."""
     parser.add_argument(
         "--degrees",
         action="store_true",
@@ -119,7 +119,7 @@ def add_degrees(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Add the configuration; `more` names further options that have one."""
+    """Add the configuration; `more` are further options with a configuration."""
     parser.add_argument(
         "--q",
         default=NEUTRAL,
@@ -141,11 +141,11 @@ _MOTION = {
     "torques": "torques [N·m, N] at these, a floating base's wrench first",
     "gravity": "in the world's axes, of a floating base with contact axes in its root link's",
 }
-"""Inputs of further outputs, and what they are."""
+"""Inputs of secondary outputs, with their descriptions."""
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add outputs besides G, and the inputs that they need."""
+    """Add secondary outputs, and the inputs that they need."""
     parser.add_argument(
         "--outputs",
         default="G",
@@ -164,43 +164,43 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def outputs_of(options: argparse.Namespace) -> list[str]:
-    """Return the outputs that are named."""
-    return [each.strip() for each in options.outputs.split(",")]
+    """Return the names of the outputs."""
+    return [name.strip() for name in options.outputs.split(",")]
 
 
 def motion_of(options: argparse.Namespace, problem: Problem) -> dict[str, Array]:
-    """Return the inputs of further outputs.
+    """Return the inputs of secondary outputs.
 
     Raises
     ------
     InputError
-        If one is given that no output needs, or as something else than so many numbers.
+        If no output needs an input, or an input has the wrong count of numbers.
     """
     needed = {port.name: port for port in problem.inputs}
     found = {}
     for name in _MOTION:
-        given = getattr(options, name)
+        text = getattr(options, name)
         if name in needed:
             rest = np.zeros(needed[name].size)
             names: Sequence[str] = problem.velocities
             if name == "gravity":
                 rest[2], names = -9.81, "xyz"
-            found[name] = rest if given is None else _as_many(f"--{name}", given, names)
-        elif given is not None:
+            found[name] = rest if text is None else _as_many(f"--{name}", text, names)
+        elif text is not None:
             raise InputError(f"--{name} is of use with --outputs that need it alone, such as a0")
     return found
 
 
 def robot_of(options: argparse.Namespace) -> Robot:
-    """Return the robot that the options name, with the joints held that they name.
+    """Return the robot of the options, with its locked joints.
 
-    A base that is taken to be fixed, where no option says so, is said on standard error.
+    If a base is assumed to be fixed without an option, a line on standard error says so.
     """
     return described_robot(options)[0]
 
 
 def described_robot(options: argparse.Namespace) -> tuple[Robot, Element]:
-    """Return the same, and the description, which may come from a pipe and is read once."""
+    """Return the robot and its description, which may come from a pipe and is read once."""
     if options.robot.endswith((".mcap", ".db3", ".bag")):
         raise InputError(
             f"{options.robot} is a recording: first 'delassus bag {options.robot} -o out' makes "
@@ -221,14 +221,14 @@ def described_robot(options: argparse.Namespace) -> tuple[Robot, Element]:
 
 
 def problem_of(options: argparse.Namespace) -> Problem:
-    """Return the problem that the options describe."""
+    """Return the problem of the options."""
     outputs = outputs_of(options) if "outputs" in options else ["G"]
     if options.contacts:
         robot = robot_of(options)
         contacts = contacts_of(options, robot)
     else:
         robot, document = described_robot(options)
-        contacts = [each.contact() for each in proposals(robot, document) if each.chosen]
+        contacts = [end.contact() for end in proposals(robot, document) if end.chosen]
         if not contacts:
             raise InputError(
                 f"nothing of robot {robot.name!r} looks as if it touched; add --contact FRAME, of "
@@ -238,12 +238,12 @@ def problem_of(options: argparse.Namespace) -> Problem:
 
 
 def contacts_of(options: argparse.Namespace, robot: Robot) -> list[Contact]:
-    """Return the contacts that the options name.
+    """Return the contacts of the options.
 
     Raises
     ------
     InputError
-        If two have the same name.
+        If two contacts have the same name.
     """
     contacts = [_contact(text, robot) for text in options.contacts or ()]
     names = [contact.name for contact in contacts]
@@ -257,32 +257,32 @@ def contacts_of(options: argparse.Namespace, robot: Robot) -> list[Contact]:
 
 
 def orientation_of(options: argparse.Namespace, problem: Problem) -> Array | None:
-    """Return the orientation of the base; None where the problem does not need it.
+    """Return the orientation of the base; None if the problem does not need it.
 
     Raises
     ------
     InputError
-        If it is needed and not given, or the other way round, or is no unit quaternion.
+        If the orientation is missing, superfluous, or no unit quaternion.
     """
     oriented = any(port.name == "base_orientation" for port in problem.inputs)
-    given = None
+    orientation = None
     if options.orientation is not None:
-        given = _as_many("--orientation", options.orientation, "xyzw")
-        check_unit("--orientation", given[:, np.newaxis], "")
-    if given is None and oriented:
+        orientation = _as_many("--orientation", options.orientation, "xyzw")
+        check_unit("--orientation", orientation[:, np.newaxis], "")
+    if orientation is None and oriented:
         raise InputError(
             "--axes world with a floating base needs the orientation of the root link: add "
             "--orientation X,Y,Z,W, for example --orientation 0,0,0,1"
         )
-    if given is not None and not oriented:
+    if orientation is not None and not oriented:
         raise InputError("--orientation is of use with --axes world and a floating base alone")
-    return given
+    return orientation
 
 
 def configuration_of(options: argparse.Namespace, robot: Robot, option: str = "--q") -> Array:
-    """Return q (nq,) of what an option says that is given, in rad and m.
+    """Return q (nq,) of an option [rad, m].
 
-    Positions that cannot be are said on standard error.
+    Implausible positions are reported on standard error.
     """
     text = getattr(options, option.removeprefix("--"))
     if text == NEUTRAL:
@@ -290,32 +290,32 @@ def configuration_of(options: argparse.Namespace, robot: Robot, option: str = "-
     if "=" not in text:
         names = [joint.name for joint in robot.joints for _ in range(joint.kind.nq)]
         q = _as_many(option, text, names)
-        given = np.ones(robot.nq, dtype=np.bool_)
+        named = np.ones(robot.nq, dtype=np.bool_)
     else:
-        q, given = _by_name(options, robot, option)
-    turned = angles(robot) & given
+        q, named = _by_name(options, robot, option)
+    turned = angles(robot) & named
     if options.degrees:
         q[turned] = np.deg2rad(q[turned])
     ranges = PlausibleRanges(robot)
     warn(options, [
         f"{option}: {ranges.words(k, q[k])}{way_out(ranges.is_angle(k), options.degrees)}"
         for k in ranges.all_outside(q).tolist()
-        if given[k]
+        if named[k]
     ])  # fmt: skip
     return q
 
 
 def way_out(is_angle: bool, degrees: bool) -> str:
-    """Return what to do about a position that cannot be."""
+    """Return the remedy for an implausible position."""
     if is_angle and not degrees:
         return "; if angles are in degrees, add --degrees"
     return "; was the joint homed, and is the column its own?"
 
 
 def warn(options: argparse.Namespace, warnings: Sequence[str]) -> None:
-    """Write warnings to standard error, the first ones of many; keep them for the answer as data.
+    """Write warnings to standard error, the first ones of many.
 
-    What is kept is ``options.warnings``.
+    All warnings are kept in ``options.warnings``, for the report as data.
     """
     options.warnings = (*options.warnings, *warnings)
     for words in warnings[:NAMED]:
@@ -327,7 +327,7 @@ def warn(options: argparse.Namespace, warnings: Sequence[str]) -> None:
 def _by_name(
     options: argparse.Namespace, robot: Robot, option: str
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return q (nq,) of the joints that an option names, as they are, and which these are."""
+    """Return q (nq,) with the joints of an option, in its units, and a mask of these joints."""
     text = getattr(options, option.removeprefix("--"))
     q, named = robot.neutral(), np.zeros(robot.nq, dtype=np.bool_)
     offsets = {
@@ -354,7 +354,7 @@ def given_joints(option: str, text: str) -> dict[str, float]:
     Raises
     ------
     InputError
-        If it is something else, or a joint is given twice.
+        If the text has another form, or a joint twice.
     """
     values = {}
     for part in text.split(","):
@@ -381,7 +381,7 @@ def _is_text(part: str) -> bool:
 
 
 def _contact(text: str, robot: Robot) -> Contact:
-    """Return the contact of ``[NAME=]FRAME[:KIND]``; a frame's name may hold either mark."""
+    """Return the contact of ``[NAME=]FRAME[:KIND]``; names of frames may have ``=`` and ``:``."""
     frames = robot.frames
     name, equals, place = text.partition("=")
     if not equals or text in frames or text.rpartition(":")[0] in frames:
@@ -404,7 +404,7 @@ def _numbers(what: str, text: str) -> Array:
 
 
 def _as_many(option: str, text: str, names: Sequence[str]) -> Array:
-    """Return a number for each of some names."""
+    """Return the numbers of an option, one per name."""
     values = _numbers(option, text)
     if len(values) != len(names):
         count = "1 number" if len(values) == 1 else f"{len(values)} numbers"
@@ -416,7 +416,7 @@ _SECTION = "ros__parameters"
 
 
 class _RosLoader(StrictLoader):
-    """Reads whole numbers as ROS does, which is as C does: 010 is 8, and 0x10 is 16."""
+    """Reads whole numbers as ROS and C do: 010 is 8, and 0x10 is 16."""
 
 
 def _whole(loader: _RosLoader, node: yaml.ScalarNode) -> int | float:
@@ -440,7 +440,7 @@ def settings_of(path: str) -> Settings:
     Raises
     ------
     DelassusError
-        For what :func:`parameters_of` and :meth:`Settings.from_parameters` refuse.
+        Errors of :func:`parameters_of` and :meth:`Settings.from_parameters`.
     """
     return Settings.from_parameters(parameters_of(path))
 
@@ -451,8 +451,8 @@ def parameters_of(path: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If the file cannot be read, is not YAML of this form, has a key twice, a value has a
-        wrong type, or the node has no such parameter; the node itself only warns of that.
+        If the file cannot be read, is not YAML of this form or has a duplicate key, a value has a
+        wrong type, or the node lacks a parameter, of which the node itself only warns.
     """
     try:
         content = load_yaml(Path(path), "parameter file", _RosLoader)
@@ -487,7 +487,7 @@ def _section(path: str, content: Any) -> Mapping[Any, Any]:
 
 
 def _sections(node: str, content: Any) -> list[tuple[str, Any]]:
-    """Return every node with its parameters; namespaces nest."""
+    """Return all nodes with their parameters; namespaces nest."""
     if not isinstance(content, Mapping):
         return []
     if _SECTION in content:
@@ -500,7 +500,7 @@ def _sections(node: str, content: Any) -> list[tuple[str, Any]]:
 
 
 def _flat(values: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return parameters by full name, with dots for the nesting."""
+    """Return parameters by full name, whose dots stand for nested keys."""
     flat: list[tuple[str, Any]] = []
     for name, value in values.items():
         full = f"{prefix}{name}"
@@ -509,7 +509,7 @@ def _flat(values: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _typed(path: str, name: str, value: Any) -> Any:
-    """Return a value of the type that ROS would give to the node for this parameter."""
+    """Return a value in the type that ROS would use for this parameter."""
     setting = setting_of(name)
     if setting is None:
         return value

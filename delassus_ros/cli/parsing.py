@@ -1,4 +1,4 @@
-"""Arguments of the command line: the nearest right one where one is wrong, and completion."""
+"""Parsing of the command line, with suggestions for wrong arguments, and completion."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from delassus_ros.terminal import control, visible
 
 
 class SuggestingParser(argparse.ArgumentParser):
-    """Names the nearest verb, option or choice where one does not exist.
+    """Suggests the nearest verb, option or choice for an unknown one.
 
-    What begins with a minus and a digit is a value, -0.1,0.2 too; before 3.14 Python takes a
-    number alone as one.
+    An argument that begins with a minus and a digit is a value, also -0.1,0.2; before 3.14, Python
+    accepts only a single number as a value.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -33,7 +33,7 @@ class SuggestingParser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        """Print the error in one line, without the usage, which `--help` has."""
+        """Print the error in one line, without the usage, which `--help` shows."""
         self.exit(2, visible(f"{self.prog}: {message}; see '{self.prog} --help'", "\n") + "\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -56,7 +56,7 @@ class SuggestingParser(argparse.ArgumentParser):
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Complete words for a shell that asks for it.
+    """Complete words at the request of a shell.
 
     ``eval "$(register-python-argcomplete delassus)"``, of the package argcomplete, makes bash and
     zsh ask.
@@ -69,11 +69,11 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 
 def frames(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    """Return the frames of the robot that has been typed, for :mod:`argcomplete`."""
+    """Return the frames of the robot on the command line, for :mod:`argcomplete`."""
     try:
-        # However the base is held: the frames are the same, and no root link lacks inertia.
+        # A fixed base: the frames are the same, and a root link without inertia is accepted.
         robot = Robot.from_urdf(parsed_args.robot, base="fixed")
     except (DelassusError, AttributeError, TypeError):
-        # Nothing to go by yet.
+        # No robot on the command line yet.
         return []
     return [name for name in robot.frames if name.startswith(prefix)]

@@ -1,4 +1,4 @@
-"""``delassus plot``: a figure of a robot's matrix, and of what it depends on."""
+"""``delassus plot``: a figure of a robot's matrix, its condition and its computing time."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 
 _STEPS = 200
-"""Configurations at which conditions are computed."""
+"""Number of configurations at which conditions are computed."""
 _CALLS = 300
 _PEER = "ltl"
-"""What the time of the algorithm is drawn beside."""
+"""Algorithm whose time is drawn beside that of the chosen algorithm."""
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
-    """Add what is plotted, where it goes, and to where the robot moves."""
+    """Add the plotted problem, the file, and the configuration to which the robot moves."""
     add_problem(parser, required=False)
     add_configuration(parser, " and --to")
     parser.add_argument(
@@ -105,7 +105,7 @@ def plot(options: argparse.Namespace) -> Report:
     data = {
         **about(problem),
         "figure": output,
-        "masses": {each.name: each.mass.masses for each in scene.contacts},
+        "masses": {contact.name: contact.mass.masses for contact in scene.contacts},
         "conditions": conditions,
         "seconds": lasting,
         "warnings": options.warnings,
@@ -121,7 +121,7 @@ def _configuration(options: argparse.Namespace, robot: Robot) -> Array:
 
 
 def _range(conditions: Array, along: str) -> str:
-    """Return between what condition numbers are, and where."""
+    """Return the range of condition numbers in words, with the configurations."""
     singular = conditions > SINGULAR
     if singular.all():
         return f"singular everywhere, {along}"
@@ -140,7 +140,7 @@ def _world(problem: Problem, orientation: Array | None) -> Array | None:
 def _conditions(
     options: argparse.Namespace, solver: DelassusSolver, q: Array, orientation: Array | None
 ) -> tuple[Array, str]:
-    """Return condition numbers, and at what configurations they are."""
+    """Return condition numbers, and a label of their configurations."""
     problem, robot = solver.problem, solver.problem.robot
     if options.to is not None:
         there = configuration_of(options, robot, "--to")

@@ -1,4 +1,4 @@
-"""What a description suggests: how the base is held, and where the robot may touch, and how."""
+"""Proposals from a robot description: the base, possible contacts, and their kinds."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from delassus_ros.model.spatial import Array, Transform
 from delassus_ros.rbda.rotors import redistribute
 
 _FEW = 8
-"""Ends up to which all are proposed; of more, hands with fingers say, those with these names."""
+"""Number of ends up to which all are proposed; of more ends (e.g. fingers), those named below."""
 _NAMED = ("foot", "sole", "toe", "ankle", "hand", "palm", "wrist", "tool", "gripper", "tcp")
 _FLAT = ("sole", "hand", "palm", "wrist", "tool", "gripper", "tcp")
-"""Names of what touches with a surface, where no shape says it."""
+"""Parts of names of links that touch with a surface, used without a collision shape."""
 _UNTOUCHED = re.compile(
     r"camera|optical|lidar|laser|sensor|propeller|(?<![a-z])(imu|head|rotor)", re.IGNORECASE
 )
-"""Names of what is not meant to touch."""
+"""Names of links that are not meant to touch."""
 _TRUNKS = ("pelvis", "torso", "trunk")
-"""Names of root links that walk, whatever moves on them."""
+"""Names of root links of walking robots."""
 _LEVEL = 2e-3
-"""How far spheres may be off a plane, and their radii apart, to bear as one sole [m]."""
+"""Largest distance of spheres from a plane, and difference of their radii, for one sole [m]."""
 
 
 def _either(names: Sequence[str]) -> str:
@@ -40,7 +40,7 @@ RULE = (
     "A sphere is a point; several in a plane, a box or a cylinder are a surface. Where no shape",
     f"says it, {_either(_FLAT)} in the name makes a surface.",
 )
-"""How contacts are proposed, in lines."""
+"""Rule of the proposed contacts, in lines."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Proposal:
 
     Attributes
     ----------
-    frame : its name.
+    frame : name of the frame.
     kind : ``"point"`` or ``"surface"``.
-    why : what tells the kind, in a few words.
+    why : reason for the kind, in a few words.
     chosen : whether the end is proposed as a contact.
-    xyz : where it touches, in the frame [m].
+    xyz : point of contact in the frame [m].
     """
 
     frame: str
@@ -63,13 +63,13 @@ class Proposal:
     xyz: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def contact(self) -> Contact:
-        """Return it as a contact with the name of its frame."""
+        """Return the proposal as a contact with the name of its frame."""
         return Contact(self.frame, self.frame, self.kind, Transform.from_xyz_rpy(self.xyz))
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """A collision shape of a link: what it is, where, and how thick if a sphere [m]."""
+    """A collision shape of a link: its kind, its centre, and the radius of a sphere [m]."""
 
     kind: str
     centre: Array | None
@@ -85,13 +85,13 @@ BASE_RULE = (
 
 @dataclass(frozen=True)
 class Held:
-    """How a robot is held.
+    """Base of a robot, with the reason.
 
     Attributes
     ----------
     base : ``"fixed"`` or ``"floating"``.
-    why : what tells, in a few words.
-    surely : whether the description allows nothing else.
+    why : reason, in a few words.
+    surely : whether the description excludes the other base.
     """
 
     base: Base
@@ -100,15 +100,14 @@ class Held:
 
 
 def base_of(document: Element) -> Held:
-    """Return how a robot is likely held.
+    """Return the likely base of a robot.
 
-    An arm's root link is bolted down and has one limb; what walks has several. A base without
-    mass cannot float, and one that a floating joint carries does. Of an arm that flies nothing
-    tells.
+    An arm's root link is fixed and has one limb; a walking robot has several limbs. A base without
+    mass cannot float; a base on a floating joint does. A flying arm cannot be recognised.
 
     Parameters
     ----------
-    document : the robot's description.
+    document : robot description.
     """
     joints = [(_end(joint, "parent"), _end(joint, "child"), joint)
               for joint in document.findall("joint")]  # fmt: skip
@@ -140,7 +139,7 @@ def _has_mass(link: Element) -> bool:
     try:
         return mass is not None and number(mass.get("value", "")) != 0.0
     except ValueError:
-        # The reader of the robot says it.
+        # The reader of the robot reports this error.
         return True
 
 
@@ -154,7 +153,7 @@ def proposals(robot: Robot, document: Element) -> list[Proposal]:
 
     Parameters
     ----------
-    document : its description, whose collision shapes tell the kinds.
+    document : robot description, whose collision shapes determine the kinds.
     """
     shapes = _shapes(document)
     ends = _ends(robot)
@@ -168,10 +167,11 @@ def proposals(robot: Robot, document: Element) -> list[Proposal]:
 
 
 def _ends(robot: Robot) -> dict[str, bool]:
-    """Return a frame on each body that carries no further joint and is no rotor.
+    """Return frames on all bodies that carry no further joint and are no rotors.
 
-    It is the last one whose name is not that of a sensor. With it comes whether it may be meant to
-    touch: not where the link that moves, the first one, is called so, a head with its cameras.
+    The frame of a body is the last one whose name is not that of a sensor. The flag beside it is
+    False if the first link of the body has the name of a sensor, e.g. a head with cameras: such a
+    body is not meant to touch.
     """
     parents = {joint.parent for joint in robot.joints}
     frames: dict[int, list[str]] = {}
@@ -203,7 +203,7 @@ def _shapes(document: Element) -> dict[str, list[_Shape]]:
 
 
 def _measures(collision: Element, shape: Element) -> tuple[Array | None, float]:
-    """Return a shape's centre in its link and its radius; None where they cannot be read."""
+    """Return a shape's centre in its link and its radius [m]; None if they are unreadable."""
     origin = collision.find("origin")
     place = "0 0 0" if origin is None else origin.get("xyz", "0 0 0")
     try:
@@ -216,10 +216,10 @@ def _measures(collision: Element, shape: Element) -> tuple[Array | None, float]:
 def _kind(
     robot: Robot, frame: str, shapes: Mapping[str, Sequence[_Shape]]
 ) -> tuple[str, str, tuple[float, float, float]]:
-    """Return the kind of contact at a frame, why, and where it is in it."""
+    """Return the kind of contact at a frame, the reason, and the point of contact in the frame."""
     links = [frame]
     if not shapes.get(frame):
-        # What is fixed to the same body counts where the link itself has no shape.
+        # Shapes of further links of the same body are used if the link has no shape.
         body = robot.frames[frame].body
         links = [name for name, other in robot.frames.items() if other.body == body]
     kinds = {shape.kind for name in links for shape in shapes.get(name, ())}
@@ -239,9 +239,9 @@ def _kind(
 def _sole(
     robot: Robot, frame: str, links: Sequence[str], shapes: Mapping[str, Sequence[_Shape]]
 ) -> tuple[float, float, float] | None:
-    """Return the middle of the plane that three spheres or more stand on, in a frame.
+    """Return the middle of the sole below three or more spheres, in a frame; None without one.
 
-    None where they are not in one. Of its two sides it is that away from the joint.
+    The spheres have to lie in a plane. The sole is on the side of the plane away from the joint.
     """
     to_body = [(robot.frames[name].placement, shape)
                for name in links for shape in shapes.get(name, ())]  # fmt: skip

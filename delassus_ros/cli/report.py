@@ -1,4 +1,4 @@
-"""How answers are written: text with tables, the same as data, and that something is going on."""
+"""Reports of verbs as text with tables and as data, and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _SILENT = 2.0
 
 @dataclass(frozen=True)
 class Report:
-    """What a verb answers.
+    """Result of a verb.
 
     Attributes
     ----------
-    text : for people.
-    data : for programs: the same in dictionaries, lists, numbers and text.
-    status : exit status: 0, or 1 where some of what was asked for could not be done.
+    text : the result for people.
+    data : the result for programs: dictionaries, lists, numbers and text.
+    status : exit status: 0, or 1 for a partial result.
     """
 
     text: str
@@ -37,18 +37,18 @@ class Report:
     status: int = 0
 
     def json(self) -> str:
-        """Return the data as JSON; numbers that JSON has not are null."""
+        """Return the data as JSON; NaN and infinity become null."""
         return visible_json(json.dumps(_plain(self.data), indent=2, ensure_ascii=False))
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of the types that JSON has."""
+    """Return a value converted to types of JSON."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         return _plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
@@ -57,7 +57,7 @@ def _plain(value: Any) -> Any:
 
 
 def progress(label: str, items: Sequence[T], names: Iterable[str] | None = None) -> Iterator[T]:
-    """Yield items; from two seconds on, say on a terminal how many are done."""
+    """Yield items; after 2 s, show on a terminal how many are done."""
     began, said = time.monotonic(), False
     for k, (item, name) in enumerate(zip(items, names or map(str, items), strict=True)):
         if sys.stderr.isatty() and time.monotonic() - began > _SILENT:
@@ -83,8 +83,8 @@ def table(rows: Sequence[Sequence[object]], numeric: Sequence[int] = (), indent:
 
 
 def matrix(values: Array, labels: Sequence[str]) -> str:
-    """Return a matrix, each row with its label before it."""
-    # What is rounding noise beside the largest entry is shown as zero.
+    """Return a matrix in words, with labels before its rows."""
+    # Entries that are rounding noise beside the largest entry are shown as zero.
     noise = 1e-14 * float(np.abs(values).max(initial=0.0))
     rows = [
         [label, *(f"{0.0 if abs(value) <= noise else value:.6g}" for value in row)]
@@ -94,7 +94,7 @@ def matrix(values: Array, labels: Sequence[str]) -> str:
 
 
 def headline(problem: Problem) -> str:
-    """Return the robot, the rows and the contacts, in a line."""
+    """Return a line about the robot, the rows and the contacts."""
     contacts = ", ".join(
         f"{visible(contact.name)} ({contact.kind_name}"
         + ("" if contact.moving == "nothing" else f", moving {contact.moving}")
@@ -108,7 +108,7 @@ def headline(problem: Problem) -> str:
 
 
 def about(problem: Problem) -> dict[str, Any]:
-    """Return the same as data."""
+    """Return the robot, the rows and the contacts as data."""
     return {
         "robot": problem.robot.name,
         "base": problem.robot.base,

@@ -1,4 +1,4 @@
-"""``ros2 delassus ...``: the verbs of the command `delassus` where ros2cli is."""
+"""``ros2 delassus ...``: the verbs of the command `delassus` in ros2cli."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from delassus_ros.cli.main import main as run
 class DelassusCommand:
     """An extension of ros2cli, by the entry point ``ros2cli.command``.
 
-    It passes on all words as they are: verbs, help and errors are those of ``delassus``.
+    All arguments are passed on unchanged: verbs, help and errors are those of ``delassus``.
     """
 
     NAME = "delassus"
     EXTENSION_POINT_VERSION = "0.1"
 
     def add_arguments(self, parser: Any, cli_name: str, *, argv: Any = None) -> None:
-        """Take all that follows."""
+        """Accept all further arguments."""
         parser.add_argument("words", nargs=argparse.REMAINDER, help="as of the command delassus")
 
     def main(self, *, parser: Any, args: Any) -> int:

@@ -1,4 +1,4 @@
-"""``delassus plot`` and ``delassus compare`` of tables that recordings and trajectories gave."""
+"""``delassus plot`` and ``delassus compare`` for tables of recordings and trajectories."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing
 
 _KEYS = (("episode_index", "stamp"), ("episode_index", "frame_index"), ("frame_index",))
-"""What tells which rows of two tables are of the same instant; the first that both have. Where
-rows have the same, as those that tell of silence do, they follow each other."""
+"""Keys of rows that belong to the same instant in two tables; the first key that both tables have
+is used. Rows with equal keys, e.g. about a silence, are matched in their order."""
 
 
 Places = npt.NDArray[np.intp]
@@ -35,7 +35,7 @@ class Rows:
 
     Attributes
     ----------
-    about : what the file says of itself: robot, contacts, rows.
+    about : description in the file: robot, contacts, rows.
     columns : arrays by name, lists as (N, size).
     """
 
@@ -69,7 +69,7 @@ class Rows:
 
     @property
     def times(self) -> Array:
-        """Time of the rows [s]; their number where the table has none."""
+        """Times of the rows [s]; their numbers if the table has no time."""
         return np.asarray(self.columns.get("timestamp", np.arange(len(self), dtype=float)))
 
     @property
@@ -78,7 +78,7 @@ class Rows:
         return "timestamp" in self.columns
 
     def at(self, row: int) -> str:
-        """Return where a row is, in words."""
+        """Return the place of a row in words."""
         return f"{self.times[row]:.3f} s" if self.has_time else f"row {row}"
 
     @property
@@ -88,7 +88,7 @@ class Rows:
         Raises
         ------
         InputError
-            If the table has none.
+            If the table has no matrices.
         """
         if "matrix" not in self.columns:
             raise InputError(f"{self.path} has no column 'matrix': --columns has it written")
@@ -97,7 +97,7 @@ class Rows:
 
     @property
     def headline(self) -> str:
-        """The robot and its contacts, in a line."""
+        """Line about the robot and its contacts."""
         lasting = f" in {self.times[-1]:.1f} s" if self.has_time and len(self) else ""
         contacts = ", ".join(self.about["contacts"])
         return f"{self.about['robot']}: {len(self)} rows{lasting}, {contacts}"
@@ -157,7 +157,7 @@ def plot_table(options: argparse.Namespace) -> Report:
 
 
 def compare_tables(options: argparse.Namespace) -> Report:
-    """Return how far two tables agree, row by row."""
+    """Return the differences of two tables, row by row."""
     if not is_table(options.other):
         raise InputError(f"{options.robot} is a table; expected another one to compare it with")
     one, other = Rows(options.robot), Rows(options.other)
@@ -198,7 +198,7 @@ def compare_tables(options: argparse.Namespace) -> Report:
 
 
 def _matched(one: Rows, other: Rows) -> tuple[Places, Places]:
-    """Return which rows of one are of the same instants as which of the other."""
+    """Return the indices of rows of two tables that are of the same instants."""
     keys = next(
         (key for key in _KEYS if all(n in one.columns and n in other.columns for n in key)), None
     )
@@ -222,7 +222,7 @@ def _matched(one: Rows, other: Rows) -> tuple[Places, Places]:
 
 
 def _counted(keys: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Return keys with how many of the same came before each."""
+    """Return keys with the number of equal keys before them."""
     seen: Counter[tuple[object, ...]] = Counter()
     found = []
     for key in keys:

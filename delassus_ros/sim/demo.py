@@ -13,7 +13,7 @@ from delassus_ros.command_line import duration
 from delassus_ros.domains import own_domains
 from delassus_ros.errors import DelassusError
 from delassus_ros.monitor.agreement import Agreement
-from delassus_ros.needs import without
+from delassus_ros.needs import missing_ros
 from delassus_ros.processes import Command, Programs
 from delassus_ros.sim import ROBOTS
 from delassus_ros.stopping import StopRequest
@@ -219,7 +219,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; return the exit status."""
     options = _parser().parse_args(arguments)
-    fault = without("delassus_demo", *_NEEDED)
+    fault = missing_ros("delassus_demo", *_NEEDED)
     if fault is not None:
         print(fault, file=sys.stderr)
         return 2

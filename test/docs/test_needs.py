@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from delassus_ros import programs
-from delassus_ros.needs import missing, without
+from delassus_ros.needs import missing, missing_ros
 
 
 def test_what_is_there_is_not_missing() -> None:
@@ -57,12 +57,12 @@ def test_programs_say_what_they_lack(module, package, program) -> None:
 
 
 def test_without_ros_the_target_that_sets_it_up_is_named() -> None:
-    assert without("delassus_demo", "json") is None
-    said = without("delassus_demo", "no_such_a", "json", "no_such_b")
+    assert missing_ros("delassus_demo", "json") is None
+    said = missing_ros("delassus_demo", "no_such_a", "json", "no_such_b")
     assert said is not None
     assert said.startswith("delassus_demo needs no_such_a, no_such_b, not installed for /")
     assert said.endswith("in the source tree, 'make demo' sets up all of it")
-    assert "'make setup'" in (without("delassus_node", "no_such_a") or "")
+    assert "'make setup'" in (missing_ros("delassus_node", "no_such_a") or "")
 
 
 @pytest.mark.parametrize("program", ["compare", "markers", "monitor", "node", "simulator"])

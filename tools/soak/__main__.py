@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from delassus_ros.command_line import positive
-from delassus_ros.needs import without
+from delassus_ros.needs import missing_ros
 from delassus_ros.stopping import StopRequest
 
 from .run import (
@@ -153,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the run; return the exit status."""
     options = _parser().parse_args(arguments)
-    fault = without("soak", *_NEEDED)
+    fault = missing_ros("soak", *_NEEDED)
     if fault is not None:
         print(fault, file=sys.stderr)
         return 2
