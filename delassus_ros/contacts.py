@@ -1,4 +1,4 @@
-"""Contacts: named frames that may touch, and their rows of the matrix."""
+"""Contacts: named frames that may touch the environment, and their rows of the matrix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from delassus_ros.model.spatial import Array, Transform, frozen
 
 _SELECTIONS = {"point": np.eye(3, 6), "surface": np.eye(6)}
 LARGEST_ROW = 1e9
-"""Largest norm of a row of a selection, and one over the smallest: G goes with its square."""
+"""Largest norm of a row of a selection, and inverse of the smallest; G scales by the square."""
 
 Moving = Literal["nothing", "position", "pose"]
 MOVING: tuple[Moving, ...] = ("nothing", "position", "pose")
@@ -24,19 +24,19 @@ MOVING: tuple[Moving, ...] = ("nothing", "position", "pose")
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """A named frame on a body with the directions in which it touches.
+    """A named frame on a body with the directions of contact.
 
     Attributes
     ----------
     name : label of the contact in messages and solutions.
-    frame : name of the robot's frame (URDF link) that it sits on.
+    frame : name of the robot's frame (URDF link) that carries the contact.
     kind : ``"point"`` (3 linear rows), ``"surface"`` (6 rows: linear, then angular), or a
-        selection K, (k, 6), linear first, applied after the axes are chosen; the norm of each of
-        its rows is between 1e-9 and 1e9.
+        selection K, (k, 6), linear first, applied after the choice of axes; norms of rows must be
+        between 1e-9 and 1e9.
     placement : pose of the contact frame in `frame`.
-    moving : what of the placement is an input of every computation, for contacts that roll or
-        touch anywhere: ``"nothing"``; ``"position"``, with the axes of `placement`; or
-        ``"pose"``. Missing values are those of `placement`.
+    moving : parts of the placement that are inputs of every computation, for contacts that roll
+        or touch anywhere: ``"nothing"``; ``"position"``, with the axes of `placement`; or
+        ``"pose"``. Missing inputs default to `placement`.
 
     Raises
     ------
@@ -52,7 +52,7 @@ class Contact:
     placement: Transform = field(default_factory=Transform)
     moving: Moving = "nothing"
     selection: Array = field(init=False, repr=False)
-    """(rows, 6), linear first: the rows that the contact owns."""
+    """Selection of the contact's rows (rows, 6), linear first."""
 
     def __post_init__(self) -> None:
         for what, given in (("name", self.name), ("frame", self.frame)):
@@ -111,7 +111,7 @@ class Contact:
 
     @property
     def rows(self) -> int:
-        """Number of rows the contact owns in G."""
+        """Number of rows of the contact in G."""
         return int(self.selection.shape[0])
 
     @property
@@ -172,7 +172,7 @@ class ContactSet(Sequence[Contact]):
 
     @property
     def row_offsets(self) -> tuple[int, ...]:
-        """First row of each contact, then the number of rows; len(contacts) + 1."""
+        """First rows of the contacts, then the number of rows; len(contacts) + 1 entries."""
         return self._offsets
 
     @property
@@ -189,8 +189,7 @@ class ContactSet(Sequence[Contact]):
         Raises
         ------
         InputError
-            For a name that is not in the set or is given twice, or something else than a list
-            of names.
+            If a name is not in the set or named twice, or if `active` is no list of names.
         """
         found: list[int] = []
         for name in names("active contacts", active):
@@ -224,10 +223,10 @@ class ContactSet(Sequence[Contact]):
 
 
 def row_scales(contacts: Iterable[Contact], characteristic_length: float) -> Array:
-    """Return the factors (m,) that give all rows the unit of a linear one, 1/kg on the diagonal.
+    """Return factors (m,) that give all rows the unit of linear rows, 1/kg on the diagonal.
 
-    Linear rows have factor 1, angular ones the characteristic length l: l times an angular
-    velocity is the velocity of a point at that distance. A row of a selection that mixes both
+    Linear rows have factor 1, angular rows the characteristic length l: l times an angular
+    velocity is the velocity of a point at distance l. A row of a selection that mixes both
     lies in between: ‖(a, b)‖ / ‖(a, b / l)‖ for its linear part a and angular part b.
 
     Raises

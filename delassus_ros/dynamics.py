@@ -1,4 +1,4 @@
-"""Inverse, forward and hybrid dynamics of a robot with gears and loops, compiled; its rates."""
+"""Compiled inverse, forward and hybrid dynamics of robots with gears and loops; loop rates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from delassus_ros.scalars.ports import Inputs, Status
 
 _NONE: frozenset[int] = frozenset()
 GRAVITY = (0.0, 0.0, -9.81)
-"""[m/s²]"""
+"""Gravity in world axes [m/s²]."""
 _PORTS = {"inverse": "accelerations", "forward": "torques", "hybrid": "known"}
 """Inputs of the functions besides positions, rates, gravity and wrenches."""
 
@@ -47,34 +47,35 @@ _FUNCTIONS = {"inverse": _inverse, "forward": _forward, "hybrid": _hybrid}
 
 
 class Dynamics:
-    """C-RNEA, C-ABA and their hybrid; each is compiled when it is first called. For any thread.
+    """C-RNEA, C-ABA and their hybrid, compiled at the first call of a method; thread-safe.
 
-    Copied or pickled it becomes another one of the same robot.
+    A copied or pickled object is constructed anew for the same robot.
 
-    Rates, accelerations and torques are those of :attr:`joints`, the independent ones: torques
-    of other joints are counted at these. A floating base comes first with six numbers: the root
-    link's twist in its own axes, linear first, its spatial acceleration, and the wrench on it.
+    Rates, accelerations and torques are those of :attr:`joints`, the independent joints: torques
+    of dependent joints are converted to equivalent torques of independent joints. A floating base
+    is first with six numbers: the root link's twist in its body axes, linear first, its spatial
+    acceleration, or the wrench on the link.
 
     Parameters
     ----------
     robot : any robot without floating joints inside the tree or another tree on the world beside a
         floating base.
-    cache : read and write the disk cache of compiled code; off, it is compiled once per object.
+    cache : read and write the disk cache of compiled code; if False, code is compiled per object.
     wrenches : names of frames that external wrenches act on.
 
     Attributes
     ----------
-    joints : names of the joints with independent rates, in their order.
+    joints : names of the joints with independent rates, in the order of rates.
     size : number of independent rates.
-    wrenches : as given.
+    wrenches : the argument.
 
     Raises
     ------
     RobotError
-        If a joint inside the tree is floating, or on the world beside a floating base; names it.
-        If `robot` is no Robot.
+        If a joint inside the tree is floating, or on the world beside a floating base; names the
+        joint. If `robot` is no Robot.
     ProblemError
-        If a frame of `wrenches` is unknown, named twice or fixed to the world; names it.
+        If a frame of `wrenches` is unknown, named twice or fixed to the world; names the frame.
     """
 
     def __init__(self, robot: Robot, cache: bool = True, wrenches: Iterable[str] = ()) -> None:
@@ -87,7 +88,7 @@ class Dynamics:
         self._lock = threading.Lock()
 
     def _function(self, name: str, accelerated: frozenset[int] = _NONE) -> CompiledFunction:
-        """Return one of the functions, compiled; another thread that needs it waits for it."""
+        """Return a compiled function; other threads wait for the compiler."""
         with self._lock:
             if (name, accelerated) not in self._compiled:
                 function = partial(_FUNCTIONS[name], self._tree, accelerated)
@@ -110,7 +111,7 @@ class Dynamics:
         """Return the cache key of a function, or None without the disk cache."""
         if not self._cache:
             return None
-        # Which joints are independent also follows from limits, which the robot's bytes lack.
+        # The choice of independent joints also depends on limits, which the robot's bytes lack.
         parts = [*what, "", *self.joints, "", *self.wrenches, ""]
         return "\0".join(parts).encode() + self._robot.to_bytes()
 
@@ -139,18 +140,18 @@ class Dynamics:
 
         Parameters
         ----------
-        q : (nq,) of the spanning tree; its loops must be closed. Couplings are looked at.
+        q : (nq,) of the spanning tree; must close the loops. Couplings are checked.
         rates, accelerations : (size,).
-        gravity : (3,) in the world's axes, of a floating base in the root link's.
+        gravity : (3,) in world axes; for a floating base, in the axes of the root link [m/s²].
         wrenches : on the frames of :attr:`wrenches` (w, 6), in their axes, linear first [N, N·m];
-            by default there are none.
+            zero by default.
 
         Raises
         ------
         InputError
             If an array is no numbers or has another shape; names it.
         NumericalError
-            If a loop is singular there, a coupling does not hold, an input is not finite, a
+            If a loop is singular at q, a coupling does not hold, an input is not finite, a
             position is beyond 10⁶ rad or m, or a result overflows.
         """
         function = self._function("inverse")
@@ -164,14 +165,14 @@ class Dynamics:
         gravity: ArrayLike = GRAVITY,
         wrenches: ArrayLike | None = None,
     ) -> Array:
-        """Return the accelerations (size,) that torques cause; as for :meth:`inverse`.
+        """Return the accelerations (size,) caused by torques; see :meth:`inverse`.
 
         Raises
         ------
         InputError
             If an array is no numbers or has another shape; names it.
         NumericalError
-            If the mass matrix is not positive definite there, or as for :meth:`inverse`.
+            If the mass matrix is not positive definite at q, or as for :meth:`inverse`.
         """
         function = self._function("forward")
         return self._call(function, q, rates, torques, gravity, wrenches=wrenches)
@@ -185,22 +186,22 @@ class Dynamics:
         gravity: ArrayLike = GRAVITY,
         wrenches: ArrayLike | None = None,
     ) -> Array:
-        """Return the unknown entries (size,): torques of some joints, accelerations of the others.
+        """Return the unknown entries (size,): torques or accelerations of joints.
 
-        Compiled for each set of joints when it is first asked for.
+        The function is compiled at the first call for a set of accelerated joints.
 
         Parameters
         ----------
         q, rates, gravity, wrenches : as for :meth:`inverse`.
-        known : (size,) accelerations of the joints in `accelerated`, torques of the others.
-        accelerated : names of joints, of :attr:`joints`; of those that share a loop or coupling
+        known : (size,) accelerations of the joints in `accelerated`, torques of all other joints.
+        accelerated : names of joints of :attr:`joints`; of joints that share a loop or coupling,
             all or none.
 
         Raises
         ------
         InputError
-            If an array is no numbers or has another shape, there is no such joint, or only some
-            of those that share a loop are accelerated; names them.
+            If an array is no numbers or has another shape, a joint is unknown, or only some of
+            the joints that share a loop are accelerated; names them.
         NumericalError
             As for :meth:`forward`.
         """
@@ -208,7 +209,7 @@ class Dynamics:
         return self._call(function, q, rates, known, gravity, wrenches=wrenches)
 
     def _indices(self, accelerated: Iterable[str]) -> frozenset[int]:
-        """Return the indices of the rates of joints whose accelerations are known."""
+        """Return the indices of the rates of accelerated joints."""
         columns = self._tree.columns_by_joint
         found: set[int] = set()
         for name in names("accelerated", accelerated, InputError):
@@ -227,14 +228,14 @@ class Dynamics:
         return frozenset(found)
 
     def __reduce__(self) -> tuple[type[Dynamics], tuple[object, ...]]:
-        """Pickle by the arguments of the constructor: machine code stays in its process."""
+        """Pickle by the arguments of the constructor; machine code is not pickled."""
         return type(self), (self._robot, self._cache, self.wrenches)
 
 
 class LoopRates:
-    """Rates and torques of the joints of a robot with loops, as those of its independent ones.
+    """Conversion of joint rates and torques of a robot with loops to independent joints.
 
-    For robots whose joints, the base apart, have one velocity each.
+    Supports robots whose joints, except the base, have one velocity.
 
     Parameters
     ----------
@@ -278,14 +279,14 @@ class LoopRates:
         return _checked(self._robot, q, values, status).reshape(self._shape)
 
     def independent(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
-        """Return the rates of the independent joints that those of measured ones tell.
+        """Return the rates of the independent joints from rates of measured joints.
 
-        Where more are measured than needed, the independent ones count if they are among them.
+        Measured independent joints have precedence over redundant measured joints.
 
         Parameters
         ----------
-        names : (k,) the measured joints, from which all others follow.
-        rates : (k,) their rates.
+        names : (k,) the measured joints, which must determine all joints.
+        rates : (k,) rates of the measured joints.
 
         Raises
         ------
@@ -299,12 +300,12 @@ class LoopRates:
         return np.asarray(np.linalg.lstsq(E, np.asarray(rates), rcond=None)[0])
 
     def torques(self, names: Sequence[str], torques: ArrayLike, q: ArrayLike) -> Array:
-        """Return the torques at the independent joints that do the work of those at some joints.
+        """Return the torques of independent joints that are equivalent to torques at named joints.
 
         Parameters
         ----------
-        names : (k,) these joints; others have none.
-        torques : (k,) theirs.
+        names : (k,) the joints with torques; other joints have zero torque.
+        torques : (k,) torques of the named joints.
 
         Raises
         ------

@@ -1,7 +1,7 @@
-"""The table of outputs: names, shapes and needed inputs of all that is computed from one state.
+"""The table of outputs: names, shapes and needed inputs of quantities at one state.
 
-Solutions, batches, the node's messages and the command line read this table. An output that the
-kernel computes also has its formula in :data:`delassus_ros.rbda.outputs.FORMULAS`.
+Solutions, batches, the node's messages and the command line read this table. Formulas of
+outputs that the kernel computes are in :data:`delassus_ros.rbda.outputs.FORMULAS`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Output:
         velocities.
     description : noun phrase with the symbol, for documentation and help texts.
     needs : inputs besides the configuration that the output depends on.
-    field : field of the message ``ContactDynamics``; empty for G, which has a message of its own.
+    field : field of the message ``ContactDynamics``; empty for G, which has a separate message.
     in_kernel : whether the kernel computes the output. Λ and J̄ depend on the active contacts and
         are computed from G instead, and from the outputs `of`.
-    of : outputs of the kernel besides G that an output is computed from.
+    of : outputs of the kernel besides G from which Λ and J̄ are computed.
     """
 
     name: str
@@ -79,15 +79,15 @@ def secondary_outputs() -> list[str]:
 class OutputArrays:
     """Base of solutions: a matrix G, and the arrays of the problem's other outputs by name.
 
-    Each output of a kernel besides G is a read-only property as well, None where the problem lacks
-    the output.
+    Outputs of a kernel besides G are also read-only properties, None where the problem lacks the
+    output.
     """
 
     __slots__ = ()
     matrix: Array
     secondary: dict[str, Array]
 
-    # The properties that are made below, from the table; here for type checkers.
+    # Declarations for type checkers of the properties that are made below from the table.
     J: Array | None
     JdotV: Array | None
     M: Array | None
@@ -102,7 +102,7 @@ class OutputArrays:
         Raises
         ------
         InputError
-            If the problem does not have the output; says how to ask for it.
+            If the problem does not have the output; shows the argument that adds the output.
         """
         array = self.matrix if name == "G" else self.secondary.get(name)
         if array is None:

@@ -1,7 +1,7 @@
-"""A robot in Pinocchio, and G of a problem by it.
+"""Pinocchio models of robots, and G of a problem by Pinocchio.
 
 Works with Pinocchio 3 and 4. The model is built joint by joint from the robot, so that both
-see the same tree.
+use the same tree.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def _pin_inertia(inertia: Inertia) -> pin.Inertia:
         return pin.Inertia(0.0, np.zeros(3), np.array(inertia.rotational))
     com = inertia.moment / inertia.mass
     about_com = inertia.rotational + inertia.mass * pin.skew(com) @ pin.skew(com)
-    # Of a point mass only rounding is left, and Pinocchio wants it symmetric.
+    # For a point mass only rounding errors remain, and Pinocchio requires symmetry.
     return pin.Inertia(inertia.mass, com, 0.5 * (about_com + about_com.T))
 
 
 def _joint_model(joint: Joint) -> tuple[object, Transform]:
-    """Return Pinocchio's joint, and the turn from its child frame to the robot's body frame."""
+    """Return Pinocchio's joint, and the rotation of the robot's body frame in its child frame."""
     axis = np.array(joint.axis)
     if joint.kind is JointKind.REVOLUTE:
         return pin.JointModelRevoluteUnaligned(*axis), Transform()
@@ -46,12 +46,12 @@ def _joint_model(joint: Joint) -> tuple[object, Transform]:
 
 
 def _unit(quaternion: Array) -> Array:
-    """Return a quaternion at norm 1, which Pinocchio expects; NaN where there is no direction."""
+    """Return a quaternion scaled to norm 1, as Pinocchio expects; NaN for norm zero."""
     return quaternion / (math.hypot(*quaternion) or math.nan)
 
 
 class PinocchioModel:
-    """A Pinocchio model of a robot, and where its quantities are.
+    """A Pinocchio model of a robot, and the relation of its joints to the robot's bodies.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class PinocchioModel:
         self._q: Array = pin.neutral(self.model)
 
     def configuration(self, inputs: Arrays) -> Array:
-        """Return Pinocchio's q for the inputs of a kernel; the same array each time."""
+        """Return Pinocchio's q for the inputs of a kernel; calls share one array."""
         for i, (joint, offset) in enumerate(
             zip(self._robot.joints, self._robot.q_offsets, strict=True)
         ):
@@ -104,11 +104,11 @@ class PinocchioModel:
 
 
 def computation(problem: Problem) -> Callable[[Arrays, Arrays], Status]:
-    """Return what computes G of a problem: ``pinocchio.computeDelassusMatrix``.
+    """Return the function that computes G of a problem by ``pinocchio.computeDelassusMatrix``.
 
     Parameters
     ----------
-    problem : with G as its only output.
+    problem : a problem with G as its only output.
     """
     robot = PinocchioModel(problem.robot)
     model, data = robot.model, robot.model.createData()
@@ -172,7 +172,7 @@ class _Placement:
         self._rotation: Array = contact.placement.rotation
 
     def __call__(self, inputs: Arrays) -> pin.SE3:
-        """Return the pose at these inputs."""
+        """Return the pose for `inputs`."""
         rotation = self._rotation
         if self._orientation is not None:
             quaternion = pin.Quaternion(_unit(inputs["contact_orientations"][self._orientation]))
@@ -181,7 +181,7 @@ class _Placement:
 
 
 def _to_axes(problem: Problem, rotations: list[Array]) -> Array:
-    """Return T (m, m'): rows in contact axes as Pinocchio gives them → the problem's rows."""
+    """Return T (m, m'): Pinocchio's rows in contact axes → the problem's rows."""
     widths = [3 if contact.kind_name == "point" else 6 for contact in problem.contacts]
     T = np.zeros((problem.contacts.rows, sum(widths)))
     column = 0

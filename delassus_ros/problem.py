@@ -1,4 +1,4 @@
-"""The problem: robot + contact set + axes + outputs; the key of everything that is compiled."""
+"""The problem: robot + contact set + axes + outputs; the key of compiled kernels."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ AXES: tuple[Axes, ...] = ("contact", "world")
 _OFF = 0.01
 """Largest relative violation of a coupling by velocities: couplings of simulators are soft."""
 _RESTING = 1e-6
-"""Velocities that count as rest [rad/s, m/s]."""
+"""Velocity below which a joint counts as resting [rad/s, m/s]."""
 
 
 def beside_base(robot: Robot) -> str | None:
-    """Return the first joint that is on the world beside a floating base, if there is one."""
+    """Return the first joint on the world beside a floating base, or None."""
     if robot.base == "fixed":
         return None
     return next((joint.name for joint in robot.joints[1:] if joint.parent == WORLD), None)
@@ -62,25 +62,25 @@ class Problem:
     ----------
     robot : the robot.
     contacts : all contacts that may ever be active.
-    axes : ``"contact"`` expresses the rows in each contact's own axes, ``"world"`` in the
-        world's; a floating base then needs the input ``base_orientation``.
+    axes : ``"contact"`` expresses rows in the axes of their contact, ``"world"`` in world axes; a
+        floating base then needs the input ``base_orientation``.
     outputs : names of the outputs: ``"G"``, the Delassus matrix J M⁻¹ Jᵀ, always;
         ``"J"``, the contact Jacobian; ``"MinvJT"``, M⁻¹ Jᵀ; ``"M"``, the mass matrix; ``"h"``,
-        bias forces; ``"JdotV"``, J̇ ẏ; ``"a0"``, free contact accelerations; ``"qdd0"``, those
-        of the velocities. See :attr:`outputs`.
+        bias forces; ``"JdotV"``, J̇ ẏ; ``"a0"``, free contact accelerations; ``"qdd0"``, free
+        accelerations ÿ. See :attr:`outputs`.
     wrenches : names of frames at which external wrenches act, an input of the kernel.
 
     Raises
     ------
     ContactError
-        If a contact names an unknown frame, or one that is fixed to the world, or if `contacts`
-        is no list of contacts.
+        If a contact names an unknown frame, or a frame that is fixed to the world, or if
+        `contacts` is no list of contacts.
     RobotError
         If `robot` is no Robot.
     ProblemError
-        For unknown axes or outputs, outputs that are no list of names, for outputs besides G if a
-        floating joint is not the base, and for those that need gravity, in contact axes, if
-        another tree is on the world beside a floating base.
+        For unknown axes or outputs, outputs that are no list of names, outputs besides G if a
+        floating joint is not the base, and outputs that need gravity, in contact axes, if another
+        tree is on the world beside a floating base.
     """
 
     def __init__(
@@ -166,18 +166,19 @@ class Problem:
 
         ``q`` (nq,), see :class:`~delassus_ros.model.robot.JointKind` for its entries [rad, m];
         with world axes and a floating base also ``base_orientation`` (4,), the unit
-        quaternion x, y, z, w that takes the root link's axes to the world's; with moving
-        contacts also ``contact_positions`` (k, 3), where each of :attr:`moving` is in its frame
-        [m], and ``contact_orientations`` (k, 4), for each of :attr:`turning` the unit quaternion
-        x, y, z, w that takes its axes to its frame's.
+        quaternion x, y, z, w from the root link's axes to world axes; with moving contacts also
+        ``contact_positions`` (k, 3), the positions of :attr:`moving` in their frames [m], and
+        ``contact_orientations`` (k, 4), the unit quaternions x, y, z, w of :attr:`turning` from
+        contact axes to frame axes.
 
-        Outputs that depend on them ask for ``rates`` (n,), the :attr:`velocities` [rad/s, m/s],
-        which :meth:`rates` takes from those of all joints; of a floating base the root link's
-        twist in its own axes, linear first; ``torques`` (n,) at these [N·m, N], of a floating base
-        the wrench on its root link, force first; and ``gravity`` (3,) [m/s²], in the axes of the
-        world; of a floating base whose orientation is no input, in those of its root link.
-        With :attr:`wrenches` also ``wrenches`` (w, 6), force and moment at the origin of each of
-        these frames, in its axes [N, N·m].
+        Further inputs are required by some outputs: ``rates`` (n,), the :attr:`velocities`
+        [rad/s, m/s], which :meth:`rates` selects from the velocities of all joints; of a floating
+        base, the root link's twist in its body axes, linear first; ``torques`` (n,) of the same
+        columns [N·m, N], of a floating base the wrench on its root link, force first; and
+        ``gravity`` (3,) [m/s²], in world axes, or, for a floating base without the input
+        ``base_orientation``, in the axes of the root link. With :attr:`wrenches` also
+        ``wrenches`` (w, 6), force and moment at the origins of these frames, in the frames' axes
+        [N, N·m].
         """
         ports = [Port("q", (self._robot.nq,))]
         if self._axes == "world" and self._robot.base == "floating":
@@ -204,7 +205,7 @@ class Problem:
     def turning(self) -> tuple[str, ...]:
         """Contacts whose orientation is an input, in the order of ``contact_orientations``.
 
-        There are none with world axes: the rows then do not depend on it.
+        Empty with world axes, in which rows do not depend on contact orientations.
         """
         if self._axes == "world":
             return ()
@@ -226,13 +227,13 @@ class Problem:
 
     @cached_property
     def velocities(self) -> tuple[str, ...]:
-        """Per column of J, and row of MinvJT, the joint whose velocity it is.
+        """The joint of every independent velocity, i.e. of columns of J and rows of MinvJT.
 
-        A joint with several velocities is named as often: a planar one three times (ẋ, ẏ, θ̇), a
-        floating base six times (its root link's twist in the link's own axes, linear first).
-        They are the independent velocities, in model order: of an open chain those of all
-        joints, of a robot with couplings or loops those of its clusters' independent joints. The
-        others follow from them by the loop Jacobian E, q̇ = E ẏ.
+        A joint with several velocities is repeated: a planar joint three times (ẋ, ẏ, θ̇), a
+        floating base six times (its root link's twist in the link's axes, linear first).
+        Independent velocities are in model order: in an open chain those of all joints, in a
+        robot with couplings or loops those of the clusters' independent joints. The velocities of
+        all joints are q̇ = E ẏ, with the loop Jacobian E.
         """
         joints = self._robot.joints
         return tuple(
@@ -240,12 +241,13 @@ class Problem:
         )
 
     def rates(self, v: ArrayLike) -> Array:
-        """Return the independent velocities (n,), the input ``rates``, of those of all joints.
+        """Return the independent velocities (n,), the input ``rates``, from those of all joints.
 
         Parameters
         ----------
-        v : (nv,), as of :meth:`Robot.v <delassus_ros.model.robot.Robot.v>` and of states that were
-            converted. What loops make of the independent ones depends on q and is not looked at.
+        v : (nv,) velocities of all joints, such as results of
+            :meth:`Robot.v <delassus_ros.model.robot.Robot.v>` and of converted states. Velocities
+            of dependent joints in loops depend on q and are not checked.
 
         Raises
         ------
@@ -258,7 +260,7 @@ class Problem:
         for coupling in robot.couplings:
             parts = {name: ratio * given[by_name[name]] for name, ratio in coupling.ratios}
             off = abs(sum(parts.values()))
-            # Written so that NaN fails as well.
+            # This form of the condition refuses NaN as well.
             if not off <= _OFF * sum(map(abs, parts.values())) + _RESTING:
                 rates = ", ".join(f"{name!r}: {given[by_name[name]]:.6g}" for name in parts)
                 raise InputError(
@@ -283,13 +285,12 @@ class Problem:
         ``qdd0`` (n,) the ÿ of torques, gravity and wrenches without contact forces, and ``a0``
         (m,) = J qdd0 + J̇ ẏ: with forces f, the contacts accelerate by G f + a0 and the velocities
         by MinvJT f + qdd0. J̇ ẏ is the derivative of components: with contact axes, which turn,
-        the material acceleration of a point is larger by ω × v; with world axes it is the same.
-        Both take the place of a moving contact as fixed on its link: of one that rolls without
-        slip, and wanders over the link at ṗ, G f + a0 is −ω × ṗ.
+        the material acceleration of a point differs by ω × v; with world axes both are equal.
+        ``JdotV`` and ``a0`` treat the position of a moving contact as fixed on its link: for a
+        contact that rolls without slip, and moves over the link at ṗ, G f + a0 is −ω × ṗ.
 
-        With couplings or loops they are independent, so that J is
-        J_span E and MinvJT is (Eᵀ M E)⁻¹ Eᵀ J_spanᵀ, in terms of the Jacobian J_span and the
-        inertia M of all joints.
+        With couplings or loops the velocities are independent, so that J is J_span E and MinvJT is
+        (Eᵀ M E)⁻¹ Eᵀ J_spanᵀ, in terms of the Jacobian J_span and the inertia M of all joints.
         """
         m = self._contacts.rows
         nv = len(self.velocities) if self._outputs != ("G",) else 0
@@ -297,7 +298,7 @@ class Problem:
 
     @cached_property
     def canonical_bytes(self) -> bytes:
-        """Everything the outputs depend on, as bytes; equal problems have equal bytes.
+        """Return the data that determine the outputs as bytes; equal problems have equal bytes.
 
         Raises
         ------
@@ -308,7 +309,7 @@ class Problem:
         head = f"problem 1\0{self._axes}\0{asked}\0".encode()
         robot = self._robot.to_bytes()
         if self._robot.is_closed:
-            # Which joints are independent also follows from the joint limits.
+            # The choice of independent joints also depends on the joint limits.
             robot += b"\0velocities\0" + "\0".join(self.velocities).encode()
         return head + robot + b"\0contacts\0" + self._contacts.to_bytes()
 

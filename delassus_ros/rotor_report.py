@@ -1,4 +1,4 @@
-"""What to tell other libraries of a geared robot: inertias and armatures that make it a tree."""
+"""Inertias and armatures with which other libraries treat a geared robot as an open tree."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ from delassus_ros.terminal import visible
 
 @dataclass(frozen=True, eq=False)
 class RotorReport:
-    """A geared robot as an ordinary tree, exactly and as it is usually done.
+    """A geared robot as an open tree: the exact tree and the usual approximation.
 
     Attributes
     ----------
     geared : the robot with its rotors.
-    robot : the ordinary tree that moves exactly like it: the rotors' joints and bodies are gone,
-        inertias and armatures of the others changed. The inertias need not be those of bodies
-        and armatures may be negative, which dynamics libraries accept and simulators that check
-        their input do not. Its q is that of `geared` at the joints that are left.
-    usual : the same tree with the rotors locked to the bodies that carry them and with g²J as
-        armatures: an approximation.
+    robot : the open tree with exactly the same motion: the rotors' joints and bodies are removed,
+        inertias and armatures of the remaining bodies and joints are changed. The inertias need
+        not be positive definite and armatures may be negative, which dynamics libraries accept
+        and simulators that check their input do not. The q of the tree are the entries of
+        `geared` at the remaining joints.
+    usual : an approximation: the same tree with the rotors locked to the bodies that carry them
+        and with g²J as armatures.
     """
 
     geared: Robot
@@ -73,15 +74,15 @@ class RotorReport:
 
         Parameters
         ----------
-        contacts : what may touch.
-        samples, seed : of the configurations.
+        contacts : the contacts.
+        samples, seed : number of configurations, and seed of the random generator.
 
         Raises
         ------
         ContactError
-            If a contact names an unknown frame, or one that went with a rotor.
+            If a contact names an unknown frame, or a frame on a removed rotor.
         InputError
-            If `samples` is no whole number from 1 on.
+            If `samples` is no positive whole number.
         """
         samples = count("samples", samples)
         contacts = ContactSet(contacts)
@@ -110,18 +111,18 @@ class RotorReport:
 
 
 def rotor_report(robot: Robot, keep: Iterable[str] = ()) -> RotorReport:
-    """Return the ordinary tree that a geared robot is.
+    """Return the open tree that is equivalent to a geared robot.
 
     Parameters
     ----------
-    robot : with its rotors as bodies that couplings tie to the joints they turn.
-    keep : frames on bodies that must stay although they look like rotors: wheels that touch.
+    robot : a robot whose rotors are bodies, coupled to the joints that they turn.
+    keep : frames on bodies that look like rotors but must stay, such as wheels with contacts.
 
     Raises
     ------
     RobotError
-        If there is none; names the joints that stay coupled. For these robots there are the
-        cluster algorithms. If `robot` is no Robot, or `keep` no list of frames that exist.
+        If there is no such tree; names the joints that stay coupled. The cluster algorithms
+        support these robots. If `robot` is no Robot, or `keep` no list of existing frames.
     """
     instance("robot", robot, Robot, FROM_URDF, RobotError)
     held = set()
@@ -153,11 +154,12 @@ def _listed(values: Iterable[float]) -> str:
 def approximation_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
     """Return ‖G_approximate − G‖ / ‖G‖ (Frobenius) at the inputs.
 
-    G_approximate is that of the algorithm ``reflected_inertia``: without the rotors' mass, too.
+    G_approximate is the result of the algorithm ``reflected_inertia``, which also neglects the
+    rotors' mass.
 
     Parameters
     ----------
-    inputs : by port name what :meth:`DelassusSolver.solve` takes, such as ``{"q": q}``; q has to
+    inputs : arguments of :meth:`DelassusSolver.solve` by port name, such as ``{"q": q}``; q must
         close the loops.
 
     Raises
@@ -165,12 +167,12 @@ def approximation_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
     ProblemError
         If `problem` is no Problem.
     InputError
-        If the inputs are no mapping, one is missing or superfluous, or one is not as
-        :meth:`DelassusSolver.solve` takes it.
+        If the inputs are no mapping, an input is missing or superfluous, or is refused by
+        :meth:`DelassusSolver.solve`.
     RobotError
         If the approximation is not defined for the robot.
     NumericalError
-        If M is not positive definite there.
+        If M is not positive definite at q.
     """
     x = _values(problem, inputs)
     return _difference(problem, x, ReflectedInertia().evaluate(problem, x)["G"])
@@ -179,9 +181,9 @@ def approximation_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
 def usual_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
     """Return ‖G_usual − G‖ / ‖G‖ (Frobenius) at the inputs, with g²J and rotors locked.
 
-    G_usual is that of the robot whose motors are lumps of mass on the bodies that carry them,
-    while each joint has the armature Σ g²J of the rotors that it turns, by gear or by belt. What
-    else is coupled or closed stays so.
+    G_usual is the matrix of a robot whose motors are masses fixed to the bodies that carry them,
+    with the armature Σ g²J at a joint for the rotors that it turns, by gear or by belt. All other
+    couplings and loops are kept.
 
     Parameters
     ----------

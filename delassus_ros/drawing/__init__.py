@@ -1,1 +1,1 @@
-"""Matrices as people see them: ellipsoids, couplings, heat maps, on the robot's skeleton."""
+"""Drawings of matrices: ellipsoids, couplings and heat maps, on the robot's skeleton."""

@@ -1,7 +1,7 @@
-"""Effective masses of a robot at its contacts, as ellipsoids, and which contacts move together.
+"""Effective masses of a robot at its contacts, as ellipsoids, and couplings between contacts.
 
-A force f at one contact alone makes it accelerate by G f, along an eigenvector of its block by
-f/m: m is the effective mass there (O. Khatib, "A unified approach for motion and force control of
+A force f at one contact accelerates the contact by G f, along an eigenvector of its block by
+f/m: m is the effective mass (O. Khatib, "A unified approach for motion and force control of
 robot manipulators", IEEE J. Robotics and Automation, 1987). Other contacts are free meanwhile.
 """
 
@@ -16,9 +16,9 @@ from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
 SINGULAR = 1e14
-"""A condition number from which on it says nothing but that there is none."""
+"""Condition number above which a matrix counts as singular."""
 _HEAVY = 1e9
-"""Effective mass [kg] above which nothing moves: rounding has that of a singular direction."""
+"""Effective mass [kg] above which a direction counts as immobile: rounding of singular blocks."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class EffectiveMass:
 
     Attributes
     ----------
-    masses : (3,) along the directions [kg]; infinite where nothing moves.
-    directions : (3, 3), as columns, a right-handed frame in the axes of the block.
+    masses : (3,) along the directions [kg]; infinite for immobile directions.
+    directions : (3, 3), columns of a right-handed frame in the axes of the block.
     """
 
     masses: Array
@@ -53,29 +53,29 @@ class EffectiveMass:
 
     @property
     def roots(self) -> Array:
-        """The directions (3, 3) times √m, zero where nothing moves: G^-½, but turned."""
+        """Directions (3, 3) times √m, zero for immobile directions: G^-½ up to a rotation."""
         roots: Array = self.directions * np.sqrt(np.where(self.masses < np.inf, self.masses, 0.0))
         return roots
 
     def semi_axes(self, scale: float, longest: float) -> Array:
-        """Return the semi-axes (3,) [m] of its ellipsoid.
+        """Return the semi-axes (3,) of the ellipsoid [m].
 
         Parameters
         ----------
         scale : length per mass [m/kg].
-        longest : of any of them [m]; also the shortest is a hundredth of it, so as to be seen.
+        longest : longest semi-axis [m]; the shortest is at least a hundredth, so as to be visible.
         """
         return np.clip(scale * self.masses, 0.01 * longest, longest)
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How effective masses are drawn.
+    """Scale of drawn effective masses.
 
     Attributes
     ----------
     scale : length of a semi-axis per mass [m/kg].
-    longest : semi-axis of what is heavier [m].
+    longest : longest semi-axis, for all larger masses [m].
     """
 
     scale: float
@@ -83,20 +83,20 @@ class Lengths:
 
     @classmethod
     def fitting(cls, size: float, masses: Sequence[EffectiveMass]) -> Lengths:
-        """Return lengths by which ellipsoids are seen on a robot and do not hide it.
+        """Return lengths with which ellipsoids are visible and do not hide the robot.
 
-        The lightest direction of all is a twelfth of the robot, the heaviest at most a quarter;
-        round numbers, which are said beside the picture.
+        The semi-axis of the lightest direction is a twelfth of the robot, the longest at most a
+        quarter; both are round numbers, which captions show.
 
         Parameters
         ----------
-        size : of the robot [m].
+        size : size of the robot [m].
         """
         lightest = min((m for each in masses for m in each.masses if m < np.inf), default=1.0)
         return cls(float(f"{size / 12.0 / lightest:.2g}"), float(f"{size / 4.0:.2g}"))
 
     def cuts(self, masses: Sequence[EffectiveMass]) -> bool:
-        """Whether an axis would be longer than the longest."""
+        """Return whether a semi-axis is cut at :attr:`longest`."""
         return any(self.scale * each.masses[-1] > self.longest for each in masses)
 
 
@@ -107,7 +107,7 @@ def effective_masses(blocks: Array) -> Array:
 
 
 def _inverted(inverse: Array) -> Array:
-    """Return masses; infinite where nothing moves."""
+    """Return masses from inverse masses; infinite for immobile directions."""
     masses = np.full(inverse.shape, np.inf)
     moves = inverse > 1.0 / _HEAVY
     masses[moves] = 1.0 / inverse[moves]
@@ -117,7 +117,7 @@ def _inverted(inverse: Array) -> Array:
 def linear_blocks(
     G: Array, row_offsets: tuple[int, ...], kinds: tuple[str, ...]
 ) -> dict[int, slice]:
-    """Return the linear rows of each contact that has all three, by its number.
+    """Return the linear rows of contacts with all three, by number of the contact.
 
     Contacts of kind ``"selection"`` may mix rows and are left out.
     """
@@ -129,14 +129,15 @@ def linear_blocks(
 
 
 def coupling(one: EffectiveMass, other: EffectiveMass, block: Array) -> float:
-    """Return how much two contacts move with each other, from 0 to 1.
+    """Return the coupling of the motions of two contacts, from 0 to 1.
 
-    That is the largest singular value of G₁₁^-½ G₁₂ G₂₂^-½: 1 where a force at one moves the other
-    in some direction as it moves itself, 0 where it does not move it at all.
+    The coupling is the largest singular value of G₁₁^-½ G₁₂ G₂₂^-½: 1 where, for some direction, a
+    force at one contact moves both contacts alike, 0 where the force does not move the other
+    contact.
 
     Parameters
     ----------
-    block : G₁₂ (3, 3), rows of `one` and columns of `other`, each along the axes of theirs.
+    block : G₁₂ (3, 3), rows in the axes of `one` and columns in the axes of `other`.
     """
     shares: Array = one.roots.T @ block @ other.roots
     largest: float = np.linalg.svd(shares, compute_uv=False)[0]

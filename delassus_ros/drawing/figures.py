@@ -1,4 +1,4 @@
-"""Figures of matrices by matplotlib: robot and ellipsoids, the matrix, what it depends on."""
+"""Figures by matplotlib: robot and ellipsoids, matrix, condition numbers and times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from delassus_ros.model.spatial import Array
 
 _INK, _BONE, _BLUE, _GREEN = "#20242c", "#8a93a3", "#3f6fd8", "#2fae62"
 _SPHERE = 24
-"""Meridians and half as many parallels of an ellipsoid."""
+"""Number of meridians of an ellipsoid; the number of parallels is half of it."""
 
 
 def ellipsoid_surface(contact: Placed, lengths: Lengths) -> tuple[Array, Array, Array]:
@@ -35,7 +35,7 @@ def ellipsoid_surface(contact: Placed, lengths: Lengths) -> tuple[Array, Array, 
 def draw_robot(axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene) -> None:
     """Draw a robot's skeleton with the ellipsoids of effective mass at its contacts.
 
-    The title has the lengths of these, see :class:`Lengths`, and where they are cut.
+    The title shows the scale of ellipsoids, see :class:`Lengths`, and the length of cuts.
     """
     masses = [contact.mass for contact in scene.contacts]
     lengths = Lengths.fitting(size_of(bones), masses)
@@ -60,7 +60,7 @@ def draw_robot(axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene) ->
 
 
 def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence[int]) -> None:
-    """Draw how much each row is coupled to each other, without units; black is exactly nothing."""
+    """Draw the couplings between rows, without units; black is exactly zero."""
     values = np.where(G == 0.0, -np.inf, shares(G))
     colours = matplotlib.colormaps["inferno"].with_extremes(bad="black", under="black")
     image = axes.imshow(values, cmap=colours, vmin=-DECADES, vmax=0.0)
@@ -75,7 +75,7 @@ def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence
 
 
 def draw_condition(axes: Any, conditions: Array, along: str) -> None:
-    """Draw condition numbers along a way, from 0 to 1, or how they are distributed."""
+    """Draw condition numbers along a path, from 0 to 1, or their distribution."""
     shown = np.where(conditions > SINGULAR, np.nan, conditions)
     axes.semilogy(np.linspace(0.0, 1.0, len(conditions)), shown, color=_BLUE)
     if (conditions > SINGULAR).all():
@@ -87,7 +87,7 @@ def draw_condition(axes: Any, conditions: Array, along: str) -> None:
 
 
 def draw_active(axes: Any, seconds: Array, active: Array, names: Sequence[str]) -> None:
-    """Draw when which contacts are active (N, k), as bars."""
+    """Draw the times of active contacts (N, k) as bars."""
     for number, row in enumerate(active.T):
         changes = np.flatnonzero(np.diff(row.astype(int), prepend=0, append=0))
         bars = [
@@ -113,7 +113,7 @@ def draw_over_time(axes: Any, seconds: Array, values: Mapping[str, Array], title
 
 
 def draw_times(axes: Any, times: Mapping[str, Sequence[tuple[int, float]]]) -> None:
-    """Draw the time per call over the number of contacts, of each algorithm [s]."""
+    """Draw the time per call [s] over the number of contacts, by algorithm."""
     for name, points in times.items():
         counts, seconds = zip(*points, strict=True)
         axes.plot(counts, [1e6 * s for s in seconds], marker="o", label=name)
@@ -127,7 +127,7 @@ def draw_times(axes: Any, times: Mapping[str, Sequence[tuple[int, float]]]) -> N
 
 
 def new_figure(panels: int, solid: bool = True) -> tuple[Figure, list[Any]]:
-    """Return a figure with places for so many panels, the first of them in space if `solid`."""
+    """Return a figure with `panels` axes, the first three-dimensional if `solid`."""
     columns = min(panels, 2)
     rows = -(-panels // columns)
     figure = Figure(figsize=(6.4 * columns, 5.2 * rows), layout="constrained")
@@ -139,12 +139,12 @@ def new_figure(panels: int, solid: bool = True) -> tuple[Figure, list[Any]]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the file's name says.
+    """Write a figure in the format of the file name's suffix.
 
     Raises
     ------
     ValueError
-        For a format that matplotlib does not have; names those that it has.
+        For a format that matplotlib does not support; names the supported formats.
     OSError
         If the file cannot be written.
     """

@@ -1,4 +1,4 @@
-"""A matrix as a picture: how much each row is coupled to each other, as colours."""
+"""Heat maps of matrices: the couplings between rows as colours."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy.typing as npt
 from delassus_ros.model.spatial import Array
 
 DECADES = 4
-"""Colours go over so many powers of ten; what is below is as dark as nothing."""
+"""Number of powers of ten of the colour scale; smaller couplings are black."""
 _COLOURS = np.array(
     [[15, 17, 40], [48, 40, 120], [94, 42, 140], [160, 54, 122], [222, 90, 82], [250, 160, 60],
      [252, 236, 160]]
 )  # fmt: skip
-"""From nothing to whole: even steps of lightness."""
+"""Colours from no coupling to full coupling, in even steps of lightness."""
 _LINE = np.array([255, 255, 255], dtype=np.uint8)
 
 
 def shares(G: Array) -> Array:
     """Return log₁₀ |G_ij| / √(G_ii G_jj) (m, m), without units, from -:data:`DECADES` to 0.
 
-    What is NaN is as nothing.
+    NaN is drawn as no coupling.
     """
     diagonal = np.sqrt(np.abs(np.diag(G)))
     scale = np.outer(diagonal, diagonal)
@@ -37,8 +37,8 @@ def heat_map(G: Array, row_offsets: Sequence[int], cell: int = 8) -> npt.NDArray
 
     Parameters
     ----------
-    row_offsets : first row of each contact, then m.
-    cell : pixels of an entry's side.
+    row_offsets : first rows of the contacts, then m.
+    cell : side of an entry [pixels].
     """
     at = (shares(G) / DECADES + 1.0) * (len(_COLOURS) - 1)
     low = np.minimum(at.astype(int), len(_COLOURS) - 2)

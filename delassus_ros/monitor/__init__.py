@@ -1,1 +1,1 @@
-"""Watching: are the matrices of a node those of a simulator, or of another node."""
+"""Comparison of a node's matrices with those of a simulator or of another node."""

@@ -1,10 +1,10 @@
-"""Book-keeping of monitor and comparison: which matrices came, when, and do they agree.
+"""Statistics of monitor and comparison: arrivals, latencies and errors of matrices.
 
-Matrices are matched by the stamp of the joint state that they belong to, in whichever order they
-arrive, and compared by contact name: with references of a simulator (:class:`Agreement`), or those
-of one node with those of another (:class:`Pairs`). Joint states without an answer are held against
-the numbers that the sequence skips, gap by gap: in totals, one that a node has lost would hide
-behind another whose reference was lost. Nothing here knows of ROS but the last functions.
+Matrices are matched by the stamp of their joint state, in any order of arrival, and compared by
+contact name: with references of a simulator (:class:`Agreement`), or between two nodes
+(:class:`Pairs`). Joint states without an answer are compared with the skipped sequence numbers gap
+by gap: in totals, a joint state lost by a node could be hidden by a lost reference. Only the last
+functions of this module use ROS.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from delassus_ros.monitor.sequence import SequenceGaps, SequenceNumbers
 FloatArray = npt.NDArray[np.float64]
 
 TOLERANCE = 1e-9
-"""Largest relative Frobenius error that counts as agreement."""
+"""Largest relative error (Frobenius) that counts as agreement."""
 
 _WINDOW = 5000  # stamps kept while a counterpart is missing: 5 s at 1 kHz
-_LATENCIES = 200_000  # number of latest latencies kept for the percentiles
-_RECENT = 2000  # of them shown in the live view
+_LATENCIES = 200_000  # latest latencies kept for the percentiles
+_RECENT = 2000  # latest latencies shown in the live view
 
 
 @dataclass(frozen=True)
 class CheckedMatrix:
-    """A Delassus matrix with what is needed to check it.
+    """A Delassus matrix with stamps and contacts for comparisons.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class CheckedMatrix:
     contacts
         Contact names in the order of the rows.
     offsets
-        First row of each contact, and the number of rows: one entry more than contacts.
+        First rows of the contacts, then the number of rows: one entry more than contacts.
     matrix
         The matrix, (m, m).
     contacts_stamp
-        Stamp of the set of active contacts it was made for, ns; None if it has none.
+        Stamp of the matrix's set of active contacts [ns]; None without a set.
     """
 
     stamp: int
@@ -59,20 +59,20 @@ class CheckedMatrix:
 
 
 def relative_error(sample: CheckedMatrix, reference: CheckedMatrix) -> float:
-    """Frobenius distance of a matrix to the sub-block of a reference, relative to that block.
+    """Return the Frobenius distance of a matrix to a block of a reference, relative to the block.
 
     Parameters
     ----------
     sample
-        The matrix to judge.
+        The compared matrix.
     reference
-        A matrix of at least those contacts, in any order.
+        A matrix of at least the contacts of `sample`, in any order.
 
     Returns
     -------
     float
-        0 for no contacts; infinite where a contact is not in the reference or has another number
-        of rows there; NaN where an entry is.
+        0 without contacts; infinite if the reference lacks a contact or has another number of
+        rows for a contact; NaN if an entry is NaN.
     """
     rows = _rows(sample.contacts, sample.offsets, reference.contacts, reference.offsets)
     if rows is None or sample.matrix.shape != (len(rows), len(rows)):
@@ -91,7 +91,7 @@ def _rows(
     reference_contacts: tuple[str, ...],
     reference_offsets: tuple[int, ...],
 ) -> npt.NDArray[np.intp] | None:
-    """Return which rows of the reference those contacts are; None if it has not all of them."""
+    """Return the rows of the contacts in the reference; None if a contact is missing."""
     rows: list[int] = []
     for i, name in enumerate(contacts):
         if name not in reference_contacts:
@@ -117,13 +117,13 @@ class Agreement:
     matrices
         Messages with a matrix.
     invalid
-        Messages that say INVALID, by reasons (bit set).
+        INVALID messages, by reasons (bit set).
     compared
-        Matrices of at least one contact held against their reference.
+        Matrices of at least one contact that were compared with their reference.
     disagreed
-        Of the compared matrices, the ones with an error above the tolerance.
+        Compared matrices with an error above the tolerance.
     wrong_set
-        Matrices whose contacts are not those of the set they name by its stamp.
+        Matrices whose contacts differ from the set of active contacts with their stamp.
     worst
         Largest error; NaN counts as larger than all numbers.
     first_fault
@@ -154,14 +154,14 @@ class Agreement:
         self._unanswered: set[int] = set()
         self._lost_answers = 0
         self._last_stamp = 0
-        # By stamp; None for an INVALID message, which has nothing to compare.
+        # By stamp; None for an INVALID message, which holds no matrix.
         self._waiting: dict[int, CheckedMatrix | None] = {}
         self._dropped = 0
         self._gaps = SequenceGaps(_WINDOW)
         self._sets: dict[int, frozenset[str]] = {}
 
     def add_reference(self, reference: CheckedMatrix) -> None:
-        """Take the reference of one joint state."""
+        """Add the reference of one joint state."""
         stamp = reference.stamp
         self._references[stamp] = reference
         if self._first_reference is None:
@@ -180,19 +180,19 @@ class Agreement:
                 self._gaps.settle(oldest)
 
     def add_contacts(self, stamp: int, active: Sequence[str]) -> None:
-        """Take a set of active contacts, by its stamp, ns."""
+        """Add a set of active contacts, by its stamp [ns]."""
         self._sets[stamp] = frozenset(active)
         if len(self._sets) > _WINDOW:
             del self._sets[next(iter(self._sets))]
 
     def add_invalid(self, stamp: int, sequence: int, reasons: int) -> None:
-        """Take a message without a matrix: stamp of its joint state [ns], number, reasons."""
+        """Add a message without a matrix: stamp of its joint state [ns], number, reasons."""
         skipped = self._numbers.count(sequence)
         self.invalid[reasons] += 1
         self._answer(stamp, None, skipped)
 
     def add_matrix(self, sample: CheckedMatrix, sequence: int, latency: float) -> None:
-        """Take a matrix.
+        """Add a matrix.
 
         Parameters
         ----------
@@ -201,8 +201,8 @@ class Agreement:
         sequence
             Number of the message.
         latency
-            Time from the stamp of the joint state to the arrival of the matrix, s; NaN where that
-            is unknown.
+            Time from the stamp of the joint state to the arrival of the matrix [s]; NaN if
+            unknown.
         """
         skipped = self._numbers.count(sequence)
         self.matrices += 1
@@ -220,12 +220,12 @@ class Agreement:
 
     @property
     def backwards(self) -> int:
-        """Messages whose sequence number is not larger than the one before."""
+        """Messages whose sequence number is not larger than the previous number."""
         return self._numbers.backwards
 
     @property
     def unreferenced(self) -> int:
-        """Matrices since the first reference whose own did not come."""
+        """Matrices since the first reference without a reference of their stamp."""
         return self._dropped + sum(
             self._needs_reference(sample) and stamp <= self._last_reference
             for stamp, sample in self._waiting.items()
@@ -233,7 +233,7 @@ class Agreement:
 
     @property
     def unanswered(self) -> int:
-        """Joint states, known by their reference, without an answer between first and last."""
+        """Joint states with a reference but without an answer, between first and last answer."""
         if self._first_stamp is None:
             return 0
         first, last = self._first_stamp, self._last_stamp
@@ -247,7 +247,7 @@ class Agreement:
         return Percentiles.of(values)
 
     def condition(self) -> float:
-        """2-norm condition number of the last matrix; NaN without one that is finite."""
+        """2-norm condition number of the last matrix; NaN without a finite matrix."""
         if self.last is None or not self.last.matrix.size:
             return math.nan
         if not np.isfinite(self.last.matrix).all():
@@ -290,7 +290,7 @@ class Agreement:
     def _answer(self, stamp: int, sample: CheckedMatrix | None, skipped: int) -> None:
         self._gaps.end(stamp, skipped)
         if stamp <= 0:
-            # No joint state has come to the node yet.
+            # The node has not received a joint state yet.
             return
         if self._first_stamp is None:
             self._first_stamp = stamp
@@ -355,7 +355,7 @@ class NodeAnswer:
     stamp
         Stamp of the joint state, ns.
     contacts_stamp
-        Stamp of the set of active contacts it was made for, ns; 0 without one.
+        Stamp of the message's set of active contacts [ns]; 0 without a set.
     sample
         The matrix; None if the message is INVALID.
     algorithm
@@ -384,15 +384,16 @@ class Pairs:
     compared
         Pairs of matrices of the same contacts.
     disagreed
-        Of them, those with an error above the tolerance.
+        Compared pairs with an error above the tolerance.
     worst
         Largest error; NaN counts as larger than all numbers.
     one_sided
         Pairs of a matrix and an INVALID message, for the same set of active contacts.
     unlike
-        Pairs for different sets of active contacts: one node heard of a change before the other.
+        Pairs for different sets of active contacts, as the nodes receive changes at different
+        times.
     unpaired
-        Per node, messages whose counterpart did not come: superseded there, or lost.
+        Per node, messages without a message of the other node: superseded or lost there.
     algorithms
         Per node, the algorithm of its last matrix.
     first_fault
@@ -413,7 +414,7 @@ class Pairs:
         self._times = (deque[float](maxlen=_TIMES), deque[float](maxlen=_TIMES))
 
     def add(self, side: int, answer: NodeAnswer) -> float | None:
-        """Take a message of the first (0) or the second (1) node.
+        """Add a message of the first (0) or the second (1) node.
 
         Returns
         -------
@@ -431,7 +432,7 @@ class Pairs:
                 del own[next(iter(own))]
                 self.unpaired[side] += 1
             return None
-        # Each node answers in the order of the stamps: what is older stays alone.
+        # Nodes answer in the order of the stamps: older messages stay without a counterpart.
         for place, waiting in enumerate(self._waiting):
             for stamp in [stamp for stamp in waiting if stamp < answer.stamp]:
                 del waiting[stamp]
@@ -439,7 +440,7 @@ class Pairs:
         return self._compare(*((answer, other) if side == 0 else (other, answer)))
 
     def compute_time(self, side: int) -> float:
-        """Return the median of the latest compute times of a node, s; NaN without data."""
+        """Return the median of the latest compute times of a node [s]; NaN without data."""
         times = sorted(self._times[side])
         return times[len(times) // 2] if times else math.nan
 
@@ -515,7 +516,7 @@ def nanoseconds(stamp: Time) -> int:
 
 
 def checked_matrix_of(received: ReceivedMatrix) -> CheckedMatrix:
-    """Return a copy of a matrix with what is needed to check it."""
+    """Return a copy of a received matrix for comparisons."""
     return CheckedMatrix(
         stamp=received.stamp,
         contacts=received.contacts,

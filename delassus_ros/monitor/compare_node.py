@@ -1,4 +1,4 @@
-"""ROS node that holds the matrices of two nodes against each other."""
+"""ROS node that compares the matrices of two nodes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ example     delassus_compare --ros-args -r first:=a/delassus -r second:=b/delass
 
 
 class CompareNode(Node):
-    """Take the matrices of two nodes, and report how far they agree.
+    """Receives the matrices of two nodes, and reports their agreement.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ class CompareNode(Node):
     Attributes
     ----------
     pairs
-        The books.
+        Statistics of the comparison.
     malformed
-        The first message that contradicts itself, in words, or None.
+        Description of the first malformed message, or None.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -79,7 +79,7 @@ class CompareNode(Node):
         self.create_timer(_PERIOD, self.report, clock=STEADY)
 
     def report(self) -> None:
-        """Log and publish how it stands."""
+        """Log and publish the present statistics."""
         pairs = self.pairs
         counts = (pairs.compared, pairs.disagreed, pairs.one_sided)
         compared, disagreed, one_sided = (
@@ -117,7 +117,7 @@ class CompareNode(Node):
         self._diagnostics.publish(array)
 
     def faults(self) -> list[str]:
-        """Say in words what speaks against agreement; empty if all is good."""
+        """Return descriptions of faults; empty if all matrices agree."""
         faults = self.pairs.faults()
         if self.malformed:
             faults.append(f"malformed message: {self.malformed}")
@@ -141,7 +141,7 @@ class CompareNode(Node):
 
 
 def _run(node: CompareNode, stopping: Callable[[], bool]) -> int:
-    """Compare until told to stop; return 0 if matrices came and agreed, else 1."""
+    """Compare until `stopping`; return 0 if matrices were compared and agreed, else 1."""
     with executing([node]) as executor:
         while not stopping():
             executor.spin_once(timeout_sec=0.1)

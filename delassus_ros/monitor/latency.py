@@ -1,4 +1,4 @@
-"""Percentiles of times from a stamp to an arrival; knows no ROS."""
+"""Percentiles of times from a stamp to an arrival, without ROS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Percentiles:
 
     @classmethod
     def of(cls, times: Sequence[float] | npt.NDArray[np.float64]) -> Percentiles:
-        """Return those of many times [s]."""
+        """Return the percentiles of times [s]."""
         if not len(times):
             return cls(math.nan, math.nan, math.nan, math.nan)
         p50, p99, p999 = np.percentile(times, [50.0, 99.0, 99.9])

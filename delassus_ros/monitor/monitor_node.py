@@ -1,6 +1,6 @@
-"""ROS node that holds every published Delassus matrix against the simulator's reference.
+"""ROS node that compares published Delassus matrices with the simulator's reference.
 
-It shows a live table on a terminal, a line per second elsewhere.
+The node shows a live table on a terminal, otherwise a line per second.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ example     delassus_monitor --ros-args -r delassus:=delassus_node/delassus \\
 
 
 class MonitorNode(Node):
-    """Take matrices, references and sets of contacts, and keep the books.
+    """Receives matrices, references and sets of contacts, and keeps statistics.
 
-    The node takes its messages itself, with `poll`, and belongs to no executor: so each comes with
-    the time at which the middleware received it, and drawing a view does not look like latency.
-    The price is that it offers no parameter services.
+    The node takes messages by `poll` and belongs to no executor: so messages have the time at
+    which the middleware received them, and the time to draw a view does not count as latency. The
+    node offers no parameter services.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ class MonitorNode(Node):
     Attributes
     ----------
     agreement
-        The books.
+        Statistics of the run.
     malformed
-        The first message that contradicts itself, in words, or None.
+        Description of the first malformed message, or None.
     """
 
     def __init__(self, remap: dict[str, str] | None = None, **node: Any) -> None:
@@ -78,7 +78,7 @@ class MonitorNode(Node):
         names = remap or {}
         many = QoSProfile(depth=_DEPTH)
         latched = QoSProfile(depth=_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        # In this order: a matrix finds its reference and its set already there.
+        # In this order, so that a matrix follows its reference and its set.
         sources: list[tuple[str, type, QoSProfile, Callable[[Any, int], None]]] = [
             ("active_contacts", ActiveContacts, latched, self._on_contacts),
             ("reference", DelassusMatrix, many, self._on_reference),
@@ -88,7 +88,7 @@ class MonitorNode(Node):
         self._sources: list[tuple[Subscription, Callable[[Any, int], None]]] = []
         for topic, kind, qos, handler in sources:
             name = names.get(topic, topic)
-            # Matrices stay in their bytes: as messages they would cost most of the monitor's time.
+            # Matrices stay serialized: deserializing would take most of the monitor's time.
             subscription = self.create_subscription(
                 kind, name, _ignore, qos, raw=kind is DelassusMatrix
             )
@@ -105,7 +105,7 @@ class MonitorNode(Node):
                     if taken is None:
                         break
                     message, info = taken
-                    # Middlewares that do not note the arrival leave it zero.
+                    # Middlewares without arrival times set them to zero.
                     arrival = info["received_timestamp"] or self.get_clock().now().nanoseconds
                     try:
                         handler(message, arrival)
@@ -113,7 +113,7 @@ class MonitorNode(Node):
                         self.malformed = self.malformed or str(error)
 
     def faults(self) -> list[str]:
-        """Say in words what speaks against the run; empty if it is good."""
+        """Return descriptions of faults of the run; empty without faults."""
         faults = self.agreement.faults()
         if self.malformed:
             faults.append(f"malformed message: {self.malformed}")
@@ -134,7 +134,7 @@ class MonitorNode(Node):
         )
 
     def _invalid(self) -> str:
-        """Count the INVALID messages, with their reasons."""
+        """Return the number of INVALID messages, with their reasons."""
         if not self.agreement.invalid:
             return "0 INVALID"
         parts = [
@@ -144,7 +144,7 @@ class MonitorNode(Node):
         return f"{self.agreement.invalid.total()} INVALID ({', '.join(parts)})"
 
     def _silence(self) -> list[str]:
-        """Say what was seen of the topics, for the case that no matrix came."""
+        """Return descriptions of the topics' publishers, for a run without a matrix."""
         seen = [
             f"{self.count_publishers(subscription.topic_name)} on {subscription.topic_name}"
             for subscription, _ in self._sources
@@ -162,13 +162,13 @@ class MonitorNode(Node):
         if received.validity == DelassusMatrix.VALIDITY_INVALID:
             self.agreement.add_invalid(received.stamp, received.sequence, received.reasons)
             return
-        # Messages arrive in the time of the system, which is not that of simulated stamps.
+        # Arrivals are in system time, which differs from the time of simulated stamps.
         latency = math.nan if self._simulated else 1e-9 * (arrival - received.stamp)
         self.agreement.add_matrix(checked_matrix_of(received), received.sequence, latency)
 
 
 def _ignore(_message: object) -> None:
-    """Stand in for the callback that a subscription has to have."""
+    """Ignore a message: the required callback of a subscription that is polled."""
 
 
 def watch(node: MonitorNode, proceed: Callable[[], bool]) -> None:
@@ -179,7 +179,7 @@ def watch(node: MonitorNode, proceed: Callable[[], bool]) -> None:
     node
         The monitor.
     proceed
-        Asked some hundred times per second whether to go on.
+        Returns whether to continue; called some hundred times per second.
     """
     with View(node.agreement) as view:
         while proceed():
@@ -189,12 +189,12 @@ def watch(node: MonitorNode, proceed: Callable[[], bool]) -> None:
 
 
 def _run(node: MonitorNode, stopping: Callable[[], bool]) -> int:
-    """Watch until told to stop; return 0 if matrices came and agreed, else 1."""
+    """Watch until `stopping`; return 0 if matrices came and agreed, else 1."""
     watch(node, lambda: not stopping())
     return report(node.summary(), node.faults())
 
 
-# Elsewhere than on a terminal it writes plain lines.
+# Without a terminal the output are plain lines.
 main = Program("delassus_monitor", MonitorNode, _run, _HELP, terminal_needs=("rich",))
 
 if __name__ == "__main__":

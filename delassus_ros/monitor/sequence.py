@@ -1,4 +1,4 @@
-"""Sequence numbers of messages: what is missing, and for which joint states; knows no ROS."""
+"""Missing sequence numbers of messages, and their joint states, without ROS."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Iterable
 
 _STANDSTILL_NS = 400_000_000
-"""Time between two answers [ns] in which a middleware may lose joint states of 1 kHz: for a node
-that does not run a middleware keeps some 500 joint states."""
+"""Time between two answers [ns] above which a middleware may lose joint states at 1 kHz, of which
+it keeps some 500 for a node that does not run."""
 
 
 class SequenceNumbers:
-    """Numbers that are missing in a sequence of messages.
+    """Counter of missing numbers in a sequence of messages.
 
     Attributes
     ----------
-    skipped : numbers that are missing: superseded by the node, or lost.
-    backwards : messages whose number is not larger than the one before.
+    skipped : missing numbers: superseded by the node, or lost.
+    backwards : messages whose number is not larger than the previous number.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class SequenceNumbers:
         self._last: int | None = None
 
     def count(self, number: int) -> int:
-        """Take the number of the next message; return how many are missing before it."""
+        """Add the number of the next message; return the count of missing numbers before it."""
         step = 1 if self._last is None else number - self._last
         self._last = number
         self.backwards += step <= 0
@@ -35,38 +35,38 @@ class SequenceNumbers:
 
 
 class SequenceGaps:
-    """The gaps between answers, to joint states whose stamps grow.
+    """The gaps between answers to joint states with increasing stamps.
 
-    Where a node stands still, the middleware loses joint states: this is no fault of the node.
+    Joint states that the middleware loses while a node stands still are no fault of the node.
 
     Parameters
     ----------
-    window : least number of gaps that are kept.
+    window : least number of kept gaps.
 
     Attributes
     ----------
-    settled : joint states that nothing accounts for, among those that were settled.
+    settled : settled joint states without a skipped number.
     """
 
     def __init__(self, window: int) -> None:
         self.settled = 0
         self._window = window
-        # Per gap the stamp of the answer behind it, and the numbers skipped before that.
+        # Per gap: the stamp of the answer that ends the gap, and the count of skipped numbers.
         self._ends: list[int] = []
         self._skipped: list[int] = []
         self._carried = 0
         self._counts: Counter[int] = Counter()
 
     def end(self, stamp: int, skipped: int) -> None:
-        """Note an answer.
+        """Add an answer.
 
         Parameters
         ----------
-        stamp : of its joint state [ns].
-        skipped : how many numbers are missing in the sequence before it.
+        stamp : stamp of the answer's joint state [ns].
+        skipped : count of missing numbers before the answer.
         """
         if stamp <= (self._ends[-1] if self._ends else 0):
-            # No answer to a newer joint state, as one that says that they have stopped.
+            # No answer to a newer joint state, such as the report that joint states have stopped.
             self._carried += skipped
             return
         self._ends.append(stamp)
@@ -78,24 +78,24 @@ class SequenceGaps:
             del self._ends[: self._window], self._skipped[: self._window]
 
     def settle(self, stamp: int) -> None:
-        """Note that a joint state will have no answer, before its gap is dropped."""
+        """Count a joint state that will have no answer, before its gap is dropped."""
         self.settled += self._exceeds(stamp, self._counts)
 
     def unaccounted(self, unanswered: Iterable[int]) -> int:
-        """Return how many joint states no skipped number accounts for.
+        """Return the number of joint states without a skipped number.
 
         Parameters
         ----------
-        unanswered : stamps of those that have no answer and are not settled [ns].
+        unanswered : stamps of joint states without an answer that are not settled [ns].
         """
         counts = self._counts.copy()
         return self.settled + sum(self._exceeds(stamp, counts) for stamp in sorted(unanswered))
 
     def _exceeds(self, stamp: int, counts: Counter[int]) -> bool:
-        """Count a joint state in its gap; return whether it is one more than were skipped."""
+        """Count a joint state in its gap; return whether the count exceeds skipped numbers."""
         gap = bisect_left(self._ends, stamp)
         if gap in (0, len(self._ends)):
-            # Before the first answer, or after the last: it may be on its way.
+            # Before the first answer, or after the last: the answer may still arrive.
             return False
         end = self._ends[gap]
         counts[end] += 1

@@ -1,4 +1,4 @@
-"""What the monitor shows: a live table on a terminal, a line per second elsewhere."""
+"""The monitor's display: a live table on a terminal, otherwise a line per second."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Rate:
         self._past = deque([(time.monotonic(), 0)])
 
     def update(self, count: int) -> float:
-        """Take the present count and return the rate, 1/s."""
+        """Add the present count and return the rate [1/s]."""
         now = time.monotonic()
         while len(self._past) > 1 and self._past[1][0] <= now - 1.0:
             self._past.popleft()
@@ -33,7 +33,7 @@ class Rate:
 
 
 def milliseconds(seconds: float) -> str:
-    """Return a time in ms, for people; "unknown" for NaN."""
+    """Return a time in ms as text; "unknown" for NaN."""
     return "unknown" if math.isnan(seconds) else f"{1e3 * seconds:.2f} ms"
 
 
@@ -70,14 +70,14 @@ def rows(agreement: Agreement, rate: float) -> list[tuple[str, str]]:
 
 
 class View:
-    """Show an `Agreement` while the block runs.
+    """Context manager that shows an `Agreement`.
 
     Parameters
     ----------
     agreement
-        What to show.
+        The shown statistics.
     stream
-        Where to; a table is drawn if it is a terminal.
+        Output stream; a table is drawn on a terminal.
     """
 
     def __init__(self, agreement: Agreement, stream: TextIO | None = None) -> None:

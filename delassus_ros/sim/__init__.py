@@ -10,7 +10,7 @@ from delassus_ros.errors import RobotError, unknown
 __all__ = ["ROBOTS", "demo_urdf"]
 
 ROBOTS = ("quadruped", "geared")
-"""The demo robots: the quadruped, and the same with geared joints and a four-bar on its trunk."""
+"""The demo robots: a quadruped, and a quadruped with geared joints and a four-bar on its trunk."""
 
 
 def demo_urdf(robot: str = "quadruped") -> str:
@@ -19,14 +19,14 @@ def demo_urdf(robot: str = "quadruped") -> str:
     Raises
     ------
     RobotError
-        There is no demo robot of that name.
+        If no demo robot has this name.
     """
     if robot not in ROBOTS:
         raise RobotError(unknown("demo robot", robot, ROBOTS))
     text = _read("quadruped.urdf")
     if robot == "quadruped":
         return text
-    # The repository's own files, so the plain parser will do.
+    # The files of this package are trusted, so the plain parser suffices.
     added = ElementTree.fromstring(_read("geared_additions.xml"))
     tree = ElementTree.fromstring(text)
     tree.set("name", added.get("name", ""))

@@ -1,4 +1,4 @@
-"""An arm of six joints with a ball for a tool, made by code; its wrist is spherical."""
+"""A generated arm of six joints with a spherical wrist and a ball as tool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TOOL = "tool"
 """Link at the centre of the ball, z out of the flange."""
 RADIUS = 0.02  # m, of the ball
 _AXES = {"y": "0 1 0", "z": "0 0 1"}
-# Axis, height above the joint before it [m], length of the link [m], its mass [kg], effort [Nm].
+# Axis, height above the previous joint [m], length [m] and mass [kg] of the link, effort [N m].
 _JOINTS = (
     ("z", 0.16, 0.18, 3.8, 120.0),
     ("y", 0.18, 0.40, 5.5, 120.0),
@@ -22,7 +22,7 @@ _TOOL_LENGTH = 0.10  # m, from the last joint to the ball's centre
 
 
 def arm_urdf() -> str:
-    """Return its URDF text: joints joint_1 to joint_6, links base, link_1 to link_6 and tool."""
+    """Return the arm's URDF: joints joint_1 to joint_6, links base, link_1 to link_6 and tool."""
     robot = ElementTree.Element("robot", name="delassus_arm")
     ElementTree.SubElement(robot, "link", name="base")
     before = "base"

@@ -1,13 +1,13 @@
-"""The clock of a simulated run: that of the plant, and all nodes go by it."""
+"""The clock of a simulated run: all nodes use the clock of the plant."""
 
 from __future__ import annotations
 
 from typing import Any
 
 SLACK = 0.004
-"""Time by which commands may be late in real time; the controllers bear 10 ms [s]."""
+"""Time by which commands may be late in real time [s]; the controllers tolerate 10 ms."""
 SLACK_OF_ESTIMATES = 0.02
-"""Time by which estimates may be late in real time: no torque depends on them [s]."""
+"""Time by which estimates may be late in real time [s]: no torque depends on estimates."""
 OF_OTHERS: dict[str, Any] = {"use_sim_time": True}
 """Parameters of every node but the plant."""
 
@@ -17,8 +17,8 @@ def of_plant(realtime: bool, slack: float = SLACK, answers: str = "commands") ->
 
     Parameters
     ----------
-    realtime : the plant keeps to the machine's clock while answers are late by no more than
-        `slack`; else it waits for the answer to each joint state.
+    realtime : the plant follows the machine's clock while answers are late by no more than
+        `slack`; if False, the plant waits for the answer to every joint state.
     slack, answers : see ``delassus_plant --help``.
     """
     return {"lockstep": True, "slack": slack if realtime else 0.0, "answers": answers}
@@ -29,7 +29,7 @@ def realtime_argument(answer: str = "answer") -> dict[str, Any]:
 
     Parameters
     ----------
-    answer : what the plant waits for in lockstep.
+    answer : name of the message that the plant waits for in lockstep.
     """
     return {
         "name": "realtime",

@@ -1,8 +1,7 @@
 """Gears and linkages of a demo robot in MuJoCo: equalities, exact positions, velocities.
 
-MuJoCo's equality constraints are soft: they hold to some 1e-4. What a comparison to machine
-precision needs, positions that satisfy every constraint, is computed here, from MuJoCo's own
-kinematics.
+MuJoCo's equality constraints are soft: they hold to some 1e-4. This module computes positions that
+satisfy all constraints to machine precision, from MuJoCo's kinematics.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def add_equalities(spec: mujoco.MjSpec, robot: Robot) -> None:
     Raises
     ------
     RobotError
-        A coupling is not between two joints, or a loop is not a point or a hinge.
+        If a coupling is not between two joints, or a loop is not a point or a hinge.
     """
     for coupling in robot.couplings:
         if len(coupling.ratios) != 2:
@@ -91,7 +90,7 @@ class Closing:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether there is nothing to close."""
+        """Whether the robot has no couplings and loops."""
         return not (self._gears or self._linkages)
 
     def close(self, qpos: FloatArray) -> None:
@@ -100,7 +99,7 @@ class Closing:
         Raises
         ------
         RobotError
-            A linkage cannot be closed near the given positions.
+            If a linkage cannot be closed near `qpos`.
         """
         for gear in self._gears:
             qpos[gear.dependent] = gear.ratio @ qpos[gear.independent] + gear.offset
@@ -120,7 +119,7 @@ class Closing:
     def _close_linkage(self, linkage: _Linkage, qpos: FloatArray) -> None:
         model, data = self._model, self._data
         data.qpos[:] = qpos
-        # In the base's own frame, where numbers are small.
+        # In the base's frame, where numbers are small.
         data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
         for _ in range(_MOST_ITERATIONS):
             mujoco.mj_kinematics(model, data)
@@ -182,11 +181,11 @@ class _Linkage(_Part):
         self._ends = [_ends(model, robot, loop) for loop in cluster.loops]
 
     def gap(self, data: mujoco.MjData) -> FloatArray:
-        """Return how far the ends are apart, (3 · loops,), m."""
+        """Return the gaps between the ends of loops (3 · loops,) [m]."""
         return np.concatenate([a.position(data) - b.position(data) for a, b in self._ends])
 
     def jacobian(self, data: mujoco.MjData) -> FloatArray:
-        """Return the derivative of the gap, (3 · loops, nv)."""
+        """Return the derivative of the gaps (3 · loops, nv)."""
         rows = []
         for ends in self._ends:
             first, second = np.zeros((2, 3, self._model.nv))

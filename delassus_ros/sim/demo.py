@@ -21,18 +21,18 @@ from delassus_ros.stopping import StopRequest
 _FIRST_LIMIT = 300.0  # s until the first matrix that can be compared, on any machine
 _TOPICS = {"delassus": "delassus_node/delassus", "reference": "simulator/reference"}
 _NEEDED = ("rclpy", "delassus_msgs", "delassus_msgs_py", "mujoco", "rich")
-# The first up to Fast DDS 2, the second from there on.
+# The first variable is read up to Fast DDS 2, the second by later versions.
 _FAST_DDS_PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 _SOURCE = Path(__file__).resolve().parents[2]
 
 
 def find_config(robot: str = ROBOTS[0]) -> Path:
-    """Return the parameters for a demo robot: of the source tree, else the installed ones.
+    """Return the parameter file of a demo robot: in the source tree, else installed.
 
     Raises
     ------
     DelassusError
-        There is none; the message lists the places looked at.
+        If there is no such file; lists the searched places.
     """
     prefixes = [p for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
     config = Path("config") / f"{robot}.yaml"
@@ -51,7 +51,7 @@ def find_config(robot: str = ROBOTS[0]) -> Path:
 def demo_commands(
     config: Path, robot: str = ROBOTS[0], recording: Path | None = None
 ) -> list[Command]:
-    """Return what the demo starts: two nodes, and what records their topics if that is wanted.
+    """Return the commands of the demo: two nodes, and optionally a recorder of their topics.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ def demo_commands(
 
 
 def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the demo's processes; variables that are set stay as they are.
+    """Return the environment of the demo's processes; variables that are set are unchanged.
 
-    The processes have a separate ROS graph on this machine, in which discovery is fast.
+    The processes use a separate ROS graph on this machine, with fast discovery.
     """
     own = dict(environment)
     own.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
@@ -83,7 +83,7 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
         try:
             own["ROS_DOMAIN_ID"] = str(own_domains()[0])
         except DelassusError:
-            # All domains are taken: one that is probably unused at this moment.
+            # All domains are taken: a domain that is probably unused at this moment.
             own["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 101)
     if not any(name in own for name in _FAST_DDS_PROFILES):
         profiles = str(Path(__file__).with_name("fastdds.xml"))
@@ -94,8 +94,8 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
 class _Clock:
     """End of the demo: on request, after the wanted time of comparisons, or at a fault.
 
-    A fault is a comparison that does not come in time, or a child process that has ended. The time
-    begins with the first comparison, as the topics are discovered one after the other.
+    A fault is a late comparison, or a child process that has ended. The time begins with the first
+    comparison, as topics are discovered at different times.
     """
 
     def __init__(self, seconds: float, first_limit: float, stop: StopRequest) -> None:
@@ -108,11 +108,11 @@ class _Clock:
 
     @property
     def elapsed(self) -> float:
-        """Time since the first comparison, s."""
+        """Time since the first comparison [s]."""
         return 0.0 if self._first is None else time.monotonic() - self._first
 
     def proceed(self, agreement: Agreement, children: Programs) -> bool:
-        """Whether to go on; where something went wrong, `fault` says what."""
+        """Return whether to continue; sets `fault` at a fault."""
         if self._stop.requested:
             return False
         now = time.monotonic()
@@ -132,16 +132,16 @@ class _Clock:
 
 
 def run(commands: Sequence[Command], seconds: float, first_limit: float = _FIRST_LIMIT) -> int:
-    """Start the commands, watch their matrices, stop them, and judge.
+    """Start the commands, compare their matrices, stop the commands, and return a verdict.
 
     Parameters
     ----------
     commands
         The nodes to start; they publish ``/delassus_node/delassus`` and ``/simulator/reference``.
     seconds
-        How long to watch from the first comparison on; infinite for until interrupted.
+        Time from the first comparison to the end [s]; infinite: until interrupted.
     first_limit
-        How long to wait for it, s.
+        Longest time until the first comparison [s].
 
     Returns
     -------
@@ -153,8 +153,8 @@ def run(commands: Sequence[Command], seconds: float, first_limit: float = _FIRST
 
 
 def _run(commands: Sequence[Command], clock: _Clock) -> int:
-    # Here, as they need ROS, which the command has looked for by now; and slow, so after the
-    # signals were taken care of.
+    # Imported here, as these modules need ROS, which the command has checked by now, and as the
+    # import is slow and must follow the installation of signal handlers.
     from delassus_ros.monitor.monitor_node import MonitorNode, watch
     from delassus_ros.ros_program import ros
 

@@ -1,4 +1,4 @@
-"""Drives of a simulated robot: what turns commands, or a gait, into torques at its joints."""
+"""Drives of a simulated robot: actuators that turn commands, or a gait, into joint torques."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from delassus_ros.sim.reference import FloatArray, IntArray
 from delassus_ros.sim.settings import PERIOD, PlantSettings
 
 _SHARE_OF_DAMPING, _SHARE_OF_STIFFNESS = 0.5, 0.2
-"""Shares of inertia / period and inertia / period² beyond which drives that look once in a period
-would let a light link ring."""
+"""Shares of inertia / period and inertia / period² above which drives with one update per period
+make a light link oscillate."""
 
 
 class Joints:
@@ -23,12 +23,12 @@ class Joints:
 
     Parameters
     ----------
-    model, data : of the simulation.
-    names : of the joints, one degree of freedom each.
+    model, data : model and data of the simulation.
+    names : names of the joints, with one degree of freedom per joint.
 
     Attributes
     ----------
-    q, v : places of the joints in MuJoCo's positions and velocities (n,).
+    q, v : indices of the joints in MuJoCo's positions and velocities (n,).
     limits : largest torques by the description (n,) [N m].
     """
 
@@ -56,12 +56,12 @@ class Joints:
 
 
 class Drives(ABC):
-    """One actuator per driven joint, and what it is told in each period."""
+    """One actuator per driven joint, and the actuators' inputs in every period."""
 
     takes_torques = False
     """Whether the drives obey :meth:`command`."""
     silent = False
-    """Whether commands have stopped, so that the drives look after themselves."""
+    """Whether commands have stopped, so that the drives brake or hold."""
 
     @abstractmethod
     def add(self, spec: mujoco.MjSpec, joint: str) -> None:
@@ -69,12 +69,12 @@ class Drives(ABC):
 
     @abstractmethod
     def start(self, joints: Joints, random: np.random.Generator) -> FloatArray | None:
-        """Take the compiled robot in its first posture, the base at the origin.
+        """Store the compiled robot in its first posture, with the base at the origin.
 
         Returns
         -------
         ndarray or None
-            Joint positions to begin with (n,) [rad]; None for those of the posture.
+            Initial joint positions (n,) [rad]; None for the positions of the posture.
         """
 
     @abstractmethod
@@ -86,22 +86,22 @@ class Drives(ABC):
         """Note the state at the end of a period [s]."""
 
     def command(self, torques: Sequence[float] | FloatArray, time: float) -> None:
-        """Give these torques (n,) [N m] from a time [s] on.
+        """Command torques (n,) [N m] from a time [s] on.
 
         Raises
         ------
         InputError
-            If the drives take no torques, or these are not n finite numbers.
+            If the drives take no torques, or `torques` are not n finite numbers.
         """
         raise InputError(f"drives of type {type(self).__name__} take no torques")
 
 
 class TorqueDrives(Drives):
-    """Drives that give commanded torques, and brake or hold their joints without a command.
+    """Drives that apply commanded torques, and brake or hold their joints without a command.
 
     Parameters
     ----------
-    settings : of the plant.
+    settings : settings of the plant.
     """
 
     takes_torques = True
@@ -115,7 +115,7 @@ class TorqueDrives(Drives):
         spec.add_actuator(name=joint, target=joint).trntype = mujoco.mjtTrn.mjTRN_JOINT
 
     def start(self, joints: Joints, random: np.random.Generator) -> FloatArray | None:
-        """Note the joints, and limit braking and holding to what their links allow."""
+        """Store the joints, and limit braking and holding gains by the inertia of the links."""
         settings, model = self._settings, joints.model
         self._joints, self._random = joints, random
         inertia = model.dof_M0[joints.v] + settings.armature
@@ -132,7 +132,7 @@ class TorqueDrives(Drives):
         return self._time - self._commanded > self._settings.silence
 
     def command(self, torques: Sequence[float] | FloatArray, time: float) -> None:
-        """Give these torques; where they are refused, the command before holds."""
+        """Command torques; after a refusal the previous command stays in force."""
         values = np.asarray(torques, dtype=np.float64)
         if values.shape != self._command.shape or not np.isfinite(values).all():
             raise InputError(
@@ -152,14 +152,14 @@ class TorqueDrives(Drives):
             torques = -self._braking * joints.velocities
             # Before the first command they keep the robot on its feet.
             if settings.on_silence == "hold" or self._commanded == -math.inf:
-                # With what carried the robot until then.
+                # With the torques that carried the robot until then.
                 torques += self._command + self._holding * (self._held - joints.positions)
             return np.asarray(torques)
         noise = settings.torque_noise * self._random.normal(size=len(self._command))
         return np.asarray(self._command + noise)
 
     def end_period(self, time: float) -> None:
-        """Note where the joints are, to hold them there once commands stop."""
+        """Store the joint positions, to be held once commands stop."""
         self._time = time
         if not self.silent:
             self._held = self._joints.positions

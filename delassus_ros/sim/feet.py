@@ -1,4 +1,4 @@
-"""Feet of a simulated robot: the forces of the floor on them, and which of them touch."""
+"""Feet of a simulated robot: forces of the floor on the feet, and contact states."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from delassus_ros.sim.gait import TouchFilter
 from delassus_ros.sim.reference import FloatArray
 
 _DEPTH = {int(mujoco.mjtGeom.mjGEOM_SPHERE): 0, int(mujoco.mjtGeom.mjGEOM_BOX): 2}
-"""Per shape of a foot the entry of its size that reaches from its middle down to the floor."""
+"""Per shape of a foot, the index of the size entry from the foot's centre to the floor."""
 
 
 class Feet:
-    """Shapes that touch the floor, one for each contact.
+    """Shapes that touch the floor, one per contact.
 
     Parameters
     ----------
-    model : compiled.
-    frames : links with one sphere each, or one box whose z axis is up where the robot stands.
+    model : compiled model.
+    frames : links with one sphere, or with one box whose z axis points up where the robot stands.
 
     Attributes
     ----------
-    geoms : of the feet, in the order of the frames.
-    filters : which tell the state of each contact.
+    geoms : geoms of the feet, in the order of the frames.
+    filters : filters of the contact states, in the order of the frames.
 
     Raises
     ------
     ContactError
-        For a frame that is no such link.
+        For a frame that is not such a link.
     """
 
     def __init__(self, model: mujoco.MjModel, frames: Iterable[str]) -> None:
         self._model = model
         self.geoms = [self._geom(frame) for frame in frames]
-        # From the middle of a foot down to where it touches.
+        # From the centre of a foot down to its contact point.
         self._depths = [
             float(model.geom_size[geom, _DEPTH[kind]])
             for geom, kind in zip(self.geoms, model.geom_type[self.geoms], strict=True)
@@ -86,7 +86,7 @@ class Feet:
             if force > 0.0:
                 kind = mujoco.mjtObj.mjOBJ_GEOM
                 mujoco.mj_objectVelocity(self._model, data, kind, geom, velocity, 0)
-                # Of where it touches: v + ω × (0, 0, -depth).
+                # Velocity of the contact point: v + ω × (0, 0, -depth).
                 wx, wy, _, vx, vy, _ = velocity.tolist()
                 speed = math.hypot(vx - depth * wy, vy + depth * wx)
             touch.update(force, speed)
@@ -95,17 +95,17 @@ class Feet:
 def contact_wrenches(
     model: mujoco.MjModel, data: mujoco.MjData, geoms: Sequence[int]
 ) -> FloatArray:
-    """Return forces and moments (k, 6) of all contacts on some geoms, along the world's axes.
+    """Return forces and moments (k, 6) of all contacts on geoms, along the world's axes.
 
     Linear first, about the origins of the links that the geoms belong to [N], [N m].
     """
     wrenches, wrench, turned = np.zeros((len(geoms), 6)), np.zeros(6), np.zeros(3)
     place = {geom: k for k, geom in enumerate(geoms)}
-    # As arrays: an object for each contact takes longer than all else.
+    # As arrays: one object per contact would dominate the time.
     pairs, axes = data.contact.geom.tolist(), data.contact.frame.reshape(-1, 3, 3)
     places = data.contact.pos
     for i, pair in enumerate(pairs):
-        # MuJoCo gives the force on the second of the two geoms, in axes of the contact.
+        # MuJoCo returns the force on the second geom of a contact, in axes of the contact.
         for geom, sign in zip(pair, (-1.0, 1.0), strict=True):
             if geom in place:
                 mujoco.mj_contactForce(model, data, i, wrench)

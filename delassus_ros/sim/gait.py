@@ -1,7 +1,7 @@
-"""When each foot stands and when it lifts: a fixed cycle of foot positions, and the leg angles.
+"""The gait: a fixed cycle of foot positions, and the leg angles.
 
-Nothing here feeds back from the physics: the cycle is a function of time, so a run repeats itself.
-What touches is told from contact force and foot speed, so that it does not chatter.
+The cycle is a function of time without feedback from the physics, so runs are repeatable. Contact
+states follow from contact force and foot speed, with hysteresis against chatter.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 LEGS: tuple[str, ...] = ("LF", "RF", "LH", "RH")
-"""Order of the legs wherever this package lists them."""
+"""Order of the legs in all lists of this package."""
 
 Vector3 = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A piece of the cycle.
+    """A phase of the cycle.
 
     Attributes
     ----------
     duration
         Length, s.
     trunk
-        Where the trunk is at the end of the phase (x, y), m, from the middle of the feet.
+        Position (x, y) of the trunk at the end of the phase, from the middle of the feet [m].
     unloaded
-        Indices into `LEGS` of the feet that bear no weight at the end of the phase.
+        Indices in `LEGS` of the feet without load at the end of the phase.
     lift
-        Height at the middle of the phase to which the unloaded feet rise and from which they
-        come down again, m.
+        Height of the unloaded feet at the middle of the phase [m].
     """
 
     duration: float
@@ -42,14 +41,14 @@ class Phase:
 
 @dataclass(frozen=True)
 class Stance:
-    """What the gait wants at one moment.
+    """The targets of the gait at one moment.
 
     Attributes
     ----------
     feet
         Foot positions in the trunk frame, one (3,) tuple per leg, m.
     share
-        How much each foot may take part in bearing the weight, 0 to 1.
+        Largest share of the weight per foot, 0 to 1.
     """
 
     feet: tuple[Vector3, ...]
@@ -78,7 +77,7 @@ class LegGeometry:
     def angles(self, foot: Sequence[float]) -> Vector3:
         """Joint angles that put the foot at a point of the trunk frame, knee bent backwards.
 
-        A point out of reach is answered with the stretched leg in its direction.
+        For a point out of reach the leg is stretched in the direction of the point.
 
         Parameters
         ----------
@@ -154,8 +153,8 @@ def stepping_cycle(feet: Sequence[Vector3]) -> tuple[Phase, ...]:
     for pair in ((0, 3), (1, 2)):
         phases += [Phase(0.15, unloaded=pair), Phase(0.18, unloaded=pair, lift=0.03), Phase(0.20)]
     for leg in (0, 1, 3, 2):
-        # The centroid of the three feet that stay is a third as far from the middle as the lifted
-        # foot, on the other side; 0.45 of that is well inside their triangle.
+        # The centroid of the three standing feet is a third as far from the middle as the lifted
+        # foot, on the other side; 0.45 of that distance is well inside their triangle.
         lean = (
             -0.45 * (feet[leg][0] - middle[0]) / 3.0,
             -0.45 * (feet[leg][1] - middle[1]) / 3.0,
@@ -187,7 +186,7 @@ class Gait:
         """Length of the cycle, s."""
 
     def stance(self, time: float) -> Stance:
-        """Return what is wanted at a time since the start, s."""
+        """Return the targets at a time since the start [s]."""
         rest = math.fmod(time, self.period)
         before = self._cycle[-1]
         for phase in self._cycle:
@@ -222,7 +221,7 @@ class TouchState(IntEnum):
 
     @property
     def touches(self) -> bool:
-        """Whether the contact carries force: it is ACTIVE or SLIPPING."""
+        """Whether the contact carries force: the state is ACTIVE or SLIPPING."""
         return self >= TouchState.ACTIVE
 
 
@@ -232,11 +231,11 @@ class TouchFilter:
     Parameters
     ----------
     force_on, force_off
-        Normal force above which the foot begins to touch, and below which it ceases to, N.
+        Normal force above which a contact begins, and below which it ends [N].
     slip_speed
-        Speed of the contact point along the floor above which it slips, m/s.
+        Speed of the contact point along the floor above which the state is SLIPPING [m/s].
     debounce
-        Number of consecutive updates a new state has to last before it counts.
+        Number of consecutive updates that a new state must last before it is returned.
     """
 
     def __init__(
@@ -255,7 +254,7 @@ class TouchFilter:
         self.state = TouchState.UNKNOWN
 
     def update(self, force: float, speed: float) -> TouchState:
-        """Take one sample and return the state.
+        """Process one sample and return the state.
 
         Parameters
         ----------

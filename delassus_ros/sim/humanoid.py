@@ -1,11 +1,11 @@
-"""A humanoid of 30 joints, made by code: two legs with soles like boxes, a waist, two arms."""
+"""A generated humanoid of 30 joints: two legs with box-shaped soles, a waist, two arms."""
 
 from __future__ import annotations
 
 from xml.etree import ElementTree
 
 FEET = {"left_foot": "left_sole", "right_foot": "right_sole"}
-"""Its feet and their frames, under the ankles, x forward and z up."""
+"""Contacts of the feet and their frames, under the ankles, x forward and z up."""
 HANDS = {"left_hand": "left_palm", "right_hand": "right_palm"}
 POSTURE = {
     f"{side}_{joint}_joint": angle
@@ -14,15 +14,15 @@ POSTURE = {
         ("thigh", -0.4), ("shank", 0.8), ("ankle", -0.4), ("shoulder", 0.15), ("forearm", -0.6),
     )
 }  # fmt: skip
-"""In which it stands, with its knees bent [rad]; the other joints are at zero."""
+"""Joint positions of the standing robot with bent knees [rad]; other joints are at zero."""
 SOLE = (0.22, 0.10)
-"""Length and width of a sole, about its frame [m]."""
+"""Length and width of a sole, centred at its frame [m]."""
 
 _Part = tuple[str, str, tuple[float, float, float], tuple[float, float, float], float]
 _THICKNESS = 0.02  # m, of a sole
 _AXES = {"roll": "1 0 0", "pitch": "0 1 0", "yaw": "0 0 1"}
 
-# Joint, axis, place in the body before it [m], size of the box that hangs below it [m], mass [kg].
+# Joint, axis, position in the parent body [m], size of the box below the joint [m], mass [kg].
 _WAIST: tuple[_Part, ...] = (
     ("waist_yaw", "yaw", (0.0, 0.0, 0.08), (0.10, 0.10, 0.04), 1.0),
     ("waist_roll", "roll", (0.0, 0.0, 0.04), (0.10, 0.10, 0.04), 1.0),
@@ -49,7 +49,7 @@ _ARM: tuple[_Part, ...] = (
 
 
 def humanoid_urdf() -> str:
-    """Return its URDF text: the root is pelvis, each joint is called after the link it moves."""
+    """Return the humanoid's URDF: the root is pelvis, joints are named after the moved links."""
     robot = ElementTree.Element("robot", name="delassus_humanoid")
     _link(robot, "pelvis", (0.16, 0.22, 0.12), 8.0, 0.0)
     torso = _chain(robot, "pelvis", "", _WAIST, upwards=True)
@@ -69,7 +69,7 @@ def _chain(
     parts: tuple[_Part, ...],
     upwards: bool = False,
 ) -> str:
-    """Append bodies, each hung on the one before; return the name of the last."""
+    """Append a chain of bodies; return the name of the last body."""
     for name, axis, (x, y, z), size, mass in parts:
         link = f"{side}_{name}" if side else name
         place = f"{x} {-y if side == 'right' else y} {z}"
@@ -83,14 +83,14 @@ def _chain(
 
 
 def _frame(robot: ElementTree.Element, name: str, parent: str, place: str) -> ElementTree.Element:
-    """Append a link without mass, fixed to another."""
+    """Append a link without mass that is fixed to its parent."""
     link = ElementTree.SubElement(robot, "link", name=name)
     _joint(robot, f"{name}_joint", "fixed", parent, name, place)
     return link
 
 
 def _sole(link: ElementTree.Element) -> None:
-    """Have a link touch the floor with the lower side of a flat box."""
+    """Give a link a flat box whose lower side touches the floor."""
     collision = ElementTree.SubElement(link, "collision")
     ElementTree.SubElement(collision, "origin", xyz=f"0 0 {0.5 * _THICKNESS}")
     geometry = ElementTree.SubElement(collision, "geometry")

@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 
 CATCH_UP_S = 0.02
-"""Delay that is made good [s]."""
+"""Largest delay that is caught up [s]."""
 
 
 class Pace:
-    """When ticks are due. Late ticks are made good at up to twice the rate, never back to back.
+    """The schedule of ticks. Late ticks catch up at up to twice the rate, never back to back.
 
-    A delay of more than :data:`CATCH_UP_S` is not: the schedule is moved.
+    A delay of more than :data:`CATCH_UP_S` is not caught up: the schedule is moved.
     """
 
     def __init__(self) -> None:
         self._due = self._earliest = time.monotonic()
 
     def begin(self, period: float) -> float:
-        """Begin a tick, which is followed by the next after a period [s].
+        """Begin a tick; the next tick is due after a period [s].
 
         Returns
         -------
@@ -34,5 +34,5 @@ class Pace:
 
     @property
     def rest(self) -> float:
-        """Time until the next tick is due [s]; 0 or less if it is."""
+        """Return the time until the next tick [s]; 0 or less if the tick is due."""
         return max(self._due, self._earliest) - time.monotonic()

@@ -1,6 +1,7 @@
-"""A robot in MuJoCo on its floor, open or closed: drives, sensors with noise, and what it touches.
+"""A robot in MuJoCo on a floor, open or closed: drives, sensors with noise, contacts.
 
-Contacts are told by force with hysteresis. Gears and linkages are equalities of the simulation.
+Contact states follow from forces with hysteresis. Gears and linkages are equalities of the
+simulation.
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ _PALE = (0.85, 0.87, 0.9, 1.0)  # colour of the floor: red, green, blue, opacity
 
 @dataclass(frozen=True)
 class Sensed:
-    """What the sensors say.
+    """The readings of the sensors.
 
     Attributes
     ----------
-    q, velocity, effort : of the joints [rad], [rad/s], [N m].
-    position, orientation : of the base in the world [m], unit quaternion x, y, z, w; where it is
-        bolted down, these and its twist stay as they are.
-    twist : of the base in its own axes, linear first [m/s], [rad/s].
+    q, velocity, effort : readings of the joints [rad], [rad/s], [N m].
+    position, orientation : pose of the base in the world [m], unit quaternion x, y, z, w; constant
+        for a fixed base.
+    twist : twist of the base in its body axes, linear first [m/s], [rad/s]; constant for a fixed
+        base.
     """
 
     q: FloatArray
@@ -54,7 +56,7 @@ class Sensed:
 
 @dataclass(frozen=True)
 class Truth(Sensed):
-    """State and forces of one instant, without noise; all belong to the same joint positions.
+    """State and forces of one instant, without noise, for the same joint positions.
 
     Attributes
     ----------
@@ -72,14 +74,14 @@ class Truth(Sensed):
 
 @dataclass(frozen=True)
 class Floor:
-    """What the robot touches.
+    """The surface that the robot touches.
 
     Attributes
     ----------
-    height : of the plane, or of the highest line of the cylinder [m].
-    radius : of a cylinder that lies along y instead of a plane; 0 for a plane [m].
-    x : where that is highest [m].
-    softness : time in which it gives way to a blow, two steps of the simulation or more [s].
+    height : height of the plane, or of the highest line of the cylinder [m].
+    radius : radius of a cylinder along y [m]; 0 for a plane.
+    x : position of the cylinder's highest line along x [m].
+    softness : time constant of the surface [s], at least two steps of the simulation.
     """
 
     height: float = 0.0
@@ -95,19 +97,19 @@ def on_floor(
     floor: Floor | None = None,
     visible: bool = False,
 ) -> mujoco.MjSpec:
-    """Return a robot of a URDF on a floor, which it touches but not itself.
+    """Return a robot of a URDF on a floor; the robot does not collide with itself.
 
     Parameters
     ----------
     urdf : text of the description.
-    friction : of floor and robot.
-    floating : the base is free; else it is bolted down at the origin.
+    friction : friction coefficient of floor and robot.
+    floating : the base is free; if False, the base is fixed at the origin.
     floor : by default a plane at the origin.
-    visible : with what the description has for the eye alone, and light.
+    visible : keep visual shapes of the description, and add light.
     """
     floor = Floor() if floor is None else floor
     if visible:
-        # Here, as what is for the eye alone is dropped while the description is read.
+        # Set here, as visual shapes are dropped while the description is read.
         tree = ElementTree.fromstring(urdf)
         options = ElementTree.SubElement(tree, "mujoco")
         ElementTree.SubElement(options, "compiler", discardvisual="false")
@@ -121,7 +123,7 @@ def on_floor(
     if floating:
         spec.worldbody.first_body().add_freejoint()
     for geom in spec.geoms:
-        # What is for the eye alone touches nothing.
+        # Visual shapes do not collide.
         if geom.contype:
             geom.contype, geom.conaffinity = 2, 1
         geom.friction[0] = friction
@@ -141,36 +143,38 @@ def on_floor(
 
 
 class Plant:
-    """A robot with drives in its joints, and feet or a tool that touch, 1 ms at a time.
+    """A simulated robot with drives, and feet or a tool in contact; advances in steps of 1 ms.
 
-    Of a robot with gears and linkages the independent joints have drives and sensors.
+    In a robot with gears and linkages only independent joints have drives and sensors.
 
     Parameters
     ----------
     urdf : text of the description.
-    contacts : frames of the feet by contact name, each a link with one sphere, or one box whose
-        z axis is up where it stands.
+    contacts : frames of the feet by contact name: links with one sphere, or with one box whose
+        z axis points up where the robot stands.
     posture : joint positions at the start by name; zero for joints that are not named [rad].
     settings : drives, sensors and floor.
-    floating : the base is free, and begins where the lowest foot touches; else it is bolted down.
-    floor : what it touches.
-    drives : in the joints; by default they obey torques.
+    floating : the base is free, and starts at the height at which the lowest foot touches; if
+        False, the base is fixed.
+    floor : the surface that the robot touches.
+    drives : drives of the joints; by default drives that obey torques.
 
     Attributes
     ----------
-    joint_names : in the order of torques and sensors.
-    contact_names : in the order of :attr:`contact_states` and :meth:`contact_forces`.
-    frames : of the contacts, by their names.
+    joint_names : names of joints, in the order of torques and sensors.
+    contact_names : names of contacts, in the order of :attr:`contact_states` and
+        :meth:`contact_forces`.
+    frames : frames of the contacts, by contact name.
     limits : largest torques (n,) [N m].
-    urdf, settings, floating : as given.
+    urdf, settings, floating : the arguments.
     takes_torques : the drives obey :meth:`command`.
     root : name of the root link.
-    weight : of the robot [N].
+    weight : weight of the robot [N].
 
     Raises
     ------
     ContactError
-        For a frame that is no such link.
+        For a frame that is not such a link.
     """
 
     def __init__(
@@ -230,7 +234,7 @@ class Plant:
 
     @property
     def silent(self) -> bool:
-        """Whether commands have stopped, so that the drives look after themselves."""
+        """Whether commands have stopped, so that the drives brake or hold."""
         return self._drives.silent
 
     @property
@@ -261,7 +265,7 @@ class Plant:
 
     @property
     def contact_states(self) -> tuple[TouchState, ...]:
-        """State of each contact."""
+        """States of the contacts."""
         return tuple(touch.state for touch in self._feet.filters)
 
     @property
@@ -275,22 +279,22 @@ class Plant:
         return self.contact_wrenches()[:, :3]
 
     def contact_wrenches(self) -> FloatArray:
-        """Return the same with moments about the contact frames (k, 6) [N], [N m]."""
+        """Return the floor's forces and moments about the contact frames (k, 6) [N], [N m]."""
         return self._feet.wrenches(self._data)
 
     def command(self, torques: Sequence[float] | FloatArray) -> None:
-        """Have the drives give these torques (n,) from now on; not finite ones are refused.
+        """Command the torques (n,) of the drives from now on [N m].
 
         Raises
         ------
         InputError
-            If they are not n finite numbers, and the command before it holds; or if the drives
-            follow a gait.
+            If `torques` are not n finite numbers; the previous command then stays in force. If the
+            drives follow a gait.
         """
         self._drives.command(torques, self.time)
 
     def push(self, force: Sequence[float], duration: float) -> None:
-        """Push the base, of an arm its last link, along the axes of the world [N], [s]."""
+        """Push the base, or the last link of an arm, along the axes of the world [N], [s]."""
         self._push[:3] = force
         self._push_until = self.time + duration
 
@@ -306,7 +310,7 @@ class Plant:
         self._feet.update(data)
 
     def sense(self) -> Sensed:
-        """Return what the sensors say at present."""
+        """Return the present readings of the sensors."""
         settings, joints, normal = self.settings, self._joints, self._random.normal
         n = len(self.joint_names)
         q = joints.positions + settings.position_noise * normal(size=n)
@@ -316,7 +320,7 @@ class Plant:
             effort += settings.effort_noise * normal(size=n)
         position, orientation, twist = self._base(self._data)
         if self.floating:
-            # Of a small rotation vector.
+            # The quaternion of a small rotation vector.
             turned = np.array([1.0, *(0.05 * settings.base_noise * normal(size=3))])
             mujoco.mju_normalize4(turned)
             exact = np.roll(orientation, 1)
@@ -328,14 +332,14 @@ class Plant:
 
     @cached_property
     def _probe(self) -> mujoco.MjData:
-        """Data in which forces are computed anew, as a running simulation must not be changed."""
+        """Separate data for the computation of forces, which must not change the simulation."""
         return mujoco.MjData(self._model)
 
     def truth(self) -> Truth:
         """Return state and forces at the present positions, under the present command.
 
-        After a step, MuJoCo's data hold the positions of its end, but torques and forces of its
-        beginning; they are computed anew here, for the end.
+        After a step, MuJoCo's data hold the positions at the end of the step, but torques and
+        forces at its beginning; this method computes torques and forces at the end.
         """
         data = self._probe
         for name in ("qpos", "qvel", "ctrl", "qacc_warmstart"):
@@ -356,8 +360,8 @@ class Plant:
             return np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(6)
         R = np.zeros(9)
         mujoco.mju_quat2Mat(R, data.qpos[3:7])
-        # The free joint's linear velocity is along the axes of the world, the angular one's of
-        # the base.
+        # The linear velocity of a free joint is along the axes of the world, the angular velocity
+        # along the axes of the base.
         twist = np.concatenate([R.reshape(3, 3).T @ data.qvel[:3], data.qvel[3:6]])
         return np.array(data.qpos[:3]), np.roll(data.qpos[3:7], -1), twist
 
@@ -367,14 +371,14 @@ class Plant:
         return MujocoReference(self._model, tuple(self.frames.values()), velocity_map)
 
     def reference(self, active: Sequence[str] | None = None) -> FloatArray:
-        """Delassus matrix of point contacts at the present positions, as MuJoCo has it.
+        """Return the Delassus matrix of point contacts at the present positions, by MuJoCo.
 
-        In contact axes it does not depend on where the base is.
+        In contact axes the matrix does not depend on the pose of the base.
 
         Parameters
         ----------
         active
-            Contact names in the order of the rows; the contacts that touch if not given.
+            Contact names in the order of the rows; None: the contacts that touch.
 
         Returns
         -------
@@ -384,7 +388,7 @@ class Plant:
         Raises
         ------
         ContactError
-            A name is not one of `contact_names`.
+            If a name is not among `contact_names`.
         """
         rows: list[int] = []
         for name in self.active_contacts if active is None else active:
@@ -404,21 +408,21 @@ class Plant:
 
     @property
     def posture(self) -> FloatArray:
-        """Where all of the robot is, as :meth:`place` takes it; a copy."""
+        """The pose of all parts of the robot, as taken by :meth:`place`; a copy."""
         return np.array(self._data.qpos)
 
     def place(self, posture: FloatArray) -> None:
-        """Put the robot somewhere, as to take a picture of it there."""
+        """Move the robot to a posture, for example for a picture."""
         self._data.qpos[:] = posture
         mujoco.mj_forward(self._model, self._data)
 
     def picture(self, width: int = 320, height: int = 240) -> npt.NDArray[np.uint8]:
-        """Return a picture of the robot, (height, width, 3); the camera follows it.
+        """Return a picture of the robot, (height, width, 3); the camera follows the robot.
 
         Raises
         ------
         RuntimeError
-            If there is nothing to draw with: MUJOCO_GL=egl or osmesa choose without a display.
+            Without a renderer; MUJOCO_GL=egl or osmesa select renderers that need no display.
         """
         if self._renderer is None:
             if os.environ.get("MUJOCO_GL") not in ("egl", "osmesa"):
@@ -426,7 +430,7 @@ class Plant:
             try:
                 self._renderer = mujoco.Renderer(self._model, height, width)
             except Exception as error:
-                # What a missing library raises depends on the library.
+                # The type of the error depends on the missing library.
                 raise RuntimeError(f"no picture can be drawn here: {error}") from error
         camera = mujoco.MjvCamera()
         camera.lookat[:] = self._data.subtree_com[1]
@@ -436,15 +440,15 @@ class Plant:
         return np.array(self._renderer.render())
 
     def view(self) -> Callable[[], bool]:
-        """Open MuJoCo's viewer; return what shows the present state, False once it is closed.
+        """Open MuJoCo's viewer; return a function that draws the state, False once closed.
 
         Raises
         ------
         RuntimeError
-            If there is no display.
+            Without a display.
         """
         _need_display()
-        # Here, as it looks for a display.
+        # Imported here, as the import needs a display.
         import mujoco.viewer
 
         window = mujoco.viewer.launch_passive(self._model, self._data)
@@ -457,7 +461,7 @@ class Plant:
 
 
 def _need_display() -> None:
-    """Raise a RuntimeError where GLFW, which looks for a display, would end the process."""
+    """Raise a RuntimeError where GLFW would end the process for lack of a display."""
     displays = ("DISPLAY", "WAYLAND_DISPLAY")
     if sys.platform == "linux" and not any(os.environ.get(name) for name in displays):
         raise RuntimeError(

@@ -1,6 +1,6 @@
 """ROS node that simulates a robot, in real time or in lockstep: delassus_plant.
 
-:class:`PlantNode` is also what :mod:`delassus_ros.sim.simulator_node` runs.
+:class:`PlantNode` is also the base of the node of :mod:`delassus_ros.sim.simulator_node`.
 """
 
 from __future__ import annotations
@@ -96,25 +96,25 @@ example     delassus_plant --ros-args -p joint_friction:=0.1 -p velocity_noise:=
 
 
 class PlantNode(Node):
-    """Publish what the plant's sensors say, and pass torques on to its drives.
+    """Publishes the readings of the plant's sensors, and passes torques on to its drives.
 
     Parameters
     ----------
-    name : of the node.
-    rate : joint states per second by default.
+    name : name of the node.
+    rate : default number of joint states per second.
 
     Attributes
     ----------
     period : time between joint states [s].
     plant : the robot.
-    late : how often the schedule had to be moved because the machine did not keep up, without
+    late : number of times that the schedule was moved because the machine did not keep up, without
         lockstep.
     """
 
     world = "odom"
     """Frame of the floor."""
     odometry: str | None = "odometry"
-    """Topic of the motion of a free base; None where it is not published."""
+    """Topic of the motion of a free base; None if the motion is not published."""
 
     def __init__(self, name: str = "plant", rate: int = 500) -> None:
         super().__init__(name)
@@ -165,7 +165,8 @@ class PlantNode(Node):
         self._description = self.create_publisher(String, "robot_description", latched)
         self._description.publish(String(data=self.plant.urdf))
         self._simulated = self.create_publisher(Clock, "/clock", 10) if self._lockstep else None
-        # Times of the newest joint state and of the newest that is answered [ns]; 0: none yet.
+        # Stamps of the newest joint state and of the newest answered joint state [ns]; 0: none
+        # yet.
         self._asked = self._answered = 0
         if self.plant.takes_torques:
             self._commands = self.create_subscription(
@@ -176,7 +177,7 @@ class PlantNode(Node):
 
     def _make_plant(self) -> Plant:
         """Return the robot that parameters choose."""
-        # Here, as they need the physics engine, which main looks for first.
+        # Imported here, as the modules need the physics engine, which main checks first.
         from delassus_ros.sim.plants import OWN, ROBOTS, make_plant
         from delassus_ros.sim.settings import PlantSettings
 
@@ -195,7 +196,7 @@ class PlantNode(Node):
         return make_plant(robot, settings)
 
     def _make_messages(self) -> None:
-        """Serialize the messages in which a tick writes numbers."""
+        """Serialize the messages whose numbers a tick overwrites."""
         names = self.message_joints()
         self._places = [names.index(name) for name in self.plant.joint_names]
         zeros = [0.0] * len(names)
@@ -216,11 +217,11 @@ class PlantNode(Node):
         return list(self.plant.joint_names)
 
     def sense(self) -> Sensed:
-        """Return the state that is published."""
+        """Return the published state."""
         return self.plant.sense()
 
     def wrenches(self) -> FloatArray:
-        """Return the floor's forces and moments on the feet that are published (k, 6)."""
+        """Return the published forces and moments of the floor on the feet (k, 6) [N, N m]."""
         return self.plant.contact_wrenches()
 
     def _read(self, name: str, default: Any, words: str) -> Any:
@@ -257,19 +258,19 @@ class PlantNode(Node):
         self._note_answer(stamp_in(data))
 
     def _note_answer(self, stamp: int) -> None:
-        # A later stamp is of another clock, and answers nothing.
+        # A stamp in the future is of another clock, and is ignored.
         if stamp <= self._asked:
             self._answered = max(self._answered, stamp)
 
     @property
     def _waits(self) -> bool:
-        """Whether the clock stands still; before the first answer it does not."""
+        """Whether the clock waits for an answer; False before the first answer."""
         return self._lockstep and 0 < self._answered < self._asked - self._slack
 
     def tick(self) -> None:
         """Simulate one period and publish its end."""
         plant = self.plant
-        # In ticks: the rest of a division of times is now just below the one, now just above 0.
+        # In ticks: remainders of a division of times are just below 1 or just above 0 by rounding.
         every, tick = round(self._push_every / self.period), round(plant.time / self.period)
         if self._push_every and tick and tick % every == 0:
             angle = self._random.uniform(0.0, 2.0 * np.pi)
@@ -301,15 +302,15 @@ class PlantNode(Node):
             self.get_logger().info("commanded", once=True)
 
     def _publish(self, stamp: int, sensed: Sensed) -> None:
-        """Publish an instant [ns]; in lockstep once more where no answer has come."""
+        """Publish an instant [ns]; in lockstep repeatedly while no answer has come."""
         self._asked, self._sensed = stamp, sensed
         sec, nanosec = divmod(stamp, 10**9)
         if self._simulated is not None:
             self._simulated.publish(Clock(clock=Time(sec=sec, nanosec=nanosec)))
-        # The set goes before the joint state that it belongs to.
+        # The set of contacts is published before its joint state.
         self._publish_contacts(stamp)
         if self.odometry is not None:
-            # First, so that what is felt is there when the answer to the joint state comes.
+            # First, so that contact forces have arrived when the joint state is answered.
             self._publish_base(stamp, sensed)
             self._publish_forces(stamp)
         self._joint_bytes.set("stamp", sec, nanosec)
@@ -339,9 +340,9 @@ class PlantNode(Node):
             publisher.publish(wrench)
 
     def _now(self) -> int:
-        """Return the stamp of an instant [ns]; of simulated time where /clock is published.
+        """Return the stamp of an instant [ns]; simulated time where /clock is published.
 
-        No two are the same, as stamps identify joint states.
+        Stamps are distinct, as stamps identify joint states.
         """
         if self._simulated is None:
             self._stamp = max(self.get_clock().now().nanoseconds, self._stamp + 1)
@@ -362,21 +363,21 @@ class PlantNode(Node):
         self._contacts.publish(message)
 
     def run(self, proceed: Callable[[], bool]) -> None:
-        """Tick, at most at the rate, and take answers meanwhile; then destroy the node.
+        """Tick, at most at the rate, and process answers meanwhile; then destroy the node.
 
         Parameters
         ----------
-        proceed : asked before every tick, and while an answer is waited for.
+        proceed : called before every tick, and while waiting for an answer.
         """
         pace = Pace()
         with executing([self]) as executor:
             while proceed():
                 delay = pace.begin(self.period)
-                # In lockstep the clock is slower than real time then, and nothing is lost.
+                # In lockstep the clock is then slower than real time, and no message is lost.
                 if delay and not self._lockstep:
                     self._tell_late(delay)
                 self.tick()
-                # Once at least: commands come where the machine does not keep up, too.
+                # Spin at least once, as commands must arrive even if the machine does not keep up.
                 executor.spin_once(timeout_sec=max(pace.rest, 0.0))
                 while (rest := pace.rest) > 0.0:
                     executor.spin_once(timeout_sec=rest)
@@ -391,7 +392,7 @@ class PlantNode(Node):
         )
 
     def _wait(self, executor: Executor, proceed: Callable[[], bool]) -> None:
-        """Let the clock stand still until answers have come, and ask again where they got lost."""
+        """Stop the clock until answers have come; repeat joint states whose answers got lost."""
         began = asked = told = time.monotonic()
         while self._waits and proceed():
             executor.spin_once(timeout_sec=0.1)
@@ -408,7 +409,7 @@ class PlantNode(Node):
                 )
 
     def save(self) -> None:
-        """Write the postures, if they are wanted."""
+        """Write the recorded postures, if recording is enabled."""
         if self._record:
             np.save(self._record, np.array(self._postures))
 
@@ -420,8 +421,8 @@ def _time(stamp: int) -> Time:
 
 
 def run_plant(node: PlantNode, stopping: Callable[[], bool]) -> int:
-    """Run a node with a plant until it is told to stop, and save; return the exit status."""
-    # What exists by now stays; the collector need not look at it again in the loop.
+    """Run a node with a plant until `stopping`, and save; return the exit status."""
+    # Present objects live until the end; freezing exempts them from garbage collection.
     gc.freeze()
     node.run(lambda: not stopping())
     node.save()

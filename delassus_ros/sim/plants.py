@@ -1,4 +1,4 @@
-"""The robots that stand on torques: quadrupeds, a humanoid, an arm over a table or a cylinder."""
+"""Torque-controlled robots: quadrupeds, a humanoid, an arm over a table or a cylinder."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from delassus_ros.sim.quadruped import FEET, POSTURE
 
 ROBOTS = ("quadruped", "geared", "humanoid", "arm", "arm_on_cylinder")
 OWN: dict[str, dict[str, Any]] = {"humanoid": {"holding": 1500.0, "braking": 30.0}}
-"""What differs from the defaults of the settings by robot, as it is heavier than they are for."""
+"""Settings by robot that differ from the defaults, for robots of another weight."""
 
 
 def make_plant(robot: str, settings: PlantSettings | None = None) -> Plant:
-    """Return a robot of :data:`ROBOTS` on its floor; settings are its own by default.
+    """Return a robot of :data:`ROBOTS` on its floor; with the robot's settings by default.
 
     Raises
     ------
     InputError
-        There is no robot of that name.
+        If no robot has this name.
     """
     if robot not in ROBOTS:
         raise InputError(unknown("robot", robot, ROBOTS))
@@ -32,7 +32,7 @@ def make_plant(robot: str, settings: PlantSettings | None = None) -> Plant:
     if robot == "humanoid":
         return Plant(humanoid.humanoid_urdf(), humanoid.FEET, humanoid.POSTURE, settings)
     radius = 0.5 if robot == "arm_on_cylinder" else 0.0
-    # Soft, as on stiff ones the ball of an arm hops.
+    # Soft, as the ball of an arm hops on stiff floors.
     floor = Floor(height=0.2, radius=radius, x=0.55, softness=0.05)
     posture = {"joint_2": 0.55, "joint_3": 1.75, "joint_5": 0.85}
     return Plant(arm_urdf(), {TOOL: TOOL}, posture, settings, False, floor)

@@ -1,4 +1,4 @@
-"""The demo quadrupeds on servos: they stand, lean, lift their feet and land again."""
+"""The demo quadrupeds with servos: a cycle of standing, leaning and steps."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from delassus_ros.sim.plant import Plant
 from delassus_ros.sim.reference import FloatArray
 
 FEET = {leg: f"{leg}_FOOT" for leg in LEGS}
-"""Frames of the contacts, which are named after their legs."""
+"""Frames of the contacts; contacts are named after their legs."""
 POSTURE = {
     f"{leg}_{joint}": angle
     for leg in LEGS
     for joint, angle in (("HAA", 0.0), ("HFE", 0.7), ("KFE", -1.4))
 }
 """Joint positions in which the foot frames are level [rad]."""
-_HELD = 4  # periods for which the servos keep their targets, which a gait gives at 250 Hz
+_HELD = 4  # periods [1 ms] for which the servos keep their targets: the gait runs at 250 Hz
 _CRANK = "LIFT_CRANK"
 _STIFFNESS, _DAMPING = 500.0, 10.0  # of the servos in the legs [N m/rad], [N m s/rad]
-_CRANK_STIFFNESS, _CRANK_DAMPING = 50.0, 1.0  # of that in the crank of a lift
+_CRANK_STIFFNESS, _CRANK_DAMPING = 50.0, 1.0  # of the servo in the crank of a lift
 _CRANK_SWING = 0.4  # rad
 _CRANK_SPEED = 2.0  # rad/s of the phase
-_SINGULAR = 1e-6  # added to the balance of two feet in a line, which leaves a moment undone
+_SINGULAR = 1e-6  # regularization of the load balance, singular for two feet
 
 
 def stepping_quadruped(robot: str = "quadruped") -> Plant:
-    """Return a demo robot on its floor that steps by itself; every run is the same.
+    """Return a demo robot on its floor that steps by a fixed gait; runs are repeatable.
 
-    Its joints are those of the legs LF, RF, LH, RH, in each HAA, HFE, KFE, then the crank of a
-    lift. Rotors and the other joints of the lift follow from these.
+    The joints are those of the legs LF, RF, LH, RH, in the order HAA, HFE, KFE, then the crank of
+    a lift. Rotors and the other joints of the lift follow from these joints.
 
     Parameters
     ----------
     robot
-        One of `delassus_ros.sim.ROBOTS`.
+        A name of `delassus_ros.sim.ROBOTS`.
     """
     return Plant(demo_urdf(robot), FEET, POSTURE, drives=GaitDrives())
 
 
 class GaitDrives(Drives):
-    """Servos that follow a cycle of steps; a lift swings meanwhile."""
+    """Servos that follow a cycle of steps; the crank of a lift swings meanwhile."""
 
     def __init__(self) -> None:
         self._periods = 0
 
     def add(self, spec: mujoco.MjSpec, joint: str) -> None:
-        """Add a servo, which obeys the effort limit of the description."""
+        """Add a servo with the effort limit of the description."""
         servo = spec.add_actuator(name=joint, target=joint)
         servo.trntype = mujoco.mjtTrn.mjTRN_JOINT
         servo.biastype = mujoco.mjtBias.mjBIAS_AFFINE
@@ -60,10 +60,10 @@ class GaitDrives(Drives):
         servo.biasprm[1:3] = -stiffness, -(_CRANK_DAMPING if in_crank else _DAMPING)
 
     def start(self, joints: Joints, random: np.random.Generator) -> FloatArray | None:
-        """Begin the cycle with the feet where they are in the posture."""
+        """Begin the cycle at the foot positions of the posture."""
         model, data = joints.model, joints.data
         places = [model.body(frame).id for frame in FEET.values()]
-        # The feet stand around the centre of mass, not around the origin of the trunk.
+        # Feet are placed around the centre of mass, not around the origin of the trunk.
         x, y, _ = self._middle = data.subtree_com[0].tolist()
         feet = [(p[0] + x, p[1] + y, p[2]) for p in data.xpos[places].tolist()]
         self._weight = -float(model.body_mass.sum() * model.opt.gravity[2])
@@ -84,7 +84,7 @@ class GaitDrives(Drives):
         """Servos need no state: the gait is a function of time."""
 
     def _at(self, time: float) -> FloatArray:
-        """Return the gait's angles, ahead by what the weight will bend them back (n,) [rad]."""
+        """Return the gait's angles (n,) [rad], corrected for the servos' deflection by weight."""
         stance = self._gait.stance(time)
         loads = self._loads(stance)
         targets: list[float] = []
@@ -97,7 +97,7 @@ class GaitDrives(Drives):
         return np.array(targets)
 
     def _loads(self, stance: Stance) -> list[float]:
-        """Spread the weight over the feet: least weighted squares, no moment about the middle."""
+        """Distribute the weight over the feet by weighted least squares, without moment."""
         x, y, _ = self._middle
         arms = np.array([(1.0, foot[0] - x, foot[1] - y) for foot in stance.feet])
         shared = arms * np.array(stance.share)[:, np.newaxis]

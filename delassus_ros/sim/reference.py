@@ -1,4 +1,4 @@
-"""The Delassus matrix from MuJoCo itself: ``mj_jac`` and a solve with MuJoCo's mass matrix."""
+"""The Delassus matrix by MuJoCo: ``mj_jac`` and a solve with MuJoCo's mass matrix."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class MujocoReference:
     Parameters
     ----------
     model
-        A compiled model that keeps its fixed bodies (``fusestatic`` off): they are the frames.
+        A compiled model that keeps its fixed bodies (``fusestatic`` off), which are the frames.
     frames
-        Names of bodies; rows come in this order, x, y, z of the frame for each.
+        Names of bodies; rows are in this order, with x, y, z per frame.
     velocity_map
-        For a robot with closed loops: from data with kinematics to E (nv, n), independent
-        velocities → all.
+        For a robot with closed loops: function from data with kinematics to E (nv, n),
+        independent velocities → all velocities.
 
     Raises
     ------
     ContactError
-        A frame is not a body of the model.
+        If a frame is not a body of the model.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class MujocoReference:
         self._velocity_map = velocity_map
 
     def matrix(self, qpos: FloatArray) -> FloatArray:
-        """Compute the matrix of all frames; that of a subset is its sub-block.
+        """Compute the matrix of all frames; the matrix of a subset is a sub-block.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class MujocoReference:
         Raises
         ------
         InputError
-            `qpos` has another size, or an entry that is not finite.
+            If `qpos` has another size, or an entry that is not finite.
         """
         model, data = self._model, self._data
         if qpos.shape != (model.nq,):
@@ -93,8 +93,8 @@ class MujocoReference:
         return matrix
 
     def _constrained(self, E: FloatArray) -> FloatArray:
-        """Return J E (Eᵀ M E)⁻¹ Eᵀ Jᵀ, the matrix of a robot that can move along E only."""
-        # Column by column, as the signature of mj_fullM changed between versions.
+        """Return J E (Eᵀ M E)⁻¹ Eᵀ Jᵀ, the matrix of a robot with motions E ẏ only."""
+        # M column by column, as the signature of mj_fullM differs between versions of MuJoCo.
         columns = np.ascontiguousarray(E.T)
         weighted = np.zeros_like(columns)
         for column, out in zip(columns, weighted, strict=True):

@@ -10,7 +10,7 @@ from delassus_ros.errors import InputError, unknown
 PERIOD = 1e-3
 """Simulated time of one step of the plant [s]."""
 ON_SILENCE = ("damp", "hold")
-"""What drives do when commands stop: brake each joint, or keep it where it was then."""
+"""Behaviour of drives without commands: brake the joints, or hold their last positions."""
 
 
 @dataclass(frozen=True)
@@ -19,21 +19,21 @@ class PlantSettings:
 
     Attributes
     ----------
-    friction : of the floor and the feet.
-    armature : rotor inertia seen at each joint [kg m^2].
-    joint_friction : Coulomb friction of each joint [N m].
-    joint_damping : viscous friction of each joint [N m s].
-    torque_limit : share of the effort limits of the URDF that drives give.
+    friction : friction coefficient of the floor and the feet.
+    armature : rotor inertia at the joints [kg m^2].
+    joint_friction : Coulomb friction of the joints [N m].
+    joint_damping : viscous friction of the joints [N m s].
+    torque_limit : largest torque of drives, as a share of the effort limits of the URDF.
     torque_noise : standard deviation of the torque of a drive [N m].
-    effort_noise : standard deviation of the reported torque about the true one [N m].
-    position_noise, velocity_noise : of the encoders [rad], [rad/s].
-    base_noise : of the base's velocity [m/s], [rad/s]; of its position and orientation a tenth
-        of that [m], [rad].
+    effort_noise : standard deviation of reported torques from true torques [N m].
+    position_noise, velocity_noise : standard deviations of the encoders [rad], [rad/s].
+    base_noise : standard deviation of the base's velocity [m/s], [rad/s]; that of position and
+        orientation is a tenth of this number [m], [rad].
     silence : time without a command after which drives brake or hold [s].
-    on_silence : behaviour of the drives then, of :data:`ON_SILENCE`.
-    holding, braking : stiffness and damping of drives then, at most: less where a link is so
-        light that it would ring [N m/rad], [N m s/rad].
-    seed : of all noise.
+    on_silence : behaviour of the drives without commands, of :data:`ON_SILENCE`.
+    holding, braking : largest stiffness and damping of drives without commands [N m/rad],
+        [N m s/rad]; less for light links, which would oscillate.
+    seed : seed of all noise.
     """
 
     friction: float = 0.8
@@ -53,7 +53,7 @@ class PlantSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check them.
+        """Check the settings.
 
         Raises
         ------

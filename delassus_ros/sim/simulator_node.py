@@ -1,6 +1,7 @@
-"""ROS node that runs a demo quadruped in real time and publishes what a robot would.
+"""ROS node that simulates a demo quadruped in real time and publishes a robot's topics.
 
-It is the plant on servos that follow a gait, with MuJoCo's own matrix beside its joint states.
+The node runs the plant with servos that follow a gait, and publishes MuJoCo's matrix in addition
+to joint states.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ example     delassus_simulator --ros-args -p robot:=geared
 class SimulatorNode(PlantNode):
     """Publish joint states, active contacts, the robot description and the reference matrix.
 
-    The joints come in alphabetical order, not in that of the URDF, with one that is not of the
-    robot among them, as from a joint_state_broadcaster with more hardware than one robot.
+    Joints are in alphabetical order, not in the order of the URDF, with one joint that is not part
+    of the robot, as from a joint_state_broadcaster with more hardware than one robot.
     """
 
     world = "world"
@@ -70,7 +71,7 @@ class SimulatorNode(PlantNode):
             self._make_reference()
 
     def _make_plant(self) -> Plant:
-        # Here, as it needs the physics engine, which main looks for first.
+        # Imported here, as the module needs the physics engine, which main checks first.
         from delassus_ros.sim.quadruped import stepping_quadruped
 
         text = "Publish the base on ~/odometry, the floor's forces on ~/contact_force/<contact>."
@@ -86,7 +87,7 @@ class SimulatorNode(PlantNode):
         return sorted([*self.plant.joint_names, _EXTRA_JOINT])
 
     def sense(self) -> Sensed:
-        """Return the state, with the truth of one instant; compute the reference for it."""
+        """Return the state, with the truth of one instant; compute the state's reference."""
         if self._wants_reference:
             self._matrix[...] = self.plant.reference_all()
         if not self._tells_truth:
