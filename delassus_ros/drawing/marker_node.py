@@ -61,9 +61,9 @@ parameters  rate     markers per second (default 30)
 example     delassus_markers --ros-args -p scale:=0.05
 """
 _PARAMETERS = {"rate": (30.0, 1.0, 200.0), "scale": (0.0, 1e-6, 1e3), "longest": (0.0, 1e-3, 1e2)}
-"""Default, which may be 0 for what the robot suggests, least and largest value of each."""
+"""Per parameter: default (0: derived from the robot), least and largest value."""
 _OTHERS = ("contacts.", *RCLPY_PREFIXES)
-"""Beginnings of parameters that are delassus_node's or rclpy's."""
+"""Prefixes of parameters of delassus_node and rclpy, which are ignored."""
 _COLOURS = {
     DelassusMatrix.VALIDITY_OK: (0.15, 0.75, 0.35),
     DelassusMatrix.VALIDITY_DEGRADED: (0.95, 0.65, 0.1),
@@ -75,22 +75,22 @@ _WORDS = {
     DelassusMatrix.VALIDITY_INVALID: "INVALID",
 }
 _CLEAR = 0.75
-"""Opacity of ellipsoids: the robot shows through."""
+"""Opacity of ellipsoids, through which the robot is visible."""
 _THICKEST, _THINNEST = 0.05, 0.005
-"""Width of the line between contacts that move as one, and hardly, of the robot's size."""
-_LIFETIME = 1  # s, after which what is not repeated disappears
+"""Line widths for coupling 1 and for faint couplings, as shares of the robot's size."""
+_LIFETIME = 1  # s, after which markers that are not repeated disappear
 _PICTURE_PERIOD = 0.2  # s
 _CELL, _LARGEST_PICTURE = 8, 2048
-"""Pixels of the side of an entry, unless the picture would be larger than so many pixels."""
+"""Side of an entry, and largest side of the picture, for which entries become smaller [pixels]."""
 _LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 _LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class MarkerNode(Node):
-    """Draws the latest matrix on the robot, where its latest joint state puts it.
+    """Draws the latest matrix on the robot in its latest joint positions.
 
-    It takes messages itself, when it is time to draw, and belongs to no executor: what comes at
-    1 kHz meanwhile is received by the middleware alone. It offers no parameter services.
+    The node takes messages when it is time to draw and belongs to no executor: messages that
+    arrive at 1 kHz in between stay in the middleware. The node offers no parameter services.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class MarkerNode(Node):
         logger = self.get_logger()
         self._warn = Throttle(LoopLog(logger).warning)
         for name in overrides_of(self):
-            # Files for all nodes have those of delassus_node.
+            # Parameter files for all nodes also hold parameters of delassus_node.
             if name not in (*_PARAMETERS, *PARAMETERS) and not name.startswith(_OTHERS):
                 logger.warning(f"{unknown('parameter', name, _PARAMETERS)}; it is ignored")
         values = {name: self._number(name) for name in _PARAMETERS}
@@ -151,9 +151,9 @@ class MarkerNode(Node):
         return float(value)
 
     def draw(self) -> bool:
-        """Publish markers of the latest matrix, if another one has come; return whether it did.
+        """Publish markers of the latest matrix if it is new; return whether this was done.
 
-        What cannot be drawn, a position that is NaN for one, is said in the log.
+        Data that cannot be drawn, such as a position that is NaN, is logged.
         """
         try:
             return self._draw()
@@ -183,10 +183,10 @@ class MarkerNode(Node):
             self._pictures.publish(_picture(received))
         return True
 
-    # What comes.
+    # Received messages.
 
     def _taken(self, name: str) -> Any:
-        """Return the oldest message of a topic that has come since; None if none has."""
+        """Return the oldest message of a topic since the last call, or None."""
         found = pop(self._sources[name])
         return None if found is None else found[0]
 
@@ -240,10 +240,10 @@ class MarkerNode(Node):
     def _watched(publisher: Any) -> bool:
         return bool(publisher.get_subscription_count())
 
-    # What goes.
+    # Published messages.
 
     def _shown(self, received: ReceivedMatrix, stage: Stage) -> Iterator[Marker]:
-        """Yield the markers of a matrix, and what deletes those that are gone."""
+        """Yield the markers of a matrix, and deletions of markers that are no longer drawn."""
         self._stamp = received.stamp
         scene = self._scene(received, stage)
         before, self._drawn = self._drawn, {}
@@ -274,7 +274,7 @@ class MarkerNode(Node):
             yield before[key]
 
     def _lengths_of(self, scene: Scene, stage: Stage) -> Lengths:
-        """Return how masses are drawn: as when the first of this robot were, so they compare."""
+        """Return the scale of masses of the robot's first matrix, so that drawings compare."""
         if self._lengths is not None:
             return self._lengths
         fitting = Lengths.fitting(stage.size, [contact.mass for contact in scene.contacts])
@@ -356,7 +356,7 @@ def _stamp(header: Any, stamp: int) -> None:
     Raises
     ------
     InputError
-        If messages have none that is so far from 1970.
+        If the stamp is too far from 1970 for a message.
     """
     seconds, nanoseconds = divmod(stamp, 10**9)
     if abs(seconds) >= 2**31:
@@ -382,7 +382,7 @@ def _picture(received: ReceivedMatrix) -> Image:
     pixels = heat_map(np.array(received.matrix), received.row_offsets, cell)
     height, width, _ = pixels.shape
     image = Image(height=height, width=width, encoding="rgb8", step=3 * width)
-    # Of bytes, rclpy looks at each.
+    # An array, as rclpy checks the elements of bytes one by one.
     image.data = array("B", pixels.tobytes())
     _stamp(image.header, received.stamp)
     return image
@@ -398,7 +398,7 @@ def draw_until(node: MarkerNode, stopping: Callable[[], bool]) -> int:
     while not stopping():
         node.draw()
         now = time.monotonic()
-        # Instants that have passed meanwhile are left out.
+        # Missed instants are skipped.
         due = max(due + node.period, now)
         time.sleep(due - now)
     return 0

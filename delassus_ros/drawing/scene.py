@@ -1,4 +1,4 @@
-"""What is to be drawn of a matrix: ellipsoids, couplings and words, placed on the robot."""
+"""Scenes: the ellipsoids, couplings and captions of a matrix, placed on the robot."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Placed:
 
     Attributes
     ----------
-    name : of the contact.
-    centre : (3,) in the root link [m].
-    mass : along the axes of the contact or the world, as the rows are.
-    directions : (3, 3), those of the masses as columns, in the root link.
+    name : name of the contact.
+    centre : (3,) position of the contact in the root link [m].
+    mass : effective masses along contact axes or world axes, as the rows of the matrix.
+    directions : (3, 3), directions of the masses as columns, in the root link.
     """
 
     name: str
@@ -37,13 +37,13 @@ class Placed:
 
 @dataclass(frozen=True)
 class Scene:
-    """What to draw, in the axes of the root link.
+    """The drawn objects of a matrix, in the axes of the root link.
 
     Attributes
     ----------
-    contacts : those that have all three linear rows.
-    couplings : of each two of these by number, how much they move with each other, 0 to 1.
-    unknown : joints without a measured position, which are drawn neutral.
+    contacts : contacts with all three linear rows.
+    couplings : couplings of the motions of pairs of `contacts`, by numbers, 0 to 1.
+    unknown : joints without a measured position, drawn at the neutral position.
     """
 
     contacts: Sequence[Placed] = ()
@@ -57,11 +57,11 @@ class Stage:
     Parameters
     ----------
     robot : the robot.
-    frames : by contact, the robot's frame that it is fixed to, and its pose in it; may change.
+    frames : by contact, (frame of the robot, pose of the contact in the frame); may change.
 
     Attributes
     ----------
-    size : largest extent of the robot with its joints neutral [m].
+    size : largest extent of the robot in its neutral configuration [m].
     """
 
     def __init__(self, robot: Robot, frames: Mapping[str, tuple[str, Transform]]) -> None:
@@ -82,16 +82,16 @@ class Stage:
 
         Parameters
         ----------
-        positions : of joints by name [rad, m], or all of them (nq,).
-        contacts, row_offsets, kinds : of the matrix, as in DelassusMatrix.
+        positions : positions of joints by name [rad, m], or all positions (nq,).
+        contacts, row_offsets, kinds : contacts of the matrix, as in DelassusMatrix.
         G : (m, m).
-        world : (3, 3) axes of the world, along which the rows are, as columns in the root link;
-            None where each contact has its own.
+        world : (3, 3) world axes as columns in the root link, for rows along world axes; None
+            for rows in contact axes.
 
         Raises
         ------
         InputError
-            If the robot has no contact of such a name here, or its block is not finite.
+            If a contact is unknown, or its block is not finite.
         """
         q, untold = (
             completed(self._robot, positions)

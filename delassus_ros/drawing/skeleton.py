@@ -71,12 +71,12 @@ class Skeleton:
         return poses
 
     def frame(self, poses: Array, name: str) -> Array:
-        """Return the pose (4, 4) of a frame in the root link, by those of the bodies."""
+        """Return the pose (4, 4) of a frame in the root link, from the poses of bodies."""
         body, own = self._robot.frames[name].body, self._frames[name]
         return own if body == WORLD else poses[body] @ own
 
     def bones(self, poses: Array) -> list[tuple[Array, Array]]:
-        """Return the ends (3,) of lines that show the robot: from joint to joint, to its ends."""
+        """Return the ends (3,) of lines that show the robot: between joints, and to end frames."""
         robot, lines = self._robot, []
         parents = {joint.parent for joint in robot.joints}
         last = {frame.body: name for name, frame in robot.frames.items()}
@@ -90,7 +90,7 @@ class Skeleton:
 
 
 def size_of(bones: Sequence[tuple[Array, Array]]) -> float:
-    """Return the largest extent of a robot [m]; 1 where it has none."""
+    """Return the largest extent of a robot [m]; 1 m for a robot without extent."""
     points = np.array([end for bone in bones for end in bone]).reshape(-1, 3)
     extent = np.ptp(points, axis=0).max() if len(points) else 0.0
     return float(extent) or 1.0
@@ -104,10 +104,10 @@ def _matrix(pose: Transform) -> Array:
 
 
 def completed(robot: Robot, given: Mapping[str, float]) -> tuple[Array, list[str]]:
-    """Return the positions (nq,) of all joints by those that are given, and the names of the rest.
+    """Return the positions (nq,) of all joints, and the names of joints with unknown position.
 
-    What couplings tell of joints that are not given, as of those that mimic others, is taken from
-    them; the rest is neutral.
+    Missing positions follow from couplings, such as mimic joints, where these determine them; all
+    other joints are neutral.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def completed(robot: Robot, given: Mapping[str, float]) -> tuple[Array, list[str
 
 
 def _motion(joint: Joint, q: Array) -> Transform:
-    """Return where a joint of several positions, or of none, puts its body."""
+    """Return the pose of a body by its joint with several positions, or without any."""
     if joint.kind is JointKind.ROOT:
         return Transform()
     if joint.kind is JointKind.FLOATING:

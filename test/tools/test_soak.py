@@ -28,12 +28,12 @@ from soak.accounting import (  # noqa: E402
     STRETCH,
     Account,
     Arrivals,
-    Gaps,
+    MatrixGaps,
     NodeCounts,
 )
 from soak.accounting import account as account_for  # noqa: E402
-from soak.control import Control, Order, Receiver  # noqa: E402
-from soak.humanoid import CONTACTS, TWIST, Motion, problem, recomputed  # noqa: E402
+from soak.control import Control, PublisherCommand, Receiver  # noqa: E402
+from soak.humanoid import CONTACTS, TWIST, JointSwing, problem, recomputed  # noqa: E402
 from soak.run import (  # noqa: E402
     SoakError,
     Swapper,
@@ -53,13 +53,13 @@ def test_humanoid_has_thirty_joints_and_24_independent_rows() -> None:
     humanoid = problem()
     assert len(humanoid.robot.joint_names) == 30
     assert humanoid.contacts.rows == 24
-    q = Motion(humanoid.robot.joint_names).at(123_456)
+    q = JointSwing(humanoid.robot.joint_names).at(123_456)
     matrix = DelassusSolver(humanoid).solve(q).matrix
     assert np.linalg.cond(matrix) < 1e6
 
 
 def test_motion_is_within_the_limits_smooth_and_the_same_each_time() -> None:
-    motion = Motion(problem().robot.joint_names)
+    motion = JointSwing(problem().robot.joint_names)
     for number in (0, 123_456):
         assert np.array_equal(motion.at(number), motion.at(number))
         step = motion.at(number + 1) - motion.at(number)
@@ -69,7 +69,7 @@ def test_motion_is_within_the_limits_smooth_and_the_same_each_time() -> None:
 
 def test_matrices_are_recomputed_from_the_number_of_their_joint_state() -> None:
     humanoid = problem()
-    motion, solver = Motion(humanoid.robot.joint_names), DelassusSolver(humanoid, "efpa")
+    motion, solver = JointSwing(humanoid.robot.joint_names), DelassusSolver(humanoid, "efpa")
     sent = np.array([5, 9, 14, 20])
     matrices = np.array([solver.solve(motion.at(k)).matrix.ravel() for k in (1, 3)])
     assert recomputed(sent, sent[[1, 3]], matrices) == (2, 0)
@@ -81,7 +81,7 @@ def test_matrices_are_recomputed_from_the_number_of_their_joint_state() -> None:
 def test_what_is_beside_matrices_is_recomputed_by_output() -> None:
     names = ("a0", "h")
     humanoid = problem(names)
-    motion, solver = Motion(humanoid.robot.joint_names), DelassusSolver(humanoid, "efpa")
+    motion, solver = JointSwing(humanoid.robot.joint_names), DelassusSolver(humanoid, "efpa")
     moving = np.r_[TWIST, motion.rates(2)]
     solution = solver.solve(
         motion.at(2), rates=moving, torques=np.zeros(36), gravity=[0.0, 0.0, -9.81]
@@ -95,7 +95,7 @@ def test_what_is_beside_matrices_is_recomputed_by_output() -> None:
 
 
 def test_velocities_are_the_derivatives_of_the_positions() -> None:
-    motion = Motion(problem().robot.joint_names)
+    motion = JointSwing(problem().robot.joint_names)
     step = 1e-3 * motion.rates(500)
     ahead = motion.at(501) - motion.at(499)
     assert np.allclose(ahead, 2.0 * step, rtol=1e-4, atol=1e-9)
@@ -178,8 +178,8 @@ GOOD = Result(
     memory=(100.0, 100.5),
     checked=10,
     wrong=0,
-    node_gaps=Gaps(3, 0.003, 0.001),
-    echo_gaps=Gaps(2, 0.002, 0.001),
+    node_gaps=MatrixGaps(3, 0.003, 0.001),
+    echo_gaps=MatrixGaps(2, 0.002, 0.001),
 )
 
 
@@ -248,9 +248,13 @@ def test_processor_time_is_judged_per_joint_state() -> None:
 def test_control_is_seen_from_both_sides(tmp_path: Path) -> None:
     run = Control(tmp_path / "control", 3)
     publisher = Control(tmp_path / "control")
-    assert (publisher.command, publisher.ready, publisher.full) == (Order.WAIT, False, False)
-    run.order(Order.SEND, Receiver.ECHO)
-    assert (publisher.command, publisher.target) == (Order.SEND, Receiver.ECHO)
+    assert (publisher.command, publisher.ready, publisher.full) == (
+        PublisherCommand.WAIT,
+        False,
+        False,
+    )
+    run.order(PublisherCommand.SEND, Receiver.ECHO)
+    assert (publisher.command, publisher.target) == (PublisherCommand.SEND, Receiver.ECHO)
     publisher.ready = True
     publisher.late = 4
     assert (run.ready, run.late) == (True, 4)
@@ -417,7 +421,7 @@ def answers(stamps: list[int], delay: int = MS // 10) -> Arrivals:
 def test_the_longest_gap() -> None:
     sent = MS * np.arange(1000, 1020, dtype=np.int64)
     answered = [stamp for stamp in range(1000, 1020) if stamp not in (1007, 1008)]
-    gaps = Gaps.of(sent, answers(answered), 0.3)
+    gaps = MatrixGaps.of(sent, answers(answered), 0.3)
     assert gaps.periods == 3
     assert gaps.arrival == pytest.approx(0.003)
     assert gaps.sent == pytest.approx(0.001)
@@ -429,33 +433,35 @@ def test_each_stretch_has_its_longest_gap() -> None:
     missing = (1002, 1003, 1004, 1012, 1027, 1028)
     answered = [stamp for stamp in range(1000, 1030) if stamp not in missing]
     # What ends before the first mark belongs to none; the last stretch goes on to the end.
-    gaps = Gaps.of(sent, answers(answered), 0.3, [MS * mark for mark in (1006, 1011, 1020, 1026)])
+    gaps = MatrixGaps.of(
+        sent, answers(answered), 0.3, [MS * mark for mark in (1006, 1011, 1020, 1026)]
+    )
     assert (gaps.periods, gaps.stretches) == (4, (1, 2, 1, 3))
 
 
 def test_a_pause_of_the_publisher_is_no_gap() -> None:
     stamps = [*range(1000, 1010), *range(4000, 4010)]
     sent = MS * np.array(stamps, dtype=np.int64)
-    gaps = Gaps.of(sent, answers(stamps), 0.3)
+    gaps = MatrixGaps.of(sent, answers(stamps), 0.3)
     assert (gaps.periods, gaps.arrival) == (1, pytest.approx(0.001))
     # What is not answered around it is not counted either: nothing came after it.
-    gaps = Gaps.of(sent, answers([s for s in stamps if s not in (1009, 4000)]), 0.3)
+    gaps = MatrixGaps.of(sent, answers([s for s in stamps if s not in (1009, 4000)]), 0.3)
     assert gaps.periods == 1
 
 
 def test_nothing_answered_is_no_gap() -> None:
-    gaps = Gaps.of(MS * np.arange(5, dtype=np.int64), Arrivals(10), 0.3)
+    gaps = MatrixGaps.of(MS * np.arange(5, dtype=np.int64), Arrivals(10), 0.3)
     assert gaps.periods == 0 and np.isnan(gaps.arrival)
 
 
 def test_a_gap_beyond_the_limit_is_a_fault_while_the_algorithm_changes() -> None:
-    result = replace(GOOD, changes=2500, node_gaps=Gaps(3, 0.003, 0.001, (2, 3, 1)))
+    result = replace(GOOD, changes=2500, node_gaps=MatrixGaps(3, 0.003, 0.001, (2, 3, 1)))
     assert any("periods between two matrices 3.000, limit 2" in f for f in result.faults(Limits()))
     assert result.report()[-1] == (
         "2500 changes of the algorithm; at most 2, 3 periods in each 1000 of them, 1 periods in "
         "the rest"
     )
-    result = replace(GOOD, changes=10, node_gaps=Gaps(2, 0.002, 0.001, (2,)))
+    result = replace(GOOD, changes=10, node_gaps=MatrixGaps(2, 0.002, 0.001, (2,)))
     assert result.faults(Limits()) == []
     assert result.report()[-1] == "10 changes of the algorithm; at most 2 periods in the time"
 

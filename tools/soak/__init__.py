@@ -1,1 +1,1 @@
-"""The soak run: the node under load for long, beside a node that only echoes, with a verdict."""
+"""The soak run: a long run of delassus_node under load, compared with an echo node."""

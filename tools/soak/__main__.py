@@ -1,4 +1,4 @@
-"""The soak run: delassus_node under load for long, beside an echo node, with a verdict."""
+"""The soak run: a long run of delassus_node under load, compared with an echo node."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ def run(
     kill_readers: bool = False,
     outputs: Sequence[str] = (),
 ) -> int:
-    """Make a run and print what it shows.
+    """Make a run and print its results.
 
     Parameters
     ----------
     seconds
-        How long; the echo node gets a fifth of it.
+        Duration of the run [s]; a fifth is used for the echo node.
     rate
         Joint states per second.
     limits
-        What to keep.
+        Limits of a run that passes.
     more
         Further ROS arguments of delassus_node.
     swap
-        Algorithms to go through all the time, with the node's; none to leave it alone.
+        Algorithms to switch between, together with the node's; empty for no switches.
     kill_readers
-        Have other readers come and be killed all the time.
+        Start and kill further readers throughout the run.
     outputs
-        Outputs of the node besides G; with any, a node with G alone takes the echo node's place.
+        Outputs of the node besides G; if not empty, a node with only G replaces the echo node.
 
     Returns
     -------
     int
-        0 if all is within the limits, else 1.
+        0 if all results are within the limits, else 1.
     """
     with StopRequest() as stop, tempfile.TemporaryDirectory(prefix="delassus_soak_") as folder:
         result = measure(
@@ -74,7 +74,7 @@ def run(
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Parse names, each there once."""
+    """Parse a list of distinct names."""
     names = tuple(text.split(","))
     if not all(names) or len(set(names)) < len(names):
         raise argparse.ArgumentTypeError(
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         "publishes a message of the same size; account for every joint state and judge.",
         epilog="Exit status: 0 if nothing was lost, refused or wrong and all is within the "
         "limits; 1 if not; 2 if it could not start. Arguments after -- are ROS arguments of "
-        "delassus_node, as in: make soak ARGS=\"-- -p algorithm:=efpa\"",
+        'delassus_node, as in: make soak ARGS="-- -p algorithm:=efpa"',
     )
     parser.add_argument(
         "--seconds",

@@ -1,4 +1,4 @@
-"""Account of the joint states of a soak run, and of the gaps between matrices; knows no ROS."""
+"""Accounts of joint states of a soak run, and of gaps between matrices, without ROS."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ IntArray = npt.NDArray[np.int64]
 
 
 STRETCH = 1000
-"""Changes in a stretch of the run that is looked at by itself."""
+"""Number of changes in a stretch of the run that is evaluated separately."""
 
 
 class Arrivals:
-    """The messages that a consumer got of one publisher, in the order of arrival.
+    """The messages of one publisher at a consumer, in the order of arrival.
 
     Parameters
     ----------
     capacity
-        Most messages that can be noted; beyond it they are only counted.
+        Largest number of recorded messages; further messages are only counted.
 
     Attributes
     ----------
     count
-        Number of messages noted.
+        Number of recorded messages.
     overflow
         Number of messages beyond the capacity.
     """
@@ -35,11 +35,11 @@ class Arrivals:
     def __init__(self, capacity: int) -> None:
         self.count = 0
         self.overflow = 0
-        # Written while measuring, so all of it is allocated, and touched, before.
+        # Written while measuring: allocated, and touched, in advance.
         self._table = np.full((capacity, 4), -1, dtype=np.int64)
 
     def note(self, stamp: int, arrival: int, sequence: int, good: bool) -> None:
-        """Note a message: its stamp and arrival [ns], its number, and whether it says OK."""
+        """Record a message: stamp and arrival [ns], sequence number, and validity."""
         if self.count == len(self._table):
             self.overflow += 1
             return
@@ -52,7 +52,7 @@ class Arrivals:
 
     @property
     def stamps(self) -> IntArray:
-        """Stamps of the joint states answered, ns."""
+        """Stamps of the answered joint states [ns]."""
         return self._table[: self.count, 0]
 
     @property
@@ -62,11 +62,11 @@ class Arrivals:
 
     @property
     def good(self) -> npt.NDArray[np.bool_]:
-        """Whether each message says OK."""
+        """Validity of the messages: True for OK."""
         return np.asarray(self._table[: self.count, 3] == 1)
 
     def any_good(self) -> bool:
-        """Whether a message says OK."""
+        """Return whether a message is OK."""
         return bool(self.good.any())
 
     def answers(self) -> IntArray:
@@ -76,7 +76,7 @@ class Arrivals:
         return np.asarray(table[np.argsort(table[:, 0], kind="stable")])
 
     def latency(self, begin: int = 0) -> FloatArray:
-        """Return the time from stamp to arrival [s] of the good messages from a stamp on."""
+        """Return the times from stamp to arrival [s] of good messages from a stamp [ns] on."""
         table = self._table[: self.count]
         table = table[(table[:, 3] == 1) & (table[:, 0] >= begin)]
         return np.asarray(1e-9 * (table[:, 1] - table[:, 0]), dtype=np.float64)
@@ -84,7 +84,7 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class NodeCounts:
-    """Counts that the node logs of the time in which it was active."""
+    """Counts that the node logs for its active time."""
 
     published: int
     refused: int
@@ -105,17 +105,17 @@ class Account:
     sent
         Joint states that the publisher sent.
     answered
-        Of them, those with a matrix in the consumer.
+        Sent joint states with a matrix in the consumer.
     refused
-        Those with an INVALID or DEGRADED answer in the consumer.
+        Sent joint states with an INVALID or DEGRADED answer in the consumer.
     superseded
-        Joint states that the node left out for a newer one, by its own count.
+        Joint states that the node skipped for a newer one, by the node's count.
     lost_before
-        Those that never reached the node.
+        Sent joint states that never reached the node.
     lost_after
-        Those whose answer never reached the consumer.
+        Sent joint states whose answer never reached the consumer.
     strange
-        Messages that belong to no joint state sent, or to one answered already.
+        Messages that belong to no sent joint state, or to a joint state answered before.
     """
 
     sent: int
@@ -132,7 +132,7 @@ class Account:
         return self.superseded / self.sent if self.sent else 0.0
 
     def words(self) -> str:
-        """Return it in one line."""
+        """Return the account in one line."""
         return (
             f"{self.sent} joint states: {self.answered} answered, {self.superseded} superseded "
             f"({100.0 * self.superseded_share:.3f} %), {self.refused} refused, "
@@ -149,11 +149,11 @@ def account(sent: IntArray, arrivals: Arrivals, node: NodeCounts) -> Account:
     Parameters
     ----------
     sent
-        Stamps of the publisher, ns, rising. All that was on its way has arrived.
+        Stamps of the publisher [ns], rising. All messages have arrived.
     arrivals
-        All that the consumer got.
+        All messages of the consumer.
     node
-        What the node counted, from its first joint state on.
+        Counts of the node since its first joint state.
 
     Notes
     -----
@@ -168,10 +168,10 @@ def account(sent: IntArray, arrivals: Arrivals, node: NodeCounts) -> Account:
     own, first = np.unique(stamps, return_index=True)
     asked = np.zeros(len(stamps), dtype=bool)
     asked[first[np.isin(own, sent)]] = True
-    # A node may speak without being asked, to say that its input has fallen silent.
+    # A node publishes unrequested messages when its input has fallen silent.
     notices = int((~asked & ~good).sum())
     seen = node.seen - (int(arrivals.sequences[begin]) - 1) - notices
-    # What is more than was seen from then on was superseded before.
+    # Superseded joint states beyond those seen since then belong to the time before.
     superseded = min(node.superseded, max(seen - int(asked.sum()), 0))
     return Account(
         sent=len(sent),
@@ -185,20 +185,19 @@ def account(sent: IntArray, arrivals: Arrivals, node: NodeCounts) -> Account:
 
 
 @dataclass(frozen=True)
-class Gaps:
-    """The longest ways from one matrix to the next.
+class MatrixGaps:
+    """The longest gaps between consecutive matrices.
 
     Attributes
     ----------
     periods
-        The longest, in joint states sent: 1 if all were answered.
+        Longest gap in sent joint states: 1 if all were answered.
     arrival
-        Longest time between the arrivals of two matrices that follow each other, s.
+        Longest time between the arrivals of consecutive matrices [s].
     sent
-        Longest time between two joint states that follow each other, s.
+        Longest time between consecutive joint states [s].
     stretches
-        The longest, in joint states sent, of each stretch of the run, the one that it ended in
-        included.
+        Longest gaps per stretch of the run, in sent joint states, including the last stretch.
     """
 
     periods: int = 0
@@ -209,19 +208,19 @@ class Gaps:
     @classmethod
     def of(
         cls, sent: IntArray, arrivals: Arrivals, pause: float, marks: Sequence[int] = ()
-    ) -> Gaps:
-        """Return those of a run.
+    ) -> MatrixGaps:
+        """Return the gaps of a run.
 
         Parameters
         ----------
         sent
             Stamps of the publisher, ns, rising.
         arrivals
-            What the consumer got.
+            Messages of the consumer.
         pause
-            Time without joint states after which the publisher had stopped for a while [s].
+            Time without joint states that counts as a pause of the publisher [s].
         marks
-            Instants at which stretches begin, ns, rising.
+            Begins of stretches [ns], rising.
         """
         table = arrivals.answers()
         answered = np.flatnonzero(np.isin(sent, table[:, 0]))
@@ -229,7 +228,7 @@ class Gaps:
             return cls()
         sent = sent[answered[0] : answered[-1] + 1]
         sent_gaps = 1e-9 * np.diff(sent)
-        # Pauses end a turn; what was sent last before one may have been superseded.
+        # Pauses end a turn; the last joint state before a pause may have been superseded.
         turns = np.concatenate(([0], np.cumsum(sent_gaps > pause)))
         places = answered - answered[0]
         together = np.diff(turns[places]) == 0
@@ -248,5 +247,5 @@ class Gaps:
         )
 
     def words(self) -> str:
-        """Return them in a few words."""
+        """Return the gaps as text."""
         return f"at most {self.periods} periods, {1e3 * self.arrival:.2f} ms by arrival"

@@ -28,42 +28,42 @@ from .accounting import Arrivals
 from .control import Receiver
 
 TOPICS = {Receiver.NODE: "delassus_node/delassus", Receiver.ECHO: "echo/delassus"}
-"""Where the matrices of each come from."""
+"""Topics of the matrices by receiver of joint states."""
 
 _DEPTH = 5000  # messages: seconds in which the consumer may not be scheduled
-# As a controller takes them: a matrix that would have to be sent again comes too late, and whoever
-# asks for that costs the node an acknowledgement for each.
+# Best effort, as for a controller: a repeated matrix would come too late, and reliable readers
+# cost # the node an acknowledgement per message.
 _MATRICES = QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 _DYNAMICS = "delassus_node/dynamics"
-_EVERY = 97  # of so many answers one is kept, to be recomputed
+_EVERY = 97  # answers per kept answer, which is recomputed
 
 
 class SoakNode(Node):
-    """Note what arrives, and keep a matrix now and then.
+    """Records arrivals, and keeps every :data:`_EVERY`-th answer.
 
     Parameters
     ----------
     capacity
-        Most messages that can be noted of each.
+        Largest number of recorded messages per publisher.
     rows
         Number of rows of the matrices.
     outputs
-        What the node has beside them; with any, an answer is there when these are.
+        Outputs of the node besides matrices; if not empty, an answer is complete with these.
     **node
         Further arguments of `rclpy.node.Node`, such as a context.
 
     Attributes
     ----------
     arrivals
-        What has come from each.
+        Arrivals by receiver of joint states.
     algorithm
         Algorithm of the latest valid matrix of the node; empty before the first.
     names
-        Outputs that are kept of an answer.
+        Outputs in kept answers.
     peer
-        What the node is compared with.
+        Name of the node that delassus_node is compared with.
     malformed
-        The first message that contradicts itself, in words, or None.
+        Description of the first malformed message, or None.
     """
 
     def __init__(self, capacity: int, rows: int, outputs: Sequence[str] = (), **node: Any) -> None:
@@ -93,7 +93,7 @@ class SoakNode(Node):
         self._set = self.create_client(SetParameters, "delassus_node/set_parameters")
 
     def connected(self) -> bool:
-        """Whether the publishers of both, and the life cycle of the node, were found."""
+        """Return whether both publishers and the life cycle of the node were found."""
         found = [self.count_publishers(subscription.topic_name) for subscription in self._inputs]
         services = (self._change, self._set)
         return all(found) and all(client.service_is_ready() for client in services)
@@ -109,13 +109,11 @@ class SoakNode(Node):
         return self._set.call_async(SetParameters.Request(parameters=[parameter]))
 
     def kept(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the stamps (n,) and the numbers (n, size) of the answers kept."""
+        """Return the stamps (n,) and the numbers (n, size) of kept answers."""
         return np.array(self._kept_stamps, dtype=np.int64), np.array(self._kept)
 
-    def _reading(
-        self, reader: Any, take: Callable[[Any, int], None]
-    ) -> Callable[[bytes], None]:
-        """Return a callback that reads messages and passes them on with their arrival [ns]."""
+    def _reading(self, reader: Any, take: Callable[[Any, int], None]) -> Callable[[bytes], None]:
+        """Return a callback that reads messages and passes on the message and its arrival [ns]."""
 
         def callback(data: bytes) -> None:
             try:
@@ -150,7 +148,7 @@ class SoakNode(Node):
         good: bool,
         blocks: list[npt.NDArray[np.float64]],
     ) -> None:
-        """Note an answer, and keep its numbers now and then."""
+        """Record an answer, and keep the numbers of every :data:`_EVERY`-th answer."""
         self.arrivals[Receiver.NODE].note(received.stamp, arrival, received.sequence, good)
         self._countdown -= 1
         if self._countdown <= 0 and good:

@@ -1,4 +1,4 @@
-"""File in memory through which the soak run orders its publisher and learns what was sent."""
+"""Shared-memory file with the soak run's commands to its publisher and the sent stamps."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _HEADER = 8  # numbers before the stamps
 
 
 class Receiver(enum.IntEnum):
-    """Node to which joint states are sent; the values are places in the file."""
+    """Node that receives joint states; the values are indices in the file."""
 
     NODE = 0
     ECHO = 1
 
 
-class Order(enum.IntEnum):
-    """Order to the publisher."""
+class PublisherCommand(enum.IntEnum):
+    """Command to the publisher."""
 
     WAIT = 0
     SEND = 1
@@ -27,16 +27,16 @@ class Order(enum.IntEnum):
 
 
 class Control:
-    """Commands to the publisher, and what it has sent.
+    """Commands to the publisher, and the stamps that it has sent.
 
-    Each number has one writer and is written in one piece, so that no lock is needed.
+    Every number has one writer and is written atomically, so that no lock is needed.
 
     Parameters
     ----------
     path
         The file.
     capacity
-        Room for so many stamps per target; to make the file. Without it, the file is there.
+        Number of stamps per target in a new file; None to open an existing file.
     """
 
     def __init__(self, path: Path, capacity: int | None = None) -> None:
@@ -48,17 +48,17 @@ class Control:
         self._stamps = self._numbers[_HEADER:].reshape(len(Receiver), -1)
 
     @property
-    def command(self) -> Order:
-        """Present order to the publisher; set by the run."""
-        return Order(int(self._numbers[0]))
+    def command(self) -> PublisherCommand:
+        """Present command to the publisher; set by the run."""
+        return PublisherCommand(int(self._numbers[0]))
 
     @property
     def target(self) -> Receiver:
         """Node to which the publisher sends; set by the run."""
         return Receiver(int(self._numbers[1]))
 
-    def order(self, command: Order, target: Receiver) -> None:
-        """Give the publisher an order, for its next tick and on."""
+    def order(self, command: PublisherCommand, target: Receiver) -> None:
+        """Set the publisher's command from its next tick on."""
         self._numbers[1] = target
         self._numbers[0] = command
 
@@ -82,19 +82,19 @@ class Control:
 
     @property
     def full(self) -> bool:
-        """Whether there is no room for another stamp for one of the targets."""
+        """Whether the stamps of a target have reached the capacity."""
         return bool(self._numbers[4:6].max() >= self._stamps.shape[1])
 
     def count(self, target: Receiver) -> int:
-        """Return the number of stamps so far."""
+        """Return the number of stamps of a target."""
         return int(self._numbers[4 + target])
 
     def add(self, target: Receiver, stamp: int) -> None:
-        """Note the stamp of a joint state that is about to be sent, ns."""
+        """Add the stamp of a joint state that is about to be sent [ns]."""
         count = self.count(target)
         self._stamps[target, count] = stamp
         self._numbers[4 + target] = count + 1
 
     def sent(self, target: Receiver) -> npt.NDArray[np.int64]:
-        """Return the stamps sent so far, ns."""
+        """Return the stamps sent to a target [ns]."""
         return np.array(self._stamps[target, : self.count(target)])

@@ -1,6 +1,6 @@
-"""ROS node that answers each joint state with the same matrix: what any Python node costs.
+"""ROS node that answers joint states with a constant matrix: the base cost of a Python node.
 
-It has the executor, the loop, the queues and the draining of delassus_node, and computes nothing.
+The node has the executor, loop, queues and draining of delassus_node, and computes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .humanoid import CONTACTS
 
 
 class EchoNode(Node):
-    """Deserialise each joint state and publish a preallocated message with its stamp."""
+    """Deserialises joint states and publishes a preallocated message with their stamp."""
 
     def __init__(self) -> None:
         super().__init__("echo", start_parameter_services=False, enable_rosout=False)
@@ -55,7 +55,7 @@ class EchoNode(Node):
         try:
             self._publisher.publish(answer)
         except RuntimeError:
-            # A signal may shut ROS down at any time; then nobody misses this message.
+            # A signal may shut ROS down at any time; this message is then not needed.
             if self.context.ok():
                 raise
 

@@ -1,4 +1,4 @@
-"""The load of the soak run: a humanoid whose 30 joints swing; its matrices, once more."""
+"""The load of the soak run: a humanoid with 30 swinging joints, and recomputed matrices."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from delassus_ros import Contact, ContactSet, DelassusSolver, Problem, Robot
 from delassus_ros.sim.humanoid import FEET, HANDS, humanoid_urdf
 
 CONTACTS = {**FEET, **HANDS}
-"""Its contacts, all of kind surface, and their frames: 24 rows."""
+"""Contacts of the humanoid, all of kind surface, and their frames: 24 rows."""
 TWIST = (0.2, 0.0, -0.1, 0.0, 0.0, 0.3)
-"""Of the pelvis, which stands upright: it turns about gravity alone."""
+"""Twist of the upright pelvis, linear first [m/s, rad/s]: rotation only about the vertical."""
 _GRAVITY = (0.0, 0.0, -9.81)
 _TOLERANCE = 1e-10  # relative
-_ALGORITHM = "ltl"  # factorises the mass matrix, as the recursive algorithms do not
+_ALGORITHM = "ltl"  # factorises the mass matrix, unlike the recursive algorithms
 
 
-class Motion:
-    """Joint positions over time: the joints swing about a bent posture at different frequencies.
+class JointSwing:
+    """Joint positions over time: joints swing about a bent posture at different frequencies.
 
     Parameters
     ----------
@@ -34,18 +34,18 @@ class Motion:
         self._phase = np.linspace(0.0, 5.0, len(joints))
 
     def at(self, number: int) -> npt.NDArray[np.float64]:
-        """Return the positions [rad] in a joint state of this number; they move at 1 kHz."""
+        """Return the positions [rad] of joint state `number`, at 1 kHz."""
         swing = np.sin(self._pace * (1e-3 * number) + self._phase)
         return np.asarray(self._middle + 0.3 * swing, dtype=np.float64)
 
     def rates(self, number: int) -> npt.NDArray[np.float64]:
-        """Return their velocities [rad/s]."""
+        """Return the velocities [rad/s] of joint state `number`."""
         swing = np.cos(self._pace * (1e-3 * number) + self._phase)
         return np.asarray(0.3 * self._pace * swing, dtype=np.float64)
 
 
 def problem(outputs: Sequence[str] = ()) -> Problem:
-    """Return what the node solves in the soak run, with outputs besides the matrix."""
+    """Return the problem of the node in the soak run, with outputs besides the matrix."""
     robot = Robot.from_urdf(humanoid_urdf().encode())
     contacts = (Contact(name, frame, "surface") for name, frame in CONTACTS.items())
     return Problem(robot, ContactSet(contacts), outputs=outputs)
@@ -57,17 +57,17 @@ def recomputed(
     kept: npt.NDArray[np.float64],
     names: Sequence[str] = ("G",),
 ) -> tuple[int, int]:
-    """Return how many answers there are, and how many differ from the other algorithm's.
+    """Return the number of answers, and of answers that differ from another algorithm's results.
 
     Parameters
     ----------
     sent
-        Stamps of all joint states that were sent, ns, rising: the number of one tells its
+        Stamps of all sent joint states [ns], rising; the index of a stamp determines the
         positions.
     stamps
-        Of those that the answers are to, (n,), ns.
+        Stamps of the kept answers (n,) [ns].
     kept
-        Per answer the numbers of all outputs, one output after the other, (n, size).
+        Numbers of all outputs of the kept answers, output by output (n, size).
     names
         The outputs.
     """
@@ -75,7 +75,7 @@ def recomputed(
         return 0, 0
     solver = DelassusSolver(problem(names), _ALGORITHM)
     needed = {port.name for port in solver.problem.inputs}
-    motion = Motion(solver.problem.robot.joint_names)
+    motion = JointSwing(solver.problem.robot.joint_names)
     wrong = 0
     for number, found in zip(np.searchsorted(sent, stamps).tolist(), kept, strict=True):
         given = {

@@ -24,11 +24,11 @@ from delassus_ros.sim.humanoid import humanoid_urdf
 from delassus_ros.sim.pace import Pace
 from delassus_ros.sim.plant_node import STAMP
 
-from .control import Control, Order, Receiver
-from .humanoid import CONTACTS, TWIST, Motion
+from .control import Control, PublisherCommand, Receiver
+from .humanoid import CONTACTS, TWIST, JointSwing
 
 TOPICS = {Receiver.NODE: "joint_states", Receiver.ECHO: "echo/joint_states"}
-"""Where the joint states for each target go."""
+"""Topics of joint states by target."""
 
 _PROBE_PERIOD = 0.05  # s
 _REPEAT_PERIOD = 0.05  # s
@@ -36,12 +36,12 @@ _LOOK_PERIOD = 0.2  # s between looks for subscribers, while there is nothing to
 
 
 class SoakPublisher(Node):
-    """Publish the humanoid's description, contacts and joint states, as ordered through a file.
+    """Publishes the humanoid's description, contacts and joint states by commands in a file.
 
     Parameters
     ----------
     control
-        Says when to send and to whom; gets the stamps.
+        File of commands and sent stamps.
     rate
         Joint states per second.
     """
@@ -52,7 +52,7 @@ class SoakPublisher(Node):
         self._period = 1.0 / rate
         urdf = humanoid_urdf()
         joints = Robot.from_urdf(urdf.encode()).joint_names
-        self._motion = Motion(joints)
+        self._motion = JointSwing(joints)
         zeros = [0.0] * len(joints)
         state = JointState(name=list(joints), position=zeros, velocity=zeros, effort=zeros)
         self._state = SerializedMessage(state, STAMP, ("position", "velocity"))
@@ -76,23 +76,23 @@ class SoakPublisher(Node):
         self._description.publish(String(data=urdf))
 
     def run(self, proceed: Callable[[], bool]) -> None:
-        """Follow the orders in the file, one tick per period; see :class:`Pace`.
+        """Follow the commands in the file, one tick per period; see :class:`Pace`.
 
         Parameters
         ----------
         proceed
-            Asked before every tick.
+            Returns whether to continue; called before every tick.
         """
         control, pace = self._control, Pace()
         while proceed():
             begin = time.monotonic()
             command = control.command
-            period = _PROBE_PERIOD if command is Order.PROBE else self._period
+            period = _PROBE_PERIOD if command is PublisherCommand.PROBE else self._period
             if begin >= self._repeat_due:
                 self._repeat(begin)
-            if pace.begin(period) and command is Order.SEND:
+            if pace.begin(period) and command is PublisherCommand.SEND:
                 control.late += 1
-            if command is Order.WAIT:
+            if command is PublisherCommand.WAIT:
                 self._look(begin)
             elif not control.full:
                 self._send(control.target)
@@ -103,7 +103,7 @@ class SoakPublisher(Node):
         number = self._control.count(target)
         if number != self._number:
             self._move(number)
-        # Stamps identify joint states here: no two may be the same.
+        # Stamps identify joint states and must be distinct.
         stamp = self._stamp = max(time.time_ns(), self._stamp + 1)
         self._state.set("stamp", *divmod(stamp, 10**9))
         self._control.add(target, stamp)
@@ -112,7 +112,7 @@ class SoakPublisher(Node):
         self._move(number + 1)
 
     def _move(self, number: int) -> None:
-        """Write positions and velocities of the joint state of this number."""
+        """Write positions and velocities of joint state `number`."""
         self._number = number
         self._position[...] = self._motion.at(number)
         self._velocity[...] = self._motion.rates(number)
@@ -152,7 +152,7 @@ def main() -> int:
 
 
 def _run(node: SoakPublisher, stopping: Callable[[], bool]) -> int:
-    # What exists by now stays; the collector need not look at it again in the loop.
+    # Present objects live until the end; freezing exempts them from garbage collection.
     gc.freeze()
     node.run(lambda: not stopping())
     return 0

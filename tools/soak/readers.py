@@ -1,7 +1,7 @@
-"""Readers of the node's matrices that come and are killed or stopped, one after the other.
+"""Program that starts readers of the node's matrices and kills or stops them in turn.
 
-This is a separate program: each reader is a fork of it and starts within some 0.03 s, so that as
-many readers come and go in minutes as on a robot in days.
+Readers are forks of this program and start within some 0.03 s, so that as many readers start and
+end within minutes as on a robot within days.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> int:
         while not stop.requested:
             reader, heard = _start(reliable=killed % 2 == 0)
             try:
-                # Even if it has heard nothing: it is ended all the same.
+                # A reader without a matrix is ended as well.
                 deaf += not _is_heard(heard, stop)
                 if killed % 3 == 2:
                     os.kill(reader, signal.SIGSTOP)
@@ -57,7 +57,7 @@ def _is_heard(heard: int, stop: StopRequest) -> bool:
 
 
 def _start(reliable: bool) -> tuple[int, int]:
-    """Return the process of a new reader, and what becomes readable when it has got a matrix."""
+    """Return the process of a new reader, and a descriptor readable after its first matrix."""
     heard, say = os.pipe()
     process = os.fork()
     if process:

@@ -1,7 +1,7 @@
-"""One soak run: its processes, what they are told, and what is measured on the way.
+"""One soak run: its processes, their commands, and the measurements.
 
-Run and publisher share a file in memory of both, without messages. Where asked to, the algorithm
-of the node is changed all the time.
+Run and publisher share a file in memory instead of messages. On request, the algorithm of the node
+is changed throughout the run.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from delassus_ros.monitor.latency import Percentiles
 from delassus_ros.processes import Command, Programs
 from delassus_ros.sim.demo import demo_environment
 
-from .accounting import STRETCH, Gaps, NodeCounts, account
-from .control import Control, Order, Receiver
+from .accounting import STRETCH, MatrixGaps, NodeCounts, account
+from .control import Control, PublisherCommand, Receiver
 from .humanoid import CONTACTS, problem, recomputed
 from .verdict import EndedReaders, Result
 
 _CYCLE = {Receiver.NODE: 8.0, Receiver.ECHO: 2.0}  # s, in turn
 _TOOLS = Path(__file__).resolve().parents[1]
 _START_LIMIT = 60.0  # s until both nodes answer
-_QUIET = 0.3  # s without arrivals, after which nothing is on its way
+_QUIET = 0.3  # s without arrivals, after which all messages have arrived
 _TURN = sum(_CYCLE.values())
 _COUNTS = re.compile(
     r"inactive: published (\d+) matrices and (\d+) times INVALID; (\d+) joint states were"
@@ -61,18 +61,18 @@ def commands(
     readers: Path | None = None,
     outputs: Sequence[str] = (),
 ) -> list[Command]:
-    """Return the processes of the run, the consumer apart.
+    """Return the commands of the run's processes, without the consumer.
 
     Parameters
     ----------
     control
-        The file through which the publisher is told what to do.
+        File of commands to the publisher.
     rate, more
         As in :func:`soak.__main__.run`.
     readers
-        File in which other readers, that come and are killed, are counted; None for no such.
+        File with counts of killed readers; None without further readers.
     outputs
-        Of the node besides G. With any of them the peer is a node with G alone.
+        Outputs of the node besides G. If not empty, the peer is a node with only G.
     """
 
     def module(name: str, *arguments: str) -> list[str]:
@@ -105,13 +105,13 @@ def node_counts(output: str) -> NodeCounts:
 
 
 def ended_readers(file: Path) -> EndedReaders:
-    """Return how many readers were ended, of the file in which they are counted."""
+    """Return the counts of ended readers from their file."""
     text = file.read_text(encoding="utf-8") if file.exists() else "0 0 0"
     return EndedReaders(*map(int, text.split()))
 
 
 class _Run:
-    """One run: its nodes, the consumer, and what was measured on the way."""
+    """One run: its nodes, the consumer, and the measurements."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class _Run:
         self._memory: list[float] = []
 
     def wait(self, condition: Callable[[], Any], what: str, limit: float) -> None:
-        """Take messages until a condition holds."""
+        """Process messages until a condition holds."""
         deadline = time.monotonic() + limit
         while not condition():
             if time.monotonic() > deadline:
@@ -145,10 +145,10 @@ class _Run:
             self._check()
 
     def connect(self) -> None:
-        """Wait until both answer: from then on nothing has to be lost to discovery."""
+        """Wait until both nodes answer: afterwards no message may be lost by discovery."""
         self.wait(lambda: self._node.connected() and self._control.ready, "nodes", _START_LIMIT)
         for target in Receiver:
-            self._control.order(Order.PROBE, target)
+            self._control.order(PublisherCommand.PROBE, target)
             name = f"valid answer of the {target.name.lower()}"
             self.wait(self._node.arrivals[target].any_good, name, _START_LIMIT)
             self.drain()
@@ -157,7 +157,7 @@ class _Run:
         """Send to one of the two nodes for a time [s]."""
         child = self._loaded[target]
         begin, used = time.monotonic(), child.processor_time()
-        self._control.order(Order.SEND, target)
+        self._control.order(PublisherCommand.SEND, target)
         while time.monotonic() < begin + seconds and self._proceed():
             self._spin()
             if target is Receiver.NODE:
@@ -166,14 +166,14 @@ class _Run:
         self._wall[target] += time.monotonic() - begin
         self._swapper.pause()
         self.drain()
-        # With the work that was left, as it belongs to these joint states.
+        # Including the remaining work, which belongs to these joint states.
         self._busy[target] += child.processor_time() - used
         if target is Receiver.NODE:
             self._memory.append(child.memory())
 
     def drain(self) -> None:
-        """Stop sending, and take what is on its way."""
-        self._control.order(Order.WAIT, Receiver.NODE)
+        """Stop sending, and process the remaining messages."""
+        self._control.order(PublisherCommand.WAIT, Receiver.NODE)
         counts: list[int] = []
         changed = time.monotonic()
         while time.monotonic() < changed + _QUIET:
@@ -191,8 +191,8 @@ class _Run:
             self._busy[target] = self._wall[target] = 0.0
 
     def finish(self) -> NodeCounts:
-        """Deactivate the node, and return what it says then."""
-        # An interrupted run is accounted for as well.
+        """Deactivate the node, and return the counts that it logs."""
+        # Interrupted runs have an account as well.
         self._proceed = lambda: True
         future = self._node.deactivate()
         self.wait(future.done, "answer to the request to deactivate", _START_LIMIT)
@@ -201,7 +201,7 @@ class _Run:
     def result(
         self, rate: float, begin: int, counts: NodeCounts, readers: EndedReaders | None
     ) -> Result:
-        """Return all of it, with times from a stamp [ns] on."""
+        """Return the results, with times from a stamp [ns] on."""
         arrivals = self._node.arrivals
         load = {target: self._busy[target] / max(self._wall[target], 1e-9) for target in Receiver}
         sent = {target: self._control.sent(target) for target in Receiver}
@@ -210,7 +210,7 @@ class _Run:
         # Without the warm-up.
         counted = {target: stamps[stamps >= begin] for target, stamps in sent.items()}
         node_gaps, echo_gaps = (
-            Gaps.of(counted[target], arrivals[target], _QUIET, self._swapper.marks)
+            MatrixGaps.of(counted[target], arrivals[target], _QUIET, self._swapper.marks)
             for target in (Receiver.NODE, Receiver.ECHO)
         )
         return Result(
@@ -259,24 +259,24 @@ def measure(
     kill_readers: bool,
     outputs: Sequence[str] = (),
 ) -> Result:
-    """Make one run, and return what it shows.
+    """Make one run, and return its results.
 
     Parameters
     ----------
     folder
-        Empty; for the file through which the publisher is told what to do.
+        Empty folder, for the file of commands to the publisher.
     seconds, rate, more, swap, kill_readers, outputs
         As in :func:`soak.__main__.run`.
     proceed
-        Asked several times per second; the run ends when it says no, and is accounted for.
+        Returns whether to continue; called several times per second.
 
     Raises
     ------
     SoakError
-        The run could not be made or finished.
+        If the run could not be made or finished.
     """
-    # Here, as they need ROS, which the command has looked for by now; and slow, so after the
-    # signals were taken care of.
+    # Imported here, as these modules need ROS, which the command has checked by now, and as the
+    # import is slow and must follow the installation of signal handlers.
     from delassus_ros.node.system.executor import executing
     from delassus_ros.ros_program import ros
 
@@ -340,23 +340,23 @@ _CHANGE_LIMIT = 30.0  # s until a requested change is in use
 
 
 class Swapper:
-    """Ask for the next of some algorithms as soon as the last change is seen in a matrix.
+    """Requests the next algorithm as soon as a matrix shows the last change.
 
     Parameters
     ----------
     node
         The consumer, a :class:`~soak.consumer.SoakNode`.
     algorithms
-        Names to go through, with the algorithm that the node begins with; empty to do nothing.
+        Names to switch between, including the node's first algorithm; empty for no switches.
 
     Attributes
     ----------
     count
-        Changes that were seen.
+        Number of observed changes.
     marks
-        When counting began, and when each :data:`STRETCH` changes more were seen, ns.
+        Begin of counting, and instants of every further :data:`STRETCH` changes [ns].
     refusal
-        What became of a change that did not come about; empty if all did.
+        Reason why a change failed; empty if all changes succeeded.
     """
 
     def __init__(self, node: Any, algorithms: Sequence[str]) -> None:
@@ -370,20 +370,20 @@ class Swapper:
 
     @property
     def is_used(self) -> bool:
-        """Whether there are algorithms to go through."""
+        """Whether the algorithm is changed in this run."""
         return bool(self._names)
 
     def restart(self) -> None:
-        """Count from here on."""
+        """Restart counting."""
         self.count = 0
         self.marks = [time.time_ns()]
 
     def pause(self) -> None:
-        """Do not wait for a change any more: no matrices come for a while."""
+        """Stop waiting for a change, as no matrices come for a while."""
         self._latest = math.inf
 
     def look(self) -> None:
-        """Go on with the next change, if the last one has come about."""
+        """Request the next change, if the last change has been observed."""
         present = self._node.algorithm
         if not self._names or not present or not self._is_accepted():
             return
@@ -405,7 +405,7 @@ class Swapper:
         self._latest = math.inf
 
     def _is_accepted(self) -> bool:
-        """Return whether there is no answer to wait for; note what it says."""
+        """Return whether no answer is pending; store the reason of a refusal."""
         if self._answer is None:
             return True
         if not self._answer.done():

@@ -1,4 +1,4 @@
-"""The verdict on a soak run: its figures, and which are not within the limits."""
+"""The verdict on a soak run: its figures, and the figures that exceed limits."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from delassus_ros.monitor.latency import Percentiles
 
-from .accounting import STRETCH, Account, Gaps
+from .accounting import STRETCH, Account, MatrixGaps
 
-_KEPT = 0.98  # of the wanted rate, below which a run says nothing of that rate
+_KEPT = 0.98  # share of the wanted rate below which a run has no verdict
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a run that passes; each is an option of the command.
+    """Limits of a run that passes; every limit is an option of the command.
 
-    Nothing may be lost, refused, or wrong: that has no option. Times are judged beside those of
-    the echo node, which computes nothing, as they are mostly the machine's.
+    Lost, refused or wrong answers are always faults, without an option. Times are relative to
+    those of the echo node, which computes nothing, as they depend mostly on the machine.
     """
 
     ratio: float = 1.3
@@ -25,7 +25,7 @@ class Limits:
     p50: float = math.inf
     """Median time from joint state to matrix [ms]."""
     p99: float = math.inf
-    """99th percentile of it [ms]."""
+    """99th percentile of the time from joint state to matrix [ms]."""
     cpu: float = 20.0
     """Processor time of the node [% of one core, at 1 kHz; in proportion at other rates]."""
     superseded: float = 0.5
@@ -33,21 +33,21 @@ class Limits:
     growth: float = 2.0
     """Growth of the node's memory after the warm-up [MB]."""
     gap: float = 2.0
-    """Periods from one matrix to the next, while the algorithm changes."""
+    """Periods between consecutive matrices, while the algorithm changes."""
 
 
 @dataclass(frozen=True)
 class EndedReaders:
-    """Other readers of the matrices that came and were ended, one after the other.
+    """Counts of further readers of the matrices that were ended.
 
     Attributes
     ----------
     killed
-        How many were killed.
+        Number of killed readers.
     stopped
-        Of them, those that were stopped for a while before.
+        Killed readers that were stopped for a while before.
     deaf
-        Of them, those that have got no matrix.
+        Killed readers that received no matrix.
     """
 
     killed: int
@@ -55,7 +55,7 @@ class EndedReaders:
     deaf: int
 
     def words(self) -> str:
-        """Return it in one line."""
+        """Return the counts in one line."""
         return (
             f"{self.killed} other readers killed, {self.stopped} of them stopped before; "
             f"{self.deaf} had got no matrix"
@@ -69,7 +69,7 @@ class Result:
     Attributes
     ----------
     rate, sent_rate
-        Joint states per second: as wanted, and as they were sent while the node had its turn.
+        Joint states per second: wanted, and sent during the node's turns.
     account
         Account of the joint states.
     node, echo
@@ -79,13 +79,13 @@ class Result:
     memory
         Memory of the node after the warm-up and at the end, MB.
     checked, wrong
-        Matrices recomputed by another algorithm, and those of them that differ.
+        Matrices recomputed by another algorithm, and recomputed matrices that differ.
     node_gaps, echo_gaps
-        Ways from one matrix to the next.
+        MatrixGaps between consecutive matrices.
     changes
-        Changes of the algorithm; None if it was left alone.
+        Changes of the algorithm; None without changes.
     readers
-        Other readers that were killed; None if there were none.
+        Counts of killed readers; None without further readers.
     peer
         Name of the node that the node is compared with.
     """
@@ -100,8 +100,8 @@ class Result:
     memory: tuple[float, float]
     checked: int
     wrong: int
-    node_gaps: Gaps
-    echo_gaps: Gaps
+    node_gaps: MatrixGaps
+    echo_gaps: MatrixGaps
     changes: int | None = None
     readers: EndedReaders | None = None
     peer: str = "echo"
@@ -112,7 +112,7 @@ class Result:
         return self.memory[1] - self.memory[0]
 
     def report(self) -> list[str]:
-        """Return the figures, a line each."""
+        """Return the figures, one per line."""
         ratios = (self.node.p50 / self.echo.p50, self.node.p99 / self.echo.p99)
         return [
             f"{self.sent_rate:.0f} Hz; {self.account.words()}",
@@ -138,7 +138,7 @@ class Result:
         return f"{text}{rest} periods in the {'rest' if whole else 'time'}"
 
     def faults(self, limits: Limits) -> list[str]:
-        """Return the figures that are not within the limits, in words."""
+        """Return descriptions of the figures that exceed limits."""
         count = self.account
         faults = [
             f"{number} {what}"
@@ -180,7 +180,7 @@ class Result:
                 f"only {self.sent_rate:.0f} joint states per second instead of {self.rate:g}: "
                 "the machine was too busy for the publisher"
             )
-        # Not a number is not within a limit.
+        # NaN exceeds every limit.
         faults += [
             f"{words} {value:.3f}, limit {limit:g}"
             for words, value, limit in over
