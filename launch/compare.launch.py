@@ -4,7 +4,7 @@ Usage: ros2 launch delassus_ros compare.launch.py first:=pv_osimr second:=efpa p
        ros2 launch delassus_ros compare.launch.py robot:=quadruped      needs no robot
 
 The node delassus_compare logs the agreement once a second, publishes it on /diagnostics, and the
-error of each pair of matrices on delassus_compare/relative_error.
+relative errors of the pairs of matrices on delassus_compare/relative_error.
 """
 
 from launch import LaunchDescription
@@ -26,7 +26,7 @@ _PASSED_ON = ("robot_description_file", "xacro_arguments", "robot_description_to
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Declare the arguments, and make the nodes of their values."""
+    """Declare the arguments, and a function that makes the nodes from their values."""
     return LaunchDescription(
         [
             DeclareLaunchArgument(
@@ -83,7 +83,7 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def _nodes(context) -> list:
-    """Return the nodes, once the values of the arguments are known."""
+    """Return the nodes for the values of the arguments."""
 
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
@@ -97,7 +97,7 @@ def _nodes(context) -> list:
             "name": f"delassus_{side}",
             "namespace": value("namespace"),
             "algorithm": value(side),
-            # No lifecycle manager knows their names.
+            # With autostart: no lifecycle manager knows the names of these nodes.
             "autostart": "true",
             "params_file": value("params_file") or config,
             **{name: value(name) for name in _PASSED_ON},
@@ -110,7 +110,8 @@ def _nodes(context) -> list:
         )
         # In separate scopes: the two nodes do not share arguments.
         actions.append(GroupAction([include]))
-    # After the two: what was started before a file of theirs is refused would go on.
+    # After the two nodes: a node that was started before one of their files is refused would go
+    # on.
     if value("robot"):
         actions.append(
             Node(
@@ -139,7 +140,7 @@ def _nodes(context) -> list:
 
 
 def _tolerance(text: str) -> float:
-    """Return the number that the argument says."""
+    """Return the value of the argument as a number."""
     try:
         tolerance = float(text)
     except ValueError:

@@ -16,7 +16,7 @@ from launch_ros.substitutions import FindPackageShare
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Declare the arguments, and make the node of their values."""
+    """Declare the arguments, and a function that makes the node from their values."""
     quadruped = PathJoinSubstitution(
         [FindPackageShare("delassus_ros"), "config", "quadruped.yaml"]
     )
@@ -86,27 +86,27 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def _node(context) -> list[Node]:
-    """Return the node, once the values of the arguments are known."""
+    """Return the node for the values of the arguments."""
 
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
 
     parameters = [str(_existing("params_file", value("params_file")))]
-    # Later ones win over those of the file: only what is asked for is among them.
-    given = {
+    # Later parameters override those of the file, so that only arguments with a value are added.
+    added = {
         name: _truth(name, value(name)) for name in ("autostart", "use_sim_time") if value(name)
     }
     if value("algorithm"):
-        given["algorithm"] = value("algorithm")
+        added["algorithm"] = value("algorithm")
     if value("robot_description_file"):
         file = _existing("robot_description_file", value("robot_description_file"))
         urdf = _urdf(file, value("xacro_arguments"))
         # As a string: launch would otherwise try to read the text as YAML.
-        given["robot_description"] = ParameterValue(urdf, value_type=str)
+        added["robot_description"] = ParameterValue(urdf, value_type=str)
     elif value("xacro_arguments"):
         raise RuntimeError("xacro_arguments are given, but no robot_description_file")
-    if given:
-        parameters.append(given)
+    if added:
+        parameters.append(added)
     return [
         Node(
             package="delassus_ros",
@@ -122,7 +122,7 @@ def _node(context) -> list[Node]:
 
 
 def _truth(argument: str, text: str) -> bool:
-    """Return what an argument says; other launch files, whose arguments reach this, write True."""
+    """Return an argument as a truth value; launch files that include this one may write True."""
     known = {"true": True, "1": True, "false": False, "0": False}
     if text.lower() not in known:
         raise RuntimeError(f"{argument}: {text!r} is neither true nor false")
@@ -130,7 +130,7 @@ def _truth(argument: str, text: str) -> bool:
 
 
 def _existing(argument: str, path: str) -> Path:
-    """Return the file that an argument names."""
+    """Return the file of an argument."""
     if not Path(path).is_file():
         raise RuntimeError(f"{argument}: there is no file {path}")
     return Path(path)
@@ -152,7 +152,7 @@ def _urdf(file: Path, arguments: str) -> str:
                 f"{error.start}): convert it, as with 'iconv -t UTF-8'"
             ) from error
         if not text.strip():
-            # Without a text, the node would wait for the topic.
+            # With an empty text, the node would wait for the topic.
             raise RuntimeError(f"robot_description_file {file} is empty")
         return text
     try:
@@ -171,7 +171,7 @@ def _urdf(file: Path, arguments: str) -> str:
     try:
         return xacro.process_file(str(file), mappings=mappings).toxml()
     except Exception as error:
-        # xacro's own words do not name the file, and those of an expression are Python's.
+        # xacro's error does not name the file; for an expression it is an error of Python.
         raise RuntimeError(
             f"robot_description_file {file}: xacro cannot expand it: "
             f"{type(error).__name__}: {' '.join(str(error).split())}"

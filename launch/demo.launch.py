@@ -20,7 +20,7 @@ from launch_ros.substitutions import FindPackageShare
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return the three nodes; all end when one of simulator and monitor does."""
+    """Return the three nodes; all end when the simulator or the monitor ends."""
     share = FindPackageShare("delassus_ros")
     robot = LaunchConfiguration("robot")
     namespace = LaunchConfiguration("namespace")
@@ -28,7 +28,7 @@ def generate_launch_description() -> LaunchDescription:
         PythonLaunchDescriptionSource(
             PathJoinSubstitution([share, "launch", "delassus.launch.py"])
         ),
-        # All that the demo depends on: arguments of whoever includes it would count otherwise.
+        # All arguments of the demo: otherwise those of an including file would count.
         launch_arguments={
             "params_file": [PathJoinSubstitution([share, "config", robot]), ".yaml"],
             "robot_description_file": "",
@@ -68,9 +68,10 @@ def generate_launch_description() -> LaunchDescription:
                 choices=["debug", "info", "warn", "error", "fatal"],
                 description="Least severity of what delassus_node logs.",
             ),
-            # In a scope of its own: its arguments are not those of whoever includes the demo, nor,
-            # by way of a function, among those that --show-args explains.
-            # Before the others: what was started before an argument is refused would go on.
+            # In a separate scope: the arguments of delassus.launch.py stay apart from those of a
+            # file that includes the demo. In a function: --show-args does not list them.
+            # Before the other nodes: nodes that were started before an argument is refused would
+            # go on.
             OpaqueFunction(function=lambda _: [GroupAction([include])]),
             RegisterEventHandler(OnProcessIO(on_stdout=_end, on_stderr=_end)),
             Node(
@@ -102,7 +103,7 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def _end(event) -> None:
-    """End with the words of a node that cannot be configured: the live view would hide them."""
+    """End with the error of a node that cannot be configured: the live view would hide it."""
     for line in event.text.decode(errors="replace").splitlines():
         if "cannot configure: " in line:
             raise RuntimeError(line)

@@ -19,7 +19,7 @@ from delassus_ros.sim.clock import OF_OTHERS, SLACK_OF_ESTIMATES, of_plant, real
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Declare the arguments, and make the nodes of their values."""
+    """Declare the arguments, and a function that makes the nodes from their values."""
     quadruped = PathJoinSubstitution(
         [FindPackageShare("delassus_ros"), "config", "estimator", "quadruped.yaml"]
     )
@@ -56,7 +56,7 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def _nodes(context) -> list[Node]:
-    """Return the nodes, once the values of the arguments are known."""
+    """Return the nodes for the values of the arguments."""
 
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
@@ -71,7 +71,7 @@ def _nodes(context) -> list[Node]:
         parameters.append({"robot_description": ParameterValue(urdf, value_type=str)})
     nodes = []
     if value("simulated") == "true":
-        # Both go by the plant's clock.
+        # Both nodes use the plant's clock.
         parameters.append(OF_OTHERS)
         clock = of_plant(value("realtime") == "true", SLACK_OF_ESTIMATES, "estimates")
         robot = {"rate": 1000, "push_every": 1.0, "velocity_noise": 0.02}
