@@ -1,1 +1,1 @@
-"""Benchmarks: what runs beside its peers, and what is counted beside the papers."""
+"""Benchmarks: times against peer libraries, and operation counts against the papers."""

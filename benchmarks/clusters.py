@@ -42,7 +42,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 
 @dataclass
 class ClusterResult:
-    """What was measured on a case; only `reason` if its robot is absent."""
+    """Measurements of a case; only `reason` if the robot is absent."""
 
     case: ClusterCase
     reason: str | None = None

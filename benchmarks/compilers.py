@@ -62,7 +62,7 @@ class Compilation:
     ----------
     source : the text; C, or C++ with `cpp`.
     flags : besides :data:`FLAGS`.
-    depends : what else the result depends on, such as the version of a library.
+    depends : further dependencies of the result, such as the version of a library.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class Contenders:
     operations : operation count per algorithm of ours.
     routines : by name, all with the C ABI.
     python : by name, calls from Python.
-    notes : what is missing, and why.
+    notes : missing contenders, with the reasons.
     """
 
     def __init__(

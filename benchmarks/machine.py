@@ -1,4 +1,4 @@
-"""What the numbers were measured on and with; no date, so that a new run changes little."""
+"""Description of the machine and its software; without a date, so that runs compare."""
 
 from __future__ import annotations
 

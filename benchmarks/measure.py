@@ -40,7 +40,7 @@ class Effort:
 
 @dataclass
 class Result:
-    """What was measured on a case; only `reason` if its robot is absent."""
+    """Measurements of a case; only `reason` if the robot is absent."""
 
     case: Case
     reason: str | None = None

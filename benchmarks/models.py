@@ -32,7 +32,7 @@ _CONFIGURATIONS = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a model.
+    """The result of reading a model.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Our kernels, as routines of the C ABI and as they are called from Python."""
+"""Kernels of this package, as routines of the C ABI and as Python calls."""
 
 from __future__ import annotations
 

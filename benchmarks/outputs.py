@@ -93,7 +93,7 @@ def peer(problem: PinocchioProblem, rates: Array, torques: Array) -> Peer:
 
 @dataclass(frozen=True)
 class Result:
-    """What was found for a robot.
+    """Measurements of a robot.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What recordings cost: ``python -m benchmarks.recordings`` writes docs/benchmarks/recordings.md.
+"""Cost of recordings: ``python -m benchmarks.recordings`` writes docs/benchmarks/recordings.md.
 
 Recordings of the demo's quadruped on changing feet; all figures are from one run. Processor times
 of stages are those that ``delassus bag`` itself says.

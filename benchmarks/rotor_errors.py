@@ -1,4 +1,4 @@
-"""What ignoring rotors costs, on a leg: ``python -m benchmarks.rotor_errors``.
+"""Errors of models without rotors, on a leg: ``python -m benchmarks.rotor_errors``.
 
 Writes ``docs/rotors.svg`` and prints the tables of ``docs/rotors.md``; always the same.
 """

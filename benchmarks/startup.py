@@ -1,4 +1,4 @@
-"""Start-up cost: from a ready robot to a solver, in fresh processes with a cache of their own.
+"""Start-up cost: from a ready robot to a solver, in fresh processes with separate caches.
 
 ``python -m benchmarks.startup CASE ALGORITHM`` is one such process: it prints JSON.
 """

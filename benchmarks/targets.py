@@ -1,4 +1,4 @@
-"""What is claimed: ratios to Pinocchio in the same run, start-up times, exponents."""
+"""Targets: ratios to Pinocchio in the same run, start-up times, exponents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory this process has in use on its heaps; to the byte but for Python's small blocks.
+"""Memory in use on the heaps of this process, exact except for Python's small blocks.
 
 Machine code and what else is mapped apart is not among it.
 """

@@ -1,4 +1,4 @@
-"""Robots of the cluster paper's own C++ library, rebuilt from the numbers that it printed.
+"""Robots of the cluster paper's C++ library, rebuilt from its printed numbers.
 
 The files lie in a folder beside the repository; tests skip, with that reason, where it is absent.
 """

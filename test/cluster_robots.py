@@ -1,4 +1,4 @@
-"""Random robots with gears, belts, differentials and mimic joints, and what is true of them."""
+"""Random robots with gears, belts, differentials and mimic joints, and their properties."""
 
 from __future__ import annotations
 

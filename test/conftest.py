@@ -1,4 +1,4 @@
-"""What every test has around it."""
+"""Fixtures and options of all tests."""
 
 from __future__ import annotations
 

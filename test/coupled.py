@@ -9,7 +9,7 @@ from delassus_ros.model.couplings import follow
 
 
 def coupled(robot: Robot, q: np.ndarray) -> np.ndarray:
-    """Return q with the joints that follow from others where couplings put them."""
+    """Return q with dependent joints at the positions that couplings determine."""
     q = q.copy()
     follow(robot, q, ())
     return q

@@ -34,7 +34,7 @@ class FakeNode(Node):
         self.contacts = message
 
     def on_reference(self, reference: DelassusMatrix) -> None:
-        """Publish the answer, spoiled where that is wanted."""
+        """Publish the answer, with a fault if one is requested."""
         self.count += 1
         spoil = self.fault if self.count > self.after else ""
         if spoil == "die":

@@ -1,4 +1,4 @@
-"""Closed robots in MuJoCo: equality constraints as rows of its own, exact to rounding.
+"""Closed robots in MuJoCo: equality constraints as constraint rows, exact to rounding.
 
 Its equality constraints are soft in simulation. Their Jacobian efc_J, its mass matrix and its bias
 forces are not, and these say everything about rigid constraints.

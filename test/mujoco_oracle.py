@@ -21,7 +21,7 @@ def model_of(robot: Robot) -> mujoco.MjModel:
 
 
 def specification(robot: Robot) -> mujoco.MjSpec:
-    """Return what that model is compiled from."""
+    """Return the MjSpec of the model."""
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
     spec.compiler.balanceinertia = False

@@ -1,4 +1,4 @@
-"""Random limbs in MuJoCo whose ends are tied, and what robots of them are at qpos0."""
+"""Random limbs in MuJoCo with tied ends, and the equivalent robots at qpos0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The matrix of robots from Pinocchio and MuJoCo models, beside what these say themselves."""
+"""Matrices of robots from Pinocchio and MuJoCo models, compared with these libraries."""
 
 from __future__ import annotations
 

@@ -58,11 +58,11 @@ def reference(problem: Problem) -> DelassusSolver:
 
 
 class Rig:
-    """A pipeline, a clock for it, and what it publishes.
+    """A pipeline with its clock and its published messages.
 
     Parameters
     ----------
-    solver : what the pipeline computes with.
+    solver : solver of the pipeline.
     truth : positions of the joints by name as a function of the stamp [ns].
     full : positions of all joints (nq,) as a function of the stamp; by default those of truth.
     **options : for the pipeline.
@@ -180,7 +180,7 @@ class Rig:
         return serialize_message(message)
 
     def send(self, *args: Any, **options: Any) -> DelassusMatrix | None:
-        """Send a joint state; return what is published for it, once it is checked."""
+        """Send a joint state; return the published message after a check."""
         return self.publish(self.pipeline.answer(self.state(*args, **options)))
 
     def wait(self, ms: float) -> None:

@@ -73,7 +73,7 @@ def frame_poses(
 
 
 def body_jacobians(robot: Robot, q: np.ndarray) -> list[np.ndarray]:
-    """Return for each body the Jacobian (6, nv) of its twist in its own frame."""
+    """Return the Jacobians (6, nv) of the bodies' twists in body frames."""
     jacobians: list[np.ndarray] = []
     column = 0
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):

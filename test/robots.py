@@ -18,7 +18,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "robots"
 
 
 def quadruped() -> Path:
-    """Return the repository's own quadruped."""
+    """Return the quadruped of this repository."""
     return Path(str(importlib.resources.files("delassus_ros.sim"))) / "quadruped.urdf"
 
 

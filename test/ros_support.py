@@ -1,4 +1,4 @@
-"""Helpers for tests with ROS: a graph of their own, waiting with a limit, child processes."""
+"""Helpers for tests with ROS: separate graphs, waiting with a limit, child processes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Graph:
     peer : publishes joint states, contacts and descriptions, and receives what the node says.
     matrices, layouts : what was received so far, oldest first.
     log : lines that nodes logged so far, without severity and time.
-    fault : says why there is nothing to wait for any more, or None; asked while waiting.
+    fault : returns the reason to stop waiting, or None; called while waiting.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ class NodeProcess:
 
     @property
     def output(self) -> str:
-        """What it has written so far, both streams together."""
+        """Output of the process so far, stdout and stderr together."""
         # Without a seek, as the process writes where this one's place in the file is.
         size = os.fstat(self._file.fileno()).st_size
         return os.pread(self._file.fileno(), size, 0).decode(errors="replace")

@@ -24,7 +24,7 @@ class NoContacts(tuple):  # type: ignore[type-arg]
 
 
 class ToyProblem:
-    """What the compiler asks of a problem: `count` inputs q and a symmetric matrix.
+    """A problem for the compiler: `count` inputs q and a symmetric matrix.
 
     Its first row is a 1 and the results. The diagonal, all 1, is what a kernel checks to be
     finite.

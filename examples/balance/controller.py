@@ -37,13 +37,13 @@ class Gains:
 
 @dataclass(frozen=True)
 class Command:
-    """What is sent to the drives, and why.
+    """A command to the drives, with its reasons.
 
     Attributes
     ----------
     torques : (n,) [N m].
-    solved : what the program says; None where it had no solution.
-    plan : what was wanted.
+    solved : solution of the program; None without a solution.
+    plan : targets of the motion.
     centre : of mass, where it is (3,) [m].
     soles : where they are (2, 3) [m].
     """

@@ -29,7 +29,7 @@ class BalanceNode(FloatingNode):
     def torques(
         self, q: Array, velocity: Array, matrix: ReceivedMatrix, rest: ReceivedDynamics, dt: float
     ) -> Array | None:
-        """Return what the program says."""
+        """Return the torques of the program."""
         state = self.state(q, velocity, matrix)
         if self._controller is None or state is None:
             return None

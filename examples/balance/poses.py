@@ -1,4 +1,4 @@
-"""What the robot is to do: where its weight goes, and how a foot steps."""
+"""Targets of the balance example: positions of the weight, and steps of a foot."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _EASE = 0.3  # s, in which a foot that was put down begins to bear, or ceases to
 
 @dataclass
 class Plan:
-    """What is wanted at one moment, along the axes of the world.
+    """Targets at one moment, along the axes of the world.
 
     Attributes
     ----------

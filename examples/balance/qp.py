@@ -29,7 +29,7 @@ _GRAVITY = np.array([0.0, 0.0, -9.81])
 
 @dataclass(frozen=True)
 class Weights:
-    """What the program weighs, and how forces are bounded.
+    """Weights of the program, and bounds of forces.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Matrices:
-    """What delassus_node publishes of an instant: pelvis and both feet, axes of the world.
+    """Outputs of delassus_node at an instant: pelvis and both feet, axes of the world.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to happen in an instant.
+    """Targets of the program at an instant.
 
     Attributes
     ----------

@@ -96,7 +96,7 @@ def run(
 
     Parameters
     ----------
-    seconds, poses, settings, algorithm : how long, what to do, and by what.
+    seconds, poses, settings, algorithm : duration [s], targets, plant and algorithm.
     events : called before each tick with the plant and the time [s]; where it returns True, the
         command of that tick is lost.
     """

@@ -1,1 +1,1 @@
-"""What the controllers of these examples share: their node, and a run with a verdict."""
+"""Common parts of the controllers of these examples: their node, and a run with a verdict."""

@@ -18,11 +18,11 @@ class Answers:
 
     Parameters
     ----------
-    what : of which kind the answers are, in the plural.
+    what : plural noun for the answers, in messages.
 
     Attributes
     ----------
-    what : as given.
+    what : the argument.
     count : answers, each joint state's once.
     refused : answers without content, as to a joint state whose matrix is INVALID.
     """
@@ -105,7 +105,7 @@ class Answers:
         )
 
     def faults(self) -> list[str]:
-        """Return what is wrong however fast the machine is; empty if nothing is."""
+        """Return faults that do not depend on the machine's speed; empty without faults."""
         if self.refused <= _REFUSED * self.states:
             return []
         return [f"{self.refused} of {self.states} joint states had no valid matrix"]

@@ -46,7 +46,7 @@ class FloatingNode(ControlNode):
         return np.full(len(self.joints), self._limit)
 
     def state(self, q: Array, velocity: Array, matrix: ReceivedMatrix) -> State | None:
-        """Return what is measured; None before the base has been heard of."""
+        """Return the measured state; None before the first message of the base."""
         if self._base is None:
             return None
         base = deserialize_message(self._base, Odometry)
@@ -59,7 +59,7 @@ class FloatingNode(ControlNode):
         )  # fmt: skip
 
     def tell(self, act: str) -> None:
-        """Log what the robot does, when it begins to."""
+        """Log an action of the robot when it begins."""
         if act != self._told:
             self._told = act
             self.get_logger().info(act)
@@ -119,14 +119,14 @@ class StandingWatcher(Watcher):
         ]
 
     def faults(self) -> list[str]:
-        """Say so if it fell, or if nothing is known of it."""
+        """Return the faults of a robot that fell, or whose state is unknown."""
         if self._lowest == math.inf:
             return ["nothing came on odometry"]
         return ["the robot fell"] if self.ended else []
 
 
 class TrackingWatcher(StandingWatcher):
-    """Notes how the robot stands, and how well it goes where it is to.
+    """Records the robot's height and attitude, and its tracking errors.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is measured of a robot with a free base, and where its feet are, by Pinocchio."""
+"""Measured state of a robot with a free base, and positions of its feet, by Pinocchio."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def smooth(s: float) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class State:
-    """What is measured.
+    """The measured state of a robot.
 
     Attributes
     ----------
     q, velocity : of the joints by the order of the robot's description [rad], [rad/s].
     position, orientation : of the base [m], unit quaternion x, y, z, w.
-    twist : of the base in its own axes, linear first [m/s], [rad/s].
+    twist : twist of the base in its body axes, linear first [m/s], [rad/s].
     touches : which feet feel the floor (k,).
     """
 

@@ -1,4 +1,4 @@
-"""What the launch files of the controllers share: three nodes that go by the plant's clock."""
+"""Common part of the launch files of controllers: three nodes on the plant's clock."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ TRACKING_ERROR = "tracking_error"
 
 
 def run_node(name: str, make: Callable[[], Node], args: Sequence[str] | None = None) -> int:
-    """Make a node and run it until it is told to stop; return the exit status."""
+    """Make a node and run it until a stop request; return the exit status."""
 
     def run(node: Node, stopping: Callable[[], bool]) -> int:
         with executing([node]) as executor:

@@ -1,4 +1,4 @@
-"""The line that tells how a run is going."""
+"""The progress line of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINE = 5.0  # s between lines elsewhere
 
 
 class Progress:
-    """One line that changes on a terminal; elsewhere, a line every five seconds.
+    """A line that is rewritten on a terminal; otherwise a line every five seconds.
 
     Parameters
     ----------

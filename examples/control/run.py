@@ -1,4 +1,4 @@
-"""Runs plant, delassus_node and controller, with a line that moves and a verdict at the end.
+"""Runs plant, delassus_node and controller, with a progress line and a verdict.
 
 All go by the plant's clock. In lockstep, as they do by default, that stands still until each joint
 state is answered, so that a slow machine takes longer and nothing else; with ``--realtime`` it
@@ -222,7 +222,7 @@ def run(
 def _watch(
     watcher: Watcher, seconds: float, limit: float, children: Programs, stop: StopRequest
 ) -> list[str]:
-    """Watch until it is time to end; return what was wrong meanwhile."""
+    """Watch until the end of the run; return its faults."""
     answers, progress = watcher.answers, Progress()
     heard, last = time.monotonic(), 0
     try:

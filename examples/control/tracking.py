@@ -1,4 +1,4 @@
-"""How far a robot is from where it is to be, as its controller says."""
+"""Tracking errors of a robot, as its controller publishes them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .node import TRACKING_ERROR
 
 
 class Tracking:
-    """Notes errors of tracking.
+    """Records tracking errors.
 
     Parameters
     ----------
     node : to subscribe with.
     controller : name of the controller's node.
-    what : is tracked.
+    what : name of the tracked point.
     limit : of the error, rms [m].
     """
 
@@ -42,7 +42,7 @@ class Tracking:
         return [f"{self._what} off by {rms:.2g} mm rms, {most:.2g} mm at most"]
 
     def faults(self) -> list[str]:
-        """Return what is wrong; empty if nothing is."""
+        """Return faults; empty without faults."""
         if not self._errors:
             return [f"{self._what} was never tracked"]
         if self._rms <= self._limit:

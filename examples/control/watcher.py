@@ -20,7 +20,7 @@ class Watcher(Node):
     Parameters
     ----------
     name : of the node.
-    what : of which kind the answers are, in the plural.
+    what : plural noun for the answers, in messages.
     kind : their type.
     chain : topics from joint states to answers, in the order in which one follows from the other.
 
@@ -55,7 +55,7 @@ class Watcher(Node):
         self.answers.answer(stamp_in(data), sent, refused)
 
     def lacks(self) -> str:
-        """Return what is missing where no answers come."""
+        """Return the missing nodes or topics if no answers come."""
         for topic in self._chain:
             if not self.count_publishers(topic):
                 return f"nobody publishes {topic}"
@@ -75,5 +75,5 @@ class Watcher(Node):
         raise NotImplementedError
 
     def faults(self) -> list[str]:
-        """Return what is wrong with the run; empty if nothing is."""
+        """Return the faults of the run; empty without faults."""
         raise NotImplementedError

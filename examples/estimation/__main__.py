@@ -1,4 +1,4 @@
-"""A quadruped is pushed, and delassus_estimator tells the forces at its feet, beside the truth.
+"""Compares the foot forces estimated by delassus_estimator for a pushed quadruped with the truth.
 
 ``make estimate``, or ``python -m estimation`` from the folder ``examples``.
 """

@@ -1,4 +1,4 @@
-"""Draws what ``python -m estimation --save FILE.npz`` has compared, beside the truth."""
+"""Draws the estimates and true forces that ``python -m estimation --save FILE.npz`` saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds estimates against what the simulator says of the same instant."""
+"""Compares estimates with the simulator's state at the same instant."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _LIMIT = 0.2
 
 
 class EstimateWatcher(StandingWatcher):
-    """Notes how far estimates of the feet's forces are off, and by how many deviations.
+    """Records errors of estimated foot forces, also in units of their deviations.
 
     Parameters
     ----------
     feet : names of contacts, and their frames, in the order of the estimator.
     lowest, upright : see :class:`control.floating.StandingWatcher`.
-    save : file for what was compared, NumPy's .npz; None for none.
+    save : file for the compared data, NumPy's .npz; None for no file.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How well predictions agree with what they predict, kept while a node runs."""
+"""Statistics of prediction errors while a node runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a floor wants of the points that touch it: a rigid one, and MuJoCo's soft one."""
+"""Models of the floor's contact accelerations: a rigid floor, and MuJoCo's soft floor."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RobotState:
-    """What a state estimator and the joints' sensors say, all at one instant.
+    """Measurements of a state estimator and the joints' sensors at one instant.
 
     Attributes
     ----------

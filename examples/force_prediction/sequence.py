@@ -53,7 +53,7 @@ class Record:
     ----------
     feet : names of the feet.
     time : (times,), s.
-    simulated : what the simulator says.
+    simulated : forces of the simulator.
     predicted : by law of contact.
     """
 

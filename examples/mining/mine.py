@@ -31,12 +31,12 @@ RARE = 0.02
 
 @dataclass(frozen=True)
 class Event:
-    """Something that was found.
+    """A finding in a recording.
 
     Attributes
     ----------
     walk, begin, end : where: name of the table, and times in it [s].
-    what : which foot slips, or which feet stand.
+    what : the slipping foot, or the standing feet.
     worst : largest speed [m/s], or condition number.
     """
 
@@ -49,7 +49,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Walk:
-    """What a table says.
+    """The contents of a table.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def mine(paths: Sequence[Path]) -> tuple[list[Event], list[Event], float]:
 
 
 def main() -> int:
-    """Print what is found: the worst of each, and which walks slip."""
+    """Print the worst findings, and the walks with slips."""
     parser = argparse.ArgumentParser(description="Find slips and the worst conditioned stances.")
     parser.add_argument("tables", type=Path, nargs="+", metavar="TABLE.parquet")
     options = parser.parse_args()

@@ -65,7 +65,7 @@ class ArmWatcher(Watcher):
         return [force, *self._tracking.figures()]
 
     def faults(self) -> list[str]:
-        """Return what was too much."""
+        """Return the exceeded limits."""
         most, pressed = max(self._forces, default=0.0), self._pressed()
         if most < _TOUCHES:
             return ["the tool never touched"]

@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rows:
-    """What the node publishes for the tool, of an instant.
+    """Outputs of the node for the tool at an instant.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Task:
-    """What the tool is to do in an instant.
+    """Targets of the tool at an instant.
 
     Attributes
     ----------

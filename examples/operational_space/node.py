@@ -42,7 +42,7 @@ class OperationalSpaceNode(ControlNode):
     def torques(
         self, q: Array, velocity: Array, matrix: ReceivedMatrix, rest: ReceivedDynamics, dt: float
     ) -> Array | None:
-        """Return what the law says."""
+        """Return the torques of the control law."""
         if self._kinematics is None or self._wiping is None:
             return None
         blocks = (rest.Lambda, rest.J, rest.Jbar, rest.JdotV, rest.h)

@@ -1,4 +1,4 @@
-"""What the arm does: down to a surface, round on it, tilt through a singularity, up again."""
+"""Targets of the arm: down to a surface, circles on it, a tilt through a singularity, up."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _GRAVITY = 9.81
 
 @dataclass(frozen=True)
 class Rows:
-    """What delassus_node publishes of an instant, with all contacts, world axes and no torques.
+    """Outputs of delassus_node at an instant, with all contacts, world axes and no torques.
 
     Attributes
     ----------
@@ -53,13 +53,13 @@ class Gains:
 
 @dataclass(frozen=True)
 class Command:
-    """What is sent to the drives, and why.
+    """A command to the drives, with its reasons.
 
     Attributes
     ----------
     torques : (n,) [N m].
-    solved : what the program says; None where it had no solution.
-    plan : what was wanted.
+    solved : solution of the program; None without a solution.
+    plan : targets of the motion.
     feet : where the feet are (k, 3) [m].
     """
 

@@ -1,4 +1,4 @@
-"""What the robot is to do: a timetable of gaits, where the trunk goes, and where feet step."""
+"""Targets of the walk: a timetable of gaits, positions of the trunk, and footholds."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Swing:
 
 @dataclass
 class Plan:
-    """What is wanted of trunk and feet at one moment, along the axes of the world.
+    """Targets of trunk and feet at one moment, along the axes of the world.
 
     Attributes
     ----------

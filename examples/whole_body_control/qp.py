@@ -31,7 +31,7 @@ FOOT = 3
 
 @dataclass(frozen=True)
 class Weights:
-    """What the program weighs, and how forces are bounded.
+    """Weights of the program, and bounds of forces.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to happen in an instant.
+    """Targets of the program at an instant.
 
     Attributes
     ----------

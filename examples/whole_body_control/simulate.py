@@ -85,7 +85,7 @@ def run(
 
     Parameters
     ----------
-    seconds, acts, settings, solver, algorithm : how long, what to do, and by what.
+    seconds, acts, settings, solver, algorithm : duration [s], actions, plant and algorithms.
     events : called before each tick with the plant and the time [s]; where it returns True, the
         command of that tick is lost.
     """
