@@ -55,9 +55,9 @@ class Contact:
     """Selection of the contact's rows (rows, 6), linear first."""
 
     def __post_init__(self) -> None:
-        for what, given in (("name", self.name), ("frame", self.frame)):
+        for what, value in (("name", self.name), ("frame", self.frame)):
             write = "Contact('LF', frame='LF_FOOT')"
-            text(f"contact {self.name!r}: its {what}", given, write, ContactError)
+            text(f"contact {self.name!r}: its {what}", value, write, ContactError)
         if not self.name:
             raise ContactError(f"contact on frame {self.frame!r}: its name is empty")
         if not isinstance(self.placement, Transform):

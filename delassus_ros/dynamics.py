@@ -116,17 +116,17 @@ class Dynamics:
         return "\0".join(parts).encode() + self._robot.to_bytes()
 
     def _call(
-        self, function: CompiledFunction, *given: ArrayLike, wrenches: ArrayLike | None
+        self, function: CompiledFunction, *arrays: ArrayLike, wrenches: ArrayLike | None
     ) -> Array:
         if self.wrenches:
             forces = np.zeros((len(self.wrenches), 6)) if wrenches is None else wrenches
-            given = *given, forces
+            arrays = *arrays, forces
         elif wrenches is not None:
             raise InputError(
                 "wrenches are given, but this Dynamics has no frames for them: make it with "
                 "wrenches=[...]"
             )
-        return _checked(self._robot, given[0], *function(*given))
+        return _checked(self._robot, arrays[0], *function(*arrays))
 
     def inverse(
         self,
@@ -216,7 +216,7 @@ class Dynamics:
             if name not in columns:
                 raise InputError(f"accelerated: {unknown('joint', name, columns)}")
             found.update(columns[name])
-        by_column = {k: name for name, own in columns.items() for k in own}
+        by_column = {k: name for name, indices in columns.items() for k in indices}
         for shared in self._tree.velocities.shared:
             known = found.intersection(shared)
             if known and len(known) < len(shared):
@@ -256,8 +256,8 @@ class LoopRates:
             for cluster in clusters_of(robot):
                 if cluster.is_ordinary and cluster.joints[0] not in rows:
                     continue
-                own = loop_jacobian(robot, cluster, x["q"])
-                for joint, row in zip(cluster.joints, own, strict=True):
+                of_cluster = loop_jacobian(robot, cluster, x["q"])
+                for joint, row in zip(cluster.joints, of_cluster, strict=True):
                     for column, value in zip(cluster.independent, row, strict=True):
                         E[rows[joint]][place[column]] = value
             return [value for row in E for value in row]

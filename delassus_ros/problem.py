@@ -187,7 +187,7 @@ class Problem:
             ports.append(Port("contact_positions", (len(self.moving), 3)))
         if self.turning:
             ports.append(Port("contact_orientations", (len(self.turning), 4)))
-        needed = {each for output in self._outputs for each in OUTPUTS[output].needs}
+        needed = {need for output in self._outputs for need in OUTPUTS[output].needs}
         n = len(self.velocities) if needed else 0
         w = len(self._wrenches)
         shapes = {"rates": (n,), "torques": (n,), "gravity": (3,), "wrenches": (w, 6)}
@@ -255,24 +255,24 @@ class Problem:
             If `v` is not an array of this size, or a coupling does not hold; names the coupling.
         """
         robot = self._robot
-        given = sized("v", v, robot.nv, "the robot's", InputError)
+        values = sized("v", v, robot.nv, "the robot's", InputError)
         by_name = dict(zip((joint.name for joint in robot.joints), robot.v_offsets, strict=True))
         for coupling in robot.couplings:
-            parts = {name: ratio * given[by_name[name]] for name, ratio in coupling.ratios}
+            parts = {name: ratio * values[by_name[name]] for name, ratio in coupling.ratios}
             off = abs(sum(parts.values()))
             # This form of the condition refuses NaN as well.
             if not off <= _OFF * sum(map(abs, parts.values())) + _RESTING:
-                rates = ", ".join(f"{name!r}: {given[by_name[name]]:.6g}" for name in parts)
+                rates = ", ".join(f"{name!r}: {values[by_name[name]]:.6g}" for name in parts)
                 raise InputError(
                     f"v does not fit coupling {coupling.name!r}, which is off by {off:.3g}; it "
                     f"has {rates}"
                 )
-        own = [
+        indices = [
             robot.v_offsets[i] + k
             for i in velocity_offsets(robot)
             for k in range(robot.joints[i].kind.nv)
         ]
-        return given[own]
+        return values[indices]
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:

@@ -210,6 +210,6 @@ def _values(problem: Problem, inputs: Mapping[str, Any]) -> Inputs:
     instance("problem", problem, Problem, "Problem(robot, contacts)", ProblemError)
     if not isinstance(inputs, Mapping):
         raise InputError(f"inputs are {shown(inputs)}; expected values by name: write {{'q': q}}")
-    given = dict.fromkeys((port.name for port in problem.inputs), None) | dict(inputs)
-    checked = InputCheck(problem).single(given)
+    arguments = dict.fromkeys((port.name for port in problem.inputs), None) | dict(inputs)
+    checked = InputCheck(problem).single(arguments)
     return {name: array.ravel().tolist() for name, array in checked.items()}

@@ -171,7 +171,7 @@ def definition(problem: Problem, inputs: dict[str, Array]) -> Array:
     Dense, in floats; it shares neither trees nor loop Jacobians with the cluster algorithms.
     """
     values = {name: array.ravel().tolist() for name, array in inputs.items()}
-    M, J = (np.array(each, dtype=float) for each in mass_matrix_and_jacobian(problem, values))
+    M, J = (np.array(matrix, dtype=float) for matrix in mass_matrix_and_jacobian(problem, values))
     N = _allowed(problem.robot, inputs["q"])
     JN = J.reshape(-1, problem.robot.nv) @ N
     return np.asarray(JN @ np.linalg.solve(N.T @ M @ N, JN.T))

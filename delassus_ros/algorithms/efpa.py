@@ -46,11 +46,11 @@ def efpa(tree: Tree, K_own: dict[int, Matrix], x: Inputs) -> Matrix:
             i = joint.i
             OmegaK[i] = {j: [joint.solve(row) for row in rows] for j, rows in K[i].items()}
             continue
-        for j, own in [pair for i in joint.links for pair in KSD[i].items()]:
-            above = zeros(len(own), 6)
+        for j, KSD_j in [pair for i in joint.links for pair in KSD[i].items()]:
+            above = zeros(len(KSD_j), 6)
             if joint.parent != WORLD:
                 above = OmegaK[joint.parent][j]
-            for a, ksd in zip(above, own, strict=True):
+            for a, ksd in zip(above, KSD_j, strict=True):
                 for i, b in joint.accelerations(a, ksd).items():
                     OmegaK[i].setdefault(j, []).append(b)
     G = zeros(tree.rows, tree.rows)

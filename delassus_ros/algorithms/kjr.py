@@ -40,9 +40,9 @@ def kjr(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
     G = zeros(tree.rows, tree.rows)
     for number, k in enumerate(contacts):
         rows = rows_of(k)
-        own = tree.link_of[k.index]
+        link = tree.link_of[k.index]
         block = zeros(len(rows), len(rows))
-        add_products(block, matmul(K[k.index], Omega[own]), K[k.index])
+        add_products(block, matmul(K[k.index], Omega[link]), K[k.index])
         fill(G, rows, rows, block)
         # Per link a where other contacts meet k's path, the rows (Ω_ak K_kᵀ)ᵀ.
         met: dict[int, Matrix] = {}
@@ -51,7 +51,7 @@ def kjr(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
             if a == WORLD:
                 continue
             if a not in met:
-                met[a] = matmul(K[k.index], transpose(down(Omega[a], a, own, ("Ω", a))))
+                met[a] = matmul(K[k.index], transpose(down(Omega[a], a, link, ("Ω", a))))
             # Step 3 to the other contact; links shared by several contacts once.
             columns = down(met[a], a, tree.link_of[j.index], (k.index, a))
             fill(G, rows, rows_of(j), matmul(columns, transpose(K[j.index])))

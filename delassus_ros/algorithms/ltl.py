@@ -167,13 +167,13 @@ class _Independent:
         """Return the lower triangle of Eᵀ M E from that of M."""
         n = len(self.freedoms.above)
         found = zeros(n, n)
-        for a, own in enumerate(self._columns):
+        for a, columns in enumerate(self._columns):
             E_t = transpose(self._E[a])
             if not E_t:
                 continue
             b = a
             while b != WORLD:
-                block = [[M[max(r, c)][min(r, c)] for c in self._columns[b]] for r in own]
+                block = [[M[max(r, c)][min(r, c)] for c in self._columns[b]] for r in columns]
                 if a == b:
                     block = [
                         [m + d for m, d in zip(row, added, strict=True)]

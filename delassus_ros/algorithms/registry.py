@@ -170,15 +170,15 @@ def evaluate(
         If the algorithm does not return outputs by name; names the algorithm.
     """
     if tree is None:
-        own = algorithm.evaluate(problem, x)
+        result = algorithm.evaluate(problem, x)
     else:
-        own = algorithm.evaluate_on(problem, tree, x)
-    if not isinstance(own, Mapping):
+        result = algorithm.evaluate_on(problem, tree, x)
+    if not isinstance(result, Mapping):
         raise CompilerError(
-            f"algorithm {algorithm.name!r} returned {shown(own)}; expected outputs by name: write "
-            "{'G': rows}"
+            f"algorithm {algorithm.name!r} returned {shown(result)}; expected outputs by name: "
+            "write {'G': rows}"
         )
-    results = dict(own)
+    results = dict(result)
     missing = [port.name for port in problem.outputs if port.name not in {"G", *results}]
     if missing:
         results.update(compute_outputs(problem, tree or tree_of(problem), x, missing))

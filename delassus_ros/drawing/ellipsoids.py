@@ -92,12 +92,12 @@ class Lengths:
         ----------
         size : size of the robot [m].
         """
-        lightest = min((m for each in masses for m in each.masses if m < np.inf), default=1.0)
+        lightest = min((m for mass in masses for m in mass.masses if m < np.inf), default=1.0)
         return cls(float(f"{size / 12.0 / lightest:.2g}"), float(f"{size / 4.0:.2g}"))
 
     def cuts(self, masses: Sequence[EffectiveMass]) -> bool:
         """Return whether a semi-axis is cut at :attr:`longest`."""
-        return any(self.scale * each.masses[-1] > self.longest for each in masses)
+        return any(self.scale * mass.masses[-1] > self.longest for mass in masses)
 
 
 def effective_masses(blocks: Array) -> Array:

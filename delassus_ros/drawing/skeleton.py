@@ -72,8 +72,8 @@ class Skeleton:
 
     def frame(self, poses: Array, name: str) -> Array:
         """Return the pose (4, 4) of a frame in the root link, from the poses of bodies."""
-        body, own = self._robot.frames[name].body, self._frames[name]
-        return own if body == WORLD else poses[body] @ own
+        body, pose = self._robot.frames[name].body, self._frames[name]
+        return pose if body == WORLD else poses[body] @ pose
 
     def bones(self, poses: Array) -> list[tuple[Array, Array]]:
         """Return the ends (3,) of lines that show the robot: between joints, and to end frames."""

@@ -47,7 +47,7 @@ class Observability:
             If exact measurements are redundant.
         """
         # A random posture may happen to be singular.
-        directions, N = min(map(self._open, random), key=lambda each: len(each[0]))
+        directions, N = min(map(self._open, random), key=lambda found: len(found[0]))
         if len(directions):
             raise UnobservableError(self._words(directions, N, ""))
         for q in named:
@@ -125,9 +125,9 @@ class Observability:
         at = self._system.columns
         moved = N @ directions.T
         cures = []
-        for joint, own in self._joints.items():
+        for joint, indices in self._joints.items():
             for kind, columns in (("torque", at.torques), ("acceleration", at.accelerations)):
-                rows = [columns[k] for k in own if columns[k] not in self._zero]
+                rows = [columns[k] for k in indices if columns[k] not in self._zero]
                 if rows and np.abs(moved[rows]).max() > _TOLERANCE * np.abs(moved).max():
                     cures.append(f"{kind} of {joint}")
         for frame, start in zip(self._system.frames, at.wrenches, strict=True):
@@ -146,8 +146,8 @@ class Observability:
     def _labels(self) -> list[str]:
         """Return names of ÿ and wrenches, in their order."""
         names: dict[int, str] = {}
-        for joint, own in self._joints.items():
-            for k in own:
+        for joint, indices in self._joints.items():
+            for k in indices:
                 names[k] = f"acceleration of {joint}"
         found = [names[k] for k in sorted(names)]
         for frame in self._system.frames:

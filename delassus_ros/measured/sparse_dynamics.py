@@ -202,8 +202,8 @@ class SparseDynamics:
         NumericalError
             As for :meth:`solve`.
         """
-        given = (q, rates, gravity, y) if self.given else (q, rates, gravity)
-        found, status = self._compiled()(*given)
+        arguments = (q, rates, gravity, y) if self.given else (q, rates, gravity)
+        found, status = self._compiled()(*arguments)
         if status is not Status.OK:
             reason = status.name.lower().replace("_", " ")
             if status is Status.NOT_CLOSED:
@@ -236,9 +236,9 @@ class SparseDynamics:
         return Estimate(values, covariances, squared, self.redundant, residuals)
 
     def _ports(self) -> list[Port]:
-        n, given = self._system.spanning.size, sum(self.given.values())
+        n, count = self._system.spanning.size, sum(self.given.values())
         ports = [Port("q", (self._robot.nq,)), Port("rates", (n,)), Port("gravity", (3,))]
-        return [*ports, Port("y", (given,))] if given else ports
+        return [*ports, Port("y", (count,))] if count else ports
 
     def _compiled(self) -> CompiledFunction:
         with self._lock:
@@ -272,18 +272,18 @@ class SparseDynamics:
         for quantity, size in self.given.items():
             if quantity not in values:
                 raise InputError(f"the value of {quantity} is missing")
-            given = numbers(f"the value of {quantity}", values[quantity]).ravel()
-            if given.size != size:
-                raise InputError(_not(quantity, given, size))
-            found.append(given)
+            array = numbers(f"the value of {quantity}", values[quantity]).ravel()
+            if array.size != size:
+                raise InputError(_not(quantity, array, size))
+            found.append(array)
         if len(values) > len(found):
             extra = next(quantity for quantity in values if quantity not in self.given)
             raise InputError(f"{extra} is given, but not among what is known")
         y = np.concatenate(found) if found else np.empty(0)
         if not np.isfinite(y).all():
-            for (quantity, size), given in zip(self.given.items(), found, strict=True):
-                if not np.isfinite(given).all():
-                    raise InputError(_not(quantity, given, size))
+            for (quantity, size), array in zip(self.given.items(), found, strict=True):
+                if not np.isfinite(array).all():
+                    raise InputError(_not(quantity, array, size))
         return y
 
     def __reduce__(self) -> tuple[type[SparseDynamics], tuple[object, ...]]:
@@ -293,8 +293,8 @@ class SparseDynamics:
         )  # fmt: skip
 
 
-def _not(quantity: Quantity, given: Array, size: int) -> str:
-    return f"the value of {quantity} is {given.tolist()}; expected {size} finite numbers"
+def _not(quantity: Quantity, array: Array, size: int) -> str:
+    return f"the value of {quantity} is {array.tolist()}; expected {size} finite numbers"
 
 
 _LOWER = {size: np.tril_indices(size) for size in range(1, 7)}

@@ -424,12 +424,12 @@ class Pairs:
         if answer.sample is not None:
             self.algorithms[side] = answer.algorithm
             self._times[side].append(answer.compute_time)
-        own, others = self._waiting[side], self._waiting[1 - side]
+        pending, others = self._waiting[side], self._waiting[1 - side]
         other = others.pop(answer.stamp, None)
         if other is None:
-            own[answer.stamp] = answer
-            if len(own) > _WINDOW:
-                del own[next(iter(own))]
+            pending[answer.stamp] = answer
+            if len(pending) > _WINDOW:
+                del pending[next(iter(waiting))]
                 self.unpaired[side] += 1
             return None
         # Nodes answer in the order of the stamps: older messages stay without a counterpart.

@@ -155,15 +155,15 @@ def loop_bias(
     q : as for :func:`loop_jacobian`.
     rates : ẏ of the cluster's independent joints.
     """
-    moving, own = list(q), list(rates)
+    moving, motion = list(q), list(rates)
     E = loop_jacobian(robot, cluster, q)
     for joint, row in zip(cluster.joints, E, strict=True):
         position = robot.q_offsets[joint]
-        moving[position] = Dual(moving[position], [dot(row, own)])
+        moving[position] = Dual(moving[position], [dot(row, motion)])
     found = []
     for row in loop_jacobian(robot, cluster, moving):
         slopes = [e.slopes[0] if isinstance(e, Dual) else 0.0 for e in row]
-        found.append(dot(slopes, own))
+        found.append(dot(slopes, motion))
     return found
 
 
@@ -295,7 +295,7 @@ def described(cluster: Cluster) -> str:
         ("constraint", cluster.functions),
     ):
         if group:
-            names = ", ".join(repr(each.name) for each in group)
+            names = ", ".join(repr(item.name) for item in group)
             parts.append(f"{word}{'s' if len(group) > 1 else ''} {names}")
     return " and ".join(parts)
 
@@ -327,8 +327,8 @@ def _coupling_row(robot: Robot, cluster: Cluster, coupling: Coupling) -> tuple[V
     """Return the factors of the cluster's joints and the constant part."""
     factors = dict(coupling.ratios)
     ratios = [factors.get(robot.joints[joint].name, 0.0) for joint in cluster.joints]
-    (given,) = constants((robot, coupling))([[*ratios, coupling.offset]])
-    return given[:-1], given[-1]
+    (row,) = constants((robot, coupling))([[*ratios, coupling.offset]])
+    return row[:-1], row[-1]
 
 
 def _function_rows(
@@ -346,8 +346,8 @@ def _function_rows(
             f"expected {constraint.rows}"
         )
     K = [[0.0] * len(column) for _ in values]
-    for row, own in zip(K, slopes, strict=True):
-        for name, slope in zip(constraint.joints, own, strict=True):
+    for row, derivatives in zip(K, slopes, strict=True):
+        for name, slope in zip(constraint.joints, derivatives, strict=True):
             row[column[name]] = -slope if constraint.dependent else slope
     for k, name in enumerate(constraint.dependent):
         values[k] = q[place[name]] - values[k]
@@ -366,8 +366,8 @@ def _pattern(robot: Robot, cluster: Cluster) -> Matrix:
 def _constant_dependence(robot: Robot, cluster: Cluster) -> Matrix:
     """Return the dependent rows of E of a cluster of couplings."""
     ratios = [
-        [dict(each.ratios).get(robot.joints[joint].name, 0.0) for joint in cluster.joints]
-        for each in cluster.couplings
+        [dict(coupling.ratios).get(robot.joints[joint].name, 0.0) for joint in cluster.joints]
+        for coupling in cluster.couplings
     ]
     split = [cluster.joints.index(joint) for joint in cluster.dependent]
     rest = [cluster.joints.index(joint) for joint in cluster.independent]

@@ -122,7 +122,7 @@ class _System:
             column: [row for row in self._left if not is_zero(self._pattern[row][column])]
             for column in self.columns
         }
-        column = min(candidates, key=lambda each: len(candidates[each]))
+        column = min(candidates, key=lambda row: len(candidates[row]))
         found = candidates[column]
         if not found:
             regular(0.0, SINGULAR, self._what)
@@ -213,14 +213,14 @@ def solve_exactly(a: Matrix, b: Matrix, what: str) -> Matrix:
         rows.append([Fraction(value) / Fraction(largest) for value in [*left, *right]])
     pivots: Vector = []
     for column in range(unknowns):
-        row = max(rows, key=lambda each: abs(each[column]), default=None)
+        row = max(rows, key=lambda entries: abs(entries[column]), default=None)
         if row is None or abs(row[column]) <= _CANCELLED:
             regular(0.0, SINGULAR, what)
         else:
             rows.remove(row)
             pivot = [value / row[column] for value in row]
-            rows = [_without(each, pivot, column) for each in rows]
-            pivots = [_without(each, pivot, column) for each in pivots]
+            rows = [_without(entries, pivot, column) for entries in rows]
+            pivots = [_without(entries, pivot, column) for entries in pivots]
             pivots.append(pivot)
     return [[float(value) for value in row[unknowns:]] for row in pivots]
 

@@ -106,14 +106,14 @@ class FrameChoice:
                 angles.add(_to_quarter(math.atan2(turn[b, a], turn[a, a])))
             if placed.moving is None:
                 slides.add(float(unit @ (frame.inverse() @ placed.pose).translation))
-        own = _SHIFT[0] + _SHIFT[1] * min(6, self._rows[i])
+        shift = _SHIFT[0] + _SHIFT[1] * min(6, self._rows[i])
 
         def cost(choice: tuple[float, float]) -> tuple[float, ...]:
             # Where costs are equal, the plain choice: alike limbs stay alike.
             angle, by = choice
             turn = about(axis, math.sin(angle), math.cos(angle))
             there = frame @ Transform(turn, by * unit)
-            extra = own * (abs(by - slide) > SNAP) + (angle != 0.0)
+            extra = shift * (abs(by - slide) > SNAP) + (angle != 0.0)
             return self._cost(i, there) + extra, abs(angle), abs(by - slide)
 
         return min(((x, s) for x in sorted(angles) for s in sorted(slides)), key=cost)

@@ -179,8 +179,8 @@ class _Builder:
             robot_frame = problem.robot.frames[contact.frame]
             if robot_frame.body != body:
                 continue
-            own = frame.inverse() @ robot_frame.placement
-            pose = own @ contact.placement
+            frame_in_link = frame.inverse() @ robot_frame.placement
+            pose = frame_in_link @ contact.placement
             x = pose.motion_to_child()
             motion = snap(np.vstack([x[3:], x[:3]]), 1.0)
             found.append(
@@ -191,7 +191,7 @@ class _Builder:
                     motion=motion.tolist(),
                     selection=contact.selection.tolist(),
                     to_link=snap(pose.rotation, 1.0).tolist(),
-                    moving=self._moving(contact.name, own),
+                    moving=self._moving(contact.name, frame_in_link),
                 )
             )
         return tuple(found)

@@ -108,8 +108,8 @@ def loop_rows(
     derivative : per row, the derivatives by the positions of the loop's joints, by joint index
         [1/rad, 1/m]; joints that never affect the row have the float 0.0.
     """
-    given = constants((robot, loop, unit))
-    ends = [_end(branch, q, unit, given) for branch in _branches(robot, loop, unit)]
+    scalars_of = constants((robot, loop, unit))
+    ends = [_end(branch, q, unit, scalars_of) for branch in _branches(robot, loop, unit)]
     predecessor, successor = ends
     gap = [s - p for p, s in zip(predecessor.origin, successor.origin, strict=True)]
     residual: Vector = []
@@ -224,14 +224,14 @@ def _end(
     branch: TracedBranch,
     q: Sequence[Scalar],
     unit: float,
-    given: Callable[[Matrix], Matrix],
+    scalars_of: Callable[[Matrix], Matrix],
 ) -> End:
-    """Return the end of a branch; `given` turns the branch's constants into scalars."""
+    """Return the end of a branch; `scalars_of` turns the branch's constants into scalars."""
     turn: Matrix = identity(3)
     origin: Vector = [0.0, 0.0, 0.0]
     joints = []
     for segment in branch.segments:
-        turn, origin = _placed(turn, origin, segment, given)
+        turn, origin = _placed(turn, origin, segment, scalars_of)
         axis = [row[2] for row in turn]
         value = q[segment.q_index]
         joints.append((segment.joint, segment.revolute, axis, list(origin)))
@@ -240,7 +240,7 @@ def _end(
             turn = [[c * x + s * y, c * y - s * x, z] for x, y, z in turn]
         else:
             origin = [o + a * (value * (1.0 / unit)) for o, a in zip(origin, axis, strict=True)]
-    turn, origin = _placed(turn, origin, branch, given)
+    turn, origin = _placed(turn, origin, branch, scalars_of)
     return End(transpose(turn), origin, joints)
 
 
@@ -248,12 +248,12 @@ def _placed(
     turn: Matrix,
     origin: Vector,
     at: Segment | TracedBranch,
-    given: Callable[[Matrix], Matrix],
+    scalars_of: Callable[[Matrix], Matrix],
 ) -> tuple[Matrix, Vector]:
     """Return rotation and origin behind a constant pose."""
-    translation = given([at.translation])[0]
+    translation = scalars_of([at.translation])[0]
     moved = [o + dot(row, translation) for o, row in zip(origin, turn, strict=True)]
-    return matmul(turn, given(at.rotation)), moved
+    return matmul(turn, scalars_of(at.rotation)), moved
 
 
 def cross(a: Vector, b: Vector) -> Vector:

@@ -75,8 +75,8 @@ class Propagator:
         line of either multiplies.
         """
         if self.parent == WORLD:
-            own = [[row[self.S]] for row in K]
-            return [], own, [[ks * self.D_inverse] for (ks,) in own]
+            K_S = [[row[self.S]] for row in K]
+            return [], K_S, [[ks * self.D_inverse] for (ks,) in K_S]
         moved: Matrix = []
         KS: Matrix = []
         KSD: Matrix = []

@@ -147,8 +147,8 @@ class _Rewriting:
         """Return the rewritten robot."""
         robot, kept = pruned(self._robot, self._gone, self._inertias, self._armatures)
         coupled = tuple(
-            replace(each, joints=tuple(kept.index(i) for i in each.joints))
-            for each in self._coupled
+            replace(group, joints=tuple(kept.index(i) for i in group.joints))
+            for group in self._coupled
         )
         return Redistribution(robot, kept, coupled)
 
@@ -283,10 +283,10 @@ class _Rewriting:
         turn, found = np.eye(3), []
         for i in reversed(chain):
             turn = turn @ joints[i].placement.rotation
-            own = turn @ joints[i].axis
-            if np.abs(np.cross(own, axis)).max() > _RELATIVE_ROUNDING:
+            direction = turn @ joints[i].axis
+            if np.abs(np.cross(direction, axis)).max() > _RELATIVE_ROUNDING:
                 return None
-            found.append((i, 1.0 if own @ axis > 0 else -1.0))
+            found.append((i, 1.0 if direction @ axis > 0 else -1.0))
         return found
 
     def _add(self, i: int, inertia: Inertia) -> None:

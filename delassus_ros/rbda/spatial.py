@@ -336,8 +336,8 @@ def _moving_rows(
     ----------
     rotation : link axes → world axes; None for rows in the contact's axes.
     """
-    given = list(x["contact_positions"][moving.position : moving.position + 3])
-    p = [_accumulate(o, row, given) for o, row in zip(moving.origin, moving.rotation, strict=True)]
+    at = list(x["contact_positions"][moving.position : moving.position + 3])
+    p = [_accumulate(o, row, at) for o, row in zip(moving.origin, moving.rotation, strict=True)]
     # The axes of the contact's rows as unit vectors d of the link: d·(v + ω × p) and d·ω.
     if rotation is not None:
         axes = rotation

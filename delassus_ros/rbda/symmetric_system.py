@@ -82,21 +82,21 @@ class SymmetricSystem:
         ZeroDivisionError
             If the pivot is structurally zero.
         """
-        own = [self.rows.pop(k) for k in pivot]
-        block = [[row.get(k, 0.0) for k in pivot] for row in own]
+        rows = [self.rows.pop(k) for k in pivot]
+        block = [[row.get(k, 0.0) for k in pivot] for row in rows]
         inverse = self._inverted(block)
-        for row in own:
+        for row in rows:
             for k in pivot:
                 row.pop(k, None)
-        for k, row in zip(pivot, own, strict=True):
+        for k, row in zip(pivot, rows, strict=True):
             for j in row:
                 self.rows[j].pop(k)
         rights = [self.right.pop(k, 0.0) for k in pivot]
         if len(pivot) == 1:
-            self._minus_one(own[0], rights[0], inverse[0][0])
+            self._minus_one(rows[0], rights[0], inverse[0][0])
         else:
-            self._minus_two(own, rights, inverse)
-        for k, row, right in zip(pivot, own, rights, strict=True):
+            self._minus_two(rows, rights, inverse)
+        for k, row, right in zip(pivot, rows, rights, strict=True):
             self._own[k], self._own_right[k] = row, right
             self._order[k] = len(self.eliminated)
         self._inverses.append(inverse)
@@ -128,20 +128,20 @@ class SymmetricSystem:
             if not is_zero(right):
                 self.add_right(i, -(scaled[i] * right))
 
-    def _minus_two(self, own: list[Row], rights: list[Scalar], inverse: Matrix) -> None:
+    def _minus_two(self, rows: list[Row], rights: list[Scalar], inverse: Matrix) -> None:
         """Z −= [u w] B⁻¹ [u w]ᵀ, as v wᵀ + w vᵀ where one of the two has no diagonal entry."""
         (p, e), (_, s) = inverse
         first, second = (0, 1) if is_zero(p) else (1, 0)
         if not is_zero(p) and not is_zero(s):
             for row, other, diagonal in ((0, 1, p), (1, 0, s)):
                 left = {
-                    i: own[row].get(i, 0.0) * diagonal + own[other].get(i, 0.0) * e
-                    for i in {**own[row], **own[other]}
+                    i: rows[row].get(i, 0.0) * diagonal + rows[other].get(i, 0.0) * e
+                    for i in {**rows[row], **rows[other]}
                 }
-                self._minus_products(left, own[row], rights[row], symmetric=False)
+                self._minus_products(left, rows[row], rights[row], symmetric=False)
             return
         # B⁻¹ = [[0, e], [e, s]]: v = e u + (s / 2) w.
-        u, w, s = own[first], own[second], s if first == 0 else p
+        u, w, s = rows[first], rows[second], s if first == 0 else p
         v = {
             i: u.get(i, 0.0) * e + w.get(i, 0.0) * (0.5 * s)
             for i in ({**u, **w} if not is_zero(s) else u)

@@ -66,8 +66,8 @@ def operations(graph: Graph, live: list[int]) -> OperationCount:
     for number, times in found.calls.items():
         routine = graph.routines[number]
         inside = _kinds(routine.graph, routine.graph.live(routine.outputs))
-        for kind, each in inside.nodes.items():
-            count[kind] += times * each
+        for kind, number in inside.nodes.items():
+            count[kind] += times * number
     known = {INPUT, NEG, SELECT, ADD, SUB, MUL, DIV, SQRT, SIN, COS, RESULT}
     if set(count) - known:
         raise CompilerError(f"node kinds without a cost: {sorted(set(count) - known)}")

@@ -296,8 +296,8 @@ def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
         # digits.
         if sys.float_info.min <= abs(merged) < math.inf:
             return _scale(graph, merged, node[2])
-    own, opposite = graph.find(CONSTANT, factor), graph.find(CONSTANT, -factor)
-    again = graph.repeats and own is not None and graph.find(MUL, own, index) is not None
+    constant, opposite = graph.find(CONSTANT, factor), graph.find(CONSTANT, -factor)
+    again = graph.repeats and constant is not None and graph.find(MUL, constant, index) is not None
     if opposite is not None and not again:
         twin = graph.find(MUL, opposite, index)
         if twin is not None:

@@ -175,7 +175,7 @@ def _traced(function: Callable[..., Any], arguments: tuple[Any, ...], leaves: _L
     scalars = [graph.input(k) for k in range(len(leaves.scalars))]
     first = len(scalars)
     constants = [graph.input(first + k) for k in range(len(leaves.constants))]
-    own = {symbol.index: k for k, symbol in enumerate([*scalars, *constants])}
+    inputs = {symbol.index: k for k, symbol in enumerate([*scalars, *constants])}
 
     def inner(value: Any) -> Any:
         if isinstance(value, Symbol):
@@ -194,8 +194,8 @@ def _traced(function: Callable[..., Any], arguments: tuple[Any, ...], leaves: _L
             return value
         if value.graph is not graph:
             raise CompilerError(f"step {function.__name__!r} uses scalars besides its arguments")
-        if value.index in own:
-            return _Place(True, own[value.index])
+        if value.index in inputs:
+            return _Place(True, inputs[value.index])
         return _Place(False, numbers.setdefault(value.index, len(numbers)))
 
     routine.template = _mapped(result, outer)

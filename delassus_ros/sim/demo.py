@@ -77,18 +77,18 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
     The processes use a separate ROS graph on this machine, with fast discovery.
     """
-    own = dict(environment)
-    own.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    if "ROS_DOMAIN_ID" not in own:
+    variables = dict(environment)
+    variables.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    if "ROS_DOMAIN_ID" not in variables:
         try:
-            own["ROS_DOMAIN_ID"] = str(own_domains()[0])
+            variables["ROS_DOMAIN_ID"] = str(own_domains()[0])
         except DelassusError:
             # All domains are taken: a domain that is probably unused at this moment.
-            own["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 101)
-    if not any(name in own for name in _FAST_DDS_PROFILES):
+            variables["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 101)
+    if not any(name in variables for name in _FAST_DDS_PROFILES):
         profiles = str(Path(__file__).with_name("fastdds.xml"))
-        own.update(dict.fromkeys(_FAST_DDS_PROFILES, profiles))
-    return own
+        variables.update(dict.fromkeys(_FAST_DDS_PROFILES, profiles))
+    return variables
 
 
 class _Clock:

@@ -56,7 +56,7 @@ class Joints:
 
 
 class Drives(ABC):
-    """One actuator per driven joint, and the actuators' inputs in every period."""
+    """Actuators of the driven joints, and their inputs in every period."""
 
     takes_torques = False
     """Whether the drives obey :meth:`command`."""

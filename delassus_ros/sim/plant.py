@@ -137,8 +137,8 @@ def on_floor(
     geom.contype, geom.conaffinity = 1, 0
     geom.friction[0] = friction
     geom.rgba = _PALE
-    for each in spec.geoms:
-        each.solref[0] = floor.softness
+    for geom in spec.geoms:
+        geom.solref[0] = floor.softness
     return spec
 
 

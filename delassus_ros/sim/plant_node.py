@@ -184,11 +184,11 @@ class PlantNode(Node):
         robot = self._read("robot", ROBOTS[0], f"One of {', '.join(ROBOTS)}.")
         if robot not in ROBOTS:
             raise InputError(unknown("robot", str(robot), ROBOTS))
-        own = OWN.get(robot, {})
+        changed = OWN.get(robot, {})
         settings = PlantSettings(
             **{
                 field.name: self._read(
-                    field.name, own.get(field.name, field.default), "See PlantSettings."
+                    field.name, changed.get(field.name, field.default), "See PlantSettings."
                 )
                 for field in dataclasses.fields(PlantSettings)
             }

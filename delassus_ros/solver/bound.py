@@ -218,9 +218,9 @@ class BoundSolver:
 
 def _refuse(names: tuple[str, ...]) -> NoReturn:
     """Refuse arguments of :meth:`DelassusSolver.solve` that :meth:`BoundSolver.solve` lacks."""
-    given = ", ".join(names)
+    extra = ", ".join(names)
     raise InputError(
-        f"BoundSolver.solve takes q alone, not {given}: choose contacts by bound.activate(names) "
+        f"BoundSolver.solve takes q alone, not {extra}: choose contacts by bound.activate(names) "
         "and fill bound.inputs by name before"
     )
 
@@ -331,7 +331,7 @@ class _ConstrainedDynamics:
         )  # fmt: skip
         self._arrays = arrays  # keeps the memory alive that the code reads
         self._a0, self._scales = a0, solution.scales()
-        self._binding = array("q", [*(each.ctypes.data for each in arrays), k, n])
+        self._binding = array("q", [*(block.ctypes.data for block in arrays), k, n])
         function, self._code = constrained()
         self._run = partial(function, self._binding.buffer_info()[0])
 

@@ -55,7 +55,7 @@ class InputCheck:
             ],
         }
 
-    def single(self, given: Given) -> dict[str, Array]:
+    def single(self, values: Given) -> dict[str, Array]:
         """Return the inputs of one configuration by name; copied only if needed.
 
         Raises
@@ -65,13 +65,13 @@ class InputCheck:
             not finite, or a quaternion that is not of unit norm. Far positions and couplings that
             do not hold set the kernel's status; :meth:`refuse_positions` names them.
         """
-        self._check_names(given)
+        self._check_names(values)
         arrays = {}
         for port in self._ports:
             if port.name in self._placements:
-                arrays[port.name] = self._placements[port.name].single(given.get(port.name))
+                arrays[port.name] = self._placements[port.name].single(values.get(port.name))
                 continue
-            array = self.shaped(port, self._by_frame(port, given.get(port.name)))
+            array = self.shaped(port, self._by_frame(port, values.get(port.name)))
             # For few numbers faster than numpy.
             if not all(map(math.isfinite, array.ravel().tolist())):
                 k = int(np.flatnonzero(~np.isfinite(array))[0])
@@ -419,10 +419,10 @@ class InputArrays(Mapping[str, Array]):
             raise UnknownInputError(self._unknown(name))
         array = self._arrays[name]
         what = f"{self._what}[{name!r}]"
-        given = numbers(what, values, f"numbers of shape {array.shape}")
-        if given.shape != array.shape:
-            raise InputError(f"{what} has shape {given.shape}, expected {array.shape}")
-        array[...] = given
+        source = numbers(what, values, f"numbers of shape {array.shape}")
+        if source.shape != array.shape:
+            raise InputError(f"{what} has shape {source.shape}, expected {array.shape}")
+        array[...] = source
 
     def _unknown(self, name: object) -> str:
         return f"{self._what}: {unknown(self._kind, str(name), self._arrays)}"

@@ -273,19 +273,19 @@ class Solution(OutputArrays):
             If an output or argument is missing or of wrong shape; needs ``J`` and ``MinvJT``.
         """
         J, response = self.output("J"), self.output("MinvJT")
-        given = numbers("rates", rates)
-        if given.shape != (J.shape[1],):
-            raise InputError(f"rates has shape {given.shape}, expected ({J.shape[1]},)")
+        before = numbers("rates", rates)
+        if before.shape != (J.shape[1],):
+            raise InputError(f"rates has shape {before.shape}, expected ({J.shape[1]},)")
         bounce = self.by_row("restitution", restitution)
         Lambda = self.inertia(damping, characteristic_length)
         # An overflow is an error of this method, not a warning of numpy's.
         with np.errstate(over="ignore", invalid="ignore"):
-            velocity = J @ given
+            velocity = J @ before
             impulse = Lambda @ (-(1.0 + bounce) * velocity)
             results = (
                 velocity, self._valid() @ impulse, impulse, response @ impulse, J.T @ impulse
             )  # fmt: skip
-        return Impact(*(_finite("an impact", each) for each in results))
+        return Impact(*(_finite("an impact", result) for result in results))
 
     def effective_mass(self, contact: str, direction: ArrayLike, locked: bool = False) -> float:
         """Return the effective mass of a contact along a direction, 1 / (dᵀ G d) [kg].

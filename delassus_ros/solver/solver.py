@@ -249,7 +249,7 @@ class DelassusSolver:
         # The status of a plain call also shows whether q is finite.
         if plain and compute(q).status is _OK:
             return solution.copy()
-        given = {
+        arguments = {
             "q": q,
             "base_orientation": base_orientation,
             "contact_positions": contact_positions,
@@ -259,7 +259,7 @@ class DelassusSolver:
             "gravity": gravity,
             "wrenches": wrenches,
         }
-        for name, values in self._check.single(given).items():
+        for name, values in self._check.single(arguments).items():
             bound.inputs[name][...] = values
         if not plain:
             compute()
@@ -332,7 +332,7 @@ class DelassusSolver:
                     )
                 kernel = batch_kernel_for(self._problem, self._algorithm, self._cache)
                 self._batch = BatchSolver(self._problem, kernel, self._check)
-        given = {
+        arguments = {
             "q": Q,
             "base_orientation": base_orientation,
             "contact_positions": contact_positions,
@@ -342,7 +342,7 @@ class DelassusSolver:
             "gravity": gravity,
             "wrenches": wrenches,
         }
-        return self._batch.solve(given, active, threads, layout, out)
+        return self._batch.solve(arguments, active, threads, layout, out)
 
     def __reduce__(self) -> tuple[type[DelassusSolver], tuple[object, ...]]:
         """Pickle by the arguments of the constructor; machine code is not pickled."""
@@ -351,8 +351,8 @@ class DelassusSolver:
     def _check_closed(self, q: ArrayLike) -> None:
         """Refuse a configuration that does not close the robot."""
         robot = self._problem.robot
-        given = sized("q", q, robot.nq, f"robot {robot.name!r}'s", InputError)
-        worst, what = largest_residual(robot, given.tolist())
+        position = sized("q", q, robot.nq, f"robot {robot.name!r}'s", InputError)
+        worst, what = largest_residual(robot, position.tolist())
         if not worst <= _CLOSED:
             raise InputError(
                 f"q does not close the robot: {what} is off by {worst:.3g}, at most {_CLOSED:g} "

@@ -122,13 +122,13 @@ def generic_matrices(
     count = whole("count", count)
     rng = np.random.default_rng(seed)
     if configurations is not None:
-        given = np.atleast_2d(numbers("configurations", configurations))
-        if given.ndim != 2 or not len(given):
+        at = np.atleast_2d(numbers("configurations", configurations))
+        if at.ndim != 2 or not len(at):
             raise InputError(
-                f"configurations have shape {given.shape}, expected (N, {problem.robot.nq}) with "
+                f"configurations have shape {at.shape}, expected (N, {problem.robot.nq}) with "
                 "N >= 1"
             )
-        count = len(given)
+        count = len(at)
     elif problem.robot.is_closed:
         raise ProblemError(
             f"robot {problem.robot.name!r} has loops or couplings, so that generic "
@@ -136,11 +136,11 @@ def generic_matrices(
         )
     else:
         # More than needed, as some may fail: a massless joint has no matrix in some postures.
-        given = np.array([_random_q(problem.robot, rng) for _ in range(10 * count)])
-    found = _matrices_at(problem, solver.bind(), given, count, rng)
+        at = np.array([_random_q(problem.robot, rng) for _ in range(10 * count)])
+    found = _matrices_at(problem, solver.bind(), at, count, rng)
     if not found:
         raise NumericalError(
-            f"{solver.algorithm}: no matrix at any of {len(given)} generic configurations of "
+            f"{solver.algorithm}: no matrix at any of {len(at)} generic configurations of "
             f"robot {problem.robot.name!r}; its mass matrix may be singular everywhere"
         )
     return np.stack(found)
@@ -221,15 +221,15 @@ class StructuralRank:
     """
 
     def __init__(self, matrices: ArrayLike, scales: Array) -> None:
-        given = numbers("generic matrices", matrices)
+        array = numbers("generic matrices", matrices)
         m = scales.size
-        if given.ndim != 3 or given.shape[0] < 1 or given.shape[1:] != (m, m):
+        if array.ndim != 3 or array.shape[0] < 1 or array.shape[1:] != (m, m):
             raise InputError(
-                f"generic matrices have shape {given.shape}, expected (N, {m}, {m}) with N >= 1"
+                f"generic matrices have shape {array.shape}, expected (N, {m}, {m}) with N >= 1"
             )
-        if not np.isfinite(given).all():
+        if not np.isfinite(array).all():
             raise InputError("generic matrices have entries that are not finite")
-        self._matrices = given * np.outer(scales, scales)
+        self._matrices = array * np.outer(scales, scales)
         self._ranks: dict[tuple[int, ...], int] = {}
 
     def of(self, rows: Sequence[int]) -> int:
@@ -273,9 +273,9 @@ def _rank_of(rest: Array, noise: float) -> int:
     noise : size of diagonal entries that are rounding.
     """
     left = rest.diagonal()
-    own = left.copy()
+    norms = left.copy()
     for rank in range(len(rest)):
-        share = np.divide(left, own, out=np.zeros(len(rest)), where=left > noise)
+        share = np.divide(left, norms, out=np.zeros(len(rest)), where=left > noise)
         j = int(share.argmax())
         if not share[j] > RANK_TOLERANCE:
             return rank
@@ -286,7 +286,7 @@ def _rank_of(rest: Array, noise: float) -> int:
 
 def _generic_configurations(robot: Robot, rng: np.random.Generator) -> list[Array]:
     """Return random configurations; loops are closed near the reference."""
-    given = [_random_q(robot, rng) for _ in range(10 * _GENERIC)]
+    found_q = [_random_q(robot, rng) for _ in range(10 * _GENERIC)]
     if robot.is_closed:
         for cluster in clusters_of(robot):
             if cluster.is_constant:
@@ -295,12 +295,12 @@ def _generic_configurations(robot: Robot, rng: np.random.Generator) -> list[Arra
             entries = [robot.q_offsets[joint] for joint in cluster.joints]
             units = 1.0 / closure.in_units(np.ones(len(entries)))
             closed = [q * units for q, _ in closed_jacobians(closure)]
-            for k, q in enumerate(given if closed else ()):
+            for k, q in enumerate(found_q if closed else ()):
                 q[entries] = closed[k % len(closed)]
-        for q in given:
+        for q in found_q:
             curved = [name for name in robot.joint_names if name in _curved(robot)]
             follow(robot, q, curved)
-    return given
+    return found_q
 
 
 def _curved(robot: Robot) -> set[str]:
@@ -334,14 +334,14 @@ def _random_q(robot: Robot, rng: np.random.Generator) -> Array:
 def _random_places(problem: Problem, rng: np.random.Generator) -> Given:
     """Return a random orientation of the base and random places of moving contacts, as inputs."""
     places: dict[str, Any] = {}
-    own = {contact.name: contact.placement.translation for contact in problem.contacts}
+    placements = {contact.name: contact.placement.translation for contact in problem.contacts}
     for port in problem.inputs:
         if port.name == "base_orientation":
             places[port.name] = _random_quaternion(rng)
         elif port.name == "contact_positions":
             reach = CHARACTERISTIC_LENGTH_M * np.ones(3)
             places[port.name] = {
-                name: own[name] + rng.uniform(-reach, reach) for name in problem.moving
+                name: placements[name] + rng.uniform(-reach, reach) for name in problem.moving
             }
         elif port.name == "contact_orientations":
             places[port.name] = {name: _random_quaternion(rng) for name in problem.turning}

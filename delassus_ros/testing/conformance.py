@@ -77,8 +77,8 @@ def moving_contacts_equal_fixed_ones(name: str) -> None:
         expected = _solve(_solver(fixed, name), there)
         error = relative_error(problem, _solve(solver, inputs), expected)
         _require(error <= TOLERANCE, name, label, f"relative error {error:.1e} to fixed ones")
-        own = _solve(_solver(fixed_there(problem, {}), name), there)
-        error = relative_error(problem, _solve(solver, there), own)
+        expected = _solve(_solver(fixed_there(problem, {}), name), there)
+        error = relative_error(problem, _solve(solver, there), expected)
         _require(error <= TOLERANCE, name, label, f"relative error {error:.1e} before they move")
 
 

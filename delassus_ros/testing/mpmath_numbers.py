@@ -66,7 +66,7 @@ def evaluate(
     """
     with mpmath.workdps(digits):
         exact = {
-            name: [mpmath.mpf(float(value)) for value in np.ravel(given)]
-            for name, given in inputs.items()
+            name: [mpmath.mpf(float(value)) for value in np.ravel(values)]
+            for name, values in inputs.items()
         }
         return registry.evaluate(problem, algorithm, exact, tree)

@@ -165,9 +165,9 @@ def account(sent: IntArray, arrivals: Arrivals, node: NodeCounts) -> Account:
     if not stamps.size:
         return Account(0, 0, 0, 0, 0, 0, arrivals.overflow)
     sent = sent[sent >= stamps[0]]
-    own, first = np.unique(stamps, return_index=True)
+    distinct, first = np.unique(stamps, return_index=True)
     asked = np.zeros(len(stamps), dtype=bool)
-    asked[first[np.isin(own, sent)]] = True
+    asked[first[np.isin(distinct, sent)]] = True
     # A node publishes unrequested messages when its input has fallen silent.
     notices = int((~asked & ~good).sum())
     seen = node.seen - (int(arrivals.sequences[begin]) - 1) - notices

@@ -78,12 +78,12 @@ def recomputed(
     motion = JointSwing(solver.problem.robot.joint_names)
     wrong = 0
     for number, found in zip(np.searchsorted(sent, stamps).tolist(), kept, strict=True):
-        given = {
+        arguments = {
             "rates": np.r_[TWIST, motion.rates(number)],
             "torques": np.zeros(len(TWIST) + len(motion.at(0))),
             "gravity": np.array(_GRAVITY),
         }
-        inputs = {name: values for name, values in given.items() if name in needed}
+        inputs = {name: values for name, values in arguments.items() if name in needed}
         solution = solver.solve(motion.at(number), **inputs)
         expected = [solution.matrix if name == "G" else solution.output(name) for name in names]
         parts = np.split(found, np.cumsum([part.size for part in expected])[:-1])

@@ -1,4 +1,4 @@
-"""One soak run: its processes, their commands, and the measurements.
+"""A soak run: its processes, their commands, and the measurements.
 
 Run and publisher share a file in memory instead of messages. On request, the algorithm of the node
 is changed throughout the run.
@@ -50,8 +50,8 @@ def node_arguments(more: Sequence[str] = (), outputs: Sequence[str] = ()) -> lis
         parameters["outputs"] = f"[{', '.join(outputs)}]"
         # The publisher may be late by more than odometries may be old by default.
         parameters["orientation.timeout"] = "1.0"
-    given = [word for item in parameters.items() for word in ("-p", "{}:={}".format(*item))]
-    return ["--ros-args", *given, *more]
+    settings = [word for item in parameters.items() for word in ("-p", "{}:={}".format(*item))]
+    return ["--ros-args", *settings, *more]
 
 
 def commands(
@@ -111,7 +111,7 @@ def ended_readers(file: Path) -> EndedReaders:
 
 
 class _Run:
-    """One run: its nodes, the consumer, and the measurements."""
+    """A run: its nodes, the consumer, and the measurements."""
 
     def __init__(
         self,
