@@ -18,7 +18,7 @@ from single_faults import Fault, faults  # noqa: E402
 KINDS = {
     "formula", "sign", "index", "unit", "QoS", "age", "cache key", "emitter", "tracer", "gate",
     "skew", "limits", "sources", "layout", "contacts", "placements", "orientation", "motion",
-    "torques", "settings", "estimator", "recordings",
+    "torques", "settings", "estimator", "recordings", "friction",
 }  # fmt: skip
 
 
