@@ -13,11 +13,10 @@ import numpy as np
 from delassus_ros import DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import NumericAlgorithm, TracedAlgorithm, evaluate
 from delassus_ros.compiler import kernel_for
-from delassus_ros.dynamics import GRAVITY
+from delassus_ros.dynamics import GRAVITY, _forward, _hybrid, _inverse
 from delassus_ros.model.spatial import Array
-from delassus_ros.rbda.dynamics import ClusterMotion, c_aba, c_rnea, hybrid
-from delassus_ros.scalars.functions import Vector
-from delassus_ros.scalars.ports import Arrays, Inputs, Status
+from delassus_ros.rbda.robot_tree import RobotTree
+from delassus_ros.scalars.ports import Arrays, Status
 
 
 class OnFloats(NumericAlgorithm):
@@ -55,30 +54,28 @@ class DynamicsOnFloats:
     """Inverse, forward and hybrid dynamics of a robot as ``Dynamics`` has them, on floats."""
 
     def __init__(self, robot: Robot, wrenches: Sequence[str] = ()) -> None:
-        self._motion = ClusterMotion(robot, tuple(wrenches))
-        self.joints, self.size = self._motion.joints, self._motion.size
+        self._tree = RobotTree(robot, tuple(wrenches))
+        self.joints, self.size = self._tree.joints, self._tree.size
 
     def inverse(self, q, rates, accelerations, gravity=GRAVITY, wrenches=None) -> Array:
         """Return the torques that a motion needs."""
-        return self._run(c_rnea, q, rates, "accelerations", accelerations, gravity, wrenches)
+        return self._run(_inverse, q, rates, "accelerations", accelerations, gravity, wrenches)
 
     def forward(self, q, rates, torques, gravity=GRAVITY, wrenches=None) -> Array:
         """Return the accelerations that torques cause."""
-        return self._run(c_aba, q, rates, "torques", torques, gravity, wrenches)
+        return self._run(_forward, q, rates, "torques", torques, gravity, wrenches)
 
     def hybrid(self, q, rates, known, accelerated, gravity=GRAVITY, wrenches=None) -> Array:
         """Return the unknown torques and accelerations; those of `accelerated` are known."""
-        columns = self._motion.columns_by_joint
+        columns = self._tree.columns_by_joint
         indices = frozenset(k for joint in accelerated for k in columns[joint])
+        return self._run(_hybrid, q, rates, "known", known, gravity, wrenches, indices)
 
-        def function(motion: ClusterMotion, x: Inputs) -> Vector:
-            return hybrid(motion, indices, x)
-
-        return self._run(function, q, rates, "known", known, gravity, wrenches)
-
-    def _run(self, function, q, rates, name, values, gravity, wrenches) -> Array:
+    def _run(
+        self, function, q, rates, name, values, gravity, wrenches, accelerated=frozenset()
+    ) -> Array:
         given = {"q": q, "rates": rates, name: values, "gravity": gravity}
         if wrenches is not None:
             given["wrenches"] = wrenches
         x = {port: np.ravel(value).tolist() for port, value in given.items()}
-        return np.array(function(self._motion, x))
+        return np.array(function(self._tree, accelerated, x))
