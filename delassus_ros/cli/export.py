@@ -18,6 +18,7 @@ from delassus_ros.cli.options import (
 )
 from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.compiler.export import Target, check_name, export
+from delassus_ros.contact_forces.export import export_contact_forces
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
 from delassus_ros.outputs import OUTPUTS, kernel_outputs
@@ -83,6 +84,17 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         help="processor as LLVM names it, e.g. cortex-a76 (default: this one; with --target "
         "the oldest of the target)",
     )
+    parser.add_argument(
+        "--friction",
+        action="store_true",
+        help="write the solver of contact forces with friction as well, NAME_forces.o and "
+        "NAME_forces.h beside the object file; it takes G and a0 (--outputs a0)",
+    )
+    parser.add_argument(
+        "--dimensions",
+        metavar="LENGTH,WIDTH",
+        help="of the surfaces, m; for --friction",
+    )
 
 
 def export_kernel(options: argparse.Namespace) -> Report:
@@ -97,14 +109,26 @@ def export_kernel(options: argparse.Namespace) -> Report:
         raise InputError(f"-o {output} gives no prefix for names in C: add --name PREFIX")
     check_name(name)
     package = str(Path(output).with_name(f"{name}Config.cmake"))
-    _check_files(options, {"-o": output, "--header": header, f"{name}Config.cmake": package})
+    written = {"-o": output, "--header": header, f"{name}Config.cmake": package}
+    forces = [str(Path(output).with_name(f"{name}_forces.{end}")) for end in ("o", "h")]
+    if options.friction:
+        written |= {Path(path).name: path for path in forces}
+    _check_files(options, written)
     problem, algorithm = _asked_for(options)
-    exported = export(problem, algorithm, name, Target(options.target, options.cpu))
-    _write({
-        output: exported.object_file,
-        header: exported.header.encode(),
-        package: _cmake(name, package, output, header).encode(),
-    })  # fmt: skip
+    target = Target(options.target, options.cpu)
+    exported = export(problem, algorithm, name, target)
+    contents = {output: exported.object_file, header: exported.header.encode()}
+    objects = [output]
+    if options.friction:
+        kinds = [contact.kind_name for contact in problem.contacts]
+        solver = export_contact_forces(
+            kinds, name, dimensions=_dimensions(options.dimensions), target=target
+        )
+        contents |= {forces[0]: solver.object_file, forces[1]: solver.header.encode()}
+        objects.append(forces[0])
+    elif options.dimensions is not None:
+        raise InputError("--dimensions are given without --friction, which they are for")
+    _write({**contents, package: _cmake(name, package, objects, header).encode()})
     facts = [
         ("function", f"{name}_kernel"),
         ("algorithm", algorithms.spelling(algorithm)),
@@ -113,6 +137,8 @@ def export_kernel(options: argparse.Namespace) -> Report:
         ("header", header),
         ("CMake", f"find_package({name}), with {name}_DIR={os.path.dirname(package) or '.'}"),
     ]
+    if options.friction:
+        facts.append(("friction", f"{name}_contact_forces in {forces[1]}, {forces[0]}"))
     if problem.robot.is_closed:
         facts.append(("q", "of all joints: the kernel takes positions that close the loops"))
     data = {
@@ -122,6 +148,10 @@ def export_kernel(options: argparse.Namespace) -> Report:
         "outputs": [port.name for port in problem.outputs],
         "files": {"object": output, "header": header, "cmake": package},
     }
+    if options.friction:
+        data["friction"] = {
+            "function": f"{name}_contact_forces", "object": forces[0], "header": forces[1],
+        }  # fmt: skip
     return Report("\n".join([headline(problem), "", table(facts)]), data)
 
 
@@ -151,10 +181,21 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
     return problem, options.algorithm or settings.algorithm
 
 
-def _cmake(name: str, package: str, output: str, header: str) -> str:
-    """Return the package file, whose paths are relative to its folder."""
+def _dimensions(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        length, width = map(float, text.split(","))
+    except ValueError as error:
+        raise InputError(f"--dimensions {text}: expected LENGTH,WIDTH in m, as 0.2,0.1") from error
+    return [length, width]
+
+
+def _cmake(name: str, package: str, objects: list[str], header: str) -> str:
+    """Return the package file; its paths are relative to its folder."""
     here = os.path.dirname(os.path.abspath(package))
-    code = os.path.relpath(output, here)
+    places = [os.path.relpath(path, here) for path in objects]
+    code = ";".join(f"${{CMAKE_CURRENT_LIST_DIR}}/{place}" for place in places)
     include = os.path.relpath(os.path.dirname(os.path.abspath(header)), here)
     return f"""\
 # Made by `delassus export`: find_package({name} REQUIRED) has the target {name}::{name}.
@@ -164,7 +205,7 @@ endif()
 if(NOT TARGET {name}::{name})
   add_library({name}::{name} OBJECT IMPORTED)
   set_target_properties({name}::{name} PROPERTIES
-    IMPORTED_OBJECTS "${{CMAKE_CURRENT_LIST_DIR}}/{code}"
+    IMPORTED_OBJECTS "{code}"
     INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_LIST_DIR}}/{include}"
     INTERFACE_LINK_LIBRARIES m)
 endif()

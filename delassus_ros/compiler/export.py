@@ -106,6 +106,24 @@ def check_name(name: str) -> None:
         )
 
 
+def checked_target(target: Target | None) -> Target:
+    """Return a resolved target; this machine if None.
+
+    Raises
+    ------
+    InputError
+        If kernels are not known to work on the target, or LLVM does not know the target, its
+        processor or a feature.
+    """
+    target = target or Target()
+    resolved = target.resolved()
+    if target.triple:
+        check_triple(target.triple)
+    if target.cpu or target.features:
+        check_processor(resolved.triple, resolved.cpu, resolved.features)
+    return resolved
+
+
 def export(
     problem: Problem, algorithm: Algorithm | str, name: str, target: Target | None = None
 ) -> Export:
@@ -138,12 +156,7 @@ def export(
     reason = algorithm.supports(problem)
     if reason is not None:
         raise AlgorithmError(f"algorithm {algorithm.name!r} cannot solve this problem: {reason}")
-    target = target or Target()
-    resolved = target.resolved()
-    if target.triple:
-        check_triple(target.triple)
-    if target.cpu or target.features:
-        check_processor(resolved.triple, resolved.cpu, resolved.features)
+    resolved = checked_target(target)
     program = vectorized(problem, trace(problem, algorithm), checked_positions(problem))
     names = f"{name}_kernel", f"{name}_slice"
     if isinstance(program, Program):

@@ -497,3 +497,37 @@ def test_export_that_fails_leaves_what_was_there(capsys, tmp_path: Path) -> None
     assert before.read_bytes() == b"before"
     output(capsys, *exported(tmp_path, "--header", "/dev/null"))
     assert before.read_bytes() != b"before"
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "g++"])
+def test_friction_goes_beside_the_kernel(tmp_path, capsys, compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    said = output(capsys, *exported(tmp_path, "--friction"))
+    assert "quadruped_contact_forces" in said
+    program = """#include "quadruped.h"
+#include "quadruped_forces.h"
+int main(void) { return QUADRUPED_FORCES_CONTACTS == QUADRUPED_CONTACTS &&
+  QUADRUPED_FORCES_ROWS == QUADRUPED_ROWS && quadruped_contact_forces != 0 ? 0 : 1; }
+"""
+    source = tmp_path / ("program.c" if compiler == "gcc" else "program.cpp")
+    source.write_text(program)
+    done = subprocess.run(
+        [compiler, source.name, "quadruped.o", "quadruped_forces.o", "-lm", "-o", "program"],
+        cwd=tmp_path, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert subprocess.run([str(tmp_path / "program")], check=False).returncode == 0
+    package = (tmp_path / "quadrupedConfig.cmake").read_text()
+    assert "/quadruped.o;${CMAKE_CURRENT_LIST_DIR}/quadruped_forces.o" in package
+
+
+def test_what_friction_cannot_be_exported_for(tmp_path, capsys):
+    base = ("export", QUADRUPED, "-o", str(tmp_path / "robot.o"))
+    for more, words in (
+        (("--contact", "LF_FOOT:surface", "--friction"), "a surface and has no dimensions"),
+        (("--contact", "LF_FOOT:surface", "--friction", "--dimensions", "2"), "LENGTH,WIDTH in m"),
+        (("--contact", "LF_FOOT", "--dimensions", "1,2"), "without --friction"),
+    ):
+        assert words in refusal(capsys, *base, *more)
+        assert not list(tmp_path.iterdir())

@@ -54,13 +54,16 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 
 
-def modules_ir(modules: Sequence[ModuleType], public: Collection[str]) -> str:
+def modules_ir(
+    modules: Sequence[ModuleType], public: Collection[str], prefix: str = ""
+) -> str:
     """Return the text of the LLVM IR of all functions of modules in the subset.
 
     Parameters
     ----------
     modules : their functions call each other, and have different names.
     public : names of the functions that can be called from outside of the IR.
+    prefix : begins the symbols of these functions.
 
     Raises
     ------
@@ -78,8 +81,10 @@ def modules_ir(modules: Sequence[ModuleType], public: Collection[str]) -> str:
     for _, definition in definitions:
         arguments = [_annotated(argument.annotation) for argument in definition.args.args]
         kind = ir.FunctionType(_annotated(definition.returns), arguments)
-        function = functions[definition.name] = ir.Function(code, kind, definition.name)
-        if definition.name not in public:
+        is_public = definition.name in public
+        symbol = prefix + definition.name if is_public else definition.name
+        function = functions[definition.name] = ir.Function(code, kind, symbol)
+        if not is_public:
             function.linkage = "internal"
         if any(isinstance(part, ast.For | ast.While) for part in ast.walk(definition)):
             # A copy of a loop at each call takes twice as long to compile, and is no faster.

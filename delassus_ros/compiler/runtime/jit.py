@@ -97,10 +97,14 @@ def compile_ir(ir: str) -> bytes:
     return _emit(ir, _host_machine())
 
 
-def optimized(ir: str) -> str:
-    """Return an IR module after LLVM's middle end, for this processor.
+def optimized(ir: str, machine: llvm.TargetMachine | None = None) -> str:
+    """Return an IR module after LLVM's middle end.
 
     Code with loops and with variables in memory needs the middle end; traced code does not.
+
+    Parameters
+    ----------
+    machine : the processor; this one if None.
 
     Raises
     ------
@@ -110,7 +114,8 @@ def optimized(ir: str) -> str:
     with _lock:
         try:
             module = llvm.parse_assembly(ir)
-            machine = _host_machine()
+            machine = machine or _host_machine()
+            module.triple, module.data_layout = machine.triple, str(machine.target_data)
             if not hasattr(llvm, "create_pass_builder"):  # up to llvmlite 0.43
                 builder = llvm.create_pass_manager_builder()
                 builder.opt_level, builder.loop_vectorize, builder.slp_vectorize = 2, True, True
@@ -127,12 +132,18 @@ def optimized(ir: str) -> str:
             raise CompilerError(f"LLVM refused the generated code: {error}") from error
 
 
-def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
+def compile_for(
+    ir: str, triple: str, cpu: str, features: str, *, middle_end: bool = False
+) -> bytes:
     """Return the object file of an IR module for a target that need not be this machine.
 
     A processor or feature that LLVM does not know ends the process, or gives another one, and so
     may an architecture: :func:`~delassus_ros.compiler.runtime.processor.check_processor` and
     :func:`~delassus_ros.compiler.runtime.processor.check_triple` refuse these.
+
+    Parameters
+    ----------
+    middle_end : whether LLVM's middle end goes first, as in :func:`optimized`.
 
     Raises
     ------
@@ -144,7 +155,8 @@ def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
     machine = target_of(triple).create_target_machine(
         cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small"
     )
-    return _emit(f'target triple = "{full_triple(triple)}"\n{ir}', machine)
+    text = f'target triple = "{full_triple(triple)}"\n{ir}'
+    return _emit(optimized(text, machine) if middle_end else text, machine)
 
 
 def target_of(triple: str) -> llvm.Target:

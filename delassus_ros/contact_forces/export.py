@@ -1,0 +1,204 @@
+"""Contact forces that leave Python: an object file and a C header, beside an exported kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros.compiler.codegen.loops import modules_ir
+from delassus_ros.compiler.export import Export, Target, check_name, checked_target
+from delassus_ros.compiler.runtime.jit import compile_for
+from delassus_ros.contact_forces import iteration
+from delassus_ros.contact_forces.cones import AUTO, CONVEX, COULOMB
+from delassus_ros.contact_forces.machine_code import BUDGET, MODULES, TOLERANCE
+from delassus_ros.contact_forces.rows import ConeRows
+from delassus_ros.version import __version__
+
+
+def export_contact_forces(
+    kinds: Sequence[str],
+    name: str,
+    *,
+    dimensions: ArrayLike | None = None,
+    target: Target | None = None,
+) -> Export:
+    """Return the solver of contact forces with friction as an object file with its header.
+
+    The header's function ``NAME_contact_forces`` takes any of the contacts as the active ones. The
+    object has no state, allocates nothing, takes no lock, and needs ``memset``, ``memcpy`` and,
+    on processors without these instructions, ``sqrt`` and the compiler's own library.
+
+    Parameters
+    ----------
+    kinds : per contact "point", "surface", "unilateral" or "bilateral".
+    name : prefix of all symbols; a C identifier.
+    dimensions : (2,) length and width of all surfaces, or (contacts, 2), m.
+    target : this machine if None.
+
+    Raises
+    ------
+    InputError
+        If the name is not a C identifier, a kind is unknown, a surface has no dimensions, or the
+        target is not known to work.
+    """
+    check_name(name)
+    rows = ConeRows.of(tuple(kinds), 0.0, dimensions)
+    resolved = checked_target(target)
+    text = modules_ir(MODULES, ["solve"], prefix=f"{name}_forces_")
+    compiled = compile_for(
+        text, resolved.triple, resolved.cpu, resolved.features, middle_end=True
+    )  # fmt: skip
+    return Export(compiled, _header(rows, len(kinds), name, resolved))
+
+
+def _header(rows: ConeRows, contacts: int, name: str, target: Target) -> str:
+    cones = np.concatenate([[0], np.cumsum(np.bincount(rows.owner, minlength=contacts))])
+    offsets = np.array(rows.offsets)
+    first_rows = np.zeros(contacts + 1, np.int64)
+    for c in range(contacts):
+        own = rows.columns[rows.starts[offsets[c]] : rows.starts[offsets[c + 1]]]
+        first_rows[c + 1] = first_rows[c] + len(np.unique(own))
+    k, n, entries = rows.count, rows.size, len(rows.columns)
+    values = {
+        "NAME": name, "UPPER": name.upper(), "VERSION": __version__, "TRIPLE": target.triple,
+        "CPU": target.cpu or "generic", "CONTACTS": contacts, "CONE_ROWS": k, "ROWS": n,
+        "WORK": iteration.work_size(k, n) + len(rows.cones) + entries + 2 * k,
+        "INDICES": len(rows.cones) + k + 1 + entries, "BUDGET": BUDGET,
+        "TOLERANCE": repr(TOLERANCE), "COULOMB": COULOMB, "CONVEX": CONVEX, "AUTO": AUTO,
+        "SOLVED": iteration.SOLVED, "INACCURATE": iteration.INACCURATE,
+        "FAILED": iteration.FAILED, "INFEASIBLE": iteration.INFEASIBLE,
+        "NOT_FINITE": iteration.NOT_FINITE,
+        "FIRST_ROWS": _listed("int64_t", f"{name}_forces_first_rows", first_rows),
+        "FIRST_CONES": _listed("int64_t", f"{name}_forces_first_cones", cones),
+        "KINDS": _listed("int64_t", f"{name}_forces_kinds", rows.cones),
+        "STARTS": _listed("int64_t", f"{name}_forces_starts", rows.starts),
+        "COLUMNS": _listed("int64_t", f"{name}_forces_columns", rows.columns),
+        "WEIGHTS": _listed("double", f"{name}_forces_weights", rows.weights),
+        "FIRST_CONE_ROWS": _listed("int64_t", f"{name}_forces_first_cone_rows", offsets),
+    }  # fmt: skip
+    text = _HEADER
+    for word, value in values.items():
+        text = text.replace(f"@{word}@", str(value))
+    return text
+
+
+def _listed(kind: str, name: str, values: np.ndarray) -> str:
+    words = ", ".join(map(repr, values.tolist())) or "0"
+    return f"static const {kind} {name}[{max(len(values), 1)}] = {{{words}}};"
+
+
+_HEADER = """\
+/* Contact forces with friction, compiled by delassus_ros @VERSION@.
+   Target @TRIPLE@, processor @CPU@. Units: N, N m, kg, m, s. */
+#ifndef @UPPER@_CONTACT_FORCES_H
+#define @UPPER@_CONTACT_FORCES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define @UPPER@_FORCES_CONTACTS @CONTACTS@ /* contacts */
+#define @UPPER@_FORCES_ROWS @ROWS@ /* rows of G with all contacts, n */
+#define @UPPER@_FORCES_CONE_ROWS @CONE_ROWS@ /* rows of the cones, k: corners of surfaces */
+#define @UPPER@_FORCES_WORK_SIZE @WORK@ /* doubles of scratch, for any active contacts */
+#define @UPPER@_FORCES_INDEX_SIZE @INDICES@ /* int64_t of scratch */
+#define @UPPER@_FORCES_BUDGET @BUDGET@ /* largest number of steps that a solve needs */
+#define @UPPER@_FORCES_TOLERANCE @TOLERANCE@ /* residual, a share of the norm of a0 */
+
+/* Laws. COULOMB: a sliding contact does not lift off. CONVEX: its convex neighbour. AUTO: COULOMB
+   where G is regular, else CONVEX. */
+enum {
+  @UPPER@_FORCES_COULOMB = @COULOMB@,
+  @UPPER@_FORCES_CONVEX = @CONVEX@,
+  @UPPER@_FORCES_AUTO = @AUTO@
+};
+
+/* Status. SOLVED: residual at most the tolerance. INACCURATE: at most 1e-6. FAILED: larger, the
+   budget did not do. INFEASIBLE: contacts contradict each other. NOT_FINITE: of G or a0; forces
+   are zero. */
+enum {
+  @UPPER@_FORCES_SOLVED = @SOLVED@,
+  @UPPER@_FORCES_INACCURATE = @INACCURATE@,
+  @UPPER@_FORCES_FAILED = @FAILED@,
+  @UPPER@_FORCES_INFEASIBLE = @INFEASIBLE@,
+  @UPPER@_FORCES_NOT_FINITE = @NOT_FINITE@
+};
+
+/* The solver for rows of any contacts; NAME_contact_forces below calls it. */
+int64_t @NAME@_forces_solve(
+    int64_t n, int64_t k, int64_t cones, int64_t law, int64_t budget, double tolerance,
+    const int64_t *kinds, const double *mu, const int64_t *starts, const int64_t *columns,
+    const double *weights, const double *G, const double *a0, const double *R, double *f,
+    double *forces, double *accelerations, double *ray, double *info, double *work);
+
+/* Per contact its first row of G, first cone and first row of the cones; then the cones. */
+@FIRST_ROWS@
+@FIRST_CONES@
+@FIRST_CONE_ROWS@
+@KINDS@
+@STARTS@
+@COLUMNS@
+@WEIGHTS@
+
+/* Compute the forces of the active contacts under friction and return the status.
+
+   active         count indices of contacts, in the order of their rows in G
+   law            COULOMB, CONVEX or AUTO
+   budget         largest number of steps; BUDGET, or a smaller bound
+   tolerance      residual at which forces are SOLVED; TOLERANCE, or a larger one
+   friction       count coefficients >= 0
+   compliance     count numbers >= 0, m/s^2 per N, or null for rigid contacts
+   G, a0          n x n, symmetric, and n: the matrix of the active contacts and their
+                  accelerations without contact forces
+   cone_forces    k: forces to begin with, zeros or those of the previous instant; overwritten by
+                  the result at the rows of the cones (of points, the forces)
+   forces         n: the result at the rows of G
+   accelerations  n: G forces + a0
+   info           5: numbers of sweeps, of Newton steps and of interior-point steps, residual, law
+   work, indices  scratch of WORK_SIZE doubles and INDEX_SIZE int64_t, one of each per thread
+
+   Re-entrant. Allocates nothing, takes no lock. */
+static inline int64_t @NAME@_contact_forces(
+    const int64_t *active, int64_t count, int64_t law, int64_t budget, double tolerance,
+    const double *friction, const double *compliance, const double *G, const double *a0,
+    double *cone_forces, double *forces, double *accelerations, double *info, double *work,
+    int64_t *indices)
+{
+  int64_t n = 0, k = 0, cones = 0, entries = 0, i, j, e;
+  int64_t *kinds = indices, *starts = kinds + @NAME@_forces_first_cones[@CONTACTS@];
+  int64_t *columns = starts + @CONE_ROWS@ + 1;
+  double *mu = work, *weights = mu + @NAME@_forces_first_cones[@CONTACTS@];
+  double *R = weights + @NAME@_forces_starts[@CONE_ROWS@], *ray = R + @CONE_ROWS@;
+  for (i = 0; i < count; ++i) {
+    const int64_t c = active[i];
+    for (j = @NAME@_forces_first_cones[c]; j < @NAME@_forces_first_cones[c + 1]; ++j) {
+      kinds[cones] = @NAME@_forces_kinds[j];
+      mu[cones++] = friction[i];
+    }
+    for (j = @NAME@_forces_first_cone_rows[c]; j < @NAME@_forces_first_cone_rows[c + 1]; ++j) {
+      R[k] = compliance == NULL ? 0.0 : compliance[i];
+      starts[k++] = entries;
+      for (e = @NAME@_forces_starts[j]; e < @NAME@_forces_starts[j + 1]; ++e) {
+        columns[entries] = @NAME@_forces_columns[e] - @NAME@_forces_first_rows[c] + n;
+        weights[entries++] = @NAME@_forces_weights[e];
+      }
+    }
+    n += @NAME@_forces_first_rows[c + 1] - @NAME@_forces_first_rows[c];
+  }
+  starts[k] = entries;
+  return @NAME@_forces_solve(
+      n, k, cones, law, budget, tolerance, kinds, mu, starts, columns, weights, G, a0, R,
+      cone_forces, forces, accelerations, ray, info, ray + @CONE_ROWS@);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* @UPPER@_CONTACT_FORCES_H */
+"""

@@ -1,0 +1,179 @@
+"""The exported solver of contact forces: a C program links it and has Python's numbers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from friction import random_problem
+
+from delassus_ros import ForceSolver, ForceStatus, InputError
+from delassus_ros.compiler.export import Target
+from delassus_ros.contact_forces.export import export_contact_forces
+
+PROGRAM = r"""
+#include <stdio.h>
+#include "feet_forces.h"
+
+/* Reads count and indices of active contacts, rows n, cone rows k, friction, compliance, G, a0. */
+int main(void)
+{
+  static double work[FEET_FORCES_WORK_SIZE + 1], G[FEET_FORCES_ROWS * FEET_FORCES_ROWS];
+  static int64_t indices[FEET_FORCES_INDEX_SIZE + 1];
+  double a0[FEET_FORCES_ROWS], u[FEET_FORCES_ROWS], forces[FEET_FORCES_ROWS], info[5];
+  double f[FEET_FORCES_CONE_ROWS] = {0}, mu[FEET_FORCES_CONTACTS], R[FEET_FORCES_CONTACTS];
+  long long active[FEET_FORCES_CONTACTS], count, n, k;
+  int64_t chosen[FEET_FORCES_CONTACTS], status, i, law;
+  work[FEET_FORCES_WORK_SIZE] = 12345.0;
+  indices[FEET_FORCES_INDEX_SIZE] = 12345;
+  if (scanf("%lld", &count) != 1) return 2;
+  for (i = 0; i < count; ++i) {
+    if (scanf("%lld", &active[i]) != 1) return 2;
+    chosen[i] = active[i];
+  }
+  if (scanf("%lld %lld", &n, &k) != 2) return 2;
+  for (i = 0; i < count; ++i) if (scanf("%lf %lf", &mu[i], &R[i]) != 2) return 2;
+  for (i = 0; i < n * n; ++i) if (scanf("%lf", &G[i]) != 1) return 2;
+  for (i = 0; i < n; ++i) if (scanf("%lf", &a0[i]) != 1) return 2;
+  for (law = FEET_FORCES_COULOMB; law <= FEET_FORCES_AUTO; ++law) {
+    for (i = 0; i < k; ++i) f[i] = 0.0;
+    status = feet_contact_forces(
+        chosen, count, law, FEET_FORCES_BUDGET, FEET_FORCES_TOLERANCE, mu,
+        R[0] == 0.0 ? NULL : R, G, a0, f, forces, u, info, work, indices);
+    if (work[FEET_FORCES_WORK_SIZE] != 12345.0 || indices[FEET_FORCES_INDEX_SIZE] != 12345)
+      return 3;
+    printf("%lld %d", (long long)status, (int)info[4]);
+    for (i = 0; i < 3; ++i) printf(" %d", (int)info[i]);
+    for (i = 0; i < n; ++i) printf(" %.17g %.17g", forces[i], u[i]);
+    for (i = 0; i < k; ++i) printf(" %.17g", f[i]);
+    printf("\n");
+  }
+  return 0;
+}
+"""
+
+
+def _program(folder: Path, kinds: Sequence[str], compiler: str, **options: Any) -> Path:
+    found = shutil.which(compiler)
+    if found is None:
+        pytest.skip(f"{compiler} is not installed")
+    exported = export_contact_forces(kinds, "feet", **options)
+    (folder / "feet_forces.o").write_bytes(exported.object_file)
+    (folder / "feet_forces.h").write_text(exported.header)
+    (folder / "program.c").write_text(PROGRAM)
+    subprocess.run(
+        [found, "-Wall", "-Wextra", "-Werror", "-pedantic",
+         *(["-std=c99"] if compiler == "gcc" else ["-x", "c++"]), "program.c",
+         *(["-x", "none"] if compiler == "g++" else []), "feet_forces.o", "-lm", "-o", "program"],
+        cwd=folder, check=True,
+    )  # fmt: skip
+    return folder / "program"
+
+
+def _same(
+    program: Path, active: Sequence[int], kinds: Sequence[str], mu: Any, R: Any, G: Any, a0: Any,
+    **options: Any,
+) -> list[ForceStatus]:  # fmt: skip
+    solvers = [
+        ForceSolver([kinds[c] for c in active], mu, law=law, compliance=R, **options)
+        for law in ("coulomb", "convex", "auto")
+    ]
+    rows = solvers[0].rows
+    per_contact = np.stack([np.broadcast_to(mu, len(active)), np.broadcast_to(R, len(active))], 1)
+    sizes = [len(active), *active, rows.size, rows.count]
+    given = [*map(str, sizes), *(repr(float(x)) for part in (per_contact, G, a0)
+                                 for x in np.ravel(part))]  # fmt: skip
+    done = subprocess.run(
+        [str(program)], input=" ".join(given), capture_output=True, text=True, check=True
+    )
+    statuses = []
+    for line, solver in zip(done.stdout.splitlines(), solvers, strict=True):
+        found, values = solver.solve(G, a0), np.array(line.split(), float)
+        n = rows.size
+        assert values[0] == found.status and tuple(values[2:5]) == found.steps
+        assert ("coulomb", "convex")[int(values[1])] == found.law
+        tolerance = {"rtol": 1e-12, "atol": 1e-12 * max(1.0, float(np.abs(found.forces).max()))}
+        np.testing.assert_allclose(values[5 : 5 + 2 * n : 2], found.forces, **tolerance)
+        np.testing.assert_allclose(values[6 : 6 + 2 * n : 2], found.accelerations, **tolerance)
+        np.testing.assert_allclose(values[5 + 2 * n :], found.cone_forces, **tolerance)
+        statuses.append(found.status)
+    return statuses
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "g++"])
+def test_a_c_program_has_python_s_numbers(compiler: str, tmp_path: Path) -> None:
+    kinds = ["point"] * 4
+    program = _program(tmp_path, kinds, compiler)
+    for seed, active in enumerate([(0, 1, 2, 3), (3, 1), (2,), (0, 1, 3)]):
+        G, a0 = random_problem(seed, contacts=len(active))
+        mu = np.random.default_rng(seed).uniform(0.2, 1.0, len(active))
+        assert set(_same(program, active, kinds, mu, 0.0, G, a0)) == {ForceStatus.SOLVED}
+        _same(program, active, kinds, mu, 0.1, G, a0)
+
+
+def test_surfaces_and_rows_in_any_order(tmp_path: Path) -> None:
+    kinds, sizes = ["surface", "bilateral", "point", "unilateral"], (0.2, 0.1)
+    program = _program(tmp_path, kinds, "gcc", dimensions=sizes)
+    rows = {"surface": 6, "point": 3, "bilateral": 1, "unilateral": 1}
+    for seed, active in enumerate([(0, 1, 2, 3), (2, 0), (3, 2, 1, 0), (1,)]):
+        n = sum(rows[kinds[c]] for c in active)
+        J = np.random.default_rng(seed).normal(size=(n, n + 6))
+        G, a0 = J @ J.T / n, J @ np.random.default_rng(seed).normal(size=n + 6)
+        _same(program, active, kinds, 0.6, 0.0, 0.5 * (G + G.T), a0, dimensions=sizes)
+
+
+def test_what_is_not_a_number_has_its_status(tmp_path: Path) -> None:
+    program = _program(tmp_path, ["point"], "gcc")
+    given = "1 0 3 3 0.5 0 nan 0 0 0 1 0 0 0 1 1 1 1"
+    done = subprocess.run([str(program)], input=given, capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["4"] * 3
+
+
+@pytest.mark.parametrize(
+    ("target", "machine"),
+    [
+        (Target("x86_64-linux-gnu"), 62),
+        (Target("aarch64-linux-gnu", "cortex-a76"), 183),
+        (Target("riscv64-linux-gnu"), 243),
+        (Target("arm-linux-gnueabihf"), 40),
+    ],
+)
+def test_other_processors_need_little_of_the_c_library(
+    target: Target, machine: int, tmp_path: Path
+) -> None:
+    reader = shutil.which("readelf")
+    if reader is None:
+        pytest.skip("readelf is not installed")
+    code = export_contact_forces(["point"] * 4, "feet", target=target).object_file
+    assert code[:4] == b"\x7fELF" and int.from_bytes(code[18:20], "little") == machine
+    (tmp_path / "feet.o").write_bytes(code)
+    said = subprocess.run(
+        [reader, "-sW", str(tmp_path / "feet.o")], capture_output=True, text=True, check=True
+    ).stdout
+    symbols = [line.split() for line in said.splitlines() if " UND " in line]
+    lacking = {words[7] for words in symbols if len(words) > 7}
+    linkers = {"_GLOBAL_OFFSET_TABLE_", "__aeabi_unwind_cpp_pr0", "__aeabi_unwind_cpp_pr1"}
+    allowed = {"memset", "memcpy", "sqrt", "__aeabi_memclr8", "__aeabi_memcpy8", "__aeabi_memclr",
+               "__aeabi_memcpy", "__aeabi_d2lz", "__aeabi_l2d", "__aeabi_ul2d"}  # fmt: skip
+    assert lacking - linkers <= allowed
+    assert "GLOBAL DEFAULT" in next(x for x in said.splitlines() if "feet_forces_solve" in x)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "name", "words"),
+    [
+        (["point"], "my feet", "name 'my feet' is not a C identifier"),
+        (["foot"], "feet", "contact 0 is of kind 'foot'; expected one of point"),
+        (["surface"], "feet", "contact 0 is a surface and has no dimensions"),
+    ],
+)
+def test_exports_that_are_refused(kinds: list[str], name: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        export_contact_forces(kinds, name)
+    with pytest.raises(InputError, match="kernels are not known to work on"):
+        export_contact_forces(["point"], "feet", target=Target("avr"))
