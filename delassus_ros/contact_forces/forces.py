@@ -48,7 +48,10 @@ class ForceStatus(IntEnum):
     """G or a0 has NaN or infinite numbers; forces are zero."""
 
 
-@dataclass(frozen=True, eq=False)
+_STATUSES = tuple(ForceStatus)
+
+
+@dataclass(slots=True, eq=False)
 class ContactForces:
     """Forces of one problem; valid where the status is SOLVED.
 
@@ -189,20 +192,20 @@ class ForceSolver:
             )
         self._soft = np.array(np.broadcast_to(soft, (len(self.kinds),)))
         self._compliance = rows.spread(self._soft)
-        self._G, self._a0 = np.zeros((n, n)), np.zeros(n)
-        self._f, self._ray, self._info = np.zeros(k), np.zeros(k), np.zeros(5)
-        self._forces, self._accelerations = np.zeros(n), np.zeros(n)
-        self._work = np.zeros(iteration.work_size(k, n))
+        self._is_checked = law != "convex" and bool(soft.any())
         self._offsets = rows.offsets
-        shared = (rows.cones, rows.friction, rows.starts, rows.columns, rows.weights)
-        self._shared = (
-            n, k, len(rows.cones), _LAWS[law], self.budget, self.tolerance,
-            *(array.ctypes.data for array in shared),
-        )  # fmt: skip
-        self._arguments = (*self._shared, *self._addresses(
-            self._G, self._a0, self._f, self._forces, self._accelerations, self._ray, self._info
-        ))  # fmt: skip
-        self._call = machine_code().calls["solve"]
+        known = (np.array([self.tolerance]), rows.friction, rows.weights, self._compliance)
+        start = sum(part.size for part in known)
+        header = (n, k, len(rows.cones), _LAWS[law], self.budget, start)
+        self._whole = np.concatenate([header, rows.cones, rows.starts, rows.columns])
+        sizes = (n * n, n, k, n, n, k, 5, iteration.work_size(k, n))
+        self._values = np.concatenate([*known, np.zeros(sum(sizes))])
+        (*_, G, self._a0, self._f, self._forces, self._accelerations, self._ray, self._info, _) = (
+            np.split(self._values, np.cumsum([*(part.size for part in known), *sizes])[:-1])
+        )
+        self._G = G.reshape(n, n)
+        self._call = machine_code().calls["solve_block"]
+        self._blocks = self._whole.ctypes.data, self._values.ctypes.data
 
     def solve(self, G: ArrayLike, a0: ArrayLike, start: ArrayLike | None = None) -> ContactForces:
         """Return the forces of one problem.
@@ -219,31 +222,30 @@ class ForceSolver:
         InputError
             If a shape is wrong, or a compliance is too small for Coulomb's law.
         """
-        n = self.rows.size
         matrix, vector = numbers("G", G), numbers("a0", a0)
-        if matrix.shape != (n, n) or vector.shape != (n,):
+        if matrix.shape != self._G.shape or vector.shape != self._a0.shape:
+            n = self.rows.size
             raise InputError(
                 f"G has shape {matrix.shape} and a0 {vector.shape}; expected ({n}, {n}) and "
                 f"({n},), {self._whose}"
             )
-        self._G[:] = matrix.T
+        self._G[:] = matrix
         self._a0[:] = vector
-        self._f[:] = 0.0 if start is None else self._start(start)
-        if self.law != "convex" and self._compliance.any():
+        if start is None:
+            self._f.fill(0.0)
+        else:
+            self._f[:] = self._start(start)
+        if self._is_checked:
             self._check_compliance(matrix)
-        status = ForceStatus(self._call(*self._arguments))
-        *steps, residual, law = self._info.tolist()
+        status = _STATUSES[self._call(*self._blocks)]
+        sweeps, newton, interior, residual, law = self._info.tolist()
+        # By position: keywords and a frozen class take as long as half of the machine code.
         return ContactForces(
-            forces=self._forces.copy(),
-            accelerations=self._accelerations.copy(),
-            residual=residual,
-            status=status,
-            law=LAW_NAMES[int(law)],
-            steps=(int(steps[0]), int(steps[1]), int(steps[2])),
-            contradiction=self._contradiction() if status == ForceStatus.INFEASIBLE else (),
-            cone_forces=self._f.copy(),
-            cone_offsets=self._offsets,
-        )
+            self._forces.copy(), self._accelerations.copy(), residual, status,
+            LAW_NAMES[int(law)], (int(sweeps), int(newton), int(interior)),
+            self._contradiction() if status is ForceStatus.INFEASIBLE else (), self._f.copy(),
+            self._offsets,
+        )  # fmt: skip
 
     def solve_batch(
         self, G: ArrayLike, a0: ArrayLike, start: ArrayLike | None = None
@@ -270,7 +272,7 @@ class ForceSolver:
                 f"G has shape {matrices.shape} and a0 {vectors.shape}; expected (N, {n}, {n}) and "
                 f"(N, {n}), {self._whose}"
             )
-        if self.law != "convex" and self._compliance.any():
+        if self._is_checked:
             self._check_compliance(matrices)
         first = np.zeros(k) if start is None else numbers("start", start)
         if first.shape not in ((k,), (count, k)):
@@ -282,13 +284,11 @@ class ForceSolver:
         forces, accelerations = np.empty((count, n)), np.empty((count, n))
         rays, infos = np.empty((count, k)), np.empty((count, 5))
         status = np.empty(count, np.int64)
-        columns = np.ascontiguousarray(matrices.transpose(0, 2, 1))
-        vectors = np.ascontiguousarray(vectors)
+        matrices, vectors = np.ascontiguousarray(matrices), np.ascontiguousarray(vectors)
+        arrays = (matrices, vectors, f, forces, accelerations, rays, infos, status)
         machine_code().calls["solve_batch"](
-            count, *self._shared,
-            *self._addresses(columns, vectors, f, forces, accelerations, rays, infos),
-            status.ctypes.data,
-        )  # fmt: skip
+            count, *self._blocks, *(array.ctypes.data for array in arrays)
+        )
         return BatchContactForces(
             forces=forces,
             accelerations=accelerations,
@@ -302,16 +302,6 @@ class ForceSolver:
     @property
     def _whose(self) -> str:
         return f"the rows of {', '.join(f'{ROWS[kind]} ({kind})' for kind in self.kinds)}"
-
-    def _addresses(
-        self, G: Array, a0: Array, f: Array, forces: Array, accelerations: Array, rays: Array,
-        infos: Array,
-    ) -> tuple[int, ...]:  # fmt: skip
-        """Return the last parameters of ``solve``: addresses, in its order."""
-        arrays = (
-            G, a0, self._compliance, f, forces, accelerations, rays, infos, self._work,
-        )  # fmt: skip
-        return tuple(array.ctypes.data for array in arrays)
 
     def _start(self, start: ArrayLike) -> Array:
         whose = "the cone_forces of the same contacts"
@@ -357,7 +347,7 @@ class ForceSolver:
             raise InputError(f"forces are {found.status.name}; their derivative needs SOLVED ones")
         W = self.rows.matrix()
         H, margin = derivative(
-            self.rows, W.T @ self._G.T @ W + np.diag(self._compliance), W.T @ self._a0,
+            self.rows, W.T @ self._G @ W + np.diag(self._compliance), W.T @ self._a0,
             found.cone_forces, found.law,
         )  # fmt: skip
         return ForceDerivative(W @ H @ W.T, margin)

@@ -18,7 +18,8 @@ Three stages follow each other, and a later one starts only where the tolerance 
    mu |u_T| is renewed in each step.
 
 All quantities inside are scaled: a factor per contact, so that cones stay cones, gives G a mean
-diagonal of 1 and |a0| = 1. Matrices are column-major: row i of column j stands at ``j * k + i``.
+diagonal of 1 and |a0| = 1. Matrices but G are column-major: row i of column j stands at
+``j * k + i``.
 Rows of a point are x, y and the normal.
 """
 
@@ -70,7 +71,7 @@ def solve(
     kinds, mu : (contacts,), in the order of the rows of the cones.
     starts, columns, weights : the rows of the cones as sums of rows of G, row i by the entries
         starts[i] to starts[i + 1]: the corners of a surface, or rows in other order.
-    G : (n, n), a0 : (n,), R : (k,) compliance.
+    G : (n, n) row-major, a0 : (n,), R : (k,) compliance.
     f : (k,) forces at the rows of the cones to begin with, and the result.
     forces, accelerations : (n,) results at the rows of G: W f, and G W f + a0.
     ray : (k,), where INFEASIBLE forces along which the contradiction shows.
@@ -86,33 +87,70 @@ def solve(
     for i in range(k):
         for e in range(starts[i], starts[i + 1]):
             forces[columns[e]] += weights[e] * f[i]
-    acceleration(n, G, a0, forces, accelerations)
+    for i in range(n):
+        value = a0[i]
+        row = G[i * n :]
+        for j in range(n):
+            value += row[j] * forces[j]
+        accelerations[i] = value
     return status
 
 
+def solve_block(whole: Ints, values: Doubles) -> int:
+    """Solve the problem whose arrays lie in two blocks: a call from Python pays per argument.
+
+    Parameters
+    ----------
+    whole : n, k, contacts, law, budget, the place of G in `values`, then kinds, starts, columns,
+        those of :func:`solve`.
+    values : tolerance, mu, weights, R, G, a0, f, forces, accelerations, ray, info, work.
+    """
+    n, k = whole[0], whole[1]
+    G = values[whole[5] :]
+    f = G[n * n + n :]
+    return solve_with(
+        whole, values, G, G[n * n :], f, f[k:], f[k + n :], f[k + 2 * n :], f[2 * k + 2 * n :]
+    )
+
+
 def solve_batch(
-    count: int, n: int, k: int, contacts: int, law: int, budget: int, tolerance: float,
-    kinds: Ints, mu: Doubles, starts: Ints, columns: Ints, weights: Doubles,
-    G: Doubles, a0: Doubles, R: Doubles, f: Doubles, forces: Doubles, accelerations: Doubles,
-    rays: Doubles, infos: Doubles, work: Doubles, statuses: Ints,
+    count: int, whole: Ints, values: Doubles, G: Doubles, a0: Doubles, f: Doubles,
+    forces: Doubles, accelerations: Doubles, rays: Doubles, infos: Doubles, statuses: Ints,
 ) -> int:  # fmt: skip
     """Solve problems with the same contacts in turn; return how many are SOLVED.
 
     Parameters
     ----------
-    count : number of problems; their G, a0, f, forces, accelerations, rays, infos and statuses
-        follow each other. The remaining parameters are those of :func:`solve`.
+    count : number of problems; their arrays follow each other.
+    whole, values : those of :func:`solve_block`, for the contacts and the work.
     """
+    n, k = whole[0], whole[1]
     many = 0
     for i in range(count):
-        statuses[i] = solve(
-            n, k, contacts, law, budget, tolerance, kinds, mu, starts, columns, weights,
-            G[i * n * n :], a0[i * n :], R, f[i * k :], forces[i * n :], accelerations[i * n :],
-            rays[i * k :], infos[i * 5 :], work,
+        statuses[i] = solve_with(
+            whole, values, G[i * n * n :], a0[i * n :], f[i * k :], forces[i * n :],
+            accelerations[i * n :], rays[i * k :], infos[i * 5 :],
         )  # fmt: skip
         if statuses[i] == SOLVED:
             many += 1
     return many
+
+
+def solve_with(
+    whole: Ints, values: Doubles, G: Doubles, a0: Doubles, f: Doubles, forces: Doubles,
+    accelerations: Doubles, ray: Doubles, info: Doubles,
+) -> int:  # fmt: skip
+    """Solve a problem with the contacts and the work of two blocks."""
+    n, k, contacts = whole[0], whole[1], whole[2]
+    kinds = whole[6:]
+    starts = kinds[contacts:]
+    weights = values[1 + contacts :]
+    R = weights[starts[k] :]
+    work = values[whole[5] + n * n + 3 * n + 2 * k + 5 :]
+    return solve(
+        n, k, contacts, whole[3], whole[4], values[0], kinds, values[1:], starts,
+        starts[k + 1 :], weights, G, a0, R, f, forces, accelerations, ray, info, work,
+    )  # fmt: skip
 
 
 def iterated(
@@ -217,9 +255,9 @@ def assembled(
             product[i] = 0.0
         for e in range(starts[j], starts[j + 1]):
             w = weights[e]
-            column = G[columns[e] * n :]
+            column = G[columns[e] :]
             for i in range(n):
-                product[i] += w * column[i]
+                product[i] += w * column[i * n]
         for i in range(k):
             value = 0.0
             for e in range(starts[i], starts[i + 1]):

@@ -19,13 +19,15 @@ BUDGET = 172
 point and 10 times 6 steps of Newton between them."""
 TOLERANCE = 1e-10
 """Residual at which forces are SOLVED, as a share of the norm of a0."""
-_SOLVE = [*[ctypes.c_int64] * 5, ctypes.c_double, *[ctypes.c_void_p] * 14]
-_PUBLIC = {"solve": _SOLVE, "solve_batch": [ctypes.c_int64, *_SOLVE, ctypes.c_void_p]}
+_PUBLIC: dict[str, list[Any]] = {
+    "solve_block": [ctypes.c_void_p] * 2,
+    "solve_batch": [ctypes.c_int64, *[ctypes.c_void_p] * 10],
+}
 
 
 @cache
 def machine_code() -> CompiledLoops:
-    """Return ``solve`` and ``solve_batch`` of the iteration."""
+    """Return ``solve_block`` and ``solve_batch`` of the iteration."""
     return compiled_loops(MODULES, _PUBLIC, _sample)
 
 
@@ -36,16 +38,15 @@ def _sample(calls: Mapping[str, Callable[..., int]], seed: int) -> bytes:
     G, a0 = J @ J.T / 18, random.normal(size=12)
     G[:] = 0.5 * (G + G.T)
     n = k = 12
-    f, out, ray, info = np.zeros(k), np.zeros(2 * n), np.zeros(k), np.zeros(5)
-    arrays: list[Any] = [
-        np.full(4, cones.POINT, np.int64), np.full(4, 0.5), np.arange(k + 1), np.arange(k),
-        np.ones(k), G, a0, np.zeros(k), f, out, out[n:], ray, info,
-        np.zeros(iteration.work_size(k, n)), np.zeros(1, np.int64),
-    ]  # fmt: skip
-    addresses = [array.ctypes.data for array in arrays]
-    law = seed % 2
-    status = calls["solve"](n, k, 4, law, BUDGET, TOLERANCE, *addresses[:-1])
-    first = bytes([status]) + f.tobytes() + out.tobytes() + info.tobytes()
-    f[:] = 0.0
-    calls["solve_batch"](1, n, k, 4, law, BUDGET, TOLERANCE, *addresses)
-    return first + f.tobytes() + info.tobytes()
+    contacts, law = [cones.POINT] * 4, seed % 2
+    sizes = [n, k, 4, law, BUDGET, 1 + 4 + 2 * k]
+    whole = np.array([*sizes, *contacts, *range(k + 1), *range(k)], np.int64)
+    known = [TOLERANCE, *[0.5] * 4, *[1.0] * k, *[0.0] * k, *G.ravel(), *a0]
+    room = 2 * k + 2 * n + 5 + iteration.work_size(k, n)
+    values = np.array([*known, *[0.0] * room])
+    status = calls["solve_block"](whole.ctypes.data, values.ctypes.data)
+    first = bytes([status]) + values[len(known) :][: k + 2 * n].tobytes()
+    results = [np.zeros(k), np.zeros(n), np.zeros(n), np.zeros(k), np.zeros(5)]
+    arrays = [whole, values, G, a0, *results, np.zeros(1, np.int64)]
+    calls["solve_batch"](1, *(array.ctypes.data for array in arrays))
+    return first + b"".join(array.tobytes() for array in results)

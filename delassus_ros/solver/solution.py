@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -229,7 +229,9 @@ class Solution(OutputArrays):
             compliance=compliance, tolerance=tolerance, budget=budget,
         )  # fmt: skip
         begin = None if start is None else start.start(self.contacts, solver.rows.offsets)
-        return replace(solver.solve(G, a0, begin), contacts=self.contacts)
+        found = solver.solve(G, a0, begin)
+        found.contacts = self.contacts
+        return found
 
     def accelerations(self, forces: ArrayLike) -> Array:
         """Return ÿ (n,) under the torques and these contact forces (k,), without a factorisation.

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from friction import random_problem as contact_problem
 from small import problem
 
-from delassus_ros import DelassusSolver
+from delassus_ros import DelassusSolver, ForceSolver
 from delassus_ros.samples import random_inputs
 
 WARM = 1100
@@ -54,6 +55,7 @@ LIMITS = {
     "bound.solve": Work(1, 1, 0, 0, 256),
     "bound.solve, all outputs": Work(8, 3, 0, 0, 256),
     "solve_batch of 64": Work(31, 38, 10, 52_400, 53_600),
+    "ForceSolver.solve": Work(7, 5, 13, 900, 900),
     "tick of the node": Work(58, 34, 1.5, 1200, 1300),
 }
 """The largest numbers that hold with Python 3.10 to 3.14. Later ones run comprehensions without a
@@ -140,6 +142,11 @@ def batch() -> Callable[[], Any]:
     return lambda: solver.solve_batch(Q)
 
 
+def forces() -> Callable[[], Any]:
+    solver, (G, a0) = ForceSolver(["point"] * 4, 0.6), contact_problem(1)
+    return lambda: solver.solve(G, a0)
+
+
 def tick() -> Callable[[], Any]:
     """Return what the node does between a joint state's bytes and a matrix's."""
     pytest.importorskip("delassus_msgs", reason="the message package is not installed")
@@ -173,6 +180,7 @@ CALLS: dict[str, Callable[[], Callable[[], Any]]] = {
     "bound.solve": bound_solve,
     "bound.solve, all outputs": bound_solve_everything,
     "solve_batch of 64": batch,
+    "ForceSolver.solve": forces,
     "tick of the node": tick,
 }
 
