@@ -429,7 +429,7 @@ class Pairs:
         if other is None:
             pending[answer.stamp] = answer
             if len(pending) > _WINDOW:
-                del pending[next(iter(waiting))]
+                del pending[next(iter(pending))]
                 self.unpaired[side] += 1
             return None
         # Nodes answer in the order of the stamps: older messages stay without a counterpart.
