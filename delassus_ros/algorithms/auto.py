@@ -33,7 +33,7 @@ from delassus_ros.scalars.routines import is_large
 WHOLE: dict[str, DelassusFunction] = {"ltl": ltl, "efpa": efpa, "kjr": kjr}
 """Routes without further choices; KJR takes only ordinary trees, EFPA and LTL also clusters."""
 
-_BUDGET = 250_000
+_ROUTE_BUDGET = 250_000
 """Operations traced in search of a decision for one independent tree, roughly."""
 _FAR = 1.15
 """Ratio of estimated operations to the best count above which an algorithm is not counted."""
@@ -148,7 +148,7 @@ def decide(problem: Problem, generic: bool) -> tuple[tuple[frozenset[int], Route
 def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
     """Return the best of the published routes, improved one decision at a time."""
     meetings = places(tree)
-    search = CheapestSearch[Route](OperationCounter(problem, tree, generic), _BUDGET)
+    search = CheapestSearch[Route](OperationCounter(problem, tree, generic), _ROUTE_BUDGET)
     nodes = wide_nodes(tree)
     pv_osimr = Route(nodes=Nodes(nodes))
     # Spreading downwards is a good start for trees with many nodes.

@@ -29,7 +29,7 @@ from delassus_ros.scalars.functions import Matrix, Scalar, Vector, is_zero, posi
 from delassus_ros.scalars.ports import Inputs, Outputs
 from delassus_ros.scalars.routines import is_large
 
-_BUDGET = 1_000_000
+_ORDER_BUDGET = 1_000_000
 """Approximate number of operations traced in search of an order."""
 
 
@@ -115,7 +115,7 @@ def decide(problem: Problem, generic: bool) -> JointPlaces:
     tree = tree_of(problem)
     counter = OperationCounter(problem, tree, generic)
     search = CheapestSearch[JointPlaces](
-        lambda order: counter(partial(delassus, order=order)), _BUDGET
+        lambda order: counter(partial(delassus, order=order)), _ORDER_BUDGET
     )
     best = search.cheapest((JointPlaces.pv_osim(tree), JointPlaces.ltl(tree)))
     if is_large(problem):  # a large problem has too many neighbours

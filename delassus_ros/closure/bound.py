@@ -18,7 +18,7 @@ from delassus_ros.compiler.newton import BoundNewton, Newton
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
-_LONGEST = 0.5
+_LONGEST_NEWTON_STEP = 0.5
 """Longest step of an unknown joint in a loop [rad, or the loop's size]."""
 _CONTRACTION = 0.1
 """Ratio of consecutive Newton steps below which the iteration stays with the solution near its
@@ -27,7 +27,8 @@ Methods for Nonlinear Problems, ch. 5)."""
 _SMALL = 1e-8
 """Length of the step that ends the iteration [rad, or the loop's size]; the error is then about
 the square of this length."""
-_ITERATIONS = 20
+_NEWTON_ITERATIONS = 20
+"""Largest number of Newton steps of an iteration after its first step."""
 _LIMIT = 1e-6
 """Largest distance of a joint beyond its limits [rad or m]."""
 
@@ -105,10 +106,10 @@ class BoundClosure:
             len(plan.slots),
             [(plan.slots[k], k) for k in plan.held],
             plan.reach.tolist(),
-            _LONGEST,
+            _LONGEST_NEWTON_STEP,
             _CONTRACTION,
             _SMALL,
-            _ITERATIONS,
+            _NEWTON_ITERATIONS,
         )
         self.names = tuple(plan.names[slot] for slot in plan.slots)
         self._measured = np.zeros(len(plan.slots))

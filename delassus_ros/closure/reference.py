@@ -13,14 +13,15 @@ from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.rbda import constraints
 
-_CLOSED_RESIDUAL = 1e-12
+_LAST_GAP = 1e-12
 """Gap below which the iteration ends [m, sine of an angle, or unit of a coupling]."""
 _STILL = 1e-10
 """Length of a step below which the iteration ends [rad or m]."""
-_ITERATIONS = 100
+_REFERENCE_ITERATIONS = 100
+"""Largest number of Levenberg-Marquardt steps per start."""
 _SCALES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0)
 """Distances of the starts of the iteration from the stated positions [rad or m]."""
-_LONGEST = 0.3
+_LONGEST_REFERENCE_STEP = 0.3
 """Longest step of a nonlinear joint towards the reference [rad or m]."""
 _INDEPENDENT = 1e-3
 """Smallest independent share of the motion of a measured joint that counts as independent."""
@@ -147,15 +148,15 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
     units = 1.0 / gaps.in_units(np.ones(len(offsets)))
     linear = cluster.is_linear[list(moved)]
     # Functions, too, may involve rotors that have to turn far.
-    longest = _LONGEST if cluster.loops else np.inf
+    longest = _LONGEST_REFERENCE_STEP if cluster.loops else np.inf
     for exact in (False, True):
-        for _ in range(_ITERATIONS):
+        for _ in range(_REFERENCE_ITERATIONS):
             if exact:
                 rows, K = rows_of(robot, cluster, q)
             else:
                 scaled = gaps.in_units(q[offsets])
                 rows, K = gaps.gap(scaled), gaps.jacobian(scaled) / units
-            if float(np.linalg.norm(rows)) < _CLOSED_RESIDUAL:
+            if float(np.linalg.norm(rows)) < _LAST_GAP:
                 break
             step = closing_step(rows, K[:, list(moved)], linear, longest, each=True)
             q[entries] += step

@@ -14,7 +14,7 @@ from delassus_ros.model.spatial import Array
 
 _TOLERANCE = 1e-9
 """Ratio to the largest singular value below which a singular value counts as zero."""
-_TOLD = 0.3
+_NAMED_SHARE = 0.3
 """Parts of an unobservable direction above this share of the largest part are named."""
 
 
@@ -111,7 +111,7 @@ class Observability:
         exact = [known for known, _ in self._by_row() if known.sigma == 0.0]
         parts = np.abs(dependences).max(axis=0)
         names = [*dict.fromkeys(
-            str(exact[k].quantity) for k in np.flatnonzero(parts > _TOLD * parts.max())
+            str(exact[k].quantity) for k in np.flatnonzero(parts > _NAMED_SHARE * parts.max())
         )]  # fmt: skip
         return ", ".join(names[:4]) + (" ..." if len(names) > 4 else "")
 
@@ -121,7 +121,7 @@ class Observability:
         first = directions[0] / np.abs(directions[0]).max()
         # The largest part first; parts that are equal up to rounding in the order of the robot.
         order = np.argsort(-np.round(np.abs(first), 6), kind="stable")
-        parts = [labels[k] for k in order if abs(first[k]) > _TOLD]
+        parts = [labels[k] for k in order if abs(first[k]) > _NAMED_SHARE]
         at = self._system.columns
         moved = N @ directions.T
         cures = []

@@ -39,6 +39,7 @@ from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.ports import Status
 
 _POSTURES = 3
+"""Number of random postures for observability and the order of elimination."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from delassus_ros.node.system.executor import executing
 from delassus_ros.node.system.timers import STEADY
 from delassus_ros.ros_program import Program, report
 
-_PERIOD = 1.0  # s between reports
+_REPORT_PERIOD_S = 1.0  # s between reports
 _DEPTH = 2000  # messages: two seconds in which the node may be busy or not scheduled
 
 _HELP = """\
@@ -76,7 +76,7 @@ class CompareNode(Node):
             self.create_subscription(
                 DelassusMatrix, topic, callback, QoSProfile(depth=_DEPTH), raw=True
             )
-        self.create_timer(_PERIOD, self.report, clock=STEADY)
+        self.create_timer(_REPORT_PERIOD_S, self.report, clock=STEADY)
 
     def report(self) -> None:
         """Log and publish the present statistics."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from delassus_ros.errors import InputError
 from delassus_ros.sim.reference import FloatArray, IntArray
-from delassus_ros.sim.settings import PERIOD, PlantSettings
+from delassus_ros.sim.settings import STEP_S, PlantSettings
 
 _SHARE_OF_DAMPING, _SHARE_OF_STIFFNESS = 0.5, 0.2
 """Shares of inertia / period and inertia / period² above which drives with one update per period
@@ -119,8 +119,8 @@ class TorqueDrives(Drives):
         settings, model = self._settings, joints.model
         self._joints, self._random = joints, random
         inertia = model.dof_M0[joints.v] + settings.armature
-        self._braking = np.minimum(settings.braking, _SHARE_OF_DAMPING * inertia / PERIOD)
-        self._holding = np.minimum(settings.holding, _SHARE_OF_STIFFNESS * inertia / PERIOD**2)
+        self._braking = np.minimum(settings.braking, _SHARE_OF_DAMPING * inertia / STEP_S)
+        self._holding = np.minimum(settings.holding, _SHARE_OF_STIFFNESS * inertia / STEP_S**2)
         self._command = np.zeros(len(joints.names))
         self._held = joints.positions
         self._limits = settings.torque_limit * joints.limits

@@ -25,9 +25,9 @@ from delassus_ros.sim.drives import Drives, Joints, TorqueDrives
 from delassus_ros.sim.feet import Feet
 from delassus_ros.sim.gait import TouchState
 from delassus_ros.sim.reference import FloatArray, MujocoReference
-from delassus_ros.sim.settings import PERIOD, PlantSettings
+from delassus_ros.sim.settings import STEP_S, PlantSettings
 
-__all__ = ["PERIOD", "Floor", "Plant", "PlantSettings", "Sensed", "Truth", "on_floor"]
+__all__ = ["STEP_S", "Floor", "Plant", "PlantSettings", "Sensed", "Truth", "on_floor"]
 
 _SUBSTEPS = 2  # steps of MuJoCo per period
 _PALE = (0.85, 0.87, 0.9, 1.0)  # colour of the floor: red, green, blue, opacity
@@ -117,7 +117,7 @@ def on_floor(
     spec = mujoco.MjSpec.from_string(urdf)
     spec.compiler.fusestatic = False  # contact frames are fixed bodies
     spec.visual.headlight.ambient = [0.5, 0.5, 0.5]
-    spec.option.timestep = PERIOD / _SUBSTEPS
+    spec.option.timestep = STEP_S / _SUBSTEPS
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
     if floating:
@@ -230,7 +230,7 @@ class Plant:
     @property
     def time(self) -> float:
         """Simulated time [s]."""
-        return self._ticks * PERIOD
+        return self._ticks * STEP_S
 
     @property
     def silent(self) -> bool:
@@ -299,7 +299,7 @@ class Plant:
         self._push_until = self.time + duration
 
     def step(self) -> None:
-        """Advance by :data:`PERIOD`."""
+        """Advance by :data:`STEP_S`."""
         model, data = self._model, self._data
         data.ctrl[:] = self._drives.controls(self.time)
         pushed = self.time < self._push_until

@@ -32,7 +32,7 @@ from delassus_ros.node.inputs.joint_state_bytes import stamp_in
 from delassus_ros.node.system.executor import executing
 from delassus_ros.ros_program import Program
 from delassus_ros.sim.pace import Pace
-from delassus_ros.sim.settings import PERIOD
+from delassus_ros.sim.settings import STEP_S
 
 if TYPE_CHECKING:
     from delassus_ros.sim.plant import Plant, Sensed
@@ -119,7 +119,7 @@ class PlantNode(Node):
     def __init__(self, name: str = "plant", rate: int = 500) -> None:
         super().__init__(name)
         rate = self._read("rate", rate, "Joint states per second; a divisor of 1000.")
-        steps = round(1.0 / PERIOD)
+        steps = round(1.0 / STEP_S)
         if rate < 1 or steps % rate:
             raise InputError(f"parameter 'rate' is {rate}; expected a divisor of {steps}")
         self.period, self._substeps = 1.0 / rate, steps // rate

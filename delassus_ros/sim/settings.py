@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from delassus_ros.errors import InputError, unknown
 
-PERIOD = 1e-3
+STEP_S = 1e-3
 """Simulated time of one step of the plant [s]."""
 ON_SILENCE = ("damp", "hold")
 """Behaviour of drives without commands: brake the joints, or hold their last positions."""

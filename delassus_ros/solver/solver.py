@@ -31,7 +31,7 @@ from delassus_ros.solver.structural_rank import Structure
 
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""
-_CLOSED = 1e-8
+_LARGEST_GAP = 1e-8
 """Largest constraint row of a closed robot, as for :class:`~delassus_ros.closure.Closure`."""
 _PROBLEM = "Problem(robot, [Contact('LF', frame='LF_FOOT')])"
 """Example of a call that makes a problem, for messages."""
@@ -353,10 +353,11 @@ class DelassusSolver:
         robot = self._problem.robot
         position = sized("q", q, robot.nq, f"robot {robot.name!r}'s", InputError)
         worst, what = largest_residual(robot, position.tolist())
-        if not worst <= _CLOSED:
+        if not worst <= _LARGEST_GAP:
             raise InputError(
-                f"q does not close the robot: {what} is off by {worst:.3g}, at most {_CLOSED:g} "
-                "is allowed; Closure(robot).solve(positions by joint) finds a q that does"
+                f"q does not close the robot: {what} is off by {worst:.3g}, at most "
+                f"{_LARGEST_GAP:g} is allowed; Closure(robot).solve(positions by joint) finds a q "
+                "that does"
             )
 
     def _adopt(self, bound: BoundSolver) -> _Binding:

@@ -60,7 +60,7 @@ class Binds(Protocol):
         """Return a bound solver."""
 
 
-_NOISE = 1e-13
+_RANK_ROUNDING = 1e-13
 """Fraction of the largest diagonal entry below which entries are rounding, for scaled rows."""
 _RANGE = 0.2
 """Least range of positions from which joints are drawn [rad or m]."""
@@ -256,7 +256,7 @@ class StructuralRank:
         for matrix in self._matrices:
             if rank == len(rows):
                 break
-            noise = _NOISE * float(matrix.diagonal().max())
+            noise = _RANK_ROUNDING * float(matrix.diagonal().max())
             rank = max(rank, _rank_of(matrix[np.array(rows)[:, np.newaxis], rows], noise))
         return rank
 

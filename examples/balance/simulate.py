@@ -19,7 +19,7 @@ from control.offline import parser, show
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.gait import TouchState
 from delassus_ros.sim.humanoid import FEET
-from delassus_ros.sim.plant import PERIOD, Plant, PlantSettings
+from delassus_ros.sim.plant import STEP_S, Plant, PlantSettings
 from delassus_ros.sim.plants import make_plant
 
 from .controller import Command, Controller
@@ -107,7 +107,7 @@ def run(
     joints = plant.joint_names
     controller = Controller(plant.urdf, [*FEET.values()], joints, plant.limits, poses)
     record = Record(joints=joints)
-    for _ in range(round(seconds / (EVERY * PERIOD))):
+    for _ in range(round(seconds / (EVERY * STEP_S))):
         lost = events(plant, plant.time)
         sensed = plant.sense()
         touches = [state.touches for state in plant.contact_states]
@@ -120,7 +120,7 @@ def run(
         rest = (solution.output(name) for name in OUTPUTS[1:])
         given = Matrices(solution.matrix, *rest)
         began = time.perf_counter()
-        command = controller.command(state, given, EVERY * PERIOD)
+        command = controller.command(state, given, EVERY * STEP_S)
         record.took.append(time.perf_counter() - began)
         if lost is not True:
             plant.command(command.torques)

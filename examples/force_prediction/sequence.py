@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim import demo_urdf
-from delassus_ros.sim.plant import PERIOD
+from delassus_ros.sim.plant import STEP_S
 from delassus_ros.sim.quadruped import stepping_quadruped
 from force_prediction.floors import Floor, MujocoFloor, RigidFloor
 from force_prediction.free_motion import FreeMotion, RobotState
@@ -105,7 +105,7 @@ def run(seconds: float = CYCLE, stride: int = 1) -> Record:
     time: list[float] = []
     simulated: list[FloatArray] = []
     predicted: dict[str, list[FloatArray]] = {law: [] for law in laws}
-    for tick in range(1, round(seconds / PERIOD) + 1):
+    for tick in range(1, round(seconds / STEP_S) + 1):
         simulation.step()
         if tick % stride:
             continue

@@ -17,7 +17,7 @@ from control.offline import parser, show
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.arm import TOOL, arm_urdf
-from delassus_ros.sim.plant import PERIOD, Floor, Plant, PlantSettings
+from delassus_ros.sim.plant import STEP_S, Floor, Plant, PlantSettings
 
 from .law import Rows, Task, Tool, own_acceleration, torques
 from .wiping import CENTRE, Kinematics, Surface, Wiping
@@ -146,7 +146,7 @@ def run(
     kinematics = Kinematics(urdf, TOOL)
     rest = np.array([REST.get(name, 0.0) for name in plant.joint_names])
     wiping, record = Wiping(surface, rest, impulse=impulse), Record()
-    for _ in range(round(seconds / (EVERY * PERIOD))):
+    for _ in range(round(seconds / (EVERY * STEP_S))):
         if film is not None:
             film.look(plant, plant.time)
         sensed = plant.sense()
@@ -159,7 +159,7 @@ def run(
         tool = kinematics.tool(sensed.q, sensed.velocity)
         _, normal = surface.at(float(tool.place[0]), float(tool.place[1]))
         contact = plant.contact_forces()[0]
-        task = wiping.task(EVERY * PERIOD, sensed.q, sensed.velocity, tool, rows, contact)
+        task = wiping.task(EVERY * STEP_S, sensed.q, sensed.velocity, tool, rows, contact)
         state = np.concatenate([sensed.q, sensed.velocity, GRAVITY])
         command = law(state, rows, tool, task)
         plant.command(command)

@@ -55,7 +55,7 @@ TIMETABLE = (
 )
 """About nineteen seconds; then it begins again."""
 
-PERIOD = 0.36
+GAIT_PERIOD_S = 0.36
 """Time of a whole step of all feet [s]."""
 STANCE = 0.56
 """Share of it in which a foot stands."""
@@ -187,7 +187,7 @@ class Walk:
         turn: Array,
     ) -> None:
         """Plan a foot: begin, follow or end its way through the air."""
-        phase = (self._time / PERIOD + _PHASE[leg]) % 1.0
+        phase = (self._time / GAIT_PERIOD_S + _PHASE[leg]) % 1.0
         aloft = act.trotting and phase > STANCE
         held = leg in act.lifted
         swing = self._swings.get(k)
@@ -196,7 +196,7 @@ class Walk:
             late = phase > STANCE + _LATE
             if not held and (late or not aloft):
                 return
-            duration = (1.0 - STANCE) * PERIOD if aloft else _LIFT_TIME
+            duration = (1.0 - STANCE) * GAIT_PERIOD_S if aloft else _LIFT_TIME
             swing = self._swings[k] = Swing(feet[k].copy(), feet[k].copy(), self._time, duration)
         s = (self._time - swing.began) / swing.duration
         if held and s > 0.5:
@@ -229,8 +229,8 @@ class Walk:
         rest: float,
     ) -> Array:
         """Return where a foot steps: under its hip in the middle of its stance."""
-        ahead = rest * (1.0 - STANCE) * PERIOD
-        stance = STANCE * PERIOD
+        ahead = rest * (1.0 - STANCE) * GAIT_PERIOD_S
+        stance = STANCE * GAIT_PERIOD_S
         hip = position[:2] + turn @ self.hips[k] + velocity[:2] * ahead
         arm = turn @ self.hips[k]
         spin = plan.turning * np.array([-arm[1], arm[0]])

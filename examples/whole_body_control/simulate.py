@@ -18,7 +18,7 @@ from control.offline import parser, show
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.gait import TouchState
-from delassus_ros.sim.plant import PERIOD, Plant, PlantSettings
+from delassus_ros.sim.plant import STEP_S, Plant, PlantSettings
 from delassus_ros.sim.plants import make_plant
 
 from .controller import Command, Controller, Rows
@@ -96,7 +96,7 @@ def run(
     bound.inputs["torques"] = np.zeros(len(plant.joint_names) + 6)
     controller = Controller(plant.urdf, plant.joint_names, plant.limits, acts, solver=solver)
     record = Record()
-    for _ in range(round(seconds / (EVERY * PERIOD))):
+    for _ in range(round(seconds / (EVERY * STEP_S))):
         lost = events(plant, plant.time)
         sensed = plant.sense()
         touches = [state.touches for state in plant.contact_states]
@@ -108,7 +108,7 @@ def run(
         solution = bound.solve(np.ascontiguousarray(sensed.q))
         rows = Rows(solution.matrix, solution.output("a0"), solution.output("MinvJT"))
         began = time.perf_counter()
-        command = controller.command(state, rows, EVERY * PERIOD)
+        command = controller.command(state, rows, EVERY * STEP_S)
         record.took.append(time.perf_counter() - began)
         if lost is not True:
             plant.command(command.torques)

@@ -7,7 +7,7 @@ import pytest
 
 mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
 
-from delassus_ros.sim.plant import PERIOD, Plant  # noqa: E402
+from delassus_ros.sim.plant import STEP_S, Plant  # noqa: E402
 from delassus_ros.sim.quadruped import stepping_quadruped  # noqa: E402
 
 WEIGHT = 129.0  # N
@@ -67,10 +67,10 @@ def test_the_pose_changes_by_the_twist(simulation) -> None:
     R = rotation(first.orientation)
     # A step moves by the velocities at its middle and at its end.
     mean = 0.25 * first.twist + 0.75 * second.twist
-    moved = R.T @ (second.position - first.position) / PERIOD
+    moved = R.T @ (second.position - first.position) / STEP_S
     np.testing.assert_allclose(moved, mean[:3], atol=2e-4)
     turned = R.T @ rotation(second.orientation)
-    rate = np.array([turned[2, 1], turned[0, 2], turned[1, 0]]) / PERIOD
+    rate = np.array([turned[2, 1], turned[0, 2], turned[1, 0]]) / STEP_S
     np.testing.assert_allclose(rate, mean[3:], atol=2e-3)
     assert np.abs(mean[:3]).max() > 0.01 and np.abs(mean[3:]).max() > 0.02
 
