@@ -240,20 +240,6 @@ def test_parts_out_of_step_are_merged_with_the_oldest_stamp(rig) -> None:
     assert rig.pipeline.published == 10
 
 
-def test_one_of_two_publishers_dies(rig) -> None:
-    front, hind = halves(rig)
-    rig.send(front)
-    rig.send(hind)
-    found = []
-    for _ in range(60):
-        rig.wait(10)
-        rig.touch(*FEET)
-        found.append(rig.send(hind))
-    assert all(each is None for each in found[:49])
-    assert said(found[-1]) == (INVALID, Reason.INPUT_STALE)
-    assert "did not come for 0." in rig.pipeline.last.text
-
-
 def test_drained_parts_are_each_taken_in(rig) -> None:
     front, hind = halves(rig)
     rig.send(front)
