@@ -46,10 +46,10 @@ def compiler() -> str:
     return f"{found.version}, {' '.join(compilers.FLAGS)}"
 
 
-def versions() -> str:
-    """Return the versions of Python and of the packages that matter."""
+def versions(packages: tuple[str, ...] = _PACKAGES) -> str:
+    """Return the versions of Python and of packages."""
     found = [f"Python {platform.python_version()}"]
-    for name in _PACKAGES:
+    for name in packages:
         try:
             found.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:

@@ -1,0 +1,183 @@
+"""The page about contact problems: what the data set has, and solvers side by side."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks import machine
+from benchmarks.contact_problems.fuzz import WRONG, Findings
+from benchmarks.contact_problems.measure import CALLS, Outcome, steps_of_sequences
+from benchmarks.contact_problems.peers import MOST_STEPS, PEERS
+from benchmarks.contact_problems.solutions import LAWS, Solved
+
+_PACKAGES = ("numpy", "pin", "daqp", "proxsuite", "clarabel", "h5py", "pyarrow")
+_LAW_NAMES = {"coulomb": "Coulomb's law", "convex": "The convex law"}
+PUBLIC = "public problems"
+"""Family of the public problems in the tables; they are not part of the data set."""
+
+
+def page(
+    solved: Sequence[Solved], outcomes: dict[tuple[str, str], Outcome], findings: Findings | None
+) -> str:
+    """Return the text of the page."""
+    problems = [item.problem for item in solved]
+    absent = sorted({p.package for p in PEERS} - {o.peer.package for o in outcomes.values()})
+    lines = [
+        "# Contact problems",
+        "",
+        "Written by `make contact-problems`, which also writes the data set to",
+        "`build/contact_problems`. "
+        f"{machine.processor()}; {machine.versions(_PACKAGES)}; {datetime.date.today()}.",
+        "",
+        f"The data set has {len(problems)} problems of this project's robots, as",
+        "`contact_problems.parquet` (rows of a contact x, y, z) and as one file of FCLib's HDF5 per",
+        "problem (rows normal, x, y), with solutions. A generator with a seed makes them;",
+        "`benchmarks/contact_problems/generator.py` is read in one sitting.",
+        "",
+        "| family | problems | rows m | smallest rank of G | largest rank missing | modes | "
+        "solutions to 1e-10: Coulomb | convex |",
+        "|---|---|---|---|---|---|---|---|",
+        *_families(solved),
+        "",
+        "Residuals are those of `benchmarks/contact_problems/residual.py`, which shares no code "
+        "with the",
+        "solver: the norm of f − P(f − ũ) of scaled rows, relative to that of a0.",
+        "",
+    ]
+    for law in LAWS:
+        lines += [f"## {_LAW_NAMES[law]}", "", *_overall(law, outcomes), ""]
+        lines += [*_by_family(law, outcomes), ""]
+    lines += [
+        "Time is the median over problems of the ratio to ours of the same law and tolerance: "
+        f"{CALLS} calls",
+        "in turns in one process, their median. Ours is called from Python as "
+        "`ForceSolver.solve`. Siconos",
+        "runs in a process of its own, in turns with the other solvers. Peers stop after "
+        f"{MOST_STEPS} steps. Times hold",
+        "for solved and unsolved problems alike. daqp and ProxQP solve inner pyramids; their "
+        "residuals are of",
+        "the exact cones, and are large where a contact slides. The "
+        f"{PUBLIC} are of the Siconos project; some have",
+        "matrices that are asymmetric by 1e-5.",
+        "",
+    ]
+    if absent:
+        lines += [f"Not installed, and left out: {', '.join(absent)}.", ""]
+    lines += ["## Sequences", "", *_sequences(solved), ""]
+    if findings is not None:
+        lines += ["## Fuzzed problems", "", *_fuzzed(findings), ""]
+    return "\n".join(lines)
+
+
+def _percent(values: object) -> str:
+    share = 100.0 * float(np.mean(np.asarray(values, float)))
+    return f"{share:.0f}" if share == round(share) else f"{share:.1f}"
+
+
+def _families(solved: Sequence[Solved]) -> list[str]:
+    lines = []
+    for family in dict.fromkeys(item.problem.family for item in solved):
+        items = [item for item in solved if item.problem.family == family]
+        sizes = [len(item.problem.a0) for item in items]
+        ranks = [int(np.linalg.matrix_rank(item.problem.G)) for item in items]
+        missing = max(size - rank for size, rank in zip(sizes, ranks, strict=True))
+        modes = ", ".join(Counter(item.problem.mode for item in items))
+        shares = [
+            _percent([item.solutions[law].residual <= 1e-10 for item in items]) for law in LAWS
+        ]
+        rows = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}"
+        lines.append(
+            f"| {family} | {len(items)} | {rows} | {min(ranks)} | {missing} | {modes} | "
+            f"{shares[0]} % | {shares[1]} % |"
+        )
+    return lines
+
+
+def _reference(outcome: Outcome, outcomes: dict[tuple[str, str], Outcome]) -> Outcome:
+    return outcomes[outcome.peer.law, f"ours, {'1e-6' if outcome.peer.tolerance > 1e-8 else '1e-10'}"]
+
+
+def _overall(law: str, outcomes: dict[tuple[str, str], Outcome]) -> list[str]:
+    lines = [
+        "| solver | share to 1e-6 | to 1e-10 | median residual | steps: median | 95 % | max | "
+        "time |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for outcome in (o for o in outcomes.values() if o.peer.law == law):
+        which = ~outcome.of(PUBLIC)
+        r, steps = np.array(outcome.residuals)[which], np.array(outcome.steps)[which]
+        ratio = np.array(outcome.times) / np.array(_reference(outcome, outcomes).times)
+        lines.append(
+            f"| {outcome.peer.name} | {_percent(r <= 1e-6)} % | {_percent(r <= 1e-10)} % | "
+            f"{np.median(r):.0e} | {np.median(steps):.0f} | {np.percentile(steps, 95):.0f} | "
+            f"{steps.max()} | {np.median(ratio[which]):.2f} |"
+        )
+    return lines
+
+
+def _by_family(law: str, outcomes: dict[tuple[str, str], Outcome]) -> list[str]:
+    """Return the table of shares to 1e-6 and 1e-10, and the ratio of times, by family."""
+    chosen = [o for o in outcomes.values() if o.peer.law == law]
+    lines = [
+        "Share to 1e-6 / to 1e-10 in %, and time:",
+        "",
+        f"| family | {' | '.join(o.peer.name for o in chosen)} |",
+        "|---" * (len(chosen) + 1) + "|",
+    ]
+    for family in dict.fromkeys(chosen[0].families):
+        cells = []
+        for outcome in chosen:
+            which = outcome.of(family)
+            r = np.array(outcome.residuals)[which]
+            ratio = np.array(outcome.times) / np.array(_reference(outcome, outcomes).times)
+            cells.append(
+                f"{_percent(r <= 1e-6)} / {_percent(r <= 1e-10)}; {np.median(ratio[which]):.1f}"
+            )
+        lines.append(f"| {family} | {' | '.join(cells)} |")
+    return lines
+
+
+def _sequences(solved: Sequence[Solved]) -> list[str]:
+    problems = [item.problem for item in solved]
+    cold, warm = (steps_of_sequences(problems, start) for start in (False, True))
+    lines = [
+        "Coulomb's law to 1e-10, problems 1 ms apart, from zero and from the forces of the same",
+        "contacts one tick ago:",
+        "",
+        "| family | solved, cold | steps: median | max | solved, warm | steps: median | max |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for family, (steps, share) in cold.items():
+        again, share_again = warm[family]
+        lines.append(
+            f"| {family} | {_percent(share)} % | {np.median(steps):.0f} | {steps.max()} | "
+            f"{_percent(share_again)} % | {np.median(again):.0f} | {again.max()} |"
+        )
+    return lines
+
+
+def _fuzzed(found: Findings) -> list[str]:
+    statuses = list(dict.fromkeys(status for _, status in found.statuses))
+    lines = [
+        f"{found.count:,} random problems of 1 to 7 contacts, rows scaled by 1e-3 to 1e3, mu 0 to 5,".replace(",", " ", 1),
+        "both laws, points and single rows, by `python -m benchmarks.contact_problems --fuzz N`:",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| SOLVED with an independent residual above {WRONG:g} | {len(found.wrong)} |",
+        f"| NaN or infinite forces with SOLVED | {len(found.not_finite)} |",
+        f"| more steps than the bound | {len(found.over_budget)} |",
+        f"| hangs | 0; the longest call took {1e3 * found.longest:.0f} ms on a shared machine |",
+        f"| largest independent residual with SOLVED | {found.worst:.1e} |",
+        "",
+        f"| what is odd | {' | '.join(statuses)} |",
+        "|---" * (len(statuses) + 1) + "|",
+    ]
+    for twist in dict.fromkeys(twist for twist, _ in found.statuses):
+        counts = " | ".join(str(found.statuses[twist, status]) for status in statuses)
+        lines.append(f"| {twist} | {counts} |")
+    return lines
