@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.contact_problems.fuzz import fuzz
 from benchmarks.contact_problems.generator import ContactProblem, problems
-from benchmarks.contact_problems.measure import measured
-from benchmarks.contact_problems.page import PUBLIC, page
+from benchmarks.contact_problems.measure import PUBLIC, measured
+from benchmarks.contact_problems.page import page
 from benchmarks.contact_problems.solutions import solutions
 from benchmarks.contact_problems.writers import write_fclib, write_parquet
 

@@ -101,7 +101,9 @@ def random_load(random: np.random.Generator, contacts: int, mode: str, mu: float
     """Return forces (contacts, 3) at which contacts hold, slide or separate, N."""
     normal = random.dirichlet(np.ones(contacts)) * random.uniform(50.0, 400.0)
     aside = {"mixed": 0.5, "holding": 0.1, "sliding": 3.0, "separating": 0.5}[mode]
-    load = np.column_stack([random.normal(0.0, aside * mu, (contacts, 2)) * normal[:, None], normal])
+    load = np.column_stack(
+        [random.normal(0.0, aside * mu, (contacts, 2)) * normal[:, None], normal]
+    )
     if mode == "separating":
         load[random.random(contacts) < 0.5, 2] *= -1.0
     return load

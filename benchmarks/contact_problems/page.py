@@ -10,14 +10,12 @@ import numpy as np
 
 from benchmarks import machine
 from benchmarks.contact_problems.fuzz import WRONG, Findings
-from benchmarks.contact_problems.measure import CALLS, Outcome, steps_of_sequences
+from benchmarks.contact_problems.measure import CALLS, PUBLIC, Outcome, steps_of_sequences
 from benchmarks.contact_problems.peers import MOST_STEPS, PEERS
 from benchmarks.contact_problems.solutions import LAWS, Solved
 
 _PACKAGES = ("numpy", "pin", "daqp", "proxsuite", "clarabel", "h5py", "pyarrow")
 _LAW_NAMES = {"coulomb": "Coulomb's law", "convex": "The convex law"}
-PUBLIC = "public problems"
-"""Family of the public problems in the tables; they are not part of the data set."""
 
 
 def page(
@@ -38,9 +36,9 @@ def page(
         "problem (rows normal, x, y), with solutions. A generator with a seed makes them;",
         "`benchmarks/contact_problems/generator.py` is read in one sitting.",
         "",
-        "| family | problems | rows m | smallest rank of G | largest rank missing | modes | "
+        "| family | problems | rows m | largest m less the rank of G | contacts | "
         "solutions to 1e-10: Coulomb | convex |",
-        "|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|",
         *_families(solved),
         "",
         "Residuals are those of `benchmarks/contact_problems/residual.py`, which shares no code "
@@ -54,15 +52,15 @@ def page(
     lines += [
         "Time is the median over problems of the ratio to ours of the same law and tolerance: "
         f"{CALLS} calls",
-        "in turns in one process, their median. Ours is called from Python as "
-        "`ForceSolver.solve`. Siconos",
+        "in turns in one process, their median, each after one that warms its caches. Ours is",
+        "`ForceSolver.solve`, from Python like the other solvers. Siconos",
         "runs in a process of its own, in turns with the other solvers. Peers stop after "
         f"{MOST_STEPS} steps. Times hold",
         "for solved and unsolved problems alike. daqp and ProxQP solve inner pyramids; their "
         "residuals are of",
         "the exact cones, and are large where a contact slides. The "
         f"{PUBLIC} are of the Siconos project; some have",
-        "matrices that are asymmetric by 1e-5.",
+        "matrices that are asymmetric by 1e-5, for which the convex law has no minimum.",
         "",
     ]
     if absent:
@@ -91,14 +89,16 @@ def _families(solved: Sequence[Solved]) -> list[str]:
         ]
         rows = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}"
         lines.append(
-            f"| {family} | {len(items)} | {rows} | {min(ranks)} | {missing} | {modes} | "
+            f"| {family} | {len(items)} | {rows} | {missing} | {modes} | "
             f"{shares[0]} % | {shares[1]} % |"
         )
     return lines
 
 
 def _reference(outcome: Outcome, outcomes: dict[tuple[str, str], Outcome]) -> Outcome:
-    return outcomes[outcome.peer.law, f"ours, {'1e-6' if outcome.peer.tolerance > 1e-8 else '1e-10'}"]
+    return outcomes[
+        outcome.peer.law, f"ours, {'1e-6' if outcome.peer.tolerance > 1e-8 else '1e-10'}"
+    ]
 
 
 def _overall(law: str, outcomes: dict[tuple[str, str], Outcome]) -> list[str]:
@@ -162,8 +162,9 @@ def _sequences(solved: Sequence[Solved]) -> list[str]:
 
 def _fuzzed(found: Findings) -> list[str]:
     statuses = list(dict.fromkeys(status for _, status in found.statuses))
+    count = f"{found.count:,}".replace(",", " ")
     lines = [
-        f"{found.count:,} random problems of 1 to 7 contacts, rows scaled by 1e-3 to 1e3, mu 0 to 5,".replace(",", " ", 1),
+        f"{count} random problems of 1 to 7 contacts, rows scaled by 1e-3 to 1e3, mu 0 to 5,",
         "both laws, points and single rows, by `python -m benchmarks.contact_problems --fuzz N`:",
         "",
         "| | |",

@@ -144,6 +144,7 @@ def by_proxqp(sides: int) -> Callable[[ContactProblem], Callable[[], Answer]]:
         proxqp, A = _import("proxsuite").proxqp, pyramid(p.mu, sides)
         solver = proxqp.dense.QP(len(p.a0), 0, len(A))
         solver.settings.eps_abs = 1e-10
+        solver.settings.max_iter = solver.settings.max_iter_in = MOST_STEPS
         solver.settings.initial_guess = proxqp.InitialGuess.NO_INITIAL_GUESS
         upper, lower = np.zeros(len(A)), np.full(len(A), -_FAR)
 
