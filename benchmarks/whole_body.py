@@ -21,13 +21,14 @@ from delassus_ros import DelassusSolver, Problem
 from delassus_ros.model.spatial import Array
 from delassus_ros.samples import random_inputs
 from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.quadruped import POSTURE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
 from control.kinematics import Kinematics, State  # noqa: E402
 from whole_body_control.gait import LEGS  # noqa: E402
 from whole_body_control.qp import Wanted, Weights, full, reduced  # noqa: E402
-from whole_body_control.simulate import POSTURE, problem  # noqa: E402
+from whole_body_control.simulate import problem  # noqa: E402
 
 OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "whole_body.md"
 _POOL = 16

@@ -22,7 +22,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.node.lifecycle.diagnostics import OVERRIDABLE  # noqa: E402
-from delassus_ros.node.system import realtime as blas  # noqa: E402
+from delassus_ros.node.system import realtime  # noqa: E402
 from delassus_ros.node.system.realtime import (
     Outcome,  # noqa: E402
     RealtimeMode,  # noqa: E402
@@ -345,7 +345,7 @@ def test_what_cannot_be_undone_of_real_time_use_is_said(graph, start, monkeypatc
 
 
 def test_a_reference_blas_is_no_reason_to_warn(graph, start, reports, monkeypatch) -> None:
-    monkeypatch.setattr(blas, "_loaded", lambda _: [])
+    monkeypatch.setattr(realtime, "threadpool_info", lambda: [])
     start(diagnostics_period=0.05)
     status = reports.until("timing", GOOD, "in time")
     assert "no library known to have threads is loaded" in value_of(status, "real-time")
