@@ -10,7 +10,7 @@ _TARGETS = {"delassus_demo": "demo", "soak": "soak"}
 
 
 def missing_ros(program: str, *packages: str) -> str | None:
-    """Return in one line which packages are not installed, parts of ROS among them, or None."""
+    """Return a line about packages that are not installed, including parts of ROS, or None."""
     absent = _absent(packages)
     if not absent:
         return None
@@ -22,7 +22,7 @@ def missing_ros(program: str, *packages: str) -> str | None:
 
 
 def missing(program: str, *packages: str) -> str | None:
-    """Return in one line which packages are not installed and what installs them, or None."""
+    """Return a line about packages that are not installed, with the remedy, or None."""
     absent = _absent(packages)
     if not absent:
         return None

@@ -1,7 +1,7 @@
 """Contact problems of robots: matrices, accelerations and friction, the same for the same seed.
 
-Each family below is a function of random numbers that yields problems without end. All contacts are
-points in the axes of the world, with rows x, y, z; soles have four points, palms three.
+Each family below is a function of random numbers that yields problems without end. All contacts
+are points in the axes of the world, with rows x, y, z; soles have four points, palms three.
 """
 
 from __future__ import annotations

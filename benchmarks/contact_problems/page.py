@@ -32,8 +32,8 @@ def page(
         f"{machine.processor()}; {machine.versions(_PACKAGES)}; {datetime.date.today()}.",
         "",
         f"The data set has {len(problems)} problems of this project's robots, as",
-        "`contact_problems.parquet` (rows of a contact x, y, z) and as one file of FCLib's HDF5 per",
-        "problem (rows normal, x, y), with solutions. A generator with a seed makes them;",
+        "`contact_problems.parquet` (rows of a contact x, y, z) and as one file of FCLib's HDF5",
+        "per problem (rows normal, x, y), with solutions. A generator with a seed makes them;",
         "`benchmarks/contact_problems/generator.py` is read in one sitting.",
         "",
         "| family | problems | rows m | largest m less the rank of G | contacts | "

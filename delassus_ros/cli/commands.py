@@ -98,7 +98,7 @@ def compute(options: argparse.Namespace) -> Report:
     scales = row_scales(problem.contacts, length)
     eigenvalues = np.linalg.eigvalsh(solution.matrix * np.outer(scales, scales))
     largest, smallest = float(eigenvalues[-1]), float(eigenvalues[0])
-    # Eigenvalues below rounding are zero: the contacts constrain each other.
+    # Eigenvalues below rounding are zero: the rows of the contacts are dependent.
     singular = smallest <= len(labels) * np.finfo(float).eps * largest
     weighed = "" if (scales == 1.0).all() else f"; angular rows weighed by {length:g} m"
     facts = [

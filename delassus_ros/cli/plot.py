@@ -130,7 +130,7 @@ def _range(conditions: Array, along: str) -> str:
 
 
 def _world(problem: Problem, orientation: Array | None) -> Array | None:
-    """Return the axes of the rows in the root link; None if each contact has its own."""
+    """Return the axes of the rows in the root link; None with contact axes."""
     if problem.axes == "contact":
         return None
     turn: Array = np.eye(3) if orientation is None else rotation_from_quaternion(orientation).T

@@ -60,7 +60,7 @@ class Rows:
         try:
             self.about: dict[str, Any] = json.loads(said)
         except ValueError as error:
-            raise InputError(f"{path}: what it says of itself is damaged: {error}") from error
+            raise InputError(f"{path}: its description is damaged: {error}") from error
         self.columns = {name: _array(found[name]) for name in found.column_names}
 
     def __len__(self) -> int:

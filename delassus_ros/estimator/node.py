@@ -42,19 +42,19 @@ _LEVELS = {
 _HELP = """\
 usage: delassus_estimator [--ros-args ...]
 
-Tells torques of the joints and wrenches of the surroundings of a robot, with covariance, from all
-that is measured, for each of its joint states.
+Estimates joint torques and external wrenches of a robot, with covariance, from its measurements,
+for every joint state.
 
 subscribes  joint_states       sensor_msgs/JointState, with velocities and, as torques, efforts
             odometry           nav_msgs/Odometry: of a floating base
             imu                sensor_msgs/Imu: with imu.frame
             wrenches/<name>    geometry_msgs/WrenchStamped: with wrenches.<name>.sensor
-            robot_description  std_msgs/String (latched), unless given as a parameter
+            robot_description  std_msgs/String (latched), unless set as a parameter
 publishes   ~/estimate         delassus_msgs/Estimate
             /diagnostics       diagnostic_msgs/DiagnosticArray
 
-It is a lifecycle node; the parameter autostart configures and activates it by itself. What is not
-enough to tell what is wanted is refused when it is configured, in words that say what would do.
+It is a lifecycle node; the parameter autostart configures and activates it. If the measurements do
+not determine the torques and wrenches, configuring fails, and the error names the open direction.
 
 example     delassus_estimator --ros-args -p autostart:=true -p 'wrenches.names:=[LF, RF]' \\
                 -p wrenches.LF.frame:=LF_FOOT -p wrenches.RF.frame:=RF_FOOT
@@ -62,7 +62,7 @@ example     delassus_estimator --ros-args -p autostart:=true -p 'wrenches.names:
 
 
 class EstimatorNode(LifecycleProgram):
-    """Publishes an estimate for each joint state while it is active.
+    """Publishes an estimate for every joint state while active.
 
     Configuring reads parameters and robot description and compiles; activating subscribes.
 

@@ -121,7 +121,7 @@ class InertialSensor(Sensor):
         return a.x, a.y, a.z
 
     def _is_silent(self, message: Any) -> bool:
-        # REP 145 and the message's own comment: -1 says that there is no estimate.
+        # REP 145 and the comment of the message: -1 marks a missing estimate.
         return bool(message.linear_acceleration_covariance[0] == -1.0)
 
 

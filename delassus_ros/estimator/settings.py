@@ -29,18 +29,18 @@ _SMALLEST, _LARGEST = 1e-6, 1e9
 
 PARAMETERS: Mapping[str, Setting] = {
     "robot_description": Setting(
-        "", "URDF of the robot (XML text). If empty, it is taken from the topic robot_description."
+        "", "URDF of the robot (XML text). If empty, the topic robot_description is used."
     ),
     "base": Setting(
         "floating",
-        "How the root link is held: free in all six directions, or fixed to the world.",
+        "Base of the robot: the root link is free in all six directions, or fixed to the world.",
         choices=("floating", "fixed"),
     ),
     "autostart": Setting(False, "Configure and activate without a lifecycle manager."),
     "effort.sigma": Setting(
         1.0,
         "Standard deviation of the efforts of joint states as torques of the joints [N m, N]; 0: "
-        "they are not used.",
+        "efforts are not used.",
         0.0, _LARGEST, least=_SMALLEST,
     ),
     "acceleration.sigma": Setting(
@@ -50,57 +50,57 @@ PARAMETERS: Mapping[str, Setting] = {
     ),
     "acceleration.base_sigma": Setting(
         2.0,
-        "The same of the base's acceleration [m/s^2, rad/s^2].",
+        "Standard deviation of the base's acceleration [m/s^2, rad/s^2].",
         _SMALLEST, _LARGEST,
     ),
     "acceleration.window": Setting(
-        0.01, "Time between the rates that accelerations are differences of [s].", 0.0, 1.0
+        0.01, "Time between the two rates of an acceleration, their difference [s].", 0.0, 1.0
     ),
     "orientation.world_frame": Setting(
         "odom",
-        "Frame that the odometry of a floating base is in (header.frame_id); its z axis is up. "
+        "Reference frame of a floating base's odometry (header.frame_id), with the z axis up. "
         "Empty: any.",
     ),
     "imu.frame": Setting(
-        "", "Frame of an inertial sensor on the topic imu (sensor_msgs/Imu); empty: there is none."
+        "", "Frame of an inertial sensor on the topic imu (sensor_msgs/Imu); empty: no sensor."
     ),
     "imu.sigma": Setting(
-        0.3, "Standard deviation of its accelerations [m/s^2].", _SMALLEST, _LARGEST
+        0.3, "Standard deviation of the sensor's accelerations [m/s^2].", _SMALLEST, _LARGEST
     ),
     "wrenches.names": Setting(
-        (), "Names of what the surroundings push at, feet and hands say.", holds="names"
+        (), "Names of external wrenches, e.g. at feet and hands.", holds="names"
     ),
     "armature.names": Setting(
-        (), "Joints with a rotor inertia, which the URDF does not say.", holds="names"
+        (), "Joints with a rotor inertia, which the URDF lacks.", holds="names"
     ),
     "armature.values": Setting(
-        (), "Rotor inertia seen at each joint of armature.names [kg m^2, or kg].", holds="numbers"
+        (), "Rotor inertias seen at the joints of armature.names [kg m^2, kg].", holds="numbers"
     ),
     "rate": Setting(
-        0.0, "Estimates per second at most; 0: one for each joint state.", 0.0, 1e4, least=0.1
+        0.0, "Most estimates per second; 0: one for every joint state.", 0.0, 1e4, least=0.1
     ),
     "input_timeout": Setting(
         0.5, "Age above which an input is too old [s].", 1e-4, 1e6
     ),
-    "diagnostics_period": Setting(1.0, "Between two reports on /diagnostics [s].", 0.01, 1e4),
+    "diagnostics_period": Setting(1.0, "Time between two diagnostics [s].", 0.01, 1e4),
 }  # fmt: skip
 OF_WRENCH: Mapping[str, Setting] = {
-    "frame": Setting("", "Frame that is pushed at; empty: the name itself."),
+    "frame": Setting("", "Frame of the wrench; empty: the frame with the wrench's name."),
     "kind": Setting(
         "point",
-        "What it is pushed by: a force at the frame's origin, or any wrench.",
+        "Kind of the wrench: a force at the frame's origin, or any wrench.",
         choices=("point", "surface"),
     ),
     "sensor": Setting(
         False,
-        "There is a sensor: geometry_msgs/WrenchStamped on wrenches/<name>, along the axes of the "
-        "frame.",
+        "Whether a sensor measures the wrench: geometry_msgs/WrenchStamped on wrenches/<name>, "
+        "along the axes of the frame.",
     ),
     "force_sigma": Setting(
-        2.0, "Standard deviation of its forces [N].", _SMALLEST, _LARGEST
+        2.0, "Standard deviation of the sensor's forces [N].", _SMALLEST, _LARGEST
     ),
     "moment_sigma": Setting(
-        0.2, "Standard deviation of its moments [N m].", _SMALLEST, _LARGEST
+        0.2, "Standard deviation of the sensor's moments [N m].", _SMALLEST, _LARGEST
     ),
 }  # fmt: skip
 

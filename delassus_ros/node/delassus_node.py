@@ -31,7 +31,7 @@ _WORLD_FRAME = "orientation.world_frame"
 
 
 class DelassusNode(LifecycleProgram):
-    """Publishes the Delassus matrix of each joint state while it is active.
+    """Publishes the Delassus matrix of every joint state while active.
 
     Configuring reads the parameters and the robot description and compiles the kernel;
     activating subscribes to joint states and contacts.

@@ -14,28 +14,28 @@ __all__ = ["executing", "main", "spin"]
 _HELP = """\
 usage: delassus_node [--ros-args ...]
 
-Publishes the Delassus matrix G = J inv(M) J^T of a robot for each of its joint states.
+Publishes the Delassus matrix G = J inv(M) J^T of a robot for every joint state.
 
 subscribes  joint_states       sensor_msgs/JointState
             active_contacts    delassus_msgs/ActiveContacts (latched), or with contacts.source
-                               "force" nothing: contacts are told by the forces at them
-            contact_placements delassus_msgs/ContactPlacements: of those that move on their links
-            robot_description  std_msgs/String (latched), unless given as a parameter
+                               "force" nothing: active contacts are estimated from forces
+            contact_placements delassus_msgs/ContactPlacements: of contacts that move on links
+            robot_description  std_msgs/String (latched), unless set as a parameter
             odometry or imu    nav_msgs/Odometry, sensor_msgs/Imu: of a floating base, with axes
                                "world", outputs of motion, or contacts by force
             joint_torques      sensor_msgs/JointState: with torques "topic"
 publishes   ~/delassus         delassus_msgs/DelassusMatrix
             ~/layout           delassus_msgs/Layout (latched)
-            ~/dynamics         delassus_msgs/ContactDynamics: what outputs names besides G
+            ~/dynamics         delassus_msgs/ContactDynamics: the outputs besides G
             ~/contacts         delassus_msgs/EstimatedContacts: with contacts.source "force"
-            ~/summary          delassus_msgs/Summary: its numbers, for plotters
+            ~/summary          delassus_msgs/Summary: numbers of the matrix, for plotters
             /diagnostics       diagnostic_msgs/DiagnosticArray
 answers     ~/compute          delassus_msgs/Compute: the matrix at other joint positions
             ~/list_algorithms  delassus_msgs/ListAlgorithms
 
-It is a lifecycle node; the parameter autostart configures and activates it by itself.
-config/quadruped.yaml explains every parameter; of a running node,
-'ros2 param describe delassus_node <parameter>' does.
+It is a lifecycle node; the parameter autostart configures and activates it.
+config/quadruped.yaml explains all parameters; for a running node,
+'ros2 param describe delassus_node <parameter>' prints the explanation.
 
 example     delassus_node --ros-args --params-file config/quadruped.yaml -p algorithm:=dense
 """

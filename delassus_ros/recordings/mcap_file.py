@@ -72,7 +72,7 @@ class McapFile(RecordedFile):
         with self._path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise RecordingError(
-                    f"{self._shown}: not an MCAP file; its first bytes are others"
+                    f"{self._shown}: not an MCAP file; its first bytes differ"
                 )
             summary = self._summary(file)
             if summary is not None and summary.chunk_indexes:

@@ -47,7 +47,7 @@ class SqliteFile(RecordedFile):
         with self._path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise RecordingError(
-                    f"{self._shown}: not an SQLite database; its first bytes are others"
+                    f"{self._shown}: not an SQLite database; its first bytes differ"
                 )
         try:
             with closing(self._opened()) as database:

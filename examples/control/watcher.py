@@ -58,7 +58,7 @@ class Watcher(Node):
         """Return the missing nodes or topics if no answers come."""
         for topic in self._chain:
             if not self.count_publishers(topic):
-                return f"nobody publishes {topic}"
+                return f"no node publishes {topic}"
         return f"nothing comes on {self._chain[-1]}"
 
     @property

@@ -96,8 +96,8 @@ def test_every_reader_finds_the_names_that_were_written(tmp_path: Path, capsys) 
             *(f"contacts.{name}.{key}" for name in asked["contacts"]["names"]
               for key in ("frame", "kind")),
         }  # fmt: skip
-        expected = {**values, "contacts.names": tuple(values["contacts.names"])}
-        assert parameters_of(str(file)) == expected
+        names = tuple(values["contacts.names"])
+        assert parameters_of(str(file)) == {**values, "contacts.names": names}
         found = by_ros(file)
         assert {name: found[name] for name in values} == values
 

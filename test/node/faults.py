@@ -166,7 +166,7 @@ def _contacts() -> Iterator[tuple[object, ...]]:
 
 def _odometry() -> Iterator[tuple[object, ...]]:
     for orientation, words in (
-        ((0, 0, 0, 0), "its quaternion is zero: nobody has filled it in"),
+        ((0, 0, 0, 0), "its quaternion is zero: the publisher has not set it"),
         ((0, 0, 0, 1.002), "has norm 1.002; expected 1"),
         ((0, 0, 0, math.nan), "has norm nan"),
         ((math.inf, 0, 0, 1), "has norm inf"),

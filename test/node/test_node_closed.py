@@ -159,7 +159,7 @@ def test_cleanup_ends_what_unexpected_joints_have_begun(
         request.which_contacts = Compute.Request.CONTACTS_ALL
         future = client.call_async(request)
         graph.until(future.done, "answer")
-        assert "is being made; ask again" in future.result().message
+        assert "is being compiled; try again" in future.result().message
     else:
         answer = graph.ask(names, [0.0] * len(names))
         assert answer.reasons & DelassusMatrix.REASON_NOT_CONFIGURED

@@ -575,8 +575,8 @@ def test_other_joints_are_made_by_another_thread(geared, compiling) -> None:
         rig.wait(1)
         assert said(rig.send(rotors)) == (INVALID, Reason.NOT_CONFIGURED)
         text = rig.pipeline.last.text
-        assert text.startswith("the code that computes the others from measured joints 'LF_")
-        assert text.endswith("_ROTOR' and 8 more is being made")
+        assert text.startswith("the code that computes the remaining joints from measured joints")
+        assert text.endswith("_ROTOR' and 8 more is being compiled")
     assert set(rig.warnings) == {("NOT_CONFIGURED", text)}
     compiling.open.set()
     settle(gate_of(rig))
@@ -600,7 +600,8 @@ def test_the_stream_goes_on_while_other_joints_are_made(geared, compiling) -> No
         rig.wait(1)
     words = {text for _, text in rig.warnings}
     assert len(words) == 5
-    assert all("made; it is passed over, as others make matrices" in text for text in words)
+    ignored = "compiled; the message is ignored, as other messages give matrices"
+    assert all(ignored in text for text in words)
     # One at a time, and the others when their turn comes.
     assert compiling.came.wait(60.0)
     assert len(compiling.threads) == 1

@@ -48,11 +48,12 @@ SEEN = Examination(
             "offers an incompatible QoS (DEADLINE): change it there",
         ),
         (
-            {"received": False, "warning": "what comes has 'x'"},
+            {"received": False, "warning": "the joint states have 'x'"},
             Level.STALE,
-            "nothing of use has come on /joint_states, whose publishers are 1: what comes has 'x'",
+            "nothing of use has come on /joint_states, whose publishers are 1: the joint states "
+            "have 'x'",
         ),
-        ({"received": False, "publishers": 0}, Level.STALE, "nobody publishes /joint_states"),
+        ({"received": False, "publishers": 0}, Level.STALE, "no node publishes /joint_states"),
         (
             {"received": False, "publishers": 2},
             Level.STALE,

@@ -99,7 +99,7 @@ def test_missing_joint_is_named_each_time_and_recovers(source) -> None:
     status = source.send(names, stamp=503)
     assert status.gate is Gate.IGNORED
     assert "lacks joint 'RF_KFE'; it has 'LF_HAA'" in status.text
-    assert "it is passed over, as others have all joints" in status.text
+    assert "the message is ignored, as another publisher sends all joints" in status.text
     for stamp in (504, 505):
         status = source.send(names, stamp=stamp)
         assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
@@ -217,7 +217,7 @@ def test_without_positions_beside_whole_ones_is_passed_over(source, which) -> No
         assert is_ready(source.send(stamp=stamp))
         status = source.send(names, [], stamp=stamp + 1)
         assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
-        assert "it is passed over, as others have them" in status.text
+        assert "the message is ignored, as other publishers send positions" in status.text
     # Whole ones stop: that is said, and then why the others are none to go by.
     assert source.send(names, [], stamp=2400).gate is Gate.IGNORED
     assert source.gate.silence(START + 2401 * MS, 0).reasons == Reason.INPUT_STALE

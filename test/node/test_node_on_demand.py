@@ -137,7 +137,8 @@ def test_other_joints_of_a_loop_are_made_by_another_thread(monkeypatch) -> None:
     rocker = assembled(crank)[1]
     expected = on_demand.compute(["crank"], [crank], ["tip"]).solution.matrix
     assert not threads
-    with pytest.raises(BeingMadeError, match="measured joint 'rocker' is being made; ask again"):
+    words = "measured joint 'rocker' is being compiled; try again"
+    with pytest.raises(BeingMadeError, match=words):
         on_demand.compute(["rocker"], [rocker], ["tip"])
     on_demand._closures._task.thread.join(60.0)
     for _ in range(3):

@@ -625,14 +625,14 @@ def test_joint_states_of_another_robot_are_the_reason_for_silence(rig) -> None:
     rig.send(["x", "y"])
     health = rig.pipeline.healths()["joint_states"]
     assert not health.received
-    assert health.warning == "what comes has 'x', 'y', none of the robot's joints"
+    assert health.warning == "the joint states have 'x', 'y', none of the robot's joints"
     rig.send()
     assert not rig.pipeline.healths()["joint_states"].warning
     rig.wait(600)
     rig.send(["x"])
     health = rig.pipeline.healths()["joint_states"]
     assert health.received and health.silence == pytest.approx(0.6)
-    assert health.warning == "what comes has 'x', none of the robot's joints"
+    assert health.warning == "the joint states have 'x', none of the robot's joints"
 
 
 def test_a_set_of_contacts_that_is_refused_has_come(rig) -> None:

@@ -92,7 +92,8 @@ def test_each_matrix_has_the_contacts_where_they_are(solver) -> None:
     rig = Moving(solver)
     rig.touch("rolls", "slides", "stays")
     assert said(rig.send()) == (INVALID, Reason.PLACEMENT_MISSING)
-    assert "contact 'rolls' is active and moves, and nothing has said yet" in rig.warnings[-1][1]
+    words = "contact 'rolls' is active and moves, and its placement has not come yet"
+    assert words in rig.warnings[-1][1]
     rig.place("rolls", [0.01, 0.0, -0.02])
     assert said(rig.send()) == (INVALID, Reason.PLACEMENT_MISSING)
     rig.place("slides", [0.0, 0.03, 0.01], TURN)
@@ -214,7 +215,7 @@ def test_what_cannot_be_is_refused_until_the_next_good_one(solver, message, word
     assert words in rig.pipeline.healths()["contact_placements"].warning
     rig.place("rolls", [0.0, 0.0, 0.02])
     assert said(rig.send()) == (OK, Reason.NONE)
-    absent = "nothing has said where contact 'slides' is"
+    absent = "no placement of contact 'slides' has come"
     expected = words if "slides" in message.names else absent
     assert expected in rig.pipeline.healths()["contact_placements"].warning
 

@@ -182,9 +182,9 @@ def test_a_closed_robot_needs_the_joints_that_others_follow_from(start, call) ->
     rotors = {name: everything[name] for name in [*others, "LIFT_ROCKER"]}
     answer = asked(rotors)
     assert not answer.success
-    assert "is being made; ask again" in answer.message
+    assert "is being compiled; try again" in answer.message
     while not answer.success:
-        assert "is being made; ask again" in answer.message
+        assert "is being compiled; try again" in answer.message
         answer = asked(rotors)
     assert (answer.matrix.validity, answer.matrix.reasons) == (OK, 0)
     assert relative_error(matrix_to_numpy(answer.matrix), expected) < 1e-7

@@ -156,8 +156,8 @@ def make_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("publishes", "words"),
     [
-        ("", "fault: no commands for 2 s: nobody publishes joint_states"),
-        ("joint_states", "fault: no commands for 2 s: nobody publishes delassus_node/delassus"),
+        ("", "fault: no commands for 2 s: no node publishes joint_states"),
+        ("joint_states", "fault: no commands for 2 s: no node publishes delassus_node/delassus"),
     ],
 )
 def test_a_run_names_the_topic_that_is_missing(

@@ -214,7 +214,7 @@ def ahead_of_clock(ahead: float, step: int) -> str:
     if step:
         return (
             f"{ahead:.4g} s ahead of /clock, which goes on by up to {1e-9 * step:.3g} s at once: "
-            "who publishes them goes by another clock (check its use_sim_time), or /clock is late"
+            "their publisher uses another clock (check its use_sim_time), or /clock is late"
         )
     return (
         f"{ahead:.4g} s ahead of this node's clock: synchronise the clocks of the two hosts, or "

@@ -231,7 +231,7 @@ class ClosedGate:
                 self._publishers.note(now, count, route)
             if self._publishers.two(now) and status.gate is Gate.READY:
                 status.reasons |= Reason.SOURCES_CONTRADICT
-                what = "joints that all others follow from"
+                what = "joints from which all remaining joints follow"
                 status.text = status.text or two_publishers(self._topic, what)
         return status
 
@@ -296,14 +296,15 @@ class ClosedGate:
             what = listed("joint", joints)
             return InputWarning(
                 Reason.NOT_CONFIGURED,
-                f"the code that computes the others from measured {what} is being made",
+                f"the code that computes the remaining joints from measured {what} is being "
+                "compiled",
             )
         except InputError as error:
             text = f"the joint states have {listed('joint', joints)} alone: {error}"
             found = InputWarning(Reason.JOINT_MISSING, text)
         except DelassusError as error:
             what = listed("joint", joints)
-            text = f"the others cannot be computed from measured {what}: {error}"
+            text = f"the remaining joints cannot be computed from measured {what}: {error}"
             found = InputWarning(Reason.NOT_CONFIGURED, text)
         else:
             # The binding may have been used by a route that was evicted since.
@@ -365,7 +366,8 @@ class ClosedGate:
             self._gate.aside = found.warning
             if found.warning.reason is Reason.NOT_CONFIGURED:
                 status.reasons = found.warning.reason
-                status.text = f"{found.warning.text}; it is passed over, as others make matrices"
+                why = "the message is ignored, as other messages give matrices"
+                status.text = f"{found.warning.text}; {why}"
         return status
 
 
@@ -455,7 +457,7 @@ class BoundClosures:
                 "closing loops", lambda _: self._bound(joints), daemon=False
             )
         raise BeingMadeError(
-            f"what follows from measured {listed('joint', joints)} is being made; ask again"
+            f"the code for measured {listed('joint', joints)} is being compiled; try again"
         )
 
     @property

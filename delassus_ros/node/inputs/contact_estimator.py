@@ -83,7 +83,7 @@ class ContactEstimator:
     contacts : the k contacts that may become active.
     forces : (m,) forces at these contacts, in the units of their rows; NaN before the first
         estimate.
-    touches : (k,) whether each contact is active.
+    touches : (k,) whether the contacts are active.
     stamp : stamp of the joint state of the estimate [ns]; 0 if it has none.
 
     Raises
@@ -109,7 +109,7 @@ class ContactEstimator:
             if contact.rows < _LINEAR:
                 raise InputError(
                     f"contact {contact.name!r} has {contact.rows} rows; with contacts.source "
-                    "'force' each needs three linear ones, of which the third is the normal"
+                    "'force' a contact needs three linear rows, the third along the normal"
                 )
         observed = Problem(problem.robot, contacts, problem.axes, ("J", "qdd0"))
         self.motion = MotionInput(observed, "effort", gravity, base, math.inf)
@@ -132,7 +132,7 @@ class ContactEstimator:
         self.forces[:] = np.nan
 
     def wrenches(self) -> Array:
-        """Return force and moment of each contact along the axes of its rows, (k, 6)."""
+        """Return forces [N] and moments [N·m] of the contacts, along the rows' axes (k, 6)."""
         rows = np.split(self.forces, self.contacts.row_offsets[1:-1])
         return np.array(
             [contact.selection.T @ row for contact, row in zip(self.contacts, rows, strict=True)]
@@ -183,10 +183,12 @@ class ContactEstimator:
             self._base.write(stamp, inputs[_ORIENTATION])
         if warning is None and stamp <= 0:
             warning = InputWarning(
-                Reason.STAMP_INVALID, "contacts are not told from joint states without a stamp"
+                Reason.STAMP_INVALID,
+                "contacts are not estimated from joint states without a stamp",
             )
         if warning is None and self._bound.solve().status is not Status.OK:
-            warning = InputWarning(Reason.SOLVER_FAILED, "contact forces cannot be told here")
+            text = "contact forces cannot be computed at this configuration"
+            warning = InputWarning(Reason.SOLVER_FAILED, text)
         if warning is not None:
             self.reset()
             return warning
@@ -211,7 +213,8 @@ class ContactEstimator:
             self.forces[:] = np.nan
             return InputWarning(
                 Reason.NO_CONTACTS_RECEIVED,
-                "contacts are told from the change of velocities between two joint states, and "
+                "contacts are estimated from the change of velocities between two joint states, "
+                "and "
                 + (
                     f"the latest two are {passed:.4g} s apart, at most {LONGEST_PAUSE:g} s are "
                     "allowed"

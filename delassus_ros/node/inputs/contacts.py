@@ -120,8 +120,8 @@ class ContactInput(Input):
             )
         return InputWarning(
             Reason.CONTACTS_STALE,
-            f"{text}, at most {self.timeout:g} s are allowed (contacts_timeout); who "
-            "publishes it has to repeat it at 10 Hz or more, with a new stamp each time",
+            f"{text}, at most {self.timeout:g} s are allowed (contacts_timeout); its publisher "
+            "has to repeat it at 10 Hz or more, always with a new stamp",
         )
 
     def status(self, contacts: Sequence[str]) -> list[int]:

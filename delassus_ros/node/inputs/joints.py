@@ -242,7 +242,7 @@ class JointGate:
     ) -> InputStatus:
         """Ignore a joint state without positions if other messages bring them; else refuse it."""
         if self._has_others(now):
-            text += "; it is passed over, as others have them"
+            text += "; the message is ignored, as other publishers send positions"
             return self._put_aside(stamp, now, reason, text)
         self.heard.note(now, delay)
         return self._refuse(stamp, now, reason, text)
@@ -250,7 +250,9 @@ class JointGate:
     @property
     def strangers(self) -> str:
         """Text about joint states that have none of the robot's joints; empty for none."""
-        return f"what comes has {listed('', self._part.names)}" if self._part.is_foreign else ""
+        if not self._part.is_foreign:
+            return ""
+        return f"the joint states have {listed('', self._part.names)}"
 
     def silence(self, now: int, since: float) -> InputStatus | None:
         """Return why no matrix was published for long; None if none is expected.
@@ -362,7 +364,8 @@ class JointGate:
         )
         if self._has_whole(now):
             self.sources.contradicts(targets.tolist(), taken.tolist(), stamp, now)
-            text += "; it is passed over, as others have all joints" if text else ""
+            if text:
+                text += "; the message is ignored, as another publisher sends all joints"
             return self._put_aside(stamp, now, reason, text)
         if not seen:
             return self._refuse(stamp, now, reason, text)

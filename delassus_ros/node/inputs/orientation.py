@@ -104,7 +104,7 @@ class OrientationInput(Input):
         """
         header, stamp = message.header, stamp_in(message)
         if not hasattr(message, "child_frame_id"):
-            # REP 145 and the message's own comment: -1 says that there is no estimate.
+            # REP 145 and the comment of the message: -1 marks a missing estimate.
             if message.orientation_covariance[0] == -1.0:
                 self.latest.note(stamp, now, delay)
                 return self._refuse("the Imu says that it has none")
@@ -266,7 +266,7 @@ class OrientationInput(Input):
             return self._no_mounting(frame)
         norm = math.hypot(*orientation)
         if norm == 0.0:
-            return "its quaternion is zero: nobody has filled it in"
+            return "its quaternion is zero: the publisher has not set it"
         if not abs(norm - 1.0) <= _UNIT_TOLERANCE:
             values = shown(orientation)
             return f"its quaternion x, y, z, w = {values} has norm {norm:.6g}; expected 1"

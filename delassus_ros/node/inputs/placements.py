@@ -171,7 +171,7 @@ class PlacementInput(Input):
             if known is None:
                 return InputWarning(
                     Reason.PLACEMENT_MISSING,
-                    f"contact {name!r} is active and moves, and nothing has said yet where it is",
+                    f"contact {name!r} is active and moves, and its placement has not come yet",
                 )
             if known.refusal:
                 return InputWarning(Reason.PLACEMENT_INVALID, known.refusal)
@@ -180,8 +180,8 @@ class PlacementInput(Input):
                     Reason.PLACEMENT_STALE,
                     f"the placement of contact {name!r} is "
                     f"{known.age(now):.4g} s old, at most {self.timeout:g} s "
-                    "are allowed (contacts_timeout); who publishes it has to repeat it at 10 Hz "
-                    "or more, with a new stamp each time",
+                    "are allowed (contacts_timeout); its publisher has to repeat it at 10 Hz or "
+                    "more, always with a new stamp",
                 )
         return None
 
@@ -214,7 +214,7 @@ class PlacementInput(Input):
         absent = [name for name in self._row if name not in self._known]
         text = self._text or (refusals[0] if refusals else "")
         if received and not text and absent:
-            text = f"nothing has said where contact {absent[0]!r} is"
+            text = f"no placement of contact {absent[0]!r} has come"
         return InputHealth(
             self.words.name, "", 0, max(ages, default=silence), silence, self.timeout,
             received, text,

@@ -1,1 +1,1 @@
-"""The node from configure to cleanup: what it computes, changes of it, services, diagnostics."""
+"""The node from configure to cleanup: computation, its changes, services, diagnostics."""

@@ -131,7 +131,7 @@ class Handover(Generic[T]):
         self._tasks = [task for task in self._tasks if not task.ended]
         if self._next is None:
             return
-        # A list, so that each abandoned task is reported.
+        # A list, so that all abandoned tasks are reported.
         if not all([task.is_abandoned(self._report) for task in self._tasks]):
             return
         task = BackgroundTask(*self._next)
@@ -227,7 +227,7 @@ class AlgorithmChange(Change[DelassusSolver]):
     computation : the present computation; its fallback replaces an algorithm that fails.
     between : defers a function until after the next published matrix.
     prepare : prepares other users of a new solver; called by the background thread.
-    changed : called with each new solver.
+    changed : called with every new solver.
     """
 
     def __init__(

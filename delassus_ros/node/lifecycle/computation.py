@@ -155,7 +155,7 @@ def make_solver(
 
     Parameters
     ----------
-    problem : what to compute.
+    problem : problem of the matrices.
     algorithm : name of the algorithm.
     cancelled : set by another thread to end the build.
     warm : called with the problem in the other process, to compile more into the disk cache;

@@ -87,7 +87,7 @@ def of_input(health: InputHealth) -> Entry:
             f"nothing{' of use' if health.warning else ''} has come on {topic}, whose "
             f"publishers are {health.publishers}"
             if health.publishers
-            else f"nobody publishes {topic}"
+            else f"no node publishes {topic}"
         )
     elif health.silence > health.timeout:
         level = Level.STALE

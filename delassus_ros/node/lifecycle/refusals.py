@@ -133,7 +133,7 @@ def _refusal_of_overrides(contacts: Iterable[str], overrides: Mapping[str, Any])
 
 
 def _refusal_of_operation(node: Node, wanted: Mapping[str, Any]) -> str | None:
-    """Return why parameters of the operation contradict each other, or None."""
+    """Return why parameters of the operation are inconsistent, or None."""
     # Values are read only if the change needs them: hundreds of contacts are declared one by one,
     # and an algorithm is set between two ticks.
     if not wanted.keys() & OPERATION_PARAMETERS.keys():

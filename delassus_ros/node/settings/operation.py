@@ -44,7 +44,7 @@ class Operation:
         Raises
         ------
         InputError
-            For a value out of range, an unknown choice, or values that contradict each other;
+            For a value out of range, an unknown choice, or inconsistent values;
             names the parameter.
         """
         values = parse_all(OPERATION_PARAMETERS, parameters)

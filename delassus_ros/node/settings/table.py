@@ -20,25 +20,24 @@ TORQUES = ("effort", "zero", "topic")
 PROBLEM_PARAMETERS: Mapping[str, Setting] = {
     "robot_description": Setting(
         "",
-        "URDF of the robot (XML text). If empty, it is taken from the topic robot_description. "
-        "May change while the node runs; one that turns out bad is set back.",
+        "URDF of the robot (XML text). If empty, the topic robot_description is used. May change "
+        "while the node runs; an unusable URDF is set back.",
         live=True,
     ),
     "base": Setting(
         "floating",
-        "How the root link is held: free in all six directions, or fixed to the world.",
+        "Base of the robot: the root link is free in all six directions, or fixed to the world.",
         choices=("floating", "fixed"),
     ),
     "axes": Setting(
         "contact",
-        "Axes of the rows: those of each contact's own frame, or those of the world, which with "
-        "a floating base needs its orientation (orientation.*).",
+        "Axes of the rows: those of the contact's frame, or those of the world, for which a "
+        "floating base needs an orientation (orientation.*).",
         choices=AXES,
     ),
     "rows": Setting(
         "active",
-        "Which contacts a matrix holds: the active ones, or all of them, in messages of fixed "
-        "size.",
+        "Contacts of a matrix: the active ones, or all, in messages of fixed size.",
         choices=("active", "all"),
     ),
     "algorithm": Setting(
@@ -48,19 +47,19 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
     ),
     "fallback": Setting(
         "",
-        "Algorithm that computes a matrix where the configured one fails; the message says so. "
-        "Empty: none, such an instant is INVALID.",
+        "Algorithm that replaces the configured one if that fails; the message has a reason for "
+        "it. Empty: no replacement, the answer is INVALID.",
     ),
     "outputs": Setting(
         ("G",),
-        "What is computed: G, the matrix, always, and what ~/dynamics has beside it: "
+        "Outputs: the matrix G, always, and secondary outputs on ~/dynamics: "
         f"{', '.join(secondary_outputs())}.",
         holds="names",
     ),
     "torques": Setting(
         "effort",
-        "Joint torques that a0 and qdd0 are under: the efforts of the joint states, none, or "
-        "those of the topic joint_torques (sensor_msgs/JointState).",
+        "Joint torques of a0 and qdd0: the efforts of the joint states, zero, or the efforts of "
+        "the topic joint_torques (sensor_msgs/JointState).",
         choices=TORQUES,
     ),
     "gravity": Setting(
@@ -76,71 +75,72 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
     ),
     "contacts.source": Setting(
         "topic",
-        "What says which contacts are active: the topic active_contacts, or the force at them, "
-        "told from efforts, rates and the base's motion, and published on ~/contacts.",
+        "Source of the active contacts: the topic active_contacts, or an estimate of the contact "
+        "forces from efforts, rates and the base's motion, published on ~/contacts.",
         choices=("topic", "force"),
     ),
     "contacts.estimated": Setting(
-        (), "With source force: contacts that may touch. All if empty.", holds="names"
+        (), "With source force: contacts that may become active. All if empty.", holds="names"
     ),
     "contacts.force_on": Setting(
         ObserverSettings.force_on,
-        "With source force: normal force from which on a contact is active [N].",
+        "With source force: normal force above which a contact becomes active [N].",
         0.0, 1e5,
     ),
     "contacts.force_off": Setting(
         ObserverSettings.force_off,
-        "With source force: normal force below which it is not active any more [N].",
+        "With source force: normal force below which a contact becomes inactive [N].",
         0.0, 1e5,
     ),
     "contacts.gain": Setting(
         ObserverSettings.gain,
-        "With source force: forces follow with a delay of its inverse, and noise grows with it "
-        "[1/s].",
+        "With source force: gain of the observer [1/s]. Forces follow with a delay of 1/gain; "
+        "noise grows with the gain.",
         1.0, 1e4,
     ),
     "armature.names": Setting(
-        (), "Joints with a rotor inertia, which the URDF does not say.", holds="names"
+        (), "Joints with a rotor inertia, which the URDF lacks.", holds="names"
     ),
     "armature.values": Setting(
         (),
-        "Rotor inertia seen at each joint of armature.names [kg m^2, or kg].",
+        "Rotor inertias seen at the joints of armature.names [kg m^2, or kg].",
         holds="numbers",
     ),
     "lock.names": Setting(
-        (), "Joints that are held: the robot is computed as if they did not move.", holds="names"
+        (), "Locked joints: the robot is computed as if they did not move.", holds="names"
     ),
     "lock.values": Setting(
-        (), "Position of each joint of lock.names [rad, m].", holds="numbers"
+        (), "Positions of the joints of lock.names [rad, m].", holds="numbers"
     ),
     "loops": Setting(
         "",
-        "Loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its text.",
+        "Loops, couplings and rotors, which a URDF cannot describe: path of a YAML file, or its "
+        "text.",
     ),
     "reference.names": Setting(
-        (), "Joints whose positions say on which branch the loops close.", holds="names"
+        (), "Joints whose positions select the branch on which loops close.", holds="names"
     ),
     "reference.values": Setting(
         (), "Positions of the joints of reference.names [rad or m].", holds="numbers"
     ),
     "orientation.source": Setting(
         "odometry",
-        "Where the orientation of a floating base comes from, with world axes or outputs of "
-        "motion, and its twist: the topic odometry (nav_msgs/Odometry) or imu (sensor_msgs/Imu).",
+        "Source of the orientation and twist of a floating base, with world axes or outputs of "
+        "motion: the topic odometry (nav_msgs/Odometry) or imu (sensor_msgs/Imu).",
         choices=("odometry", "imu"),
     ),
     "orientation.frame": Setting(
         "",
-        "Link whose orientation it is, fixed to the root link. Empty: the one that the messages "
-        "name; one that names none is refused.",
+        "Link of the orientation, fixed to the root link. Empty: the link that the messages "
+        "name; a message without a name is refused.",
     ),
     "orientation.world_frame": Setting(
         "odom",
-        "Frame along whose axes the rows are; an odometry has to be in it. An Imu does not say "
-        "what it is relative to: the matrices are labelled with this frame, whatever that is.",
+        "Frame of the rows; odometry has to be relative to it. Messages of an Imu do not name "
+        "their reference: matrices are labelled with this frame without a check.",
     ),
     "orientation.timeout": Setting(
-        0.1, "Age of the orientation above which the answer is INVALID [s]. 0: never.", 0.0, 60.0
+        0.1, "Age of the orientation above which answers are INVALID [s]. 0: never.", 0.0, 60.0
     ),
 }  # fmt: skip
 """Parameters of the problem, by name, without the parameters of single contacts."""
@@ -166,8 +166,8 @@ CONTACT_PARAMETERS: Mapping[str, Setting] = {
     ),
     "moving": Setting(
         "nothing",
-        "What of the placement comes by the topic contact_placements, for contacts that roll or "
-        "touch anywhere: its position, or its pose.",
+        "Part of the placement that comes on the topic contact_placements, for contacts that roll "
+        "or touch at any point: the position, or the pose.",
         choices=MOVING,
     ),
 }  # fmt: skip
@@ -175,31 +175,31 @@ CONTACT_PARAMETERS: Mapping[str, Setting] = {
 AUTOSTART = "autostart"
 OPERATION_PARAMETERS: Mapping[str, Setting] = {
     AUTOSTART: Setting(
-        False, "Configure and activate by itself, once there is a robot description."
+        False, "Configure and activate the node as soon as a robot description exists."
     ),
     "max_skew": Setting(
         Limits.max_skew,
-        "How far stamps of joint states that complete each other may be apart, and how far they "
-        "may be ahead of the node's clock, with simulated time beyond a step of /clock [s].",
+        "Largest difference between stamps of partial joint states that are merged, and largest "
+        "distance of a stamp ahead of the node's clock, to which a step of /clock is added [s].",
         0.0, 1.0, live=True,
     ),
     "input_timeout": Setting(
         Limits.input_timeout,
-        "Age of the joint positions above which the answer is INVALID; INVALID or a matrix is "
-        "said at least as often [s]. 0: never, unless joint states make no matrix for 1 s.",
+        "Age of the joint positions above which answers are INVALID [s]; a message is published "
+        "at least once per this time. 0: never, unless joint states give no matrix for 1 s.",
         0.0, 60.0, live=True,
     ),
     "contacts_timeout": Setting(
         Limits.contacts_timeout,
-        "Age of the set of active contacts above which the answer is INVALID, with all rows "
-        "DEGRADED [s], and of the place of an active one that moves; publishers repeat them at 10 "
-        "Hz or more, with a new stamp. 0: never.",
+        "Age of the set of active contacts above which answers are INVALID, with all rows "
+        "DEGRADED [s], and age of placements of active contacts above which answers are INVALID; "
+        "publishers repeat both at 10 Hz or more, with a new stamp. 0: never.",
         0.0, 60.0, live=True,
     ),
     "conditioning.characteristic_length": Setting(
         ConditionSettings.characteristic_length,
-        "Weighs angular against linear rows where matrices are judged [m]: half a foot's "
-        "length, say.",
+        "Weight of angular against linear rows in the condition of matrices [m], e.g. half the "
+        "length of a foot.",
         1e-4, 10.0, live=True,
     ),
     "conditioning.weak": Setting(
@@ -214,13 +214,13 @@ OPERATION_PARAMETERS: Mapping[str, Setting] = {
     ),
     "conditioning.hysteresis": Setting(
         ConditionSettings.hysteresis,
-        "A matrix gets better again below a threshold divided by this.",
+        "Factor between a threshold and the condition number below which its effect ends.",
         1.0, 100.0, live=True,
     ),
     "damping.mode": Setting(
         ConditionSettings.damping.name.lower(),
-        "What is added to the matrix: nothing, the same to the whole diagonal, or as much as "
-        "weak directions need. It is always reported.",
+        "Damping that is added to the matrix: none, the same amount to the whole diagonal, or the "
+        "amount that weak directions need. The damping is always reported.",
         choices=tuple(mode.name.lower() for mode in Damping), live=True,
     ),
     "damping.ratio": Setting(
@@ -231,31 +231,30 @@ OPERATION_PARAMETERS: Mapping[str, Setting] = {
     ),
     "deadline": Setting(
         0.0,
-        "Time since the node took a joint state up after which its matrix is an overrun, "
-        "which is counted and reported [s]. 0: none.",
+        "Time from the arrival of a joint state after which its matrix is an overrun, which is "
+        "counted and reported [s]. 0: no deadline.",
         0.0, 10.0, live=True,
     ),
     "diagnostics_period": Setting(
         1.0,
-        "Time between two diagnostics [s]: 0.05 or more, or 0 for none.",
+        "Time between two diagnostics [s]: 0.05 or more, or 0 for no diagnostics.",
         0.0, 60.0, least=0.05, live=True,
     ),
     "rate": Setting(
         0.0,
-        "Matrices per second, each of the newest joint state at that instant: 0.001 or more. 0: "
-        "one for each joint state, as soon as it comes.",
+        "Matrices per second, always of the newest joint state: 0.001 or more. 0: a matrix for "
+        "every joint state, at its arrival.",
         0.0, 10000.0, least=0.001,
     ),
     "realtime.priority": Setting(
         0,
         "SCHED_FIFO priority of all threads of the process while the node is active; 0: normal "
-        "scheduling. Needs permission; without, the node says so and goes on.",
+        "scheduling. Needs permission; without it, the node logs the refusal and goes on.",
         0, 99,
     ),
     "realtime.cpus": Setting(
         (),
-        "Numbers of the processors that the process is kept to while the node is active; all if "
-        "empty.",
+        "Numbers of the processors of the process while the node is active; all if empty.",
         holds="whole numbers",
     ),
     "realtime.lock_memory": Setting(
@@ -265,7 +264,7 @@ OPERATION_PARAMETERS: Mapping[str, Setting] = {
     "realtime.wakeup_latency": Setting(
         -1,
         "Longest time that idle processors of the machine may take to wake up while the node is "
-        "active [us]; 0 keeps them awake, which costs power; -1: as the system is set. Needs "
+        "active [us]; 0 keeps them awake, which costs power; -1: setting of the system. Needs "
         "permission.",
         -1, 10000,
     ),

@@ -46,7 +46,7 @@ _CHOICES = {
 
 
 def unused_overrides(node: Node) -> list[str]:
-    """Return a warning for each QoS override that no topic of the node has, sorted by name."""
+    """Return warnings about QoS overrides that no topic of the node has, sorted by name."""
     known = [name for name in node.list_parameters([], 0).names if name.startswith(_PREFIX)]
     named = [name for name in overrides_of(node) if name.startswith(_PREFIX)]
     return [unknown("QoS override", name, known) for name in sorted(named) if name not in known]
@@ -257,7 +257,7 @@ def _pairs(
 
 
 def _alone(profile: QoSProfile, attributes: Iterable[str]) -> QoSProfile:
-    """Return a profile that is compatible with all except for the policies of `profile` named."""
+    """Return a profile that has some policies of `profile`, and else matches every profile."""
     kept = {name: getattr(profile, name) for name in attributes}
     neutral = {
         "reliability": ReliabilityPolicy.BEST_EFFORT, "durability": DurabilityPolicy.VOLATILE

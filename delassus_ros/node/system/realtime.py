@@ -3,7 +3,7 @@
 No request is necessary, and most of them need permission. A function that makes a request returns
 in words what was done, or why nothing was changed; a refusal raises nothing. Priority and
 processors are requested for all threads that the process has at that time: the middleware receives
-messages in threads of its own, which exist before any parameter is read.
+messages in separate threads, which exist before any parameter is read.
 
 A control loop sleeps most of the time, and so do its processors. Deeper sleep states take longer
 to leave: some 0.1 ms in the deepest states of common processors. Linux excludes all states beyond
@@ -67,9 +67,9 @@ class RealtimeMode:
         self._garbage = GarbageKeeper()
         self._wakeup = WakeupLimit()
         self.idle = self._garbage.idle
-        """Call after each tick, when the answer is on its way."""
+        """To be called after every tick, when the answer is published."""
         self.rest = self._garbage.rest
-        """Call about once per second, between two ticks."""
+        """To be called about once per second, between two ticks."""
 
     def enter(self, settings: RealtimeSettings) -> list[Outcome]:
         """Make all requests; undo those of an earlier call first.
