@@ -53,13 +53,13 @@ class Observability:
         for q in named:
             directions, N = self._open(q)
             if len(directions):
-                raise UnobservableError(self._words(directions, N, " at a posture that was named"))
+                raise UnobservableError(self._words(directions, N, " at a named posture"))
         surplus = min(map(self._surplus, random), key=len)
         if len(surplus):
             raise ProblemError(
-                f"more is known exactly than can be, by {len(surplus)} numbers: exact values of "
-                f"{self._measured(surplus)} follow from one another; give a sigma to what is "
-                "measured"
+                f"the exact measurements are redundant by {len(surplus)} numbers: exact values of "
+                f"{self._measured(surplus)} depend on one another; set a sigma for measured "
+                "values"
             )
 
     def _at(self, q: Array) -> tuple[Array, Array]:
@@ -139,8 +139,8 @@ class Observability:
         more = f" (and {len(directions) - 1} directions more)" if len(directions) > 1 else ""
         shown = ", ".join(cures[:8]) + (" ..." if len(cures) > 8 else "")
         return (
-            f"what is known is not enough{where}: it does not tell {' against '.join(parts[:6])}"
-            f"{more}; what would: {shown}"
+            f"the measurements are not sufficient{where}: they do not determine "
+            f"{' against '.join(parts[:6])}{more}; measure one of: {shown}"
         )
 
     def _labels(self) -> list[str]:

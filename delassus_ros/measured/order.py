@@ -60,7 +60,7 @@ class PivotOrder:
 
     def guard(self, divisor: Scalar, number: int) -> Scalar:
         """Return the divisor, checked to be not far smaller than at the sample postures."""
-        return regular(divisor, _LEAST_DIVISOR * self._sizes[number], "what is known")
+        return regular(divisor, _LEAST_DIVISOR * self._sizes[number], "the measured system")
 
     @cached_property
     def _sizes(self) -> dict[int, float]:
@@ -97,8 +97,8 @@ def order_of(
         if not tried.rows and _residual(tried, _stacked(samples, pattern)) < _LARGEST_RESIDUAL:
             return PivotOrder(pivots, tuple(sizes.items()))
     raise NumericalError(
-        "no order of elimination is accurate at the sample postures: some of what is known is "
-        "too much more precise than the rest, or hardly tells anything"
+        "no order of elimination is accurate at the sample postures: deviations of measurements "
+        "differ too much, or a measurement hardly depends on the unknowns"
     )
 
 

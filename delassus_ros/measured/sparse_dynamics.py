@@ -210,8 +210,8 @@ class SparseDynamics:
             if status is Status.NOT_CLOSED:
                 reason += f": {open_coupling(self._robot, np.ravel(q).tolist())}"
             raise NumericalError(
-                "what is known is not enough at this configuration, a loop is singular, or an "
-                f"input cannot be used: {reason}"
+                "the measurements are not sufficient at this configuration, a loop is singular, "
+                f"or an input cannot be used: {reason}"
             )
         return found
 
@@ -279,7 +279,7 @@ class SparseDynamics:
             found.append(array)
         if len(values) > len(found):
             extra = next(quantity for quantity in values if quantity not in self.given)
-            raise InputError(f"{extra} is given, but not among what is known")
+            raise InputError(f"{extra} has a value, but is not a measurement of this system")
         y = np.concatenate(found) if found else np.empty(0)
         if not np.isfinite(y).all():
             for (quantity, size), array in zip(self.given.items(), found, strict=True):

@@ -193,7 +193,7 @@ class System:
             )
             raise ProblemError(
                 f"the force and torque sensor at {sensor.frame!r} is on {where}; expected a link "
-                "that a joint of its own moves"
+                "with a joint outside loops and couplings"
             )
 
     def _owners(self) -> list[int]:

@@ -242,8 +242,8 @@ def _output(out: Array | None, shape: tuple[int, ...], inputs: Array) -> Array:
     wrong = _wrong(out, shape, inputs)
     if wrong:
         raise InputError(
-            f"out must be a writeable, C-contiguous float64 array of shape {shape} with memory "
-            f"of its own; it is {wrong}"
+            f"out must be a writeable, C-contiguous float64 array of shape {shape} in separate "
+            f"memory; it is {wrong}"
         )
     return out
 

@@ -324,7 +324,7 @@ def test_what_is_not_enough_is_refused_when_it_is_configured(
     node = scene.start(**{"effort__sigma": 0.0})
     node.trigger_configure()
     assert node._estimation is None
-    assert "it does not tell" in capfd.readouterr().err
+    assert "they do not determine" in capfd.readouterr().err
     # Told otherwise, it goes on.
     node.set_parameters([Parameter("effort.sigma", value=1.0)])
     node.trigger_configure()

@@ -203,7 +203,7 @@ def test_where_what_is_known_is_not_enough_a_status_says_so() -> None:
     values |= {m.quantity: np.zeros(5) for m in cells}
     bent = np.random.default_rng(0).uniform(-0.3, 0.3, robot.nq)
     assert system.solve(bent, np.zeros(36), values).values
-    with pytest.raises(NumericalError, match="not enough at this configuration"):
+    with pytest.raises(NumericalError, match="not sufficient at this configuration"):
         system.solve(np.zeros(robot.nq), np.zeros(36), values)
 
 

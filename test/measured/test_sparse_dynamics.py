@@ -213,11 +213,11 @@ def test_three_components_of_each_of_two_feet_are_too_few(cells: tuple[int, ...]
     """As in Nori's (19), and whichever they are: a force along the line of the feet is open."""
     robot, dynamics, _ = standing()
     wanted = [JointTorque("left_thigh_joint")]
-    with pytest.raises(UnobservableError, match="not enough: it does not tell") as refused:
+    with pytest.raises(UnobservableError, match="sufficient: they do not determine") as refused:
         SparseDynamics(robot, sensors(dynamics, cells, 1.0), wanted)
     words = str(refused.value)
     assert "left_sole" in words and "right_sole" in words
-    assert "what would: torque of" in words and "left_foot_joint" in words
+    assert "measure one of: torque of" in words and "left_foot_joint" in words
 
 
 def test_yaw_moments_of_parallel_soles_are_not_told_apart() -> None:
@@ -230,7 +230,7 @@ def test_yaw_moments_of_parallel_soles_are_not_told_apart() -> None:
     with pytest.raises(UnobservableError) as refused:
         SparseDynamics(robot, sensors(dynamics, cells, 1.0), wanted, postures=flat)
     words = str(refused.value)
-    assert "at a posture that was named: it does not tell moment z on" in words
+    assert "at a named posture: they do not determine moment z on" in words
     assert "moment z on left_sole" in words and "moment z on right_sole" in words
 
 
@@ -432,5 +432,5 @@ def test_what_cannot_be_posed_is_said() -> None:
         system.solve(q, np.zeros(36), some)
     with pytest.raises(InputError, match="expected 1 finite numbers"):
         system.solve(q, np.zeros(36), {**known, JointAcceleration("head_joint"): [1.0, 2.0]})
-    with pytest.raises(InputError, match="not among what is known"):
+    with pytest.raises(InputError, match="not a measurement of this system"):
         system.solve(q, np.zeros(36), {**known, torque: 1.0})
