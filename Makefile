@@ -22,7 +22,7 @@ export AMENT_PREFIX_PATH := $(abspath $(VENV))
 ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
 export ROS_AUTOMATIC_DISCOVERY_RANGE
 
-# Those of the benchmarks are large and only `make bench` needs them.
+# Those of the benchmarks are large; `make bench` and `make contact-problems` alone need them.
 REQUIREMENTS := $(filter-out requirements/bench.txt,$(wildcard requirements/*.txt))
 MESSAGES := $(shell find msg -type f -not -path '*/.*' -not -path 'msg/test/*' -not -name '*.pyc')
 # Files of tests are spread over processes; ARGS=-n0 keeps to one, as debuggers want.
@@ -50,6 +50,9 @@ help:
 	@echo 'make faults     single faults put into the product, and whether the tests find each of them;'
 	@echo '                ARGS=age chooses by kind or name'
 	@echo 'make bench      benchmarks beside Pinocchio and CasADi, to docs/benchmarks; ARGS=--quick'
+	@echo 'make contact-problems'
+	@echo '                2 000 problems of contact with friction as HDF5 and Parquet, and solvers'
+	@echo '                side by side; ARGS="--quick", "--output FOLDER", "--fuzz N"'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make setup      only sets up $(VENV)'
 	@echo 'make docs       builds the documentation site in build/site'
@@ -102,6 +105,10 @@ faults: setup
 .PHONY: bench
 bench: $(STAMPS)/bench
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+.PHONY: contact-problems
+contact-problems: $(STAMPS)/bench
+	@$(BIN)/python -m benchmarks.contact_problems $(ARGS)
 
 .PHONY: docs
 docs: setup

@@ -106,7 +106,7 @@ def fuzz_problem(number: int) -> FuzzProblem:
             a0[random.integers(n)] = spoilt
         else:
             G[random.integers(n), random.integers(n)] = spoilt
-    law: Law = ("coulomb", "convex", "auto")[int(random.integers(3))]  # type: ignore[assignment]
+    law: Law = ("coulomb", "convex", "auto")[int(random.integers(3))]
     soft = np.zeros(len(kinds))
     if random.random() < 0.1 and twist not in ("not finite", "zero rows", "infeasible"):
         first = np.cumsum([0, *sizes[:-1]])

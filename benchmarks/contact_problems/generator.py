@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count, islice
+from typing import Any
 
 import numpy as np
 
@@ -87,14 +88,16 @@ def carried(
     """
     at = solver(robot)
     place = {} if turned is None else {"base_orientation": turned}
-    state = {"active": active, "rates": rates, "gravity": GRAVITY, **place}
+    state: dict[str, Any] = {"active": active, "rates": rates, "gravity": GRAVITY, **place}
     s = at.solve(q, torques=np.zeros(len(rates)), **state)
     torques = s.output("h") - s.output("J").T @ load.ravel() + noise
     if turned is not None:
         torques[:6] = 0.0
     s = at.solve(q, torques=torques, **state)
     G = 0.5 * (s.matrix + s.matrix.T)
-    return ContactProblem(family, mode, tuple(active), G, s.a0.copy(), np.full(len(active), mu))
+    return ContactProblem(
+        family, mode, tuple(active), G, s.output("a0").copy(), np.full(len(active), mu)
+    )
 
 
 def random_load(random: np.random.Generator, contacts: int, mode: str, mu: float) -> Array:
@@ -121,11 +124,11 @@ def quadruped(random: np.random.Generator) -> Iterator[ContactProblem]:
         chosen = random.choice(4, random.integers(1, 5), replace=False)
         active = [leg for k, leg in enumerate(LEGS) if k in chosen]
         q = np.tile([0.0, 0.7, -1.4], 4) + random.normal(0.0, 0.15, 12)
-        turned = [*random.normal(0.0, 0.04, 3), 1.0]
+        turned = np.append(random.normal(0.0, 0.04, 3), 1.0)
         yield carried(
             "quadruped", "quadruped", mode, active, q, random.normal(0.0, 1.0, 18) * speed,
-            list(turned / np.linalg.norm(turned)), mu, random_load(random, len(active), mode, mu),
-            random.normal(0.0, 2.0, 18),
+            (turned / np.linalg.norm(turned)).tolist(), mu,
+            random_load(random, len(active), mode, mu), random.normal(0.0, 2.0, 18),
         )  # fmt: skip
 
 
@@ -179,7 +182,7 @@ def humanoid(
     active = solver("humanoid").problem.contacts[:points]
     names = [contact.name for contact in active]
     for mode, mu, speed in modes(random):
-        q = stance(random.uniform(0.05, 0.6, 2), random.normal(0.0, 0.2, 30))
+        q = stance(random.uniform(0.05, 0.6, 2).tolist(), random.normal(0.0, 0.2, 30))
         yield carried(
             "humanoid", family, mode, names, q, random.normal(0.0, 1.0, 36) * speed, _LEVEL, mu,
             2.0 * random_load(random, points, mode, mu), random.normal(0.0, 2.0, 36),
@@ -231,7 +234,7 @@ def walking(
                 base_orientation=truth.orientation,
             )  # fmt: skip
             G = 0.5 * (s.matrix + s.matrix.T)
-            yield ContactProblem(family, "walking", active, G, s.a0.copy(),
+            yield ContactProblem(family, "walking", active, G, s.output("a0").copy(),
                                  np.full(len(active), mu), sequence, tick)  # fmt: skip
             tick += 1
 

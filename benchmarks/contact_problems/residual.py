@@ -1,8 +1,8 @@
 """Residuals of contact forces, apart from the solver that is measured: NumPy alone.
 
 The natural map |f - P(f - u~)| / |a0| in scaled rows, u = G f + a0. Under Coulomb's law u~ is u
-with mu |u_T| added to the normals (De Saxce), under the convex law u. A factor per contact scales rows,
-1 / sqrt(mean diagonal of its block), so that the residual does not depend on units.
+with mu |u_T| added to the normals (De Saxce), under the convex law u. A factor per contact scales
+rows, 1 / sqrt(mean diagonal of its block), so that the residual does not depend on units.
 """
 
 from __future__ import annotations

@@ -21,9 +21,8 @@ from delassus_ros.contact_forces.cones import (
 LOCAL_STEPS, CONVEX_STEPS = 60, 8
 """Largest numbers of steps for one contact under Coulomb's and under the convex law."""
 IMMOVABLE, LEAST_DETERMINANT = 1e-14, 1e-16
-"""Diagonal of a row that no force of its own moves; determinant of a block of two rows that counts
-as singular, as a share of the square of its trace. Blocks of contacts have a mean diagonal
-of 1."""
+"""Diagonal of a row that its own force does not move; determinant of a block of two rows that
+counts as singular, as a share of the square of its trace. Blocks have a mean diagonal of 1."""
 
 
 def sweep(

@@ -155,6 +155,33 @@ def test_no_numbers_no_forces() -> None:
         found = solve_contacts(G, a0, friction=0.5)
         assert found.status == ForceStatus.NOT_FINITE
         assert not found.forces.any() and found.residual == -1.0
+        assert np.isnan(found.accelerations).all()
+
+
+@pytest.mark.parametrize("kind", ["point", "unilateral", "bilateral"])
+@pytest.mark.parametrize("law", ["auto", *LAWS])
+def test_rows_that_nothing_moves(kind: Any, law: Any) -> None:
+    rows = 3 if kind == "point" else 1
+    falls = np.array([0.3, 0.2, -1.0])[-rows:]
+    for G in (np.zeros((rows, rows)), np.diag([0.0] * rows + [2.0])):
+        rest = [-1.0] * (len(G) - rows)
+        kinds = [kind, *["unilateral"] * len(rest)]
+        found = solve_contacts(G, [*falls, *rest], friction=0.5, kinds=kinds, law=law)
+        assert found.status == ForceStatus.INFEASIBLE and np.isfinite(found.forces).all()
+        rises = np.abs(falls) if kind != "bilateral" else np.zeros(rows)
+        found = solve_contacts(G, [*rises, *rest], friction=0.5, kinds=kinds, law=law)
+        assert found.status == ForceStatus.SOLVED
+        np.testing.assert_allclose(found.forces, [0.0] * rows + [0.5] * len(rest), atol=1e-9)
+
+
+def test_singular_blocks_are_not_solved_by_overflow() -> None:
+    """Forces grew to 1e276 here, and the accelerations, updated along with them, were lost."""
+    J = np.array([[4.71], [3.26], [-0.358]])
+    a0 = [5482.59, 3797.963, -417.374]
+    found = solve_contacts(J @ J.T, a0, friction=3.082, law="coulomb")
+    assert np.isfinite(found.forces).all()
+    if found.status == ForceStatus.SOLVED:
+        assert residual(J @ J.T, np.array(a0), np.array([3.082]), found.forces) <= 1e-9
 
 
 def test_auto_takes_coulomb_where_g_is_regular() -> None:
