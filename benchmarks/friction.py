@@ -1,6 +1,7 @@
-"""Time of contact forces beside Pinocchio's ADMM and a pyramid by daqp, called from Python.
+"""Contact forces beside pyramids and Pinocchio's ADMM: errors of forces, and times from Python.
 
-``python -m benchmarks.friction`` prints medians of one process, in which all take turns.
+``python -m benchmarks.friction`` prints errors where a foot of the demo robot slides, and medians
+of times of one process, in which the solvers take turns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from delassus_ros import ForceSolver
+from delassus_ros import (
+    Contact,
+    DelassusSolver,
+    ForceSolver,
+    Problem,
+    Robot,
+    solve_contacts_batch,
+)
+from delassus_ros.sim import demo_urdf
 
 CONTACTS, FRICTION, SIDES = 4, 0.6, 8
 ROUNDS = 40
@@ -35,6 +44,62 @@ def pyramid(sides: int, friction: float, contacts: int) -> NDArray[np.float64]:
         np.cos(angles), np.sin(angles), np.full(sides, -friction * np.cos(np.pi / sides)),
     ])  # fmt: skip
     return np.kron(np.eye(contacts), block)
+
+
+def pyramid_forces(
+    G: NDArray[np.float64], a0: NDArray[np.float64], friction: float, sides: int
+) -> NDArray[np.float64]:
+    """Return the forces under the convex law in inner pyramids, by scipy's least squares.
+
+    With the pyramids' edges V, f = V x, x >= 0 minimises the norm of L' V x + L^-1 a0, G = L L'.
+    """
+    from scipy.optimize import nnls
+
+    angles = 2 * np.arange(sides) * np.pi / sides
+    edges = np.vstack([friction * np.cos(angles), friction * np.sin(angles), np.ones(sides)])
+    V, L = np.kron(np.eye(len(a0) // 3), edges), np.linalg.cholesky(G)
+    x, _ = nnls(L.T @ V, -np.linalg.solve(L, a0), maxiter=100 * V.shape[1])
+    return np.asarray(V @ x)
+
+
+def sliding_robot(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return G (N, 12, 12) and a0 (N, 12) of the demo robot with random postures and torques."""
+    robot = Robot.from_urdf(demo_urdf().encode())
+    feet = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    problem = Problem(robot, feet, axes="world", outputs=["a0"])
+    random, n = np.random.default_rng(0), len(problem.velocities)
+    torques = random.normal(scale=20.0, size=(count, n))
+    torques[:, :6] = 0.0
+    batch = DelassusSolver(problem).solve_batch(
+        np.tile([0.0, 0.7, -1.4], (count, 4)) + random.uniform(-0.3, 0.3, (count, 12)),
+        base_orientation=np.tile([0.0, 0.0, 0.0, 1.0], (count, 1)), rates=np.zeros((count, n)),
+        torques=torques, gravity=np.tile([0.0, 0.0, -9.81], (count, 1)),
+    )  # fmt: skip
+    return batch.matrix, batch.output("a0")
+
+
+def errors(count: int = 200) -> dict[str, NDArray[np.float64]]:
+    """Return errors of forces where a foot slides, by name, as shares of the norm of the forces.
+
+    Pyramids are compared with the exact cone under the convex law, the convex law with Coulomb's.
+    """
+    found: dict[str, list[float]] = {}
+    G, a0 = sliding_robot(count)
+    coulomb = solve_contacts_batch(G, a0, friction=FRICTION, law="coulomb")
+    convex = solve_contacts_batch(G, a0, friction=FRICTION, law="convex")
+    for i in range(count):
+        f, u = coulomb.forces[i].reshape(-1, 3), coulomb.accelerations[i].reshape(-1, 3)
+        if not ((f[:, 2] > 1e-6) & (np.hypot(u[:, 0], u[:, 1]) > 1e-6)).any():
+            continue
+        found.setdefault("convex law", []).append(_share(convex.forces[i], coulomb.forces[i]))
+        for sides in (4, 8, 16):
+            near = pyramid_forces(G[i], a0[i], FRICTION, sides)
+            found.setdefault(f"{sides} sides", []).append(_share(near, convex.forces[i]))
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def _share(found: NDArray[np.float64], exact: NDArray[np.float64]) -> float:
+    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
 
 def peers() -> dict[str, Callable[[Any, Any], Any]]:
@@ -86,10 +151,13 @@ def _admm(pin: Any, tolerance: float) -> Callable[[Any, Any], Any]:
 
 
 def main() -> None:
-    """Print the median time of a call of each solver."""
+    """Print errors of forces, and the median time of a call of each solver."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=50)
     problems = [random_problem(seed) for seed in range(parser.parse_args().problems)]
+    for name, shares in errors().items():
+        median, worst = 100 * np.median(shares), 100 * shares.max()
+        print(f"{name:30} force error {median:5.1f} % median, {worst:5.1f} % largest")
     solvers = peers()
     times: dict[str, list[float]] = {name: [] for name in solvers}
     for G, a0 in problems:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any, get_args
+
+import numpy as np
+import pytest
 
 from delassus_ros.contact_forces import ForceStatus
 from delassus_ros.contact_forces.machine_code import BUDGET
 from delassus_ros.contact_forces.rows import Kind
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "friction.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "friction.md"
 
 
 def test_what_the_page_shows_runs() -> None:
@@ -27,3 +32,18 @@ def test_the_tables_are_complete() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert rows == [*get_args(Kind), *(status.name for status in ForceStatus)]
     assert f"at most {BUDGET} steps" in text
+
+
+def test_errors_of_pyramids_are_those_of_the_page() -> None:
+    pytest.importorskip("scipy", reason="scipy solves the pyramids")
+    sys.path.insert(0, str(ROOT))
+    from benchmarks.friction import errors
+
+    text = PAGE.read_text("utf-8")
+    rows = re.findall(r"^\| (?:pyramid, )?(.+) \| ([\d.]+) % \| ([\d.]+) % \|", text, re.MULTILINE)
+    found = errors()
+    assert sorted(name for name, *_ in rows) == sorted(found)
+    for name, median, worst in rows:
+        assert 100 * np.median(found[name]) == pytest.approx(float(median), abs=0.051)
+        assert 100 * found[name].max() == pytest.approx(float(worst), abs=0.051)
+    assert f"in the {len(found['convex law'])} in which a foot slides" in text
