@@ -10,6 +10,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,16 @@ from numpy.typing import NDArray
 
 from delassus_ros import (
     Contact,
+    ContactForces,
     DelassusSolver,
     ForceSolver,
     Problem,
     Robot,
     solve_contacts_batch,
 )
-from delassus_ros.sim import demo_urdf
+from delassus_ros.drawing.figures import draw_friction, new_figure, save
+from delassus_ros.drawing.skeleton import Skeleton, completed
+from delassus_ros.sim import demo_urdf, humanoid
 
 CONTACTS, FRICTION, SIDES = 4, 0.6, 8
 ROUNDS = 40
@@ -98,6 +102,46 @@ def errors(count: int = 200) -> dict[str, NDArray[np.float64]]:
     return {name: np.array(values) for name, values in found.items()}
 
 
+def standing_humanoid(
+    floor: tuple[float, float],
+) -> tuple[list[tuple[Any, Any]], NDArray[np.float64], ContactForces]:
+    """Return bones, corners of the soles (8, 3) and forces of the humanoid with locked joints.
+
+    Parameters
+    ----------
+    floor : acceleration of the floor along x and y, m/s².
+    """
+    robot = Robot.from_urdf(humanoid.humanoid_urdf().encode())
+    q, _ = completed(robot, dict.fromkeys(_moved(robot), 0.0) | humanoid.POSTURE)
+    skeleton = Skeleton(robot)
+    poses = skeleton.poses(q)
+    x, y = np.array(humanoid.SOLE) / 2
+    corners = np.array([(x, y, 0, 1), (x, -y, 0, 1), (-x, y, 0, 1), (-x, -y, 0, 1)])
+    points = [corners @ skeleton.frame(poses, frame)[:3].T for frame in humanoid.FEET.values()]
+    locked = robot.lock(dict.fromkeys(_moved(robot), 0.0) | humanoid.POSTURE)
+    feet = [Contact(name, frame, "surface") for name, frame in humanoid.FEET.items()]
+    problem = Problem(locked, feet, axes="world", outputs=["a0"])
+    n = len(problem.velocities)
+    solution = DelassusSolver(problem).solve(
+        locked.neutral(), base_orientation=[0, 0, 0, 1], rates=np.zeros(n), torques=np.zeros(n),
+        gravity=[-floor[0], -floor[1], -9.81],
+    )  # fmt: skip
+    found = solution.contact_forces(FRICTION, dimensions=humanoid.SOLE)
+    return skeleton.bones(poses), np.vstack(points), found
+
+
+def _moved(robot: Robot) -> list[str]:
+    return [joint.name for joint in robot.joints if joint.kind.nq == 1]
+
+
+def draw(path: Path) -> None:
+    """Draw the humanoid on a floor that accelerates, with its forces in friction cones."""
+    bones, points, found = standing_humanoid((-0.9, 0.7))
+    figure, (axes,) = new_figure(1)
+    draw_friction(axes, bones, points, found.cone_forces.reshape(-1, 3), FRICTION)
+    save(figure, path)
+
+
 def _share(found: NDArray[np.float64], exact: NDArray[np.float64]) -> float:
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
@@ -154,7 +198,12 @@ def main() -> None:
     """Print errors of forces, and the median time of a call of each solver."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=50)
-    problems = [random_problem(seed) for seed in range(parser.parse_args().problems)]
+    parser.add_argument("--picture", type=Path, help="draw the humanoid's forces and do no more")
+    options = parser.parse_args()
+    if options.picture:
+        draw(options.picture)
+        return
+    problems = [random_problem(seed) for seed in range(options.problems)]
     for name, shares in errors().items():
         median, worst = 100 * np.median(shares), 100 * shares.max()
         print(f"{name:30} force error {median:5.1f} % median, {worst:5.1f} % largest")

@@ -59,6 +59,33 @@ def draw_robot(axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene) ->
     axes.set_title(words, color=_INK)
 
 
+def draw_friction(
+    axes: Any, bones: Sequence[tuple[Array, Array]], points: Array, forces: Array, friction: float
+) -> None:
+    """Draw a robot's skeleton with contact forces in their friction cones.
+
+    A cone is as high as the normal part of its force; the largest force has a fifth of the robot's
+    size.
+
+    Parameters
+    ----------
+    points, forces : (N, 3) in axes with z along the normals [m, N].
+    friction : coefficient of all contacts.
+    """
+    scale = size_of(bones) / (5.0 * max(float(np.linalg.norm(forces, axis=1).max()), 1e-300))
+    for start, end in bones:
+        axes.plot(*zip(start, end, strict=True), color=_BONE, linewidth=2.5, zorder=1)
+    around = np.linspace(0.0, 2.0 * np.pi, _SPHERE)
+    rim = np.stack([friction * np.cos(around), friction * np.sin(around), np.ones(_SPHERE)])
+    for point, force in zip(points, scale * forces, strict=True):
+        cone = point[:, None, None] + rim[:, None, :] * np.array([[0.0], [force[2]]])
+        axes.plot_surface(*cone, color=_GREEN, alpha=0.25, linewidth=0)
+        axes.plot(*zip(point, point + force, strict=True), color=_BLUE, linewidth=2.0)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.view_init(elev=12, azim=-60)
+
+
 def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence[int]) -> None:
     """Draw the couplings between rows, without units; black is exactly zero."""
     values = np.where(G == 0.0, -np.inf, shares(G))

@@ -47,3 +47,21 @@ def test_errors_of_pyramids_are_those_of_the_page() -> None:
         assert 100 * np.median(found[name]) == pytest.approx(float(median), abs=0.051)
         assert 100 * found[name].max() == pytest.approx(float(worst), abs=0.051)
     assert f"in the {len(found['convex law'])} in which a foot slides" in text
+
+
+def test_the_picture_shows_forces_in_their_cones(tmp_path: Path) -> None:
+    pytest.importorskip("scipy", reason="scipy solves the pyramids")
+    sys.path.insert(0, str(ROOT))
+    from benchmarks.friction import FRICTION, draw, standing_humanoid
+
+    _, points, found = standing_humanoid((-0.9, 0.7))
+    forces = found.cone_forces.reshape(-1, 3)
+    assert found.status == ForceStatus.SOLVED and points.shape == forces.shape == (8, 3)
+    slack = FRICTION * forces[:, 2] - np.hypot(forces[:, 0], forces[:, 1])
+    assert (slack >= -1e-6).all() and forces[:, 2].sum() > 600
+    assert np.abs(found.accelerations).max() < 1e-6  # it stands
+    draw(tmp_path / "friction.png")
+    drawn = (tmp_path / "friction.png").read_bytes()
+    assert drawn[:8] == b"\x89PNG\r\n\x1a\n" and len(drawn) > 10_000
+    assert "pictures/friction.png" in PAGE.read_text("utf-8")
+    assert (ROOT / "docs" / "pictures" / "friction.png").exists()
