@@ -109,7 +109,7 @@ class ContactEstimator:
             if contact.rows < _LINEAR:
                 raise InputError(
                     f"contact {contact.name!r} has {contact.rows} rows; with contacts.source "
-                    "'force' a contact needs three linear rows, the third along the normal"
+                    "'force' a contact needs three linear ones, the third along the normal"
                 )
         observed = Problem(problem.robot, contacts, problem.axes, ("J", "qdd0"))
         self.motion = MotionInput(observed, "effort", gravity, base, math.inf)
