@@ -71,16 +71,17 @@ def main() -> int:
             write_fclib(folder / "fclib" / name, item)
     _say(f"{len(solved)} problems in {folder}")
     outcomes = measured([*(item.problem for item in solved), *public_problems()], _say)
-    fuzzed = arguments.fuzz
-    if fuzzed is None:
-        fuzzed = _QUICK_FUZZED if quick else _FUZZED
-    _say(f"{fuzzed} fuzzed problems")
-    findings = fuzz(0, fuzzed) if fuzzed else None
     path = folder / "contact_problems.md"
     if not quick:
         path = _ROOT / "docs" / "benchmarks" / "contact_problems.md"
+    path.write_text(page(solved, outcomes, None), encoding="utf-8")
+    fuzzed = arguments.fuzz
+    if fuzzed is None:
+        fuzzed = _QUICK_FUZZED if quick else _FUZZED
+    _say(f"{path}; {fuzzed} fuzzed problems")
+    findings = fuzz(0, fuzzed) if fuzzed else None
     path.write_text(page(solved, outcomes, findings), encoding="utf-8")
-    _say(f"{path}")
+    _say("done")
     if findings is not None and (findings.wrong or findings.not_finite or findings.over_budget):
         wrong = findings.wrong + findings.not_finite + findings.over_budget
         print(f"fuzzed problems with wrong results: {wrong[:20]}", file=sys.stderr)

@@ -30,6 +30,9 @@ HAND_FROM, HAND_FACTOR = 0.1, 0.1
 """Newton's method takes over at this residual first, then whenever it has fallen by the factor."""
 CENTRE, STEP_BACK = 0.01, 0.99
 """Centring under Coulomb's law, and the share of the way to the boundary of the cones."""
+GROWN = 1e100
+"""Scaled forces from which on steps end, before they overflow: forces grow without end where
+contacts contradict each other, and their direction is the certificate."""
 SMALLEST_FRICTION, SHIFT, SHIFT_MOST = 1e-6, 1e-11, 1e-4
 """Lower bound of mu; shift of the diagonal, and the largest one after failed factorisations."""
 
@@ -164,9 +167,14 @@ def interior(
                     needed = min(1.0, CENTRE * off * head / max(gap * cones, TINY))
                     centre = max(max(centre, 1e-4), needed)
         length = 1.0 if length < 0.0 else min(1.0, STEP_BACK * length)
+        largest = 0.0
         for i in range(k):
             x[i] += length * dx[i]
             s[i] += length * ds[i]
+            largest = max(largest, abs(x[i] * scale[i]))
+        if not largest < GROWN:
+            break
+        for i in range(k):
             f[i] = x[i] * scale[i]
         project(contacts, kinds, mu, f)
         acceleration(k, H, a, f, u)
