@@ -72,8 +72,7 @@ def page(
 
 
 def _percent(values: object) -> str:
-    share = 100.0 * float(np.mean(np.asarray(values, float)))
-    return f"{share:.0f}" if share == round(share) else f"{share:.1f}"
+    return f"{round(100.0 * float(np.mean(np.asarray(values, float))), 1):g}"
 
 
 def _families(solved: Sequence[Solved]) -> list[str]:
