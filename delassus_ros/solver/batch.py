@@ -64,8 +64,8 @@ class BatchSolution(OutputArrays):
     ) -> BatchContactForces:
         """Return the forces of the active contacts under friction, per configuration.
 
-        The bits are those of :meth:`Solution.contact_forces
-        <delassus_ros.solver.solution.Solution.contact_forces>`, which describes the parameters.
+        :meth:`Solution.contact_forces <delassus_ros.solver.solution.Solution.contact_forces>`
+        describes the parameters; the bits are those of its result for the same G and a0.
         Configurations whose status is not OK have NOT_FINITE forces. Arrays have the axis of
         configurations first, whatever the layout of the matrices.
 

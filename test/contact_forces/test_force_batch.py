@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from typing import Any
 
@@ -19,6 +20,7 @@ from delassus_ros.contact_forces import (
     solve_contacts,
     solve_contacts_batch,
 )
+from delassus_ros.contact_forces.machine_code import machine_code
 
 
 def _same_bits(batch: BatchContactForces, singles: list[ContactForces]) -> None:
@@ -67,7 +69,11 @@ def test_surfaces_and_no_problems() -> None:
 
 
 def test_python_runs_while_a_batch_is_solved() -> None:
-    """Two threads solve at once, with their own solvers, and get the same bits."""
+    """Four threads solve at once, with their own solvers, and get the same bits."""
+    # Functions of this kind of ctypes run without the interpreter's lock, PYFUNCTYPE's with it.
+    kind: Any = ctypes.CFUNCTYPE(None)
+    for call in machine_code().calls.values():
+        assert type(call)._flags_ == kind._flags_  # type: ignore[attr-defined]
     G, a0 = (np.array(parts) for parts in zip(*map(random_problem, range(50)), strict=True))
     expected = solve_contacts_batch(G, a0, friction=0.5)
     found: list[BatchContactForces] = []
