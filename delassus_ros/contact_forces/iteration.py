@@ -25,7 +25,7 @@ Rows of a point are x, y and the normal.
 
 from __future__ import annotations
 
-from math import isfinite, sqrt
+from math import isfinite, nan, sqrt
 
 from delassus_ros.compiler.codegen.loops import Doubles, Ints
 from delassus_ros.contact_forces.cones import (
@@ -47,6 +47,8 @@ from delassus_ros.contact_forces.newton import newton
 from delassus_ros.contact_forces.sweeps import sweep
 
 SOLVED, INACCURATE, FAILED, INFEASIBLE, NOT_FINITE = 0, 1, 2, 3, 4
+NAN = nan
+"""Accelerations where NOT_FINITE."""
 ACCEPTED = 1e-6
 """Residual up to which forces are INACCURATE and not FAILED."""
 REGULAR = 1e-9
@@ -92,7 +94,7 @@ def solve(
         row = G[i * n :]
         for j in range(n):
             value += row[j] * forces[j]
-        accelerations[i] = value
+        accelerations[i] = value if status != NOT_FINITE else NAN
     return status
 
 
