@@ -58,7 +58,8 @@ class ContactForces:
     Attributes
     ----------
     forces : (n,), in the rows of G; N and N m.
-    accelerations : (n,), G f + a0; of velocity-level problems, the velocities afterwards.
+    accelerations : (n,), G f + a0; of velocity-level problems, the velocities afterwards. NaN
+        where NOT_FINITE.
     residual : norm of the natural map over that of a0, of scaled rows: an error of accelerations.
         The error of forces is up to some 1000 times larger where G is regular, and not bounded
         where G is singular.

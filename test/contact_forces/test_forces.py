@@ -155,6 +155,7 @@ def test_no_numbers_no_forces() -> None:
         found = solve_contacts(G, a0, friction=0.5)
         assert found.status == ForceStatus.NOT_FINITE
         assert not found.forces.any() and found.residual == -1.0
+        assert np.isnan(found.accelerations).all()
 
 
 @pytest.mark.parametrize("kind", ["point", "unilateral", "bilateral"])

@@ -116,8 +116,14 @@ def _capsule(words: array[int]) -> object:
 
 @cache
 def _definition(name: bytes, address: int, flags: int, doc: bytes | None) -> _MethodDef:
-    """Return a definition for good: Python 3.10 looks at it after it let go of the rest."""
-    return _MethodDef(name, address, flags, doc)
+    """Return a definition that is never freed.
+
+    Python reads the definition of a function while it frees the function, and at the end of the
+    interpreter some functions are freed after this module and its cache.
+    """
+    definition = _MethodDef(name, address, flags, doc)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    return definition
 
 
 @lru_cache(maxsize=1)

@@ -15,6 +15,7 @@ import pytest
 from delassus_ros.compiler.codegen.llvm_text import pointer
 from delassus_ros.compiler.codegen.python_call import NOT_TAKEN, functions
 from delassus_ros.compiler.codegen.writer import declarations
+from delassus_ros.compiler.runtime import python_call
 from delassus_ros.compiler.runtime.jit import LoadedCode, compile_for, compile_ir
 from delassus_ros.compiler.runtime.python_call import (
     PythonCalls,
@@ -259,3 +260,13 @@ def test_many_bindings_come_and_go(machine_code: bytes) -> None:
         assert calls.run_at(np.full(N, float(k))) == N * k
         del calls, owner
     gc.collect()
+
+
+def test_a_definition_outlives_the_cache_of_definitions() -> None:
+    """The end of the interpreter empties the cache while functions may be left."""
+    definition = python_call._definition(b"nothing", 1, 4, None)
+    alive = weakref.ref(definition)
+    python_call._definition.cache_clear()
+    del definition
+    gc.collect()
+    assert alive() is not None
