@@ -37,10 +37,10 @@ def random_problem(seed: int, contacts: int = 4, rank: int | None = None) -> tup
 def nearest(mu: float, x: Array) -> Array:
     """Return the nearest point of the cone |x_T| <= mu x_z."""
     t = float(np.hypot(x[0], x[1]))
-    if t <= mu * x[2]:
-        return x
     if mu * t <= -x[2]:
         return np.zeros(3)
+    if t <= mu * x[2]:
+        return x
     normal = (mu * t + x[2]) / (1 + mu**2)
     return np.array([mu * normal * x[0] / t, mu * normal * x[1] / t, normal])
 

@@ -37,7 +37,7 @@ def scales(G: Array, sizes: Sequence[int]) -> Array:
 def nearest(mu: Array, x: Array) -> Array:
     """Return the nearest points (n, 3) of the cones |x_T| <= mu x_z."""
     t, z = np.hypot(x[:, 0], x[:, 1]), x[:, 2]
-    normal = np.where(t <= mu * z, z, np.where(mu * t <= -z, 0.0, (mu * t + z) / (1.0 + mu**2)))
+    normal = np.where(mu * t <= -z, 0.0, np.where(t <= mu * z, z, (mu * t + z) / (1.0 + mu**2)))
     factor = np.minimum(1.0, mu * normal / np.where(t > 0.0, t, 1.0))
     return np.column_stack([factor * x[:, 0], factor * x[:, 1], normal])
 

@@ -52,20 +52,20 @@ def residual(contacts: int, law: int, kinds: Ints, mu: Doubles, f: Doubles, u: D
 def cone_normal(mu: float, x: float, y: float, z: float) -> float:
     """Return the normal part of the nearest point of the cone |x_T| <= mu x_N."""
     t = sqrt(x * x + y * y)
-    if t <= mu * z:
-        return z
     if mu * t <= -z:
         return 0.0
+    if t <= mu * z:
+        return z
     return (mu * t + z) / (1.0 + mu * mu)
 
 
 def cone_factors(mu: float, x: float, y: float, z: float) -> float:
     """Return by what the tangential part is multiplied on the way to that point."""
     t = sqrt(x * x + y * y)
-    if t <= mu * z:
-        return 1.0
     if mu * t <= -z:
         return 0.0
+    if t <= mu * z:
+        return 1.0
     return mu * (mu * t + z) / ((1.0 + mu * mu) * t)
 
 

@@ -174,6 +174,13 @@ def test_rows_that_nothing_moves(kind: Any, law: Any) -> None:
         np.testing.assert_allclose(found.forces, [0.0] * rows + [0.5] * len(rest), atol=1e-9)
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_contacts_without_friction_lift_off_straight(law: Any) -> None:
+    found = solve_contacts(np.eye(3), [0.0, 0.0, 1.0], friction=0.0, law=law)
+    assert found.status == ForceStatus.SOLVED and found.residual == 0.0
+    assert not found.forces.any()
+
+
 def test_singular_blocks_are_not_solved_by_overflow() -> None:
     """Forces grew to 1e276 here, and the accelerations, updated along with them, were lost."""
     J = np.array([[4.71], [3.26], [-0.358]])
