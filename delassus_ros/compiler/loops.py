@@ -39,7 +39,8 @@ def compiled_loops(
 
     Parameters
     ----------
-    modules : those that the functions need, and their own as the last one.
+    modules : modules that define the functions and all functions that these call; the name of
+        the last module is the name of the code in the cache.
     public : the functions' names, with the types of their parameters in the words of ctypes.
     sample : the bytes of results of the functions at sample inputs by their seed; stored code has
         to give the same before it is used.

@@ -54,9 +54,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 
 
-def modules_ir(
-    modules: Sequence[ModuleType], public: Collection[str], prefix: str = ""
-) -> str:
+def modules_ir(modules: Sequence[ModuleType], public: Collection[str], prefix: str = "") -> str:
     """Return the text of the LLVM IR of all functions of modules in the subset.
 
     Parameters

@@ -97,7 +97,7 @@ def check_architecture(triple: str, architecture: str) -> None:
     Raises
     ------
     InputError
-        Names those that are.
+        For an unknown architecture; the message names the known ones.
     """
     if architecture not in ARCHITECTURES:
         raise InputError(

@@ -16,8 +16,8 @@ JOB = (
 )  # fmt: skip
 """Entries of a job: a function of :mod:`delassus_ros.compiler.codegen.batch` and its arguments;
 the steps from one configuration to the next, in doubles; configurations per vector and in the
-smallest part; twice the number of threads; the first configuration that nobody has taken, 0 at
-first."""
+smallest part; twice the number of threads; the first configuration that no thread has taken,
+0 at first."""
 _POSTED, _TAKEN, _DONE, MESSAGE = 0, 8, 16, 24
 """Entries of a mailbox: the numbers of the messages posted, taken and done, on a cache line for
 each number, and the message: addresses of the job (0 ends the thread) and of a work area."""

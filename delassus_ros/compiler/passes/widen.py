@@ -204,8 +204,8 @@ def widened(
     Parameters
     ----------
     seeds : lists of positions in the output block, each of one row of a matrix.
-    limbs : groups of limbs, each the inputs it depends on as a bit set. Of those that are not
-        vectors yet, since they differ towards their ends, the rest is combined too.
+    limbs : groups of limbs, each given by the inputs that it depends on, as a bit set. Limbs that
+        differ towards their ends are not vectors yet; their common instructions are combined here.
     """
     widening = Widening(program, [mask for group in limbs for mask in group])
     start = 0

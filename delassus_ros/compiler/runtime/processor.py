@@ -30,7 +30,7 @@ def check_triple(triple: str) -> None:
     Raises
     ------
     InputError
-        If it does not, or they are not; names those that are.
+        If LLVM does not know them; the message names the known ones.
     """
     check_architecture(triple, target_of(triple).name)
 
