@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,9 @@ from delassus_ros.contact_forces.rows import ROWS, ConeRows, kinds_of
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 Law: TypeAlias = Literal["auto", "coulomb", "convex"]
 _LAWS: dict[Law, int] = {
     "coulomb": cones.COULOMB, "convex": cones.CONVEX, "auto": cones.AUTO,
@@ -31,6 +34,28 @@ LAW_NAMES: tuple[Law, ...] = tuple(sorted(_LAWS, key=_LAWS.__getitem__))
 LEAST_COMPLIANCE = 1e-3
 """Smallest compliance under Coulomb's law, as a share of the mean diagonal of the contact's block.
 Smaller ones make the problem harder than none does."""
+
+
+class ForceOptions(TypedDict, total=False):
+    """Arguments by name that all solvers of contact forces have in common.
+
+    Attributes
+    ----------
+    dimensions : length and width of surfaces, m, of all or of each contact.
+    law : "coulomb": friction opposes sliding, and sliding contacts do not lift off. "convex": its
+        convex neighbour, with u_z = μ norm(u_T) where a contact slides; unique accelerations even
+        where contacts are redundant. "auto", the default: Coulomb's law where G is regular, else
+        the convex law; the result says which.
+    compliance : R of all contacts, or one for each: m/s² per N, in u = (G + R) f + a0; default 0.
+    tolerance : residual at which forces are SOLVED; default 1e-10.
+    budget : largest number of steps; default 172, the bound by construction.
+    """
+
+    dimensions: ArrayLike | None
+    law: Law
+    compliance: ArrayLike
+    tolerance: float
+    budget: int
 
 
 class ForceStatus(IntEnum):
@@ -150,14 +175,7 @@ class ForceSolver:
     kinds : per contact "point", "surface", "unilateral" (one row, f >= 0) or "bilateral" (one row
         that holds: a weld, a loop, a task).
     friction : coefficient μ of all contacts, or one for each.
-    dimensions : length and width of surfaces, m, of all or of each contact.
-    law : "coulomb": friction opposes sliding, and sliding contacts do not lift off. "convex": its
-        convex neighbour, with u_z = μ norm(u_T) where a contact slides; unique accelerations even
-        where contacts are redundant. "auto": Coulomb's law where G is regular, else the convex
-        law; the result says which.
-    compliance : R of all contacts, or one for each: m/s² per N, in u = (G + R) f + a0.
-    tolerance : residual at which forces are SOLVED.
-    budget : largest number of steps.
+    dimensions, law, compliance, tolerance, budget : those of :class:`ForceOptions`.
 
     Raises
     ------
@@ -359,12 +377,8 @@ def solve_contacts(
     *,
     friction: ArrayLike,
     kinds: str | Sequence[str] = "point",
-    dimensions: ArrayLike | None = None,
-    law: Law = "auto",
-    compliance: ArrayLike = 0.0,
     start: ArrayLike | None = None,
-    tolerance: float = TOLERANCE,
-    budget: int = BUDGET,
+    **options: Unpack[ForceOptions],
 ) -> ContactForces:
     """Return the contact forces f with u = (G + R) f + a0 in their friction cones.
 
@@ -374,17 +388,14 @@ def solve_contacts(
     Parameters
     ----------
     kinds : of all contacts, or per contact.
+    options : arguments by name, those of :class:`ForceOptions`.
 
     Raises
     ------
     InputError
         Names the argument, what was expected and what exists.
     """
-    solver = solver_for(
-        kinds_of(kinds, a0), friction, dimensions=dimensions, law=law, compliance=compliance,
-        tolerance=tolerance, budget=budget,
-    )  # fmt: skip
-    return solver.solve(G, a0, start)
+    return solver_for(kinds_of(kinds, a0), friction, options).solve(G, a0, start)
 
 
 def solve_contacts_batch(
@@ -393,12 +404,8 @@ def solve_contacts_batch(
     *,
     friction: ArrayLike,
     kinds: str | Sequence[str] = "point",
-    dimensions: ArrayLike | None = None,
-    law: Law = "auto",
-    compliance: ArrayLike = 0.0,
     start: ArrayLike | None = None,
-    tolerance: float = TOLERANCE,
-    budget: int = BUDGET,
+    **options: Unpack[ForceOptions],
 ) -> BatchContactForces:
     """Return the contact forces of N problems with the same contacts.
 
@@ -409,14 +416,10 @@ def solve_contacts_batch(
     InputError
         Names the argument, what was expected and what exists.
     """
-    solver = solver_for(
-        kinds_of(kinds, a0), friction, dimensions=dimensions, law=law, compliance=compliance,
-        tolerance=tolerance, budget=budget,
-    )  # fmt: skip
-    return solver.solve_batch(G, a0, start)
+    return solver_for(kinds_of(kinds, a0), friction, options).solve_batch(G, a0, start)
 
 
-def solver_for(kinds: Sequence[str], friction: ArrayLike, **options: Any) -> ForceSolver:
+def solver_for(kinds: Sequence[str], friction: ArrayLike, options: ForceOptions) -> ForceSolver:
     """Return this thread's solver for such contacts; parameters are those of ForceSolver."""
     key = repr((kinds, np.asarray(friction).tolist(), options))
     solver = _solvers.kept.get(key)

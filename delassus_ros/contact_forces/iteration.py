@@ -361,4 +361,4 @@ def clash(
 
 def work_size(k: int, n: int) -> int:
     """Return how many numbers of work :func:`solve` needs."""
-    return 4 * k * k + 20 * k + n + 16
+    return 4 * k * k + 24 * k + n + 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from delassus_ros.arguments import count
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel, Layout
-from delassus_ros.contact_forces.forces import BatchContactForces, Law
-from delassus_ros.contact_forces.machine_code import BUDGET, TOLERANCE
+from delassus_ros.contact_forces.forces import BatchContactForces, ForceOptions
 from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import OUTPUTS, OutputArrays
@@ -21,6 +21,9 @@ from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.friction import active_solver
 from delassus_ros.solver.inputs import Given, InputCheck
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
 _REMEMBERED = 64
@@ -55,12 +58,7 @@ class BatchSolution(OutputArrays):
     def contact_forces(
         self,
         friction: ArrayLike | Mapping[str, float],
-        *,
-        dimensions: ArrayLike | None = None,
-        law: Law = "auto",
-        compliance: ArrayLike = 0.0,
-        tolerance: float = TOLERANCE,
-        budget: int = BUDGET,
+        **options: Unpack[ForceOptions],
     ) -> BatchContactForces:
         """Return the forces of the active contacts under friction, per configuration.
 
@@ -78,10 +76,7 @@ class BatchSolution(OutputArrays):
         G, a0 = self.matrix, self.output("a0")
         if self.layout == "columns":
             G, a0 = np.moveaxis(G, -1, 0), a0.T
-        solver = active_solver(
-            self.problem, self.contacts, friction, dimensions=dimensions, law=law,
-            compliance=compliance, tolerance=tolerance, budget=budget,
-        )  # fmt: skip
+        solver = active_solver(self.problem, self.contacts, friction, options)
         return replace(solver.solve_batch(G, a0), contacts=self.contacts)
 
     def __repr__(self) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from numpy.typing import ArrayLike
 
-from delassus_ros.contact_forces.forces import ForceSolver, solver_for
+from delassus_ros.contact_forces.forces import ForceOptions, ForceSolver, solver_for
 from delassus_ros.errors import InputError, listed
 from delassus_ros.problem import Problem
 
@@ -16,14 +15,14 @@ def active_solver(
     problem: Problem | None,
     active: Sequence[str],
     friction: ArrayLike | Mapping[str, float],
-    **options: Any,
+    options: ForceOptions,
 ) -> ForceSolver:
     """Return this thread's solver for the active contacts.
 
     Parameters
     ----------
     friction : coefficient of all contacts, one for each active contact, or by name.
-    options : those of :class:`~delassus_ros.contact_forces.forces.ForceSolver`.
+    options : arguments of the solver.
 
     Raises
     ------
@@ -45,4 +44,4 @@ def active_solver(
         if missing:
             raise InputError(f"friction lacks {listed('contact', missing)}")
         friction = [friction[name] for name in active]
-    return solver_for(kinds, friction, **options)
+    return solver_for(kinds, friction, options)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import number, numbers
-from delassus_ros.contact_forces.forces import ContactForces, Law
-from delassus_ros.contact_forces.machine_code import BUDGET, TOLERANCE
+from delassus_ros.contact_forces.forces import ContactForces, ForceOptions
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, NumericalError, listed
 from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M as LENGTH
@@ -24,6 +23,8 @@ from delassus_ros.solver.contact_space import Impact
 from delassus_ros.solver.friction import active_solver
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from delassus_ros.solver.structural_rank import Structure
 
 _OK = Status.OK
@@ -196,12 +197,8 @@ class Solution(OutputArrays):
         self,
         friction: ArrayLike | Mapping[str, float],
         *,
-        dimensions: ArrayLike | None = None,
-        law: Law = "auto",
-        compliance: ArrayLike = 0.0,
         start: ContactForces | None = None,
-        tolerance: float = TOLERANCE,
-        budget: int = BUDGET,
+        **options: Unpack[ForceOptions],
     ) -> ContactForces:
         """Return the forces of the active contacts under friction; z is the normal and pushes.
 
@@ -212,8 +209,8 @@ class Solution(OutputArrays):
         ----------
         friction : coefficient μ of all contacts, one for each active contact, or by name.
         start : forces of an earlier instant, which begin those of the contacts that still touch.
-        dimensions, law, compliance, tolerance, budget : those of
-            :class:`~delassus_ros.contact_forces.forces.ForceSolver`.
+        options : arguments by name, those of
+            :class:`~delassus_ros.contact_forces.forces.ForceOptions`.
 
         Raises
         ------
@@ -224,10 +221,7 @@ class Solution(OutputArrays):
             selection.
         """
         G, a0 = self._valid(), self.output("a0")
-        solver = active_solver(
-            self.problem, self.contacts, friction, dimensions=dimensions, law=law,
-            compliance=compliance, tolerance=tolerance, budget=budget,
-        )  # fmt: skip
+        solver = active_solver(self.problem, self.contacts, friction, options)
         begin = None if start is None else start.start(self.contacts, solver.rows.offsets)
         found = solver.solve(G, a0, begin)
         found.contacts = self.contacts
