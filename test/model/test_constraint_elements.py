@@ -14,6 +14,7 @@ from delassus_ros.model.reading.description import (
     LinkCoupling,
     LinkLoop,
     Mimic,
+    TransmissionEnd,
     describe,
 )
 from delassus_ros.model.reading.xml import parse_xml
@@ -239,9 +240,21 @@ def test_transmissions_are_kept_as_they_are() -> None:
         'name="motor"><mechanicalReduction> 50 </mechanicalReduction></actuator></transmission>'
         '<transmission name="t"/><transmission/>'
     ).transmissions
-    assert (first.name, first.joints, first.actuators) == ("t", ("knee",), ("motor",))
-    assert first.reductions == (" 50 ",)
-    assert (second.joints, second.actuators, second.reductions) == ((), (), ())
+    assert (first.name, first.kind, first.in_ros2_control) == ("t", "Simple", False)
+    assert first.joints == (TransmissionEnd("knee"),)
+    assert first.actuators == (TransmissionEnd("motor", reductions=(" 50 ",)),)
+    assert (second.joints, second.actuators, second.direct) == ((), (), TransmissionEnd("t"))
+
+
+def test_transmissions_of_ros2_control_are_kept_as_well() -> None:
+    (read,) = described(
+        '<ros2_control name="c" type="system"><joint name="j"/><transmission name="t">'
+        '<plugin> x/SimpleTransmission </plugin><joint name="j" role="joint1">'
+        "<mechanical_reduction>9</mechanical_reduction><offset>0.5</offset></joint>"
+        "</transmission></ros2_control>"
+    ).transmissions
+    assert (read.kind, read.in_ros2_control) == ("x/SimpleTransmission", True)
+    assert read.joints == (TransmissionEnd("j", "joint1", ("9",), ("0.5",)),)
 
 
 def test_names_of_couplings_and_loops_are_their_own() -> None:
@@ -269,4 +282,4 @@ def test_a_default_namespace_reaches_closures() -> None:
     )
     assert list(read.couplings) == ["gear"] and list(read.loops) == ["bar"]
     assert read.joints["j"].mimic == Mimic("j", 1.0, 0.0)
-    assert read.transmissions[0].joints == ("j",)
+    assert read.transmissions[0].joints == (TransmissionEnd("j"),)

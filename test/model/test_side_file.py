@@ -29,7 +29,8 @@ def test_the_form_that_the_module_shows() -> None:
     (belt,) = read.couplings
     assert belt.ratios == (("motor", -1.0), ("hip", 2.0), ("knee", 2.0))
     assert belt.offset == 0.1
-    assert read.rotors == {"knee_transmission": 1e-5}
+    motors = {"left_motor": 1e-5, "right_motor": 2e-5}
+    assert read.rotors == {"knee_transmission": 1e-5, "ankle_differential": motors}
     assert read.chains == {"rod_ball": "XYZ"}
     assert read.independent == ("motor", "hip")
     assert read.motors == ()

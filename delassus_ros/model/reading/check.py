@@ -73,10 +73,12 @@ def checked(root: ElementTree.Element) -> ElementTree.Element:
             name = _name_of(element, tag, names[tag])
             names[tag].add(name)
             clean.append(check(element, prefix, name))
-    for element in root.findall(f"{prefix}transmission"):
-        # Without a name nothing refers to a transmission.
-        if element.get("name"):
-            clean.append(_transmission(element, prefix))
+    for path in ("transmission", f"ros2_control/{prefix}transmission"):
+        for element in root.findall(prefix + path):
+            # Without a name nothing refers to a transmission.
+            if element.get("name"):
+                in_ros2_control = path != "transmission"
+                clean.append(_transmission(element, prefix, in_ros2_control))
     clean.set("name", _name_of(root, "robot", ()))
     return clean
 
@@ -194,9 +196,7 @@ def _copy_mimic(
     ElementTree.SubElement(target, "mimic", {"joint": joint, **values})
 
 
-def _copy_independent(
-    source: ElementTree.Element, target: ElementTree.Element, what: str
-) -> None:
+def _copy_independent(source: ElementTree.Element, target: ElementTree.Element, what: str) -> None:
     """Write the statement of URDF+ whether the joint's position is independent."""
     known = ELEMENTS["joint"].texts
     for key in source.attrib:
@@ -255,15 +255,36 @@ def _loop(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.E
     return clean
 
 
-def _transmission(element: ElementTree.Element, prefix: str) -> ElementTree.Element:
-    """Copy names and reductions unchecked: without the inertia of its rotor it has no effect."""
-    clean = ElementTree.Element("transmission", name=element.attrib["name"])
+def _transmission(
+    element: ElementTree.Element, prefix: str, in_ros2_control: bool
+) -> ElementTree.Element:
+    """Copy a transmission unchecked: without the inertia of its rotors it has no effect."""
+    kind = element.get("type", "")
+    for tag in ("type", "plugin"):
+        kind = element.findtext(prefix + tag, kind).strip()
+    clean = ElementTree.Element(
+        "transmission",
+        name=element.attrib["name"],
+        type=kind,
+        ros2_control=str(in_ros2_control).lower(),
+    )
     for tag in ("joint", "actuator"):
         for part in element.findall(prefix + tag):
-            ElementTree.SubElement(clean, tag, name=part.get("name", ""))
-    for part in element.iter(f"{prefix}mechanicalReduction"):
-        ElementTree.SubElement(clean, "mechanicalReduction").text = part.text
+            _copy_end(part, ElementTree.SubElement(clean, tag), prefix)
+    _copy_end(element, ElementTree.SubElement(clean, "direct"), prefix)
     return clean
+
+
+def _copy_end(source: ElementTree.Element, target: ElementTree.Element, prefix: str) -> None:
+    """Copy name, role, reductions and offsets of a transmission's joint or actuator."""
+    target.set("name", source.get("name", ""))
+    role = source.findtext(f"{prefix}role", source.get("role", ""))
+    target.set("role", role.strip())
+    # ROS 1 writes mechanicalReduction, ROS 2 mechanical_reduction.
+    for tag in ("mechanicalReduction", "mechanical_reduction", "offset"):
+        for part in source.findall(prefix + tag):
+            own = "offset" if tag == "offset" else "reduction"
+            ElementTree.SubElement(target, own).text = part.text
 
 
 def _child(

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.clusters import groups_of, independent_joints
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
-from delassus_ros.model.joint import Joint, JointKind
-from delassus_ros.model.mechanism import Body, Frame, Mechanism, MechanismT
+from delassus_ros.model.joint import Joint
+from delassus_ros.model.mechanism import Frame, Mechanism, MechanismT
 from delassus_ros.model.reading.description import (
     Description,
     JointDescription,
     LinkCoupling,
     LinkLoop,
     Mimic,
-    Transmission,
 )
 from delassus_ros.model.reading.link_tree import listed
-from delassus_ros.model.reading.numbers import floats
+from delassus_ros.model.reading.transmissions import rotors
 from delassus_ros.model.reading.yaml import SideFile
-from delassus_ros.model.spatial import Inertia
 
 _log = logging.getLogger(__name__)
 
@@ -44,19 +40,15 @@ def closed(
     RobotError
         If a link or joint is unknown, a loop is between links of one body, a coupling is not
         between two branches, mimic joints follow each other in a circle, a transmission
-        with a rotor is not of one joint, one actuator and one reduction, or nothing determines
-        a joint that is stated to be dependent.
+        with rotors cannot be read, or nothing determines a joint that is stated to be dependent.
     """
     joints, bodies, frames = list(robot.joints), list(robot.bodies), list(robot.frames.values())
     couplings = [_coupling(robot, each) for each in description.couplings.values()]
     couplings += _mimics(robot, description.joints)
-    for name, inertia in side.rotors.items():
-        transmission = _transmission(name, description.transmissions)
-        joint, coupling = _geared(robot, transmission)
-        about_axis = inertia * np.outer(joint.axis, joint.axis)
-        joints.append(joint)
-        bodies.append(Body(joint.name, Inertia(rotational=about_axis)))
-        couplings.append(coupling)
+    for rotor in rotors(robot, description.transmissions, side.rotors):
+        joints.append(rotor.joint)
+        bodies.append(rotor.body)
+        couplings.append(rotor.coupling)
     loops = [_loop(robot.frames, each) for each in (*description.loops.values(), *side.loops)]
     couplings += side.couplings
     named = side.independent
@@ -216,48 +208,6 @@ def _warn_of_limits(name: str, mimics: Mapping[str, Mimic], joints: Mapping[str,
             "[%g, %g]",
             own.name, own.lower, own.upper, leader.name, low, high,
         )  # fmt: skip
-
-
-def _transmission(name: str, transmissions: Iterable[Transmission]) -> Transmission:
-    """Return the transmission that a rotor belongs to."""
-    found = [each for each in transmissions if each.name == name]
-    if not found:
-        names = [each.name for each in transmissions]
-        raise RobotError(f"rotors: {unknown('transmission', name, names)}")
-    if len(found) > 1:
-        raise RobotError(f"transmission {name!r} appears {len(found)} times; one is meant")
-    transmission = found[0]
-    for part, values in (
-        ("<joint>", transmission.joints),
-        ("<actuator>", transmission.actuators),
-        ("<mechanicalReduction>", transmission.reductions),
-    ):
-        if len(values) != 1:
-            raise RobotError(
-                f"transmission {name!r} has {len(values)} {part}: a rotor is geared to one joint "
-                "by one actuator with one reduction; write others as couplings"
-            )
-    return transmission
-
-
-def _geared(robot: Mechanism, transmission: Transmission) -> tuple[Joint, Coupling]:
-    """Return the joint of a transmission's rotor, and what couples it to the driven joint."""
-    what = f"transmission {transmission.name!r}"
-    single = {joint.name: joint for joint in robot.joints if joint.kind.nv == 1}
-    (driven,), (actuator,), (text,) = (
-        transmission.joints, transmission.actuators, transmission.reductions
-    )  # fmt: skip
-    if driven not in single:
-        raise RobotError(f"{what}: {unknown('joint', driven, single)} (of one freedom)")
-    if not actuator or actuator in single:
-        raise RobotError(
-            f"{what}: the rotor takes the name of the actuator, {actuator!r}; it must be that of "
-            "no joint"
-        )
-    reduction = float(floats(text, 1, f"{what}: mechanicalReduction")[0])
-    joint = single[driven]
-    rotor = Joint(actuator, JointKind.REVOLUTE, joint.parent, joint.placement, joint.axis)
-    return rotor, Coupling(transmission.name, ((actuator, -1.0), (driven, reduction)))
 
 
 def _loop(frames: Mapping[str, Frame], described: LinkLoop) -> Loop:

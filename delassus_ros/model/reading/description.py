@@ -97,13 +97,33 @@ class Mimic:
 
 
 @dataclass(frozen=True)
+class TransmissionEnd:
+    """A joint or actuator of a transmission: its name, role, reductions and offsets as written."""
+
+    name: str = ""
+    role: str = ""
+    reductions: tuple[str, ...] = ()
+    offsets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Transmission:
-    """A ``<transmission>`` as it is written, unchecked: most robots have them for other uses."""
+    """A ``<transmission>`` as it is written, unchecked: most robots have them for other uses.
+
+    Attributes
+    ----------
+    name, kind : its name, and the text of its type (ROS 1) or plugin (ROS 2).
+    joints, actuators : in the order of the document.
+    direct : what stands directly in the transmission, without name.
+    in_ros2_control : whether it is a part of a ``<ros2_control>``, where missing reductions are 1.
+    """
 
     name: str
-    joints: tuple[str, ...]
-    actuators: tuple[str, ...]
-    reductions: tuple[str, ...]
+    kind: str
+    joints: tuple[TransmissionEnd, ...]
+    actuators: tuple[TransmissionEnd, ...]
+    direct: TransmissionEnd
+    in_ros2_control: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,11 +230,26 @@ def _end_pose(end: ElementTree.Element) -> Transform:
 
 def _transmission(element: ElementTree.Element) -> Transmission:
     joints, actuators = (
-        tuple(each.attrib["name"] for each in element.findall(tag))
+        tuple(_transmission_end(each) for each in element.findall(tag))
         for tag in ("joint", "actuator")
     )
-    reductions = tuple(part.text or "" for part in element.findall("mechanicalReduction"))
-    return Transmission(element.attrib["name"], joints, actuators, reductions)
+    return Transmission(
+        element.attrib["name"],
+        element.attrib["type"],
+        joints,
+        actuators,
+        _transmission_end(element.find("direct")),
+        element.attrib["ros2_control"] == "true",
+    )
+
+
+def _transmission_end(element: ElementTree.Element | None) -> TransmissionEnd:
+    if element is None:
+        return TransmissionEnd()
+    reductions, offsets = (
+        tuple(part.text or "" for part in element.findall(tag)) for tag in ("reduction", "offset")
+    )
+    return TransmissionEnd(element.attrib["name"], element.attrib["role"], reductions, offsets)
 
 
 def _pose(origin: Any) -> Transform:

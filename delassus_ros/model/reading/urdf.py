@@ -24,6 +24,7 @@ from delassus_ros.model.reading.description import (
 )
 from delassus_ros.model.reading.link_tree import LinkTree
 from delassus_ros.model.reading.source import located
+from delassus_ros.model.reading.transmissions import warn_of_unknown_rotors
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.reading.yaml import SideFile, read_side_file
 from delassus_ros.model.spatial import Inertia, Transform
@@ -75,6 +76,7 @@ def read_urdf(
     robot = closed(assembly.tree(robot_type), description, side, functions)
     if armature is not None:
         robot = robot.with_armature(armature)
+    warn_of_unknown_rotors(robot, description.transmissions, side.rotors)
     check_bodies(robot, assembly.lumped, [joint.name for joint in assembly.moving_on_root()])
     if robot.is_closed:
         clusters_of(robot)  # raises, if the loops or the coordinates are wrong

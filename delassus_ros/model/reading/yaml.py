@@ -9,6 +9,7 @@ Plain data only, bounded, no aliases::
       - {name: belt, joints: {motor: -1, hip: 2, knee: 2}, offset: 0.1}
     rotors:                           # <transmission>: rotor's inertia about its axis [kg m^2]
       knee_transmission: 1.0e-5
+      ankle_differential: {left_motor: 1.0e-5, right_motor: 2.0e-5}
     joints:                           # what a joint of the URDF really is
       rod_ball: spherical             # or universal_xy, universal_yz, ..., fixed
     independent: [motor, hip]         # independent coordinates; of other clusters, chosen
@@ -196,7 +197,8 @@ class SideFile:
     Attributes
     ----------
     loops, couplings : in the order of the file.
-    rotors : name of a transmission, and its rotor's inertia [kg·m²].
+    rotors : name of a transmission, and the inertia of its rotors [kg·m²], of each alike or by
+        name of the actuator.
     chains : name of a joint, and the axes of :data:`JOINT_TYPES`.
     independent : names of joints.
     motors : names of joints that are rather independent than others.
@@ -204,7 +206,7 @@ class SideFile:
 
     loops: tuple[LinkLoop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
-    rotors: Mapping[str, float] = field(default_factory=dict)
+    rotors: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
     chains: Mapping[str, str] = field(default_factory=dict)
     independent: tuple[str, ...] = ()
     motors: tuple[str, ...] = ()
@@ -286,7 +288,14 @@ def _coupling(value: Any, index: int) -> Coupling:
     return Coupling(name, ratios, _number(entry.get("offset", 0.0), f"{what}: offset"))
 
 
-def _rotor(value: Any, what: str) -> float:
+def _rotor(value: Any, what: str) -> float | Mapping[str, float]:
+    if isinstance(value, Mapping):
+        each = _mapping(value, what)
+        return {name: _inertia(own, f"{what}: actuator {name!r}") for name, own in each.items()}
+    return _inertia(value, what)
+
+
+def _inertia(value: Any, what: str) -> float:
     inertia = _number(value, what)
     if not inertia > 0.0:
         raise RobotError(f"{what}: the inertia must be > 0 kg m^2, got {inertia:g}")
