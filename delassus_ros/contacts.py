@@ -9,13 +9,23 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.arguments import as_numbers, names, number, shown, text
+from delassus_ros.arguments import as_numbers, names, number, numbers, shown, text
 from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.model.spatial import Array, Transform, frozen
 
 _SELECTIONS = {"point": np.eye(3, 6), "surface": np.eye(6)}
 LARGEST_ROW = 1e9
 """Largest norm of a row of a selection, and inverse of the smallest; G scales by the square."""
+
+NORMALS: dict[str, tuple[float, float, float]] = {
+    "x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
+    "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0),
+}  # fmt: skip
+"""Names of the axes that can be the normal of a point, with their directions."""
+_CONE: dict[str, object] = {"friction": None, "normal": "z", "dimensions": None}
+"""Fields of a contact that its friction cones have and G has not, with their defaults."""
+_WITH = {"friction": ("point", "surface"), "normal": ("point",), "dimensions": ("surface",)}
+"""Kinds of contacts that have such a field."""
 
 Moving = Literal["nothing", "position", "pose"]
 MOVING: tuple[Moving, ...] = ("nothing", "position", "pose")
@@ -37,13 +47,22 @@ class Contact:
     moving : parts of the placement that are inputs of every computation, for contacts that roll
         or touch anywhere: ``"nothing"``; ``"position"``, with the axes of `placement`; or
         ``"pose"``. Missing inputs default to `placement`.
+    friction : coefficient μ >= 0 of a point or surface; None for the coefficient of each call of
+        :meth:`Solution.contact_forces <delassus_ros.solver.solution.Solution.contact_forces>`.
+        G does not depend on it.
+    normal : direction in which a point pushes, in the axes of its rows: ``"x"``, ``"y"``,
+        ``"z"``, ``"-x"``, ``"-y"``, ``"-z"``, or a vector (3,) of any length, kept as a unit
+        vector. Surfaces push along z. G does not depend on it.
+    dimensions : length along x and width along y of a surface [m], at whose corners its friction
+        cones are; None for the dimensions of each call. G does not depend on them.
 
     Raises
     ------
     ContactError
         If name or frame is no text, for an unknown kind, a selection that is not (k, 6), not
-        finite, out of range or not of full rank, a placement that is not a Transform, or an
-        unknown `moving`.
+        finite, out of range or not of full rank, a placement that is not a Transform, an
+        unknown `moving`, a friction that is negative or not finite, a normal that is no
+        direction, or one of these three that the kind does not have.
     """
 
     name: str
@@ -51,6 +70,9 @@ class Contact:
     kind: str | ArrayLike = "point"
     placement: Transform = field(default_factory=Transform)
     moving: Moving = "nothing"
+    friction: float | None = None
+    normal: str | ArrayLike = "z"
+    dimensions: ArrayLike | None = None
     selection: Array = field(init=False, repr=False)
     """Selection of the contact's rows (rows, 6), linear first."""
 
@@ -77,6 +99,38 @@ class Contact:
             selection = self._checked_selection()
             object.__setattr__(self, "kind", "selection")
         object.__setattr__(self, "selection", frozen(selection, selection.shape))
+        self._check_cone()
+
+    def _check_cone(self) -> None:
+        """Check friction, normal and dimensions, and keep them as plain numbers."""
+        try:
+            if self.friction is not None:
+                friction = number("friction", self.friction)
+                if not 0.0 <= friction < np.inf:
+                    raise InputError(f"friction is {friction:g}; expected a number of 0 or more")
+                object.__setattr__(self, "friction", friction)
+            if not (isinstance(self.normal, str) and self.normal in NORMALS):
+                unit = tuple(direction(self.normal).tolist())
+                names_of = {axis: name for name, axis in NORMALS.items()}
+                object.__setattr__(self, "normal", names_of.get(unit, unit))
+            if self.dimensions is not None:
+                sizes = numbers("dimensions", self.dimensions)
+                if sizes.shape != (2,) or not ((0.0 < sizes) & (sizes < np.inf)).all():
+                    raise InputError(
+                        f"dimensions are {shown(self.dimensions)}; expected length and width of "
+                        "the surface, two positive numbers in m"
+                    )
+                object.__setattr__(self, "dimensions", tuple(sizes.tolist()))
+        except InputError as error:
+            raise ContactError(f"contact {self.name!r}: {error}") from error
+        for what, value in self.cone.items():
+            kinds = _WITH[what]
+            if self.kind_name not in kinds:
+                more = "; turn its placement instead" if self.kind_name == "surface" else ""
+                raise ContactError(
+                    f"contact {self.name!r}: {what} is {value}, but its kind is "
+                    f"{self.kind_name!r}; {what} is of kind {' or '.join(kinds)} alone{more}"
+                )
 
     def _checked_selection(self) -> Array:
         try:
@@ -119,10 +173,62 @@ class Contact:
         """``"point"``, ``"surface"`` or ``"selection"``, as in messages."""
         return str(self.kind)
 
-    def to_bytes(self) -> bytes:
-        """Return canonical bytes (for hashing)."""
+    @property
+    def cone(self) -> dict[str, object]:
+        """Those of friction, normal and dimensions that differ from their defaults, by name."""
+        found = {name: getattr(self, name) for name in _CONE}
+        return {name: value for name, value in found.items() if value != _CONE[name]}
+
+    def row_bytes(self) -> bytes:
+        """Return canonical bytes of the rows, and all else of the contact that G depends on."""
         words = (self.name, self.frame, self.kind_name, str(self.rows), self.moving, "")
         return "\0".join(words).encode() + self.selection.tobytes() + self.placement.to_bytes()
+
+    def to_bytes(self) -> bytes:
+        """Return canonical bytes (for hashing)."""
+        return self.row_bytes() + (f"\0cone\0{self.cone}\0".encode() if self.cone else b"")
+
+
+def direction(normal: str | ArrayLike) -> Array:
+    """Return the unit vector (3,) of a normal: the name of an axis, or a vector of any length.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    if isinstance(normal, str):
+        if normal not in NORMALS:
+            raise InputError(unknown("normal", normal, [*NORMALS, "or a vector (3,)"]))
+        return np.array(NORMALS[normal])
+    vector = numbers("normal", normal)
+    norm = float(np.linalg.norm(vector)) if vector.shape == (3,) else np.nan
+    if not 1.0 / LARGEST_ROW <= norm <= LARGEST_ROW:
+        raise InputError(
+            f"normal is {shown(normal)}; expected the name of an axis ({', '.join(NORMALS)}) or "
+            f"three numbers, a vector of length {1.0 / LARGEST_ROW:g} to {LARGEST_ROW:g}"
+        )
+    # Unit vectors stay as they are to the last bit.
+    unit: Array = vector if abs(norm - 1.0) < 1e-15 else vector / norm
+    return unit
+
+
+def cone_axes(normal: str | ArrayLike) -> Array:
+    """Return axes (3, 3) of a friction cone, in rows: two tangents and the normal, right-handed.
+
+    The first tangent is the axis that is nearest to the plane of contact, so that the axes of
+    ``"z"`` are x, y, z.
+
+    Raises
+    ------
+    InputError
+        If the normal is neither the name of an axis nor a vector.
+    """
+    n = direction(normal)
+    first = np.eye(3)[int(np.argmin(np.abs(n)))]
+    first = first - (first @ n) * n
+    first = first / np.linalg.norm(first)
+    return np.stack([first, np.cross(n, first), n]) + 0.0
 
 
 class ContactSet(Sequence[Contact]):
@@ -220,6 +326,10 @@ class ContactSet(Sequence[Contact]):
     def to_bytes(self) -> bytes:
         """Return canonical bytes (for hashing)."""
         return b"".join(contact.to_bytes() for contact in self._contacts)
+
+    def row_bytes(self) -> bytes:
+        """Return canonical bytes of all that G depends on."""
+        return b"".join(contact.row_bytes() for contact in self._contacts)
 
 
 def row_scales(contacts: Iterable[Contact], characteristic_length: float) -> Array:

@@ -56,7 +56,7 @@ class Port:
 
 
 class Problem:
-    """Robot, contacts, axes and outputs; frozen, compared and hashed by canonical bytes.
+    """Robot, contacts, axes and outputs; frozen, compared by canonical bytes and the contacts'.
 
     Parameters
     ----------
@@ -300,6 +300,8 @@ class Problem:
     def canonical_bytes(self) -> bytes:
         """Return the data that determine the outputs as bytes; equal problems have equal bytes.
 
+        Friction, normals and dimensions of contacts are not among them: kernels do not have them.
+
         Raises
         ------
         RobotError
@@ -311,7 +313,7 @@ class Problem:
         if self._robot.is_closed:
             # The choice of independent joints also depends on the joint limits.
             robot += b"\0velocities\0" + "\0".join(self.velocities).encode()
-        return head + robot + b"\0contacts\0" + self._contacts.to_bytes()
+        return head + robot + b"\0contacts\0" + self._contacts.row_bytes()
 
     @cached_property
     def digest(self) -> str:
@@ -319,7 +321,11 @@ class Problem:
         return hashlib.sha256(self.canonical_bytes).hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Problem) and self.canonical_bytes == other.canonical_bytes
+        return (
+            isinstance(other, Problem)
+            and self.canonical_bytes == other.canonical_bytes
+            and self._contacts.to_bytes() == other._contacts.to_bytes()
+        )
 
     def __hash__(self) -> int:
         return hash(self.canonical_bytes)

@@ -23,6 +23,7 @@ from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
 from delassus_ros.outputs import OUTPUTS, kernel_outputs
 from delassus_ros.problem import Problem
+from delassus_ros.solver.friction import dimensions_of
 
 _OF_ROBOTS = {"contacts": "--contact", "axes": "--axes", "base": "--base", "lock": "--lock"}
 """Options whose values are also in the parameter file of the node."""
@@ -93,7 +94,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dimensions",
         metavar="LENGTH,WIDTH",
-        help="of the surfaces, m; for --friction",
+        help="of surfaces for which the parameter file has none, m; for --friction",
     )
 
 
@@ -120,10 +121,12 @@ def export_kernel(options: argparse.Namespace) -> Report:
     contents = {output: exported.object_file, header: exported.header.encode()}
     objects = [output]
     if options.friction:
-        kinds = [contact.kind_name for contact in problem.contacts]
+        contacts = problem.contacts
         solver = export_contact_forces(
-            kinds, name, dimensions=_dimensions(options.dimensions), target=target
-        )
+            [contact.kind_name for contact in contacts], name, target=target,
+            dimensions=dimensions_of(contacts, _dimensions(options.dimensions)),
+            normals=[contact.normal for contact in contacts],
+        )  # fmt: skip
         contents |= {forces[0]: solver.object_file, forces[1]: solver.header.encode()}
         objects.append(forces[0])
     elif options.dimensions is not None:

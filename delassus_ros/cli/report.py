@@ -98,6 +98,7 @@ def headline(problem: Problem) -> str:
     contacts = ", ".join(
         f"{visible(contact.name)} ({contact.kind_name}"
         + ("" if contact.moving == "nothing" else f", moving {contact.moving}")
+        + "".join(f", {what} {value}" for what, value in contact.cone.items())
         + ")"
         for contact in problem.contacts
     )
@@ -114,7 +115,7 @@ def about(problem: Problem) -> dict[str, Any]:
         "base": problem.robot.base,
         "axes": problem.axes,
         "contacts": [
-            {"name": c.name, "frame": c.frame, "kind": c.kind_name, "rows": c.rows}
+            {"name": c.name, "frame": c.frame, "kind": c.kind_name, "rows": c.rows, **c.cone}
             for c in problem.contacts
         ],
     }

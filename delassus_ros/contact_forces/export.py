@@ -22,6 +22,7 @@ def export_contact_forces(
     name: str,
     *,
     dimensions: ArrayLike | None = None,
+    normals: Sequence[str | ArrayLike] | None = None,
     target: Target | None = None,
 ) -> Export:
     """Return the solver of contact forces with friction as an object file with its header.
@@ -35,6 +36,7 @@ def export_contact_forces(
     kinds : per contact "point", "surface", "unilateral" or "bilateral".
     name : prefix of all symbols; a C identifier.
     dimensions : (2,) length and width of all surfaces, or (contacts, 2), m.
+    normals : per contact the direction in which a point pushes, as in `Contact`; None for z.
     target : this machine if None.
 
     Raises
@@ -44,7 +46,7 @@ def export_contact_forces(
         target is not known to work.
     """
     check_name(name)
-    rows = ConeRows.of(tuple(kinds), 0.0, dimensions)
+    rows = ConeRows.of(tuple(kinds), 0.0, dimensions, normals)
     resolved = checked_target(target)
     text = modules_ir(MODULES, ["solve"], prefix=f"{name}_forces_")
     compiled = compile_for(

@@ -42,6 +42,8 @@ class ForceOptions(TypedDict, total=False):
     Attributes
     ----------
     dimensions : length and width of surfaces, m, of all or of each contact.
+    normals : per contact the direction in which it pushes, name of an axis ("x", "-z", …) or
+        vector (3,); z for all but points.
     law : "coulomb": friction opposes sliding, and sliding contacts do not lift off. "convex": its
         convex neighbour, with u_z = μ norm(u_T) where a contact slides; unique accelerations even
         where contacts are redundant. "auto", the default: Coulomb's law where G is regular, else
@@ -52,6 +54,7 @@ class ForceOptions(TypedDict, total=False):
     """
 
     dimensions: ArrayLike | None
+    normals: Sequence[str | ArrayLike] | None
     law: Law
     compliance: ArrayLike
     tolerance: float
@@ -167,15 +170,16 @@ class ForceDerivative:
 class ForceSolver:
     """Contact forces of problems with the same contacts, without allocation but for the result.
 
-    Row i of a point is x, y, z in turn: z is the normal and pushes, f_z >= 0. A surface has force
-    and torque at its middle, six rows; its law holds at its four corners.
+    Row i of a point is x, y, z in turn: z is the normal and pushes, f_z >= 0, unless `normals`
+    name another. A surface has force and torque at its middle, six rows; its law holds at its four
+    corners.
 
     Parameters
     ----------
     kinds : per contact "point", "surface", "unilateral" (one row, f >= 0) or "bilateral" (one row
         that holds: a weld, a loop, a task).
     friction : coefficient μ of all contacts, or one for each.
-    dimensions, law, compliance, tolerance, budget : those of :class:`ForceOptions`.
+    dimensions, normals, law, compliance, tolerance, budget : those of :class:`ForceOptions`.
 
     Raises
     ------
@@ -189,6 +193,7 @@ class ForceSolver:
         friction: ArrayLike,
         *,
         dimensions: ArrayLike | None = None,
+        normals: Sequence[str | ArrayLike] | None = None,
         law: Law = "auto",
         compliance: ArrayLike = 0.0,
         tolerance: float = TOLERANCE,
@@ -198,7 +203,7 @@ class ForceSolver:
         if law not in _LAWS:
             raise InputError(f"unknown law {law!r}; expected one of {', '.join(get_args(Law))}")
         self.law: Law = law
-        self.rows = rows = ConeRows.of(self.kinds, friction, dimensions)
+        self.rows = rows = ConeRows.of(self.kinds, friction, dimensions, normals)
         self.tolerance = number("tolerance", tolerance)
         self.budget = whole("budget", budget, "a number of steps")
         n, k = rows.size, rows.count
@@ -421,7 +426,7 @@ def solve_contacts_batch(
 
 def solver_for(kinds: Sequence[str], friction: ArrayLike, options: ForceOptions) -> ForceSolver:
     """Return this thread's solver for such contacts; parameters are those of ForceSolver."""
-    key = repr((kinds, np.asarray(friction).tolist(), options))
+    key = repr((kinds, _exact(friction), {name: _exact(value) for name, value in options.items()}))
     solver = _solvers.kept.get(key)
     if solver is None:
         solver = ForceSolver(kinds, friction, **options)
@@ -429,6 +434,13 @@ def solver_for(kinds: Sequence[str], friction: ArrayLike, options: ForceOptions)
             _solvers.kept.clear()
         _solvers.kept[key] = solver
     return solver
+
+
+def _exact(value: object) -> object:
+    """Return a value with arrays as lists, whose text has all digits and entries."""
+    if isinstance(value, (list, tuple)):
+        return [_exact(entry) for entry in value]
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 class _Solvers(threading.local):

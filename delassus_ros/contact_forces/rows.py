@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import numbers
 from delassus_ros.contact_forces.cones import BILATERAL, POINT, UNILATERAL
+from delassus_ros.contacts import cone_axes
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
@@ -44,7 +45,11 @@ class ConeRows:
 
     @classmethod
     def of(
-        cls, kinds: Sequence[str], friction: ArrayLike, dimensions: ArrayLike | None
+        cls,
+        kinds: Sequence[str],
+        friction: ArrayLike,
+        dimensions: ArrayLike | None,
+        normals: Sequence[str | ArrayLike] | None = None,
     ) -> ConeRows:
         """Return the rows of contacts.
 
@@ -53,11 +58,13 @@ class ConeRows:
         kinds : per contact.
         friction : coefficient μ >= 0 of all contacts, or one for each.
         dimensions : (2,) of all, or (contacts, 2): length along x and width along y, m.
+        normals : per contact, name of an axis or vector (3,), in which a point pushes; None for z.
 
         Raises
         ------
         InputError
-            If a kind is unknown, a coefficient is negative, or a surface has no dimensions.
+            If a kind is unknown, a coefficient is negative, a surface has no dimensions, or
+            normals are no directions of points.
         """
         count = len(kinds)
         mu = _per_contact("friction", friction, count)
@@ -72,6 +79,7 @@ class ConeRows:
                     "and width of surfaces"
                 )
             sizes[:] = given
+        axes = _axes_of_cones(kinds, normals)
         cones: list[tuple[int, float, int]] = []
         rows: list[list[tuple[int, float]]] = []
         at = 0
@@ -95,7 +103,7 @@ class ConeRows:
                     ]
             elif kind == "point":
                 cones.append((POINT, mu[c], c))
-                rows += [[(at + i, 1.0)] for i in range(3)]
+                rows += [[(at + i, w) for i, w in enumerate(axis) if w] for axis in axes[c]]
             else:
                 cones.append((UNILATERAL if kind == "unilateral" else BILATERAL, 0.0, c))
                 rows.append([(at, 1.0)])
@@ -159,6 +167,20 @@ def kinds_of(kinds: str | Sequence[str], a0: ArrayLike) -> Sequence[str]:
             f"a0 has {rows} rows; expected a multiple of {ROWS[kinds]}, the rows of a {kinds}"
         )
     return [kinds] * (rows // ROWS[kinds])
+
+
+def _axes_of_cones(
+    kinds: Sequence[str], normals: Sequence[str | ArrayLike] | None
+) -> list[list[list[float]]]:
+    """Return per contact the axes of its cone, in rows; those of points are used."""
+    count = len(kinds)
+    given = ["z"] * count if normals is None else normals
+    if isinstance(given, str) or len(given) != count:
+        raise InputError(f"normals are {given!r}; expected one per contact, {count}")
+    for c, (kind, normal) in enumerate(zip(kinds, given, strict=True)):
+        if kind != "point" and not (isinstance(normal, str) and normal == "z"):
+            raise InputError(f"normal of contact {c} is {normal!r}; a {kind} has 'z' alone")
+    return [cone_axes(normal).tolist() for normal in given]
 
 
 def _per_contact(what: str, values: ArrayLike, count: int) -> Array:

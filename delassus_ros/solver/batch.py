@@ -57,7 +57,7 @@ class BatchSolution(OutputArrays):
 
     def contact_forces(
         self,
-        friction: ArrayLike | Mapping[str, float],
+        friction: ArrayLike | Mapping[str, float] | None = None,
         **options: Unpack[ForceOptions],
     ) -> BatchContactForces:
         """Return the forces of the active contacts under friction, per configuration.

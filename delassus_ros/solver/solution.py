@@ -195,19 +195,23 @@ class Solution(OutputArrays):
 
     def contact_forces(
         self,
-        friction: ArrayLike | Mapping[str, float],
+        friction: ArrayLike | Mapping[str, float] | None = None,
         *,
         start: ContactForces | None = None,
         **options: Unpack[ForceOptions],
     ) -> ContactForces:
-        """Return the forces of the active contacts under friction; z is the normal and pushes.
+        """Return the forces of the active contacts under friction.
+
+        Friction, normal and dimensions are those of the contacts; where a contact has none, those
+        of the arguments, and z is the normal and pushes.
 
         Points and surfaces, in contact axes, or in world axes on level ground; needs the output
         ``a0``.
 
         Parameters
         ----------
-        friction : coefficient μ of all contacts, one for each active contact, or by name.
+        friction : coefficient μ of contacts that have none; or one for each active contact, or by
+            name, instead of the contacts'.
         start : forces of an earlier instant, which begin those of the contacts that still touch.
         options : arguments by name, those of
             :class:`~delassus_ros.contact_forces.forces.ForceOptions`.

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot, Solution
 from delassus_ros.contact_forces import ForceSolver, ForceStatus, iteration, solve_contacts
 from delassus_ros.contact_forces.machine_code import BUDGET
+from delassus_ros.contacts import cone_axes, direction
 
 LAWS = ("coulomb", "convex")
 PUBLIC = (
@@ -249,6 +250,12 @@ def test_derivatives_are_those_of_differences(law: Any) -> None:
         ({"friction": 0.5, "kinds": "surface"}, "a0 has 3 rows; expected a multiple of 6"),
         ({"friction": 0.5, "kinds": "points"}, "unknown kind 'points'; expected one of point"),
         ({"friction": 0.5, "kinds": ["poin"]}, "contact 0 is of kind 'poin'; expected one of"),
+        ({"friction": 0.5, "normals": "x"}, "normals are 'x'; expected one per contact, 1"),
+        ({"friction": 0.5, "normals": ["up"]}, "unknown normal 'up'; normals: x, y, z, -x"),
+        (
+            {"friction": 0.5, "kinds": ["unilateral"] * 3, "normals": ["z", "x", "z"]},
+            "normal of contact 1 is 'x'; a unilateral has 'z' alone",
+        ),
         ({"friction": 0.5, "law": "ncp"}, "unknown law 'ncp'; expected one of auto, coulomb"),
         (
             {"friction": 0.5, "compliance": -1},
@@ -269,9 +276,33 @@ def test_a_surface_needs_dimensions() -> None:
         solve_contacts(np.eye(6), np.ones(6), friction=0.5, kinds="surface")
 
 
-def _standing(active: list[str]) -> Solution:
+@pytest.mark.parametrize("normal", ["x", "y", "-x", "-y", "-z", (0.36, 0.48, -0.8)])
+def test_a_normal_turns_the_cone(normal: Any) -> None:
+    axes = np.kron(np.eye(4), cone_axes(normal))
+    for seed in range(3):
+        G, a0 = random_problem(seed)
+        # The same contacts with rows along the axes of their cones.
+        turned = solve_contacts(axes @ G @ axes.T, axes @ a0, friction=0.6)
+        found = solve_contacts(G, a0, friction=0.6, normals=[normal] * 4)
+        assert found.status == turned.status == ForceStatus.SOLVED
+        np.testing.assert_allclose(found.forces, axes.T @ turned.forces, atol=1e-8)
+        np.testing.assert_allclose(found.cone_forces, turned.forces, atol=1e-8)
+        assert (found.forces.reshape(4, 3) @ direction(normal) >= -1e-9).all()
+
+
+def test_solvers_are_kept_by_all_digits_of_their_arguments() -> None:
+    G, a0 = random_problem(0)
+    soft = np.full(4, 1.0), np.full(4, 1.0 + 1e-12)
+    first, second = (solve_contacts(G, a0, friction=0.5, compliance=R).forces for R in soft)
+    assert first.tobytes() != second.tobytes()
+    up = [("z", "z", "-x", np.array([0.0, tilt, 0.8])) for tilt in (0.6, 0.6 + 1e-12)]
+    first, second = (solve_contacts(G, a0, friction=0.5, normals=n).forces for n in up)
+    assert first.tobytes() != second.tobytes()
+
+
+def _standing(active: list[str], **cones: Any) -> Solution:
     robot = Robot.from_urdf(robots.quadruped())
-    feet = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    feet = [Contact(leg, f"{leg}_FOOT", **cones.get(leg, {})) for leg in ("LF", "RF", "LH", "RH")]
     problem = Problem(robot, feet, axes="world", outputs=["a0", "qdd0", "MinvJT"])
     bent = {f"{foot.name}_{joint}": angle for foot in feet for joint, angle in _BENT}
     n = len(problem.velocities)
@@ -292,6 +323,55 @@ def test_forces_of_a_solution() -> None:
     assert residual(s.matrix, s.a0, mu, found.forces) <= 1e-10
     by_name = s.contact_forces({"LF": 0.7, "RF": 0.7, "LH": 0.7, "RH": 0.7})
     assert by_name.forces.tobytes() == found.forces.tobytes()
+
+
+def test_contacts_have_friction_of_their_own() -> None:
+    LEGS = ["LF", "RF", "LH", "RH"]
+    plain = _standing(LEGS)
+    s = _standing(LEGS, LF={"friction": 0.2}, RH={"friction": 0.9})
+    assert s.matrix.tobytes() == plain.matrix.tobytes()
+    expected = plain.contact_forces([0.2, 0.5, 0.5, 0.9])
+    assert s.contact_forces(0.5).forces.tobytes() == expected.forces.tobytes()
+    by_name = s.contact_forces({"RF": 0.5, "LH": 0.5})
+    assert by_name.forces.tobytes() == expected.forces.tobytes()
+    # Coefficients per contact stand instead of those of the contacts.
+    other = s.contact_forces([0.7] * 4)
+    assert other.forces.tobytes() == plain.contact_forces(0.7).forces.tobytes()
+    assert s.contact_forces({leg: 0.7 for leg in LEGS}).forces.tobytes() == other.forces.tobytes()
+    with pytest.raises(InputError, match=r"friction lacks contacts 'RF', 'LH': Contact\(…, fr"):
+        s.contact_forces()
+    three = _standing(["LF", "RF", "LH"], **{leg: {"friction": 0.4} for leg in LEGS})
+    same = _standing(["LF", "RF", "LH"]).contact_forces(0.4)
+    assert three.contact_forces().forces.tobytes() == same.forces.tobytes()
+
+
+def test_contacts_have_normals_of_their_own() -> None:
+    down = _standing(["LF", "RF", "LH", "RH"], LF={"normal": "-z"}).contact_forces(0.7)
+    assert down.status == ForceStatus.SOLVED
+    assert down.forces[2] <= 0.0 <= down.forces[5]
+
+
+def test_surfaces_have_dimensions_of_their_own() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    sole = Contact("LF", "LF_FOOT", "surface", friction=0.5, dimensions=(0.2, 0.1))
+    bare = Contact("LF", "LF_FOOT", "surface")
+    q = robot.q({"LF_HFE": 0.7, "LF_KFE": -1.4})
+    given = {"rates": np.zeros(18), "torques": np.zeros(18), "gravity": [0, 0, -9.81]}
+    s, plain = (
+        DelassusSolver(Problem(robot, [contact], outputs=["a0"])).solve(q, **given)
+        for contact in (sole, bare)
+    )
+    found, same = s.contact_forces(), plain.contact_forces(0.5, dimensions=(0.2, 0.1))
+    assert found.forces.any() and found.forces.tobytes() == same.forces.tobytes()
+    with pytest.raises(InputError, match="contact 0 is a surface and has no dimensions"):
+        plain.contact_forces(0.5)
+
+
+def test_friction_is_no_part_of_a_kernel() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    plain, rough = (Problem(robot, [Contact("LF", "LF_FOOT", friction=mu)]) for mu in (None, 0.5))
+    assert plain.canonical_bytes == rough.canonical_bytes
+    assert plain != rough and rough == Problem(robot, [Contact("LF", "LF_FOOT", friction=0.5)])
 
 
 def test_forces_go_on_by_name_when_contacts_change() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from delassus_ros import Contact, ContactSet, Transform
+from delassus_ros.contacts import NORMALS, cone_axes, direction
 from delassus_ros.errors import ContactError, InputError
 
 K = [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.5, 0.5, 0.0]]
@@ -94,6 +95,55 @@ def test_what_moves_is_one_of_three_choices() -> None:
             Contact("c", "f", moving=wrong)  # type: ignore[arg-type]
 
 
+def test_friction_normal_and_dimensions() -> None:
+    plain = Contact("c", "f")
+    assert (plain.friction, plain.normal, plain.dimensions, plain.cone) == (None, "z", None, {})
+    foot = Contact("c", "f", friction=np.float64(0.6), normal=[0, 0, -2])
+    assert foot.cone == {"friction": 0.6, "normal": "-z"}
+    assert Contact("c", "f", normal=[0, 3, 4]).normal == (0.0, 0.6, 0.8)
+    sole = Contact("c", "f", "surface", friction=0, dimensions=[0.2, 0.1])
+    assert sole.cone == {"friction": 0.0, "dimensions": (0.2, 0.1)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"friction": -0.1}, "contact 'c': friction is -0.1; expected a number of 0 or more"),
+        ({"friction": np.nan}, "contact 'c': friction is nan; expected a number of 0 or more"),
+        ({"friction": np.inf}, "contact 'c': friction is inf; expected a number of 0 or more"),
+        ({"friction": "rough"}, "contact 'c': friction is 'rough'; expected a number"),
+        ({"friction": [0.5, 0.6]}, r"contact 'c': friction is \[0.5, 0.6\]; expected a number"),
+        (
+            {"friction": 0.5, "kind": K},
+            "friction is 0.5, but its kind is 'selection'; friction is",
+        ),
+        ({"normal": "up"}, "contact 'c': unknown normal 'up'; normals: x, y, z, -x, -y, -z, or a"),
+        ({"normal": None}, "contact 'c': normal is None; expected "),
+        ({"normal": [0, 0, 0]}, r"normal is \[0, 0, 0\]; expected the name of an axis"),
+        ({"normal": [0, np.nan, 1]}, r"normal is \[0, nan, 1\]; expected the name of an axis"),
+        ({"normal": [0, 1]}, r"normal is \[0, 1\]; expected the name of an axis .* or three"),
+        ({"normal": "x", "kind": "surface"}, "its kind is 'surface'; normal is of kind point al"),
+        ({"normal": "-z", "kind": K}, "normal is -z, but its kind is 'selection'; normal is of"),
+        ({"dimensions": [0.2, 0.1]}, "its kind is 'point'; dimensions is of kind surface alone"),
+        ({"dimensions": 0.2, "kind": "surface"}, "dimensions are 0.2; expected length and width"),
+        ({"dimensions": [0.2, 0], "kind": "surface"}, "expected length and width of the surface,"),
+        ({"dimensions": [np.inf, 1], "kind": "surface"}, "two positive numbers in m"),
+    ],
+)
+def test_refused_cones(fields: dict[str, object], words: str) -> None:
+    with pytest.raises(ContactError, match=words):
+        Contact("c", "f", **fields)  # type: ignore[arg-type]
+
+
+def test_axes_of_a_cone_are_right_handed_and_end_with_the_normal() -> None:
+    assert cone_axes("z").tolist() == np.eye(3).tolist()
+    for normal in (*NORMALS, [1, 2, -3], [0, 0, 1e-6], [1e-9, 0, -1]):
+        axes = cone_axes(normal)
+        np.testing.assert_allclose(axes @ axes.T, np.eye(3), atol=1e-15)
+        np.testing.assert_allclose(np.cross(axes[0], axes[1]), axes[2], atol=1e-15)
+        assert axes[2].tolist() == direction(normal).tolist()
+
+
 def test_set_keeps_order_and_offsets() -> None:
     contacts = four()
     assert contacts.names == ("LF", "RF", "LH", "RH")
@@ -152,7 +202,11 @@ def test_bytes_change_with_everything_that_the_matrix_depends_on() -> None:
         Contact("c", "f", moving="position"),
         Contact("c", "f", moving="pose"),
     ]
+    assert len({plain.row_bytes(), *(other.row_bytes() for other in others)}) == 1 + len(others)
     assert len({plain.to_bytes(), *(other.to_bytes() for other in others)}) == 1 + len(others)
+    rough, turned = Contact("c", "f", friction=0.5), Contact("c", "f", normal="x")
+    assert len({c.to_bytes() for c in (plain, rough, turned)}) == 3
+    assert plain.row_bytes() == rough.row_bytes() == turned.row_bytes() == plain.to_bytes()
     assert Contact("c", "f").to_bytes() == plain.to_bytes()
     one, two = ContactSet([plain, others[0]]), ContactSet([others[0], plain])
     assert one.to_bytes() != two.to_bytes()

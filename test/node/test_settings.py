@@ -76,6 +76,8 @@ def test_every_contact_parameter_reaches_the_contact() -> None:
             contacts__LF__kind="surface",
             contacts__LF__xyz=[0.1, 0.2, 0.3],
             contacts__LF__rpy=[0.0, 0.0, np.pi / 2],
+            contacts__LF__friction=0.5,
+            contacts__LF__dimensions=[0.2, 0.1],
             contacts__RH__kind="selection",
             contacts__RH__selection=selection,
             contacts__RH__moving="position",
@@ -88,6 +90,11 @@ def test_every_contact_parameter_reaches_the_contact() -> None:
     assert right.kind_name == "selection"
     assert right.selection.tolist() == [selection[:6], selection[6:]]
     assert (left.moving, right.moving) == ("nothing", "position")
+    assert left.cone == {"friction": 0.5, "dimensions": (0.2, 0.1)}
+    assert right.cone == {}
+    for text, normal in (("-z", "-z"), ("0 3.0 4", (0.0, 0.6, 0.8))):
+        left, _ = Settings.from_parameters(feet(contacts__LF__normal=text)).contacts
+        assert left.cone == {"normal": normal}
 
 
 def test_armature_reaches_the_robot() -> None:
@@ -233,6 +240,11 @@ def test_settings_can_be_sent_to_another_process() -> None:
         ({"contacts__names": ["LF", "X"]}, ContactError, "'contacts.X.frame' is not set"),
         ({"contacts__LF__kind": "flat"}, ContactError, "'LF': unknown contacts.LF.kind 'flat'"),
         ({"contacts__LF__moving": "pos"}, ContactError, "'LF': unknown .*moving 'pos'.*'pose'"),
+        ({"contacts__LF__friction": -0.5}, ContactError, "'LF': friction is -0.5; expected a"),
+        ({"contacts__LF__friction": np.nan}, ContactError, "LF.friction' is nan; expected -1 to"),
+        ({"contacts__LF__normal": "up"}, ContactError, "'LF': unknown normal 'up'; normals: x, "),
+        ({"contacts__LF__normal": "0 1"}, ContactError, r"'LF': normal is \[0.0, 1.0\]; expecte"),
+        ({"contacts__LF__dimensions": [0.2, 0.1]}, ContactError, "'point'; dimensions is of kind"),
         ({"contacts__LF__kind": "selection"}, ContactError, "LF.selection' has 0 values"),
         (
             {"contacts__LF__kind": "selection", "contacts__LF__selection": [1.0] * 7},

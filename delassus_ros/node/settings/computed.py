@@ -16,6 +16,7 @@ from delassus_ros.closure import Closure
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.errors import ContactError, InputError, RobotError, unknown
 from delassus_ros.model import Robot, Transform
+from delassus_ros.model.reading.numbers import numbers_in
 from delassus_ros.model.robot import Base
 from delassus_ros.node.inputs.contact_estimator import ContactEstimator, ObserverSettings
 from delassus_ros.node.inputs.motion import MotionInput
@@ -285,7 +286,25 @@ def _contact(name: str, parameters: Mapping[str, Any]) -> Contact:
     else:
         kind = values["kind"]
     placement = Transform.from_xyz_rpy(_triple(name, "xyz", values), _triple(name, "rpy", values))
-    return Contact(name, values["frame"], kind, placement, values["moving"])
+    friction, dimensions = values["friction"], values["dimensions"]
+    return Contact(
+        name, values["frame"], kind, placement, values["moving"],
+        friction=None if friction == _OF_NODE else friction,
+        normal=_normal(values["normal"]),
+        dimensions=dimensions or None,
+    )  # fmt: skip
+
+
+_OF_NODE = -1.0
+"""Value of ``contacts.<name>.friction`` that stands for the parameter ``friction``."""
+
+
+def _normal(text: str) -> str | list[float]:
+    """Return the normal of a text: the name of an axis, or three numbers."""
+    try:
+        return numbers_in(text)
+    except ValueError:
+        return text
 
 
 def _triple(contact: str, key: str, values: Mapping[str, Any]) -> tuple[float, ...]:

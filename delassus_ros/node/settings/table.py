@@ -170,6 +170,22 @@ CONTACT_PARAMETERS: Mapping[str, Setting] = {
         "or touch at any point: the position, or the pose.",
         choices=MOVING,
     ),
+    "friction": Setting(
+        -1.0,
+        "Coefficient of friction of a point or surface, for the output forces. -1: that of the "
+        "parameter friction.",
+        -1.0, 100.0,
+    ),
+    "normal": Setting(
+        "z",
+        "Direction in which a point pushes, for the output forces: x, y, z, -x, -y, -z, along the "
+        "axes of the rows, or three numbers, as '0 0.6 0.8'.",
+    ),
+    "dimensions": Setting(
+        (),
+        "Length along x and width along y of a surface, for the output forces [m].",
+        holds="numbers",
+    ),
 }  # fmt: skip
 """Parameters of a contact, by the name after ``contacts.<name>.``."""
 AUTOSTART = "autostart"
