@@ -11,25 +11,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+import robots
 
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 pytest.importorskip("sensor_msgs", reason="the message package sensor_msgs is not installed")
 pytest.importorskip("nav_msgs", reason="the message package nav_msgs is not installed")
 
 from builtin_interfaces.msg import Time  # noqa: E402
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, ContactPlacements, DelassusMatrix  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from geometry_msgs.msg import Pose  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
-from delassus_ros import DelassusSolver, Problem  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
 from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
-from delassus_ros.node.reasons import (
-    Limits,  # noqa: E402
-    Reason,  # noqa: E402
-)
+from delassus_ros.node.reasons import InputHealth, Limits, Reason  # noqa: E402
 
 MS = 1_000_000
 START = 1_700_000_000 * 1000 * MS
@@ -55,6 +54,9 @@ def to_message(time: int) -> Time:
 def reference(problem: Problem) -> DelassusSolver:
     """Return the dense solver, which shares no code with the others but the kinematics."""
     return DelassusSolver(problem, "dense" if not problem.robot.is_closed else "ltl")
+
+
+_LEVEL = (0.0, 0.0, 0.0, 1.0)
 
 
 class Rig:
@@ -186,7 +188,23 @@ class Rig:
     def wait(self, ms: float) -> None:
         self.now += round(ms * MS)
 
+    def good(self) -> DelassusMatrix | None:
+        """Send good messages of all inputs; return the published message."""
+        self.touch(*self.problem.contacts.names)
+        if "odometry" in self.healths():
+            self.turn(_LEVEL)
+        return self.send()
+
     # What goes out.
+
+    @property
+    def text(self) -> str:
+        """What is wrong, in words."""
+        return self.pipeline.last.text
+
+    def healths(self) -> dict[str, InputHealth]:
+        """Return the health of each input by topic."""
+        return self.pipeline.healths()
 
     def publish(self, data: bytes | None) -> DelassusMatrix | None:
         if data is None:
@@ -229,3 +247,60 @@ def said(message: DelassusMatrix | None) -> tuple[int, Reason]:
     """Return validity and reasons."""
     assert message is not None
     return message.validity, Reason(message.reasons)
+
+
+def placed(
+    names: Sequence[str],
+    positions: Sequence[Sequence[float]],
+    turns: Sequence[Sequence[float]] | None = None,
+    stamp: int = 0,
+) -> ContactPlacements:
+    message = ContactPlacements(names=list(names))
+    for position, turn in zip(positions, turns or [_LEVEL] * len(positions), strict=True):
+        pose = Pose()
+        pose.position.x, pose.position.y, pose.position.z = map(float, position)
+        o = pose.orientation
+        o.x, o.y, o.z, o.w = map(float, turn)
+        message.poses.append(pose)
+    message.header.stamp = to_message(stamp)
+    return message
+
+
+def moving_contacts(axes: Any = "contact") -> Problem:
+    """Return the quadruped with a foot that rolls, a hand that touches anywhere, and a foot."""
+    return Problem(
+        Robot.from_urdf(robots.unlimited()),
+        [
+            Contact("rolls", "LF_FOOT", moving="position"),
+            Contact("slides", "RF_FOOT", "surface", moving="pose"),
+            Contact("stays", "LH_FOOT"),
+        ],
+        axes,
+    )
+
+
+class MovingRig(Rig):
+    """A rig that knows where contacts are."""
+
+    positions: dict[str, list[float]]
+    turns: dict[str, list[float]]
+
+    def place(self, name: str, position: Sequence[float], turn: Sequence[float] = _LEVEL) -> None:
+        if not hasattr(self, "positions"):
+            self.positions, self.turns = {}, {}
+        self.positions[name], self.turns[name] = list(position), list(turn)
+        self.pipeline.read("contact_placements", placed([name], [position], [turn], self.now))
+
+    def good(self) -> DelassusMatrix | None:
+        """Send good messages of all inputs; return the published message."""
+        for name in self.problem.moving:
+            self.place(name, [0.0, 0.0, 0.01])
+        return super().good()
+
+    def matrix(self, stamp: int, contacts: Sequence[str]) -> np.ndarray:
+        q = np.array(self.full(stamp))
+        turning = {n: t for n, t in self.turns.items() if n in self.problem.turning}
+        return self._dense.solve(
+            q, active=tuple(contacts), contact_positions=self.positions,
+            contact_orientations=turning or None,
+        ).matrix.copy()  # fmt: skip

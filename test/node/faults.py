@@ -9,17 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from closed_rigs import LEGS
+from linkages import assembled, reach_of_the_rocker
 
 from delassus_ros.node.reasons import Reason, Validity
 
 if TYPE_CHECKING:
-    from delassus_msgs.msg import DelassusMatrix
-    from pipeline_support import Rig
+    from delassus_msgs.msg import ContactDynamics, DelassusMatrix
+    from estimator_support import Standing
+    from motion_support import MotionRig
+    from pipeline_support import MovingRig, Rig
+
+    from delassus_ros.estimator.estimation import Answer
 
 FEET = ("LF", "RF", "LH", "RH")
 OK, DEGRADED, INVALID = Validity.OK, Validity.DEGRADED, Validity.INVALID
 INACTIVE, ACTIVE = 1, 2
+MS = 1_000_000
 LEVEL = (0.0, 0.0, 0.0, 1.0)
 
 
@@ -29,6 +38,7 @@ class Fault:
 
     Attributes
     ----------
+    rig : which pipeline the fault is made in, see ``test_node_fault_table.py``.
     topic : topic that the fault is on, before remapping.
     name : unique name.
     act : makes the fault, and returns the message that is published for the next joint state.
@@ -36,18 +46,19 @@ class Fault:
     words : part of the log line and of the diagnostics.
     """
 
+    rig: str
     topic: str
     name: str
-    act: Callable[[Rig], DelassusMatrix | None]
+    act: Callable[[Any], Any]
     validity: Validity
     reason: Reason
     words: str
 
 
-def _alone(rig: Rig, *names: str, **options: int) -> DelassusMatrix | None:
+def _alone(rig: Rig, *names: str, **options: Any) -> DelassusMatrix | None:
     """Send a joint state when whole ones have been silent for longer than input_timeout."""
     rig.wait(501)
-    rig.touch(*FEET)
+    rig.touch(*rig.problem.contacts.names)
     return rig.send(names, **options)
 
 
@@ -194,13 +205,268 @@ def _odometry() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
+_OF_ANY_ROBOT = {"position nan", "a joint twice", "no stamp", "stamp back", "stamp ahead", "old"}
+
+
+def _geared() -> Iterator[tuple[object, ...]]:
+    """Joint states of a robot with gears and a lift on a four-bar."""
+    names = [*LEGS, "LIFT_CRANK"]
+    for lacking, words in (
+        ("LIFT_CRANK", "loop 'LIFT': none of its joints is measured; measure 1 of"),
+        ("LF_KFE", "LF_KFE_GEAR': none of its joints is measured; measure 1"),
+    ):
+        some = [name for name in names if name != lacking]
+        yield (
+            f"{lacking} missing", lambda r, some=some: _alone(r, *some), INVALID,
+            Reason.JOINT_MISSING, words,
+        )  # fmt: skip
+    yield from (row for row in _joint_states() if row[0] in _OF_ANY_ROBOT)
+    yield (
+        "a rotor that contradicts", _turned_rotor, DEGRADED, Reason.LOOP_INCONSISTENT,
+        "coupling 'LF_KFE_GEAR': joint 'LF_KFE_ROTOR' is measured 0.3 from where the others",
+    )  # fmt: skip
+
+
+def _turned_rotor(rig: Rig) -> DelassusMatrix | None:
+    """Send a joint state whose rotor is not where the joint behind its gear is."""
+    turned = rig.truth(rig.now + 501 * MS)["LF_KFE_ROTOR"] + 0.3
+    return _alone(rig, *rig.joints, LF_KFE_ROTOR=turned)
+
+
+def _mirrored(rig: Rig) -> DelassusMatrix | None:
+    """Send the positions of the other assembly of a four-bar."""
+    coupler, rocker = assembled(rig.truth(rig.now + 501 * MS)["crank"], -1.0)
+    return _alone(rig, *rig.joints, coupler=coupler, rocker=rocker)
+
+
+def _four_bar() -> Iterator[tuple[object, ...]]:
+    yield (
+        "mirrored", _mirrored, INVALID, Reason.LOOP_WRONG_BRANCH,
+        "loop 'knee': closed, but on another branch than the ref",
+    )  # fmt: skip
+    yield (
+        "a joint in no loop missing", lambda r: _alone(r, "crank"), INVALID, Reason.JOINT_MISSING,
+        "joint 'arm' is in no loop and must be measured",
+    )  # fmt: skip
+
+
+def _driven() -> Iterator[tuple[object, ...]]:
+    """Joint states of the rocker, which does not reach all angles."""
+    reach = reach_of_the_rocker()[1]
+    yield (
+        "out of reach", lambda r: _alone(r, *r.joints, rocker=reach + 0.3), INVALID,
+        Reason.LOOP_NOT_CLOSED, "loop 'knee': does not close at the measured positions",
+    )  # fmt: skip
+    yield (
+        "dead point", lambda r: _alone(r, *r.joints, rocker=reach), INVALID,
+        Reason.LOOP_SINGULAR, "singular",
+    )  # fmt: skip
+
+
+def _placed(
+    rig: MovingRig, *poses: object, names: tuple[str, ...] = ("rolls",)
+) -> DelassusMatrix | None:
+    """Send placements, of which there may be less than names, and a joint state."""
+    from pipeline_support import placed
+
+    positions = [pose[0] for pose in poses]  # type: ignore[index]
+    message = placed(names, positions, [pose[1] for pose in poses], rig.now)  # type: ignore[index]
+    rig.pipeline.read("contact_placements", message)
+    return rig.send(at=1)
+
+
+def _placements() -> Iterator[tuple[object, ...]]:
+    here = (0, 0, 0)
+    for name, names, poses, words in (
+        ("nan", ("rolls",), [((math.nan, 0, 0), LEVEL)],
+         "'rolls' is refused: its position is nan, 0, 0; "),
+        ("far", ("rolls",), [((0, 2e3, 0), LEVEL)], "is 0, 2000, 0; expected less than 1000 m"),
+        ("no rotation", ("slides", "rolls"), [(here, (0, 0, 0, 0.5)), (here, LEVEL)],
+         "'slides' is refused: its orientation is 0, 0, 0, 0.5; expected a unit quaternion"),
+        ("twice", ("rolls", "rolls"), [(here, LEVEL)] * 2, "'rolls' is listed more than once"),
+        ("lengths", ("rolls",), [], "they have 1 names but 0 poses"),
+    ):  # fmt: skip
+        yield (
+            name, lambda r, n=names, p=poses: _placed(r, *p, names=n), INVALID,
+            Reason.PLACEMENT_INVALID, words,
+        )  # fmt: skip
+
+
+def _beside(rig: MotionRig, **changes: Any) -> ContactDynamics:
+    """Send a joint state; the matrix is as good as before."""
+    before = rig.matrix
+    matrix, dynamics = rig.send(**changes)
+    assert (matrix.validity, matrix.reasons, matrix.matrix) == (OK, 0, before.matrix)
+    if dynamics.validity == INVALID:
+        assert all(not len(getattr(dynamics, f)) for f in ("jacobian", "mass_matrix", "contacts"))
+    return dynamics
+
+
+def _spoilt(rig: MotionRig, field: str, value: float) -> ContactDynamics:
+    """Send a joint state with one velocity or effort of joint LF_HFE."""
+    values = {"velocity": rig.rates, "effort": rig.efforts}[field].copy()
+    values[1] = value
+    return _beside(rig, **{field: values.tolist()})
+
+
+def _motion() -> Iterator[tuple[object, ...]]:
+    """What is beside the position in joint states."""
+    for count in (0, 3):
+        yield (
+            f"{count} velocities", lambda r, n=count: _beside(r, velocity=[0.0] * n), INVALID,
+            Reason.VELOCITY_MISSING, "do not have a velocity for each",
+        )  # fmt: skip
+    for value in (math.nan, math.inf, 2e6):
+        yield (
+            f"velocity {value}", lambda r, v=value: _spoilt(r, "velocity", v), INVALID,
+            Reason.VELOCITY_NOT_FINITE, f"'LF_HFE' is {value:g}",
+        )  # fmt: skip
+    yield (
+        "no efforts", lambda r: _beside(r, effort=[]), INVALID, Reason.TORQUE_MISSING,
+        "do not have an effort for each",
+    )  # fmt: skip
+    yield (
+        "effort nan", lambda r: _spoilt(r, "effort", math.nan), INVALID, Reason.TORQUE_INVALID,
+        "'LF_HFE' is nan",
+    )  # fmt: skip
+
+
+def _moved(rig: MotionRig, *args: Any, **options: Any) -> ContactDynamics:
+    """Send an odometry, and a joint state."""
+    rig.odometry(*args, **options)
+    return _beside(rig)
+
+
+def _twist() -> Iterator[tuple[object, ...]]:
+    yield (
+        "twist nan", lambda r: _moved(r, [math.nan, 0, 0, 0, 0, 0]), INVALID,
+        Reason.TWIST_INVALID, "the twist of the base is refused: it is nan",
+    )  # fmt: skip
+    yield (
+        "stamp ahead", lambda r: _moved(r, at=50), DEGRADED, Reason.STAMP_IN_FUTURE,
+        "the stamps of the orientation of the base are 0.05 s ahead of this node's clock",
+    )  # fmt: skip
+    yield (
+        "stamp back", lambda r: _moved(r, at=-80), DEGRADED, Reason.STAMP_JUMPED_BACK,
+        "the stamps of the orientation of the base jumped back by 0.08 s",
+    )  # fmt: skip
+
+
+def _pushed(rig: MotionRig, *args: Any, wait: float = 0, **options: Any) -> ContactDynamics:
+    """Send torques, by `wait` ms after all the rest, and a joint state."""
+    rig.wait(wait)
+    rig.touch(*FEET)
+    rig.odometry()
+    rig.torques(*args, **options)
+    return _beside(rig, effort=[])
+
+
+def _torques() -> Iterator[tuple[object, ...]]:
+    for name, names, efforts, words in (
+        ("unknown joint", ["LF_HFF"], [1.0], "unknown joint 'LF_HFF'; did you mean 'LF_HFE'"),
+        ("nan", ["LF_HFE"], [math.nan], "'LF_HFE' is nan"),
+        ("lengths", ["LF_HFE"], [], "1 names but 0 efforts"),
+        ("a joint twice", ["LF_HFE"] * 2, [1.0, 1.0], "more than once"),
+    ):
+        yield (
+            name, lambda r, n=names, e=efforts: _pushed(r, n, e), INVALID, Reason.TORQUE_INVALID,
+            words,
+        )  # fmt: skip
+    yield (
+        "old", lambda r: _pushed(r, at=-600, wait=900), INVALID, Reason.TORQUE_STALE,
+        "the torques are 0.6 s old, at most 0.5 s are allowed (input_timeout)",
+    )  # fmt: skip
+    for name, at, reason, words in (
+        ("stamp ahead", 300, Reason.STAMP_IN_FUTURE, "the stamps of the torques are 0.3 s ahead"),
+        ("stamp back", -80, Reason.STAMP_JUMPED_BACK, "of the torques jumped back by 0.08 s"),
+        ("no stamp", None, Reason.STAMP_INVALID, "the torques have no valid stamp"),
+    ):
+        yield name, lambda r, at=at: _pushed(r, at=at), DEGRADED, reason, words
+
+
+def _sensor(standing: Standing, send: str, *args: Any, **options: Any) -> Answer:
+    """Send good messages of all sensors, then one of a sensor, and a joint state.
+
+    The sensor has sent nothing before, so that no stamp jumps back.
+    """
+    standing.wait(2)
+    standing.sense()
+    topic = {"wrench": "wrenches/LF_FOOT"}.get(send, send)
+    if not {"stamp", "delay"}.isdisjoint(options):
+        standing.estimation.by_topic[topic].reset()
+    if options.get("stamp"):
+        options["stamp"] += standing.now
+    getattr(standing, send)(*args, **options)
+    return standing.joints()
+
+
+def _sensors(send: str, stale: Reason, invalid: Reason) -> Iterator[tuple[object, ...]]:
+    for fault, options, validity, reason, words in (
+        ("old", {"stamp": -600 * MS}, INVALID, stale, "0.6 s old, at most 0.5 s are allowed"),
+        ("late", {"stamp": 0, "delay": 3500 * MS}, INVALID, stale, "3.5 s"),
+        ("stamp ahead", {"stamp": 300 * MS}, DEGRADED, Reason.STAMP_IN_FUTURE, "0.3 s ahead of"),
+        ("no stamp", {"stamp": 0}, DEGRADED, Reason.STAMP_INVALID, "no valid stamp"),
+        ("other frame", {"frame": "RF_FOOT"}, INVALID, invalid, "frame 'RF_FOOT', expected '"),
+    ):  # fmt: skip
+        yield fault, lambda r, o=options: _sensor(r, send, **o), validity, reason, words
+
+
+def _wrench() -> Iterator[tuple[object, ...]]:
+    yield from _sensors("wrench", Reason.WRENCH_STALE, Reason.WRENCH_INVALID)
+    yield (
+        "stuck", lambda r: _sensor(r, "wrench", 0.0, 0.0, 0.0), DEGRADED,
+        Reason.SENSORS_CONTRADICT,
+        "the sensor of LF_FOOT contradicts the other measurements by",
+    )  # fmt: skip
+
+
+def _imu() -> Iterator[tuple[object, ...]]:
+    yield from _sensors("imu", Reason.IMU_STALE, Reason.IMU_INVALID)
+    yield (
+        "no acceleration", lambda r: _sensor(r, "imu", unknown=True), INVALID, Reason.IMU_INVALID,
+        "the message says that it has none",
+    )  # fmt: skip
+
+
+def _estimator_base() -> Iterator[tuple[object, ...]]:
+    yield (
+        "other world", lambda r: _sensor(r, "odometry", "camera_optical_frame"), INVALID,
+        Reason.ORIENTATION_INVALID, "it is in frame 'camera_optical_frame', expected 'odom'",
+    )  # fmt: skip
+
+
+def _efforts(standing: Standing) -> Answer:
+    """Send a joint state with the effort of one joint far off."""
+    standing.wait(2)
+    standing.sense()
+    return standing.joints(standing.torques + 60.0 * (np.arange(12) == 5))
+
+
+def _estimator_joints() -> Iterator[tuple[object, ...]]:
+    yield (
+        "effort that contradicts", _efforts, DEGRADED, Reason.SENSORS_CONTRADICT,
+        "the effort of joint 'RF_KFE' contradicts",
+    )  # fmt: skip
+
+
 FAULTS = [
-    Fault(topic, *row)  # type: ignore[arg-type]
-    for topic, rows in (
-        ("joint_states", _joint_states()),
-        ("active_contacts", _contacts()),
-        ("odometry", _odometry()),
+    Fault(rig, topic, *row)  # type: ignore[arg-type]
+    for rig, topic, rows in (
+        ("", "joint_states", _joint_states()),
+        ("", "active_contacts", _contacts()),
+        ("world", "odometry", _odometry()),
+        ("geared", "joint_states", _geared()),
+        ("four-bar", "joint_states", _four_bar()),
+        ("driven rocker", "joint_states", _driven()),
+        ("moving contacts", "contact_placements", _placements()),
+        ("motion", "joint_states", _motion()),
+        ("motion", "odometry", _twist()),
+        ("motion by topic", "joint_torques", _torques()),
+        ("estimator", "wrenches/LF_FOOT", _wrench()),
+        ("estimator", "imu", _imu()),
+        ("estimator", "odometry", _estimator_base()),
+        ("estimator", "joint_states", _estimator_joints()),
     )
     for row in rows
 ]
-BY_NAME = {f"{fault.topic}: {fault.name}": fault for fault in FAULTS}
+BY_NAME = {f"{f.rig} {f.topic}: {f.name}".strip(): f for f in FAULTS}

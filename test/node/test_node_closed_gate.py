@@ -14,11 +14,12 @@ import pytest
 
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
+from closed_rigs import FEET, LEGS, LIFT, Bar, Geared  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import settings as examples  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from linkages import REFERENCE, assembled, four_bar, reach_of_the_rocker  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, MS, OK, START, Rig, said, swing  # noqa: E402
+from linkages import REFERENCE, assembled  # noqa: E402
+from pipeline_support import DEGRADED, INVALID, MS, OK, START, Rig, said  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.closure import Closure  # noqa: E402
@@ -34,44 +35,6 @@ from delassus_ros.node.reasons import (
     Limits,  # noqa: E402
     Reason,  # noqa: E402
 )
-from delassus_ros.sim import demo_urdf  # noqa: E402
-
-FEET = ("LF", "RF", "LH", "RH")
-LEGS = [f"{leg}_{joint}" for leg in FEET for joint in ("HAA", "HFE", "KFE")]
-LIFT = ["LIFT_CRANK", "LIFT_COUPLER", "LIFT_ROCKER"]
-
-
-class Geared:
-    """The geared demo robot, moving inside its limits."""
-
-    def __init__(self) -> None:
-        self.robot = Robot.from_urdf(demo_urdf("geared"))
-        problem = Problem(self.robot, [Contact(foot, f"{foot}_FOOT") for foot in FEET])
-        self.problem = problem
-        self.solver = DelassusSolver(problem, "pv_osimr")
-        self.closure = Closure(problem)
-        # Another one than the pipeline's, which starts each time from the last of these.
-        self._other = Closure(problem)
-        joints = {joint.name: joint for joint in self.robot.joints}
-        self._middle = {
-            name: 0.5 * (joints[name].lower + joints[name].upper)
-            for name in self.closure.independent
-        }
-
-    def truth(self, stamp: int) -> dict[str, float]:
-        return dict(zip(self.robot.joint_names, self.full(stamp), strict=True))
-
-    def full(self, stamp: int) -> list[float]:
-        around = swing(self.closure.independent)(stamp)
-        independent = {name: self._middle[name] + 0.5 * around[name] for name in around}
-        result = self._other.solve(independent)
-        assert result.status.is_valid
-        return result.q.tolist()
-
-    def rig(self, **options) -> Rig:
-        rig = Rig(self.solver, self.truth, self.full, closure=Closure(self.problem), **options)
-        rig.touch(*FEET)
-        return rig
 
 
 def settle(gate: ClosedGate) -> None:
@@ -137,21 +100,6 @@ def test_motors_do_and_names_may_change_at_any_time(rig) -> None:
     assert rig.warnings == []
 
 
-@pytest.mark.parametrize(
-    ("lacking", "words"),
-    [
-        ("LIFT_CRANK", "loop 'LIFT': none of its joints is measured; measure 1 of"),
-        ("LF_KFE", "LF_KFE_GEAR': none of its joints is measured; measure 1"),
-    ],
-)
-def test_too_few_joints_are_said_with_the_loop(rig, lacking, words) -> None:
-    names = [name for name in [*LEGS, "LIFT_CRANK"] if name != lacking]
-    assert said(rig.send(names)) == (INVALID, Reason.JOINT_MISSING)
-    assert words in rig.pipeline.last.text
-    assert said(rig.send([*names, lacking], at=1)) == (OK, Reason.NONE)
-    assert said(rig.send(names, at=2)) == (INVALID, Reason.JOINT_MISSING)
-
-
 def test_no_joints_and_foreign_ones(rig) -> None:
     assert said(rig.send([])) == (INVALID, Reason.JOINT_MISSING)
     assert "LIFT_CRANK" not in rig.pipeline.last.text
@@ -160,19 +108,6 @@ def test_no_joints_and_foreign_ones(rig) -> None:
     message = rig.publish(rig.pipeline.watch())
     assert said(message)[1] & Reason.INPUT_STALE
     assert said(rig.send(LEGS + LIFT[:1]))[1] & Reason.CONTACTS_STALE
-
-
-def test_faults_that_are_those_of_open_chains(rig) -> None:
-    names = [*LEGS, "LIFT_CRANK"]
-    assert said(rig.send(names, LF_HAA=math.nan)) == (INVALID, Reason.JOINT_NOT_FINITE)
-    assert said(rig.send([*names, "LF_HAA"])) == (INVALID, Reason.JOINT_DUPLICATED)
-    assert said(rig.send(names, stamp=0)) == (DEGRADED, Reason.STAMP_INVALID)
-    assert said(rig.send(names)) == (OK, Reason.NONE)
-    assert said(rig.send(names, at=-20)) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
-    rig.wait(450)
-    assert said(rig.send(names, at=-501)) == (
-        INVALID, Reason.INPUT_STALE | Reason.STAMP_JUMPED_BACK
-    )  # fmt: skip
 
 
 # --- several publishers -------------------------------------------------------------------------
@@ -318,50 +253,9 @@ def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
 # --- what does not close ------------------------------------------------------------------------
 
 
-def test_a_measured_rotor_that_contradicts_is_named(rig) -> None:
-    message = rig.send(LF_KFE_ROTOR=rig.truth(rig.now)["LF_KFE_ROTOR"] + 0.3)
-    assert said(message) == (DEGRADED, Reason.LOOP_INCONSISTENT)
-    text = "coupling 'LF_KFE_GEAR': joint 'LF_KFE_ROTOR' is measured 0.3 from where the others"
-    assert text in rig.pipeline.last.text
-    assert any(kind == "LOOP_INCONSISTENT" and text in said_ for kind, said_ in rig.warnings)
-    assert said(rig.send(at=1)) == (OK, Reason.NONE)
-
-
-class Bar:
-    """A four-bar on its own, whose joints are known in closed form."""
-
-    def __init__(self, **options) -> None:
-        robot = four_bar(**options)
-        heavy = Inertia.from_com(2.0, (0.1, 0.0, 0.05), np.diag([0.02, 0.03, 0.04]))
-        arm = Joint("arm", JointKind.REVOLUTE, 1)
-        robot = Robot(
-            "four_bar", [*robot.joints, arm], [*robot.bodies, Body("arm", heavy)],
-            list(robot.frames.values()), robot.couplings, robot.loops,
-            options.get("independent", ("crank",)),
-        )  # fmt: skip
-        self.problem = Problem(robot, [Contact("tip", "tip", np.eye(2, 6))])
-        self.solver = DelassusSolver(self.problem, "pv_osimr")
-
-    def truth(self, stamp: int) -> dict[str, float]:
-        crank = 0.8 + 0.2 * math.sin(3e-9 * (stamp - START))
-        coupler, rocker = assembled(crank)
-        return {"crank": crank, "coupler": coupler, "rocker": rocker, "arm": crank - 0.3}
-
-    def rig(self) -> Rig:
-        closure = Closure(self.problem, REFERENCE)
-        rig = Rig(self.solver, self.truth, closure=closure)
-        rig.touch("tip")
-        return rig
-
-
 @pytest.fixture(name="bar", scope="module")
 def make_bar() -> Bar:
     return Bar()
-
-
-@pytest.fixture(name="driven", scope="module")
-def make_driven() -> Bar:
-    return Bar(independent=("rocker",))
 
 
 def test_positions_are_those_of_the_closed_form(bar) -> None:
@@ -371,33 +265,6 @@ def test_positions_are_those_of_the_closed_form(bar) -> None:
         rig.touch("tip")
         rig.wait(5)
     assert not any(kind.startswith("LOOP") for kind, _ in rig.warnings)
-
-
-def test_a_mirrored_four_bar_is_the_wrong_branch(bar) -> None:
-    rig = bar.rig()
-    crank = rig.truth(rig.now)["crank"]
-    coupler, rocker = assembled(crank, -1.0)
-    message = rig.send(coupler=coupler, rocker=rocker)
-    assert said(message) == (INVALID, Reason.LOOP_WRONG_BRANCH)
-    assert "loop 'knee': closed, but on another branch than the ref" in rig.pipeline.last.text
-    assert said(rig.send(at=1))[0] == OK
-
-
-def test_a_rocker_out_of_reach_does_not_close(driven) -> None:
-    rig = driven.rig()
-    assert said(rig.send(["rocker", "arm"]))[0] == OK
-    message = rig.send(["rocker", "arm"], at=1, rocker=reach_of_the_rocker()[1] + 0.3)
-    assert said(message) == (INVALID, Reason.LOOP_NOT_CLOSED)
-    assert "loop 'knee': does not close at the measured positions" in rig.pipeline.last.text
-    assert said(rig.send(["rocker", "arm"], at=2))[0] == OK
-
-
-def test_a_dead_point_is_singular(driven) -> None:
-    rig = driven.rig()
-    message = rig.send(["rocker", "arm"], rocker=reach_of_the_rocker()[1])
-    assert said(message) == (INVALID, Reason.LOOP_SINGULAR)
-    assert "'knee'" in rig.pipeline.last.text and "singular" in rig.pipeline.last.text
-    assert said(rig.send(["rocker", "arm"], at=1))[0] == OK
 
 
 def test_limits_of_a_joint_that_is_not_measured() -> None:
@@ -413,12 +280,6 @@ def test_limits_of_a_joint_that_is_not_measured() -> None:
             assert "loop 'knee': joint 'rocker': " in rig.pipeline.last.text
             assert "not in [1, 1.6], its limits" in rig.pipeline.last.text
     assert found == {(INVALID, Reason.LOOP_NOT_CLOSED)}
-
-
-def test_joints_in_no_loop_are_named_together(bar) -> None:
-    rig = bar.rig()
-    assert said(rig.send(["crank"])) == (INVALID, Reason.JOINT_MISSING)
-    assert "joint 'arm' is in no loop and must be measured" in rig.pipeline.last.text
 
 
 # --- the rest -----------------------------------------------------------------------------------

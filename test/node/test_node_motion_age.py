@@ -12,10 +12,10 @@ pytest.importorskip("pinocchio", reason="needs Pinocchio")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 from delassus_msgs.msg import DelassusMatrix  # noqa: E402
+from motion_support import FEET, MotionRig, torques_of  # noqa: E402
 from pipeline_support import DEGRADED, INVALID, MS, OK, START, to_message  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from test_node_dynamics import FEET, Rig, torques_of  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
 from delassus_ros.node.inputs.contact_estimator import (  # noqa: E402
@@ -33,20 +33,10 @@ GRAVITY = (0.0, 0.0, -9.81)
 POSTURE = [0.0, 0.7, -1.4] * 4
 
 
-def stamped(rig: Rig, at: float) -> None:
-    """Send an odometry that is stamped `at` ms from now."""
-    now = rig.now
-    # Its stamp is the rig's time, its arrival that of the pipeline's clock.
-    clock, rig.pipeline._now = rig.pipeline._now, lambda: now
-    rig.now += round(at * MS)
-    rig.odometry()
-    rig.now, rig.pipeline._now = now, clock
-
-
 @AXES
 @pytest.mark.parametrize("bad", ["silence", "world", "nan", "child"])
 def test_the_twist_grows_old_whatever_is_refused_since(axes: str, bad: str) -> None:
-    rig = Rig(axes)
+    rig = MotionRig(axes)
     assert rig.send()[1].validity == OK
     for _ in range(20):
         rig.now += 20 * MS
@@ -65,47 +55,15 @@ def test_the_twist_grows_old_whatever_is_refused_since(axes: str, bad: str) -> N
     )
 
 
-@AXES
-@pytest.mark.parametrize(
-    ("at", "reason"), [(300.0, Reason.STAMP_IN_FUTURE), (-80.0, Reason.STAMP_JUMPED_BACK)]
-)
-def test_stamps_of_the_odometry_are_reasons_for_doubt(axes: str, at: float, reason: int) -> None:
-    rig = Rig(axes)
-    rig.odometry()
-    stamped(rig, at)
-    _, dynamics = rig.send()
-    assert dynamics.validity == DEGRADED and dynamics.reasons & reason
-
-
 def test_without_outputs_of_motion_nothing_needs_the_odometry() -> None:
-    rig = Rig("contact")
-    stamped(rig, 300.0)
+    rig = MotionRig("contact")
+    rig.odometry(at=300)
     matrix, _ = rig.send()
     assert (matrix.validity, matrix.reasons) == (OK, 0)
 
 
-@pytest.mark.parametrize(
-    ("at", "validity", "reason"),
-    [
-        (-3600e3, INVALID, Reason.TORQUE_STALE),
-        (3600e3, DEGRADED, Reason.STAMP_IN_FUTURE),
-        (None, DEGRADED, Reason.STAMP_INVALID),
-        (0.0, OK, Reason.NONE),
-    ],
-)
-def test_torques_count_by_their_stamp(at: float | None, validity: int, reason: int) -> None:
-    rig = Rig(torques="topic")
-    message = torques_of(rig)
-    stamp = 0 if at is None else rig.now + round(at * MS)
-    message.header.stamp = to_message(stamp)
-    rig.pipeline.read("joint_torques", message)
-    matrix, dynamics = rig.send(effort=[])
-    assert matrix.validity == OK
-    assert (dynamics.validity, Reason(dynamics.reasons)) == (validity, reason)
-
-
 def test_of_two_publishers_the_newer_torques_stay() -> None:
-    rig = Rig(torques="topic")
+    rig = MotionRig(torques="topic")
     for at, scale in ((0.0, 1.0), (-400.0, 3.0)):
         message = torques_of(rig, efforts=scale * rig.efforts)
         message.header.stamp = to_message(rig.now + round(at * MS))
@@ -129,7 +87,7 @@ def standing_torques(robot: Robot, contacts: list[Contact]) -> np.ndarray:
 @pytest.mark.parametrize("topic", ["odometry", "joint_torques"])
 def test_two_publishers_that_take_turns_are_reasons_for_doubt(topic: str) -> None:
     """The matrix does not depend on either; a publisher that is restarted once is one."""
-    rig = Rig("contact", torques="topic")
+    rig = MotionRig("contact", torques="topic")
 
     def send(count: int) -> tuple[int, int]:
         rig.now += 5 * MS

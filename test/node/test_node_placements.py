@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from delassus_msgs.msg import ContactPlacements  # noqa: E402
 from delassus_msgs.srv import Compute  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from geometry_msgs.msg import Pose  # noqa: E402
 from node_support import DEGRADED, FEET, INVALID, OK, Start, relative_error  # noqa: E402
-from pipeline_support import MS, Rig, said, to_message  # noqa: E402
+from pipeline_support import MS, MovingRig, moving_contacts, placed, said  # noqa: E402
 from ros_support import Graph  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
@@ -28,68 +26,16 @@ from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
 
 TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])
-LEVEL = (0.0, 0.0, 0.0, 1.0)
-
-
-def problem(axes: Any = "contact") -> Problem:
-    """Return the quadruped with a foot that rolls, a hand that touches anywhere, and a foot."""
-    return Problem(
-        Robot.from_urdf(robots.unlimited()),
-        [
-            Contact("rolls", "LF_FOOT", moving="position"),
-            Contact("slides", "RF_FOOT", "surface", moving="pose"),
-            Contact("stays", "LH_FOOT"),
-        ],
-        axes,
-    )
 
 
 @pytest.fixture(scope="module", name="solver")
 def make_solver() -> DelassusSolver:
-    return DelassusSolver(problem())
-
-
-def placed(
-    names: Sequence[str],
-    positions: Sequence[Sequence[float]],
-    turns: Sequence[Sequence[float]] | None = None,
-    stamp: int = 0,
-) -> ContactPlacements:
-    message = ContactPlacements(names=list(names))
-    for position, turn in zip(positions, turns or [LEVEL] * len(positions), strict=True):
-        pose = Pose()
-        pose.position.x, pose.position.y, pose.position.z = map(float, position)
-        o = pose.orientation
-        o.x, o.y, o.z, o.w = map(float, turn)
-        message.poses.append(pose)
-    message.header.stamp = to_message(stamp)
-    return message
-
-
-class Moving(Rig):
-    """A rig that knows where contacts are."""
-
-    positions: dict[str, list[float]]
-    turns: dict[str, list[float]]
-
-    def place(self, name: str, position: Sequence[float], turn: Sequence[float] = LEVEL) -> None:
-        if not hasattr(self, "positions"):
-            self.positions, self.turns = {}, {}
-        self.positions[name], self.turns[name] = list(position), list(turn)
-        self.pipeline.read("contact_placements", placed([name], [position], [turn], self.now))
-
-    def matrix(self, stamp: int, contacts: Sequence[str]) -> np.ndarray:
-        q = np.array(self.full(stamp))
-        turning = {n: t for n, t in self.turns.items() if n in self.problem.turning}
-        return self._dense.solve(
-            q, active=tuple(contacts), contact_positions=self.positions,
-            contact_orientations=turning or None,
-        ).matrix.copy()  # fmt: skip
+    return DelassusSolver(moving_contacts())
 
 
 def test_each_matrix_has_the_contacts_where_they_are(solver) -> None:
     """The rig holds every one against the dense reference at those places."""
-    rig = Moving(solver)
+    rig = MovingRig(solver)
     rig.touch("rolls", "slides", "stays")
     assert said(rig.send()) == (INVALID, Reason.PLACEMENT_MISSING)
     words = "contact 'rolls' is active and moves, and its placement has not come yet"
@@ -110,7 +56,7 @@ def test_each_matrix_has_the_contacts_where_they_are(solver) -> None:
 
 
 def test_contacts_that_are_not_active_need_no_place(solver) -> None:
-    rig = Moving(solver)
+    rig = MovingRig(solver)
     rig.positions, rig.turns = {}, {}
     rig.touch("stays")
     assert said(rig.send()) == (OK, Reason.NONE)
@@ -119,7 +65,7 @@ def test_contacts_that_are_not_active_need_no_place(solver) -> None:
 
 
 def test_another_algorithm_takes_the_places_over(solver) -> None:
-    rig = Moving(solver)
+    rig = MovingRig(solver)
     rig.touch("rolls")
     rig.place("rolls", [0.03, 0.01, -0.02])
     assert said(rig.send()) == (OK, Reason.NONE)
@@ -128,7 +74,7 @@ def test_another_algorithm_takes_the_places_over(solver) -> None:
 
 
 def test_a_place_grows_old_by_itself(solver) -> None:
-    rig = Moving(solver, limits=Limits(contacts_timeout=0.1))
+    rig = MovingRig(solver, limits=Limits(contacts_timeout=0.1))
     rig.touch("rolls", "slides")
     rig.place("rolls", [0.0, 0.0, 0.01])
     rig.place("slides", [0.0, 0.0, 0.02])
@@ -153,7 +99,7 @@ def test_a_place_grows_old_by_itself(solver) -> None:
 
 def test_of_two_publishers_the_newer_placement_stays(solver) -> None:
     """The rig holds every matrix against the newer place; the older one is said to be there."""
-    rig = Moving(solver)
+    rig = MovingRig(solver)
     rig.touch("rolls")
     for k in range(8):
         rig.wait(10.0)
@@ -168,7 +114,7 @@ def test_of_two_publishers_the_newer_placement_stays(solver) -> None:
 
 def test_two_publishers_of_one_placement_that_take_turns_are_told(solver) -> None:
     """Two that each send their own contact's are as good as one, whatever their counts."""
-    rig = Moving(solver)
+    rig = MovingRig(solver)
     rig.positions, rig.turns = {"rolls": [0.01, 0.0, 0.0], "slides": [0.0, 0.0, 0.01]}, {}
 
     def send(name: str, count: int) -> tuple[int, int]:
@@ -194,34 +140,8 @@ def test_two_publishers_of_one_placement_that_take_turns_are_told(solver) -> Non
     assert said(rig.send()) == (OK, Reason.NONE)
 
 
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
-        (placed(["rolls"], [[np.nan, 0, 0]]), "'rolls' is refused: its position is nan, 0, 0; "),
-        (placed(["rolls"], [[0, 2e3, 0]]), "is 0, 2000, 0; expected less than 1000 m"),
-        (placed(["slides", "rolls"], [[0, 0, 0]] * 2, [(0, 0, 0, 0.5), LEVEL]),
-         "'slides' is refused: its orientation is 0, 0, 0, 0.5; expected a unit quaternion"),
-        (placed(["rolls", "rolls"], [[0, 0, 0]] * 2), "'rolls' is listed more than once"),
-        (ContactPlacements(names=["rolls"]), "they have 1 names but 0 poses"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_refused_until_the_next_good_one(solver, message, words) -> None:
-    rig = Moving(solver)
-    rig.touch("rolls")
-    rig.place("rolls", [0.0, 0.0, 0.01])
-    rig.pipeline.read("contact_placements", message)
-    assert words in rig.warnings[-1][1]
-    assert said(rig.send()) == (INVALID, Reason.PLACEMENT_INVALID)
-    assert words in rig.pipeline.healths()["contact_placements"].warning
-    rig.place("rolls", [0.0, 0.0, 0.02])
-    assert said(rig.send()) == (OK, Reason.NONE)
-    absent = "no placement of contact 'slides' has come"
-    expected = words if "slides" in message.names else absent
-    assert expected in rig.pipeline.healths()["contact_placements"].warning
-
-
 def test_contacts_that_do_not_move_are_passed_over_by_name(solver) -> None:
-    rig = Moving(solver)
+    rig = MovingRig(solver)
     rig.touch("rolls")
     rig.positions, rig.turns = {"rolls": [0.0, 0.0, 0.01]}, {}
     both = placed(["stays", "rolls"], [[1, 1, 1], [0.0, 0.0, 0.01]])
@@ -232,7 +152,7 @@ def test_contacts_that_do_not_move_are_passed_over_by_name(solver) -> None:
 
 
 def test_orientations_count_where_rows_are_along_contacts_alone() -> None:
-    inputs = PlacementInput(problem("world"))
+    inputs = PlacementInput(moving_contacts("world"))
     assert inputs.read(["slides"], [[0, 0, 0]], [[0, 0, 0, 0]], 10**18) is None
     arrays = {"contact_positions": np.ones((2, 3))}
     inputs.write(arrays)
@@ -240,7 +160,7 @@ def test_orientations_count_where_rows_are_along_contacts_alone() -> None:
 
 
 def test_places_are_forgotten_with_the_contacts_when_the_clock_jumps(solver) -> None:
-    rig = Moving(solver)
+    rig = MovingRig(solver)
     rig.touch("rolls")
     rig.place("rolls", [0.0, 0.0, 0.01])
     rig.pipeline.clock_jumped()
@@ -249,10 +169,10 @@ def test_places_are_forgotten_with_the_contacts_when_the_clock_jumps(solver) -> 
 
 
 def test_another_pipeline_knows_where_contacts_are_and_how_old_that_is(solver) -> None:
-    rig = Moving(solver, limits=Limits(contacts_timeout=0.1))
+    rig = MovingRig(solver, limits=Limits(contacts_timeout=0.1))
     rig.place("rolls", [0.0, 0.02, 0.01])
     rig.wait(80.0)
-    after = Moving(solver, limits=Limits(contacts_timeout=0.1))
+    after = MovingRig(solver, limits=Limits(contacts_timeout=0.1))
     after.now, after.positions, after.turns = rig.now, rig.positions, rig.turns
     after.pipeline.begin()
     after.pipeline.adopt_placements(rig.pipeline)
@@ -264,7 +184,7 @@ def test_another_pipeline_knows_where_contacts_are_and_how_old_that_is(solver) -
 
 
 def test_with_all_rows_the_active_contacts_count(solver) -> None:
-    rig = Moving(solver, all_rows=True)
+    rig = MovingRig(solver, all_rows=True)
     rig.positions, rig.turns = {}, {}
     rig.touch("stays")
     assert said(rig.send()) == (OK, Reason.NONE)
@@ -297,9 +217,7 @@ def test_a_rolling_foot_live(graph: Graph, start: Start, robot: Robot, q: list[f
     places = graph.peer.create_publisher(ContactPlacements, "contact_placements", 10)
     node = start(contacts__LF__moving="position", diagnostics_period=0.05)
     graph.touch(FEET)
-    answer = graph.ask_until(
-        lambda m: m.reasons == Reason.PLACEMENT_MISSING, robot.joint_names, q
-    )
+    answer = graph.ask_until(lambda m: m.reasons == Reason.PLACEMENT_MISSING, robot.joint_names, q)
     assert answer.validity == INVALID
 
     def said_of_places(words: str) -> bool:

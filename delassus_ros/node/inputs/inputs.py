@@ -198,6 +198,8 @@ class Inputs:
         )
         if warning is not None:
             self.warn_of(warning)
+        elif self._motion.caveat is not None:
+            self._warn(f"stamp of the {self._motion.in_doubt}", self._motion.caveat.text)
         return warning
 
     def write_orientation(self, stamp: int, target: Array) -> None:

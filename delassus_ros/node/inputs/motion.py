@@ -97,6 +97,7 @@ class MotionInput:
     ----------
     torques : the torques of the topic; None unless `torques` is ``"topic"``.
     caveat : reason to doubt the values that were written last; None for no doubt.
+    in_doubt : name of the input that the caveat is of.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class MotionInput:
         self._needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
         self._loops = LoopRates(robot) if robot.is_closed else None
         self.caveat: InputWarning | None = None
+        self.in_doubt = ""
         self._joints: Sequence[str] = ()
         self._motion = np.full((2, len(robot.joint_names)), np.nan)
         needs_topic = torques == "topic" and "torques" in self._needed
@@ -191,11 +193,13 @@ class MotionInput:
     def _caveat(
         self, stamp: int, now: int, max_skew: float, clock_step: int
     ) -> InputWarning | None:
-        base = self._base_in_use
-        found = None if base is None else base.caveat(now, max_skew, clock_step, stamp)
-        if found is None and self.torques is not None:
-            found = self.torques.caveat(now, max_skew, clock_step)
-        return found
+        for source in (self._base_in_use, self.torques):
+            if source is not None:
+                found = source.caveat(now, max_skew, clock_step, stamp)
+                if found is not None:
+                    self.in_doubt = source.words.name
+                    return found
+        return None
 
     def _of_base(self, inputs: Mapping[str, Array], now: int) -> InputWarning | None:
         """Write the base's twist; return why the twist or the orientation is missing."""

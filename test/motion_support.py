@@ -1,0 +1,155 @@
+"""A pipeline of the quadruped with outputs of motion, without a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import robots
+from delassus_msgs.msg import ActiveContacts, ContactDynamics, DelassusMatrix
+from nav_msgs.msg import Odometry
+from pipeline_support import MS, START, to_message
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.node.inputs.motion import MotionInput
+from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.live.pipeline import Pipeline
+from delassus_ros.node.outputs.dynamics import DynamicsOutput
+from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.reasons import InputHealth, Limits
+from delassus_ros.outputs import secondary_outputs
+
+FEET = ("LF", "RF", "LH", "RH")
+SECONDARY = tuple(secondary_outputs())
+TURNED = np.array([0.1, -0.2, 0.3, np.sqrt(1.0 - 0.14)])
+TWIST = np.array([0.3, -0.1, 0.2, 0.4, -0.5, 0.6])
+
+
+class MotionRig:
+    """A pipeline of the quadruped with all outputs; velocities and efforts are random."""
+
+    def __init__(
+        self,
+        axes: str = "world",
+        torques: str = "effort",
+        base: str = "floating",
+        algorithm: str = "pv_osimr",
+        frame: str = "",
+        limits: Limits | None = None,
+    ) -> None:
+        robot = Robot.from_urdf(robots.unlimited(), base=base)
+        contacts = [Contact(foot, frame=f"{foot}_FOOT") for foot in FEET]
+        outputs = [name for name in SECONDARY if name not in ("Lambda", "Jbar")]
+        self.problem = Problem(robot, contacts, axes=axes, outputs=outputs)
+        self.joints = list(robot.joint_names)
+        self.now = START
+        self.warnings: list[tuple[str, str]] = []
+        source = OrientationInput(robot, frame, "odom") if base == "floating" else None
+        motion = MotionInput(self.problem, torques, (0.0, 0.0, -9.81), source, 0.5)
+        layout = make_layout(self.problem, to_message(START), "odom")
+        self.layout = layout
+        self.pipeline = Pipeline(
+            DelassusSolver(self.problem, algorithm), layout, False, lambda: self.now,
+            lambda kind, text: self.warnings.append((kind, text)), limits or Limits(),
+            orientation=source, motion=motion,
+            secondary=DynamicsOutput(self.problem, layout, SECONDARY),
+        )  # fmt: skip
+        random = np.random.default_rng(3)
+        n = len(self.joints)
+        self.q, self.rates = random.uniform(-1, 1, n), random.uniform(-2, 2, n)
+        self.efforts = random.uniform(-20, 20, n)
+        self.touch(*FEET)
+        if base == "floating":
+            self.odometry()
+
+    def touch(self, *names: str) -> None:
+        message = ActiveContacts(names=list(names), status=[ActiveContacts.ACTIVE] * len(names))
+        message.header.stamp = to_message(self.now)
+        self.pipeline.set_contacts(message)
+
+    def odometry(
+        self, twist: Sequence[float] = TWIST, child: str = "base", at: float = 0.0
+    ) -> None:
+        message = Odometry(child_frame_id=child)
+        message.header.frame_id = "odom"
+        message.header.stamp = to_message(self.now + round(at * MS))
+        o, t = message.pose.pose.orientation, message.twist.twist
+        o.x, o.y, o.z, o.w = TURNED.tolist()
+        t.linear.x, t.linear.y, t.linear.z = map(float, twist[:3])
+        t.angular.x, t.angular.y, t.angular.z = map(float, twist[3:])
+        self.pipeline.read("odometry", message)
+
+    def good(self) -> ContactDynamics:
+        """Send good messages of all inputs; return what comes beside the matrix."""
+        self.touch(*FEET)
+        self.odometry()
+        if "joint_torques" in self.healths():
+            self.torques()
+        self.matrix, dynamics = self.send()
+        return dynamics
+
+    @property
+    def text(self) -> str:
+        """What is wrong, in words."""
+        return self.pipeline.secondary_state[2]
+
+    def healths(self) -> dict[str, InputHealth]:
+        """Return the health of each input by topic."""
+        return self.pipeline.healths()
+
+    def wait(self, ms: float) -> None:
+        self.now += round(ms * MS)
+
+    def torques(self, names: Sequence[str] | None = None, efforts: Any = None, at: Any = 0.0):
+        """Send torques of the topic stamped `at` ms from now, without a stamp if None."""
+        message = torques_of(self, names, efforts)
+        if at is not None:
+            message.header.stamp = to_message(self.now + round(at * MS))
+        self.pipeline.read("joint_torques", message)
+
+    def send(self, part: slice = slice(None), **changes: Any) -> list[Any]:
+        """Send a joint state; return matrix and what comes beside it."""
+        message = JointState(
+            name=self.joints[part], position=self.q[part], velocity=self.rates[part],
+            effort=self.efforts[part],
+        )  # fmt: skip
+        for field, values in changes.items():
+            setattr(message, field, values)
+        message.header.stamp = to_message(self.now)
+        data = self.pipeline.answer(serialize_message(message))
+        if data is None:
+            return []
+        secondary = self.pipeline.secondary_outputs()
+        assert secondary is not None
+        matrix = deserialize_message(data, DelassusMatrix)
+        dynamics = deserialize_message(secondary, ContactDynamics)
+        assert (dynamics.sequence, dynamics.header) == (matrix.sequence, matrix.header)
+        assert dynamics.layout_id == matrix.layout_id == self.layout.layout_id
+        return [matrix, dynamics]
+
+    def inputs(self, twist: Sequence[float] = TWIST, **changes: Any) -> dict[str, np.ndarray]:
+        """Return the inputs of what was sent, for a solver or a peer."""
+        import pinocchio as pin
+
+        floating = self.problem.robot.base == "floating"
+        efforts = changes.get("efforts", self.efforts)
+        found = {"q": self.q, "rates": self.rates, "torques": efforts}
+        gravity = np.array([0.0, 0.0, -9.81])
+        if floating:
+            found["rates"] = np.r_[twist, self.rates]
+            found["torques"] = np.r_[np.zeros(6), efforts]
+            if self.problem.axes == "world":
+                found["base_orientation"] = TURNED
+            else:
+                gravity = pin.Quaternion(TURNED).toRotationMatrix().T @ gravity
+        return {**found, "gravity": gravity}
+
+
+def torques_of(rig: MotionRig, names=None, efforts=None) -> JointState:
+    return JointState(
+        name=rig.joints if names is None else names,
+        effort=rig.efforts if efforts is None else efforts,
+    )
