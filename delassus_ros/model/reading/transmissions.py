@@ -28,9 +28,9 @@ from delassus_ros.model.reading.description import Transmission, TransmissionEnd
 from delassus_ros.model.reading.numbers import floats
 from delassus_ros.model.spatial import Inertia
 
-SIMPLE, DIFFERENTIAL, FOUR_BAR = (
-    f"{kind}Transmission" for kind in ("Simple", "Differential", "FourBarLinkage")
-)
+SIMPLE = "SimpleTransmission"
+DIFFERENTIAL = "DifferentialTransmission"
+FOUR_BAR = "FourBarLinkageTransmission"
 _SIZES = {SIMPLE: 1, DIFFERENTIAL: 2, FOUR_BAR: 2}
 """Number of joints, and of actuators, by the type of the transmission."""
 _log = logging.getLogger(__name__)
