@@ -43,10 +43,6 @@ class _BoundSolution(Solution):
         self.record = array("d", [0.0, 0.0])
         super().__init__(matrix, Status.OK, contacts.names, contacts.row_offsets, algorithm, 0.0)
 
-    def copy(self) -> Solution:
-        """Return a solution with separate arrays; see the base class."""
-        return self._copied(self.record[_TIME])
-
     @property
     def compute_time(self) -> float:
         return self.record[_TIME]
@@ -83,6 +79,7 @@ class BoundSolver:
         bound = kernel.bind()
         self._computation = _Computation(problem, bound, algorithm, structure)
         self.solution: Solution = self._computation.solution
+        self._record = self._computation.solution.record
         self._inputs = InputArrays("inputs", "input", bound.inputs)
         for name, values in problem.placements.items():
             self._inputs[name] = values

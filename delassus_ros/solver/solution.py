@@ -69,9 +69,6 @@ class Solution(OutputArrays):
 
     def copy(self) -> Solution:
         """Return a solution with separate arrays, which no other computation changes."""
-        return self._copied(self.compute_time)
-
-    def _copied(self, compute_time: float) -> Solution:
         # Without __init__, whose time equals that of the kernel of a quadruped.
         found = _new(Solution)
         found.matrix = self.matrix.copy()
@@ -79,7 +76,7 @@ class Solution(OutputArrays):
         found.contacts = self.contacts
         found.row_offsets = self.row_offsets
         found.algorithm = self.algorithm
-        found.compute_time = compute_time
+        found.compute_time = self.compute_time
         found.secondary = self.secondary
         if self.secondary:
             found.secondary = {name: array.copy() for name, array in self.secondary.items()}

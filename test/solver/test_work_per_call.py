@@ -49,8 +49,8 @@ class Work:
 
 
 LIMITS = {
-    "solve": Work(4, 3, 5, 1150, 1200),
-    "solve, contacts named": Work(4, 4, 5, 450, 500),
+    "solve": Work(2, 3, 5, 1150, 1200),
+    "solve, contacts named": Work(2, 4, 5, 450, 500),
     "solve, all outputs": Work(50, 35, 29, 5000, 5400),
     "bound.solve": Work(1, 1, 0, 0, 256),
     "bound.solve, all outputs": Work(8, 3, 0, 0, 256),
