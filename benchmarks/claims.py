@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import yaml
 
 from benchmarks import timing
@@ -104,12 +106,57 @@ def _solve_to_pinocchio() -> float:
     return max(found)
 
 
+@cache
+def _estimates() -> dict[str, float]:
+    """Return medians of the estimate that docs/measured.md poses, by kind of call [us]."""
+    page = (LIST.parents[1] / "docs" / "measured.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    system, values, q = names["system"], names["values"], np.zeros(names["robot"].nq)
+    rates = np.zeros(6 + q.size)
+    y = np.concatenate([np.ravel(values[quantity]) for quantity in system.given])
+    samplers = {
+        "flat": timing.once(lambda: system.solve_flat(q, rates, y), 1),
+        "named": timing.once(lambda: system.solve(q, rates, values), 1),
+    }
+    return {name: _US * t.median for name, t in timing.measure(samplers, _SECONDS).items()}
+
+
+@cache
+def _reading() -> dict[str, float]:
+    """Return medians of the time that reading a matrix of 24 rows takes, by function [us]."""
+    try:
+        from delassus_msgs.msg import DelassusMatrix
+        from delassus_msgs_py import MatrixReader, matrix_to_numpy
+        from rclpy.serialization import deserialize_message, serialize_message
+    except ImportError as error:
+        raise AbsentError(f"the messages are not installed: {error}") from error
+    feet = ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]
+    message = DelassusMatrix(
+        contacts=feet, kinds=["surface"] * 4, status=[2] * 4, row_offsets=range(0, 25, 6),
+        matrix=np.random.default_rng(0).random(576), algorithm="pv_osimr", rank=24,
+        validity=DelassusMatrix.VALIDITY_OK,
+    )  # fmt: skip
+    data, reader = serialize_message(message), MatrixReader()
+    samplers = {
+        "bytes": timing.once(lambda: reader.read(data), 1),
+        "message": timing.once(
+            lambda: matrix_to_numpy(deserialize_message(data, DelassusMatrix)), 1
+        ),
+    }
+    return {name: _US * t.median for name, t in timing.measure(samplers, _SECONDS).items()}
+
+
 MEASURES: dict[str, Callable[[], float]] = {
     "solve_quadruped": lambda: _calls("quadruped")["solve"],
     "solve_quadruped_to_pinocchio": lambda: _to_pinocchio("quadruped"),
     "solve_suite_to_pinocchio": _solve_to_pinocchio,
     "bound_solve_quadruped": lambda: _calls("quadruped")["bound"],
     "bound_solve_talos": lambda: _calls("talos")["bound"],
+    "estimate_flat": lambda: _estimates()["flat"],
+    "estimate_named": lambda: _estimates()["named"],
+    "matrix_reader": lambda: _reading()["bytes"],
+    "matrix_message": lambda: _reading()["message"],
 }
 """What gives a figure within seconds, in the unit of the texts."""
 
