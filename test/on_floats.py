@@ -13,8 +13,10 @@ import numpy as np
 from delassus_ros import DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import NumericAlgorithm, TracedAlgorithm, evaluate
 from delassus_ros.compiler import kernel_for
-from delassus_ros.dynamics import GRAVITY, _forward, _hybrid, _inverse
+from delassus_ros.dynamics import GRAVITY
+from delassus_ros.dynamics.methods import recursive_forward, recursive_inverse
 from delassus_ros.model.spatial import Array
+from delassus_ros.rbda.dynamics import hybrid
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.scalars.ports import Arrays, Status
 
@@ -59,23 +61,24 @@ class DynamicsOnFloats:
 
     def inverse(self, q, rates, accelerations, gravity=GRAVITY, wrenches=None) -> Array:
         """Return the torques that a motion needs."""
-        return self._run(_inverse, q, rates, "accelerations", accelerations, gravity, wrenches)
+        given = self._given(q, rates, gravity, wrenches, accelerations=accelerations)
+        return np.array(recursive_inverse(self._tree, given))
 
     def forward(self, q, rates, torques, gravity=GRAVITY, wrenches=None) -> Array:
         """Return the accelerations that torques cause."""
-        return self._run(_forward, q, rates, "torques", torques, gravity, wrenches)
+        given = self._given(q, rates, gravity, wrenches, torques=torques)
+        return np.array(recursive_forward(self._tree, given))
 
     def hybrid(self, q, rates, known, accelerated, gravity=GRAVITY, wrenches=None) -> Array:
         """Return the unknown torques and accelerations; those of `accelerated` are known."""
         columns = self._tree.columns_by_joint
         indices = frozenset(k for joint in accelerated for k in columns[joint])
-        return self._run(_hybrid, q, rates, "known", known, gravity, wrenches, indices)
+        motion = self._tree.motion(self._given(q, rates, gravity, wrenches))
+        return np.array(hybrid(motion, np.ravel(known).tolist(), indices))
 
-    def _run(
-        self, function, q, rates, name, values, gravity, wrenches, accelerated=frozenset()
-    ) -> Array:
-        given = {"q": q, "rates": rates, name: values, "gravity": gravity}
+    @staticmethod
+    def _given(q, rates, gravity, wrenches, **others) -> dict[str, list[float]]:
+        given = {"q": q, "rates": rates, "gravity": gravity, **others}
         if wrenches is not None:
             given["wrenches"] = wrenches
-        x = {port: np.ravel(value).tolist() for port, value in given.items()}
-        return np.array(function(self._tree, accelerated, x))
+        return {port: np.ravel(value).tolist() for port, value in given.items()}

@@ -6,6 +6,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ from delassus_ros.scalars.functions import Vector
 from delassus_ros.scalars.graph import Graph
 from delassus_ros.scalars.ports import Inputs, Status
 
+_STATUSES = {status.value: status for status in Status}
+"""To look a member up by its value in the enumeration takes longer than a small function."""
 _TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -67,7 +70,11 @@ class _Code:
         return found
 
     def run(self) -> int:
-        status: int = self._call(*(block.ctypes.data for block in self.buffers()))
+        return self.run_on(*(block.ctypes.data for block in self.buffers()))
+
+    def run_on(self, inputs: int, results: int, work: int) -> int:
+        """Return the status of a call on buffers at these addresses."""
+        status: int = self._call(inputs, results, work)
         return status
 
     def run_at_random(self, seed: int) -> int:
@@ -81,6 +88,35 @@ class _Code:
         """Return status and results at random inputs as bytes."""
         status = self.run_at_random(seed)
         return status.to_bytes(4, "little", signed=True) + self.buffers()[1].tobytes()
+
+
+class BoundFunction:
+    """A compiled function with preallocated buffers, for control loops; one per thread.
+
+    A call creates no array.
+
+    Attributes
+    ----------
+    inputs : arrays by port name, views of the input block; to be filled before a call.
+    result : the results of the last call, flat; not valid unless its status was OK.
+    """
+
+    def __init__(self, code: _Code, ports: Sequence[Port]) -> None:
+        block_in, self.result, work = map(aligned_zeros, code.sizes)
+        self.inputs: dict[str, Array] = {}
+        first = 0
+        for port in ports:
+            part = block_in[first : first + port.size]
+            self.inputs[port.name] = part.reshape(port.shape)
+            first += port.size
+        self._code, self._memory = code, (block_in, work)
+        self._run = partial(
+            code.run_on, block_in.ctypes.data, self.result.ctypes.data, work.ctypes.data
+        )
+
+    def __call__(self) -> Status:
+        """Compute :attr:`result` from :attr:`inputs`, and return the status."""
+        return _STATUSES[self._run()]
 
 
 class CompiledFunction:
@@ -190,3 +226,7 @@ class CompiledFunction:
             position += port.size
         status = Status(self._code.run())
         return block_out.copy(), status
+
+    def bind(self) -> BoundFunction:
+        """Return the function with buffers for a control loop."""
+        return BoundFunction(self._code, self.inputs)

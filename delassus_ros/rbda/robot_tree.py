@@ -7,7 +7,7 @@ from functools import cached_property
 
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import RobotError
-from delassus_ros.model.clusters import velocity_offsets
+from delassus_ros.model.clusters import clusters_of, velocity_offsets
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.problem import Problem, beside_base
 from delassus_ros.rbda.cluster_motion import ClusterMotion
@@ -64,15 +64,18 @@ class RobotTree:
                 "gravity is given; take that tree apart by Robot.subtree, or outputs of a Problem "
                 "with axes='world'"
             )
-        moved = next((frame for frame in robot.frames.values() if frame.body != WORLD), None)
-        if moved is None:
+        moved = [frame for frame in robot.frames.values() if frame.body != WORLD]
+        if not moved:
             raise RobotError(
                 f"robot {robot.name!r} has no frame on a body that moves, which dynamics need: "
                 "give it one"
                 if robot.bodies
                 else f"robot {robot.name!r} has no body that moves"
             )
-        any_contact = [Contact("any", moved.name, "point")]
+        # A body with a contact stays where rotors are redistributed, so it had better be no rotor.
+        dependent = {i for cluster in clusters_of(robot) for i in cluster.dependent}
+        place = min(moved, key=lambda frame: frame.body in dependent)
+        any_contact = [Contact("any", place.name, "point")]
         self.problem = problem = Problem(robot, any_contact, wrenches=wrenches)
         self.tree = build(problem)
         self.velocities = Velocities(problem, self.tree)

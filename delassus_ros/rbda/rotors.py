@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import numpy as np
 
@@ -357,12 +358,44 @@ def reflect(robot: Robot, held: Container[int] = frozenset()) -> Redistribution:
         If a dependent joint is not a rotor: its body carries bodies or contacts, or its rate
         depends on the configuration. Names the joint.
     """
+    for cluster in clusters_of(robot):
+        if not (cluster.is_constant or cluster.is_ordinary):
+            _refuse(robot, cluster, cluster.dependent[0], "its rate depends on the configuration")
+    return independent_tree(robot, held)
+
+
+def independent_tree(
+    robot: Robot, held: Container[int] = frozenset(), reflected: bool = True
+) -> Redistribution:
+    """Return the tree of a robot's independent joints, without dependent joints and their bodies.
+
+    The approximate and unconstrained methods of the cluster paper, section II-C.
+
+    Parameters
+    ----------
+    held : bodies with contacts or wrenches.
+    reflected : g²J of dependent joints with constant ratios g becomes an armature of the joints
+        that turn them; where ratios depend on the configuration, nothing is added.
+
+    Raises
+    ------
+    RobotError
+        If the body of a dependent joint carries bodies or contacts. Names the joint.
+    """
+    carriers = {joint.parent for joint in robot.joints}
     armatures = [joint.armature for joint in robot.joints]
     left_out: set[int] = set()
     for cluster in clusters_of(robot):
         if cluster.is_ordinary:
             continue
-        _check(robot, cluster, held)
+        for i in cluster.dependent:
+            if i in carriers:
+                _refuse(robot, cluster, i, "it carries other bodies")
+            if i in held:
+                _refuse(robot, cluster, i, "it has a contact")
+        left_out.update(cluster.dependent)
+        if not (reflected and cluster.is_constant):
+            continue
         E = loop_jacobian(robot, cluster, robot.neutral().tolist())
         for i in cluster.dependent:
             joint, inertia = robot.joints[i], robot.bodies[i].inertia
@@ -372,26 +405,15 @@ def reflect(robot: Robot, held: Container[int] = frozenset()) -> Redistribution:
             ratios = E[cluster.joints.index(i)]
             for k, ratio in zip(cluster.independent, ratios, strict=True):
                 armatures[k] += float(ratio) ** 2 * (spin + armatures[i])
-            left_out.add(i)
     inertias = [body.inertia for body in robot.bodies]
     tree, kept = pruned(robot, left_out, inertias, armatures)
     return Redistribution(tree, kept, ())
 
 
-def _check(robot: Robot, cluster: Cluster, held: Container[int]) -> None:
-    """Refuse clusters whose dependent joints are not rotors."""
-    carriers = {joint.parent for joint in robot.joints}
-    for i in cluster.dependent:
-        name = robot.joints[i].name
-        if not cluster.is_constant:
-            reason = "its rate depends on the configuration"
-        elif i in carriers:
-            reason = "it carries other bodies"
-        elif i in held:
-            reason = "it has a contact"
-        else:
-            continue
-        raise RobotError(
-            f"joint {name!r} cannot be approximated by a reflected inertia: it depends on other "
-            f"joints by {', '.join(map(repr, cluster.constraint_names))}, and {reason}"
-        )
+def _refuse(robot: Robot, cluster: Cluster, i: int, reason: str) -> NoReturn:
+    """Refuse a dependent joint that is not a rotor."""
+    constraints = ", ".join(map(repr, cluster.constraint_names))
+    raise RobotError(
+        f"joint {robot.joints[i].name!r} cannot be approximated by a reflected inertia: it "
+        f"depends on other joints by {constraints}, and {reason}"
+    )

@@ -168,7 +168,7 @@ def counted(robot: Robot, known: type, wanted: type) -> int:
 
 def test_inverse_dynamics_is_triangular_and_costs_what_c_rnea_does() -> None:
     robot = Robot.from_urdf(humanoid_urdf().encode())
-    own = Dynamics(robot)._function("inverse").operations.total
+    own = Dynamics(robot).operations("inverse").total
     count = counted(robot, JointAcceleration, JointTorque)
     assert own <= count <= 1.02 * own
 

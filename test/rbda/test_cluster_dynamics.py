@@ -18,8 +18,7 @@ from on_floats import DynamicsOnFloats
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
 from delassus_ros import Robot
-from delassus_ros import dynamics as dynamics_module
-from delassus_ros.dynamics import Dynamics
+from delassus_ros.dynamics import Dynamics, methods
 from delassus_ros.errors import InputError, NumericalError, RobotError
 from delassus_ros.model import WORLD, Frame, JointKind, Transform
 from delassus_ros.model.clusters import clusters_of
@@ -279,11 +278,11 @@ def test_compiled_dynamics_are_kept_on_disk(
     assert len(files) == 2
     # What is not there to be traced cannot be traced again.
     for name in ("c_rnea", "c_aba"):
-        monkeypatch.setattr(dynamics_module, name, refuses)
+        monkeypatch.setattr(methods, name, refuses)
     again = Dynamics(robot)
     np.testing.assert_array_equal(again.forward(q, rates, other), expected[0])
     np.testing.assert_array_equal(again.inverse(q, rates, other), expected[1])
-    assert again._function("forward").operations == first._function("forward").operations
+    assert again.operations("forward") == first.operations("forward")
     with pytest.raises(RuntimeError, match="traced"):
         Dynamics(geared(5)).forward(*state(geared(5), 1))
     with pytest.raises(RuntimeError, match="traced"):

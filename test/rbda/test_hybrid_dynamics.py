@@ -138,14 +138,13 @@ def test_at_both_ends_it_costs_what_inverse_and_forward_dynamics_do() -> None:
     parts = ("shoulder", "arm", "wrist", "hand")
     arms = [name for name in dynamics.joints if any(part in name for part in parts)]
 
-    def operations(name: str, accelerated: list[str]) -> int:
-        indices = dynamics._indices(accelerated)
-        return dynamics._function(name, indices).operations.total
+    def operations(accelerated: list[str]) -> int:
+        return dynamics._hybrid(dynamics._indices(accelerated)).operations.total
 
-    every = operations("hybrid", [*dynamics.joints])
-    none = operations("hybrid", [])
-    assert every == operations("inverse", []) and none == operations("forward", [])
-    assert every < operations("hybrid", arms) < none
+    every, none = operations([*dynamics.joints]), operations([])
+    assert every == dynamics.operations("inverse").total
+    assert none == dynamics.operations("forward").total
+    assert every < operations(arms) < none
 
 
 def test_what_cannot_be_asked_is_said() -> None:

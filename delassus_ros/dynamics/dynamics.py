@@ -1,0 +1,346 @@
+"""Compiled inverse, forward and hybrid dynamics of robots with gears and loops; loop rates."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros.arguments import instance, names
+from delassus_ros.compiler.function import BoundFunction, CompiledFunction
+from delassus_ros.dynamics.checked import checked
+from delassus_ros.dynamics.matrices import coriolis, gravity_torques
+from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
+from delassus_ros.dynamics.regressor import regressor
+from delassus_ros.errors import InputError, ProblemError, RobotError, unknown
+from delassus_ros.model.robot import FROM_URDF, Robot
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Port, Problem
+from delassus_ros.rbda.dynamics import hybrid
+from delassus_ros.rbda.robot_tree import RobotTree
+from delassus_ros.rbda.tree import Tree
+from delassus_ros.rbda.trees import spanning_tree, tree_of
+from delassus_ros.scalars.counts import OperationCount
+from delassus_ros.scalars.functions import Vector
+from delassus_ros.scalars.ports import Inputs
+
+GRAVITY = (0.0, 0.0, -9.81)
+"""Gravity in world axes [m/s²]."""
+
+
+def _only(
+    formula: Callable[[RobotTree, Inputs], Vector], build: Callable[[Problem], Tree] = tree_of
+) -> dict[str, Method]:
+    return {"": Method(formula, build, "")}
+
+
+def _unregrouped(problem: Problem) -> Tree:
+    """Return the spanning tree with the bodies' own inertias."""
+    return spanning_tree(problem, regrouped=False)
+
+
+_FUNCTIONS: dict[str, tuple[tuple[str, ...], Mapping[str, Method]]] = {
+    "inverse": (("rates", "accelerations", "gravity"), INVERSE),
+    "forward": (("rates", "torques", "gravity"), FORWARD),
+    "coriolis": (("rates",), _only(coriolis, _unregrouped)),
+    "gravity_torques": (("gravity",), _only(gravity_torques)),
+    "regressor": (("rates", "accelerations", "gravity"), _only(regressor, _unregrouped)),
+}
+"""Per function the names of its inputs after ``q``, and its methods; the first is the default."""
+_LOADED = ("inverse", "forward", "hybrid")
+"""Functions that external wrenches act in."""
+
+
+class Dynamics:
+    """C-RNEA, C-ABA and their hybrid, compiled at the first call of a method; thread-safe.
+
+    A copied or pickled object is constructed anew for the same robot.
+
+    Rates, accelerations and torques are those of :attr:`joints`, the independent joints: torques
+    of dependent joints are converted to equivalent torques of independent joints. A floating base
+    is first with six numbers: the root link's twist in its body axes, linear first, its spatial
+    acceleration, or the wrench on the link.
+
+    Parameters
+    ----------
+    robot : any robot without floating joints inside the tree or another tree on the world beside a
+        floating base.
+    cache : read and write the disk cache of compiled code; if False, code is compiled per object.
+    wrenches : names of frames that external wrenches act on.
+
+    Attributes
+    ----------
+    joints : names of the joints with independent rates, in the order of rates.
+    size : number of independent rates.
+    wrenches : the argument.
+
+    Raises
+    ------
+    RobotError
+        If a joint inside the tree is floating, or on the world beside a floating base; names the
+        joint. If `robot` is no Robot.
+    ProblemError
+        If a frame of `wrenches` is unknown, named twice or fixed to the world; names the frame.
+    """
+
+    def __init__(self, robot: Robot, cache: bool = True, wrenches: Iterable[str] = ()) -> None:
+        instance("robot", robot, Robot, FROM_URDF, RobotError)
+        self.wrenches = names("wrenches", wrenches, ProblemError)
+        self._tree = RobotTree(robot, self.wrenches)
+        self.joints, self.size = self._tree.joints, self._tree.size
+        self._robot, self._cache = robot, cache
+        self._compiled: dict[tuple[str, ...], CompiledFunction] = {}
+        self._lock = threading.Lock()
+
+    def _function(self, name: str, method: str = "") -> CompiledFunction:
+        """Return the compiled function of a row of the table."""
+        takes, methods = _FUNCTIONS[name]
+        method = method or next(iter(methods))
+        if method not in methods:
+            raise InputError(unknown("method", method, methods))
+        chosen = methods[method]
+
+        def formula() -> Callable[[Inputs], Vector]:
+            tree = RobotTree(self._robot, self.wrenches, chosen.build)
+            return partial(chosen.formula, tree)
+
+        return self._made((name, method), takes, formula)
+
+    def _hybrid(self, accelerated: frozenset[int]) -> CompiledFunction:
+        """Return the compiled hybrid dynamics for a set of accelerated columns."""
+
+        def formula() -> Callable[[Inputs], Vector]:
+            return lambda x: hybrid(self._tree.motion(x), list(x["known"]), accelerated)
+
+        what = ("hybrid", *map(str, sorted(accelerated)))
+        return self._made(what, ("rates", "known", "gravity"), formula)
+
+    def _made(
+        self,
+        what: tuple[str, ...],
+        takes: Iterable[str],
+        formula: Callable[[], Callable[[Inputs], Vector]],
+    ) -> CompiledFunction:
+        """Return a function, compiled at the first call; other threads wait for the compiler."""
+        with self._lock:
+            if what not in self._compiled:
+                ports = [Port("q", (self._robot.nq,))]
+                ports += [Port(name, (3 if name == "gravity" else self.size,)) for name in takes]
+                if self.wrenches and what[0] in _LOADED:
+                    ports.append(Port("wrenches", (len(self.wrenches), 6)))
+                self._compiled[what] = CompiledFunction(
+                    formula(), ports, self._key(*what), self._robot
+                )
+            return self._compiled[what]
+
+    def _key(self, *what: str) -> bytes | None:
+        """Return the cache key of a function, or None without the disk cache."""
+        if not self._cache:
+            return None
+        # The choice of independent joints also depends on limits, which the robot's bytes lack.
+        parts = [*what, "", *self.joints, "", *self.wrenches, ""]
+        return "\0".join(parts).encode() + self._robot.to_bytes()
+
+    def _call(
+        self,
+        function: CompiledFunction,
+        *arrays: ArrayLike,
+        wrenches: ArrayLike | None = None,
+        loaded: bool = True,
+    ) -> Array:
+        if self.wrenches and loaded:
+            forces = np.zeros((len(self.wrenches), 6)) if wrenches is None else wrenches
+            arrays = *arrays, forces
+        elif wrenches is not None:
+            raise InputError(
+                "wrenches are given, but this Dynamics has no frames for them: make it with "
+                "wrenches=[...]"
+            )
+        return checked(self._robot, arrays[0], *function(*arrays))
+
+    def bind(self, function: str, method: str = "") -> BoundFunction:
+        """Return a function with preallocated buffers, for control loops; one per thread.
+
+        Parameters
+        ----------
+        function : ``"inverse"``, ``"forward"``, ``"coriolis"``, ``"gravity_torques"`` or
+            ``"regressor"``.
+        method : as for the method of this class with the same name.
+
+        Raises
+        ------
+        InputError
+            If the function or the method is unknown.
+        """
+        return self._named(function, method).bind()
+
+    def operations(self, function: str, method: str = "") -> OperationCount:
+        """Return the operation count of a call, sines and cosines excluded; see :meth:`bind`."""
+        return self._named(function, method).operations
+
+    def _named(self, function: str, method: str) -> CompiledFunction:
+        if function not in _FUNCTIONS:
+            raise InputError(unknown("function", function, _FUNCTIONS))
+        return self._function(function, method)
+
+    def inverse(
+        self,
+        q: ArrayLike,
+        rates: ArrayLike,
+        accelerations: ArrayLike,
+        gravity: ArrayLike = GRAVITY,
+        wrenches: ArrayLike | None = None,
+        method: str = "c_rnea",
+    ) -> Array:
+        """Return the torques (size,) that a motion needs [N·m, N].
+
+        Parameters
+        ----------
+        q : (nq,) of the spanning tree; must close the loops. Couplings are checked.
+        rates, accelerations : (size,).
+        gravity : (3,) in world axes; for a floating base, in the axes of the root link [m/s²].
+        wrenches : on the frames of :attr:`wrenches` (w, 6), in their axes, linear first [N, N·m];
+            zero by default.
+        method : a name of :data:`delassus_ros.dynamics.methods.INVERSE`. ``"projected"`` has the
+            same result; ``"approximate"`` and ``"unconstrained"`` leave rotors out.
+
+        Raises
+        ------
+        InputError
+            If an array is no numbers or has another shape, or the method is unknown; names it.
+        RobotError
+            If an approximate method cannot leave a dependent joint out; names the joint.
+        NumericalError
+            If a loop is singular at q, a coupling does not hold, an input is not finite, a
+            position is beyond 10⁶ rad or m, or a result overflows.
+        """
+        function = self._function("inverse", method)
+        return self._call(function, q, rates, accelerations, gravity, wrenches=wrenches)
+
+    def forward(
+        self,
+        q: ArrayLike,
+        rates: ArrayLike,
+        torques: ArrayLike,
+        gravity: ArrayLike = GRAVITY,
+        wrenches: ArrayLike | None = None,
+        method: str = "c_aba",
+    ) -> Array:
+        """Return the accelerations (size,) caused by torques; see :meth:`inverse`.
+
+        Parameters
+        ----------
+        method : a name of :data:`delassus_ros.dynamics.methods.FORWARD`. ``"projection"`` and
+            ``"lagrange"`` have the same result; ``"approximate"`` and ``"unconstrained"`` leave
+            rotors out.
+
+        Raises
+        ------
+        InputError, RobotError
+            As for :meth:`inverse`.
+        NumericalError
+            If the mass matrix is not positive definite at q, or as for :meth:`inverse`.
+        """
+        function = self._function("forward", method)
+        return self._call(function, q, rates, torques, gravity, wrenches=wrenches)
+
+    def hybrid(
+        self,
+        q: ArrayLike,
+        rates: ArrayLike,
+        known: ArrayLike,
+        accelerated: Iterable[str],
+        gravity: ArrayLike = GRAVITY,
+        wrenches: ArrayLike | None = None,
+    ) -> Array:
+        """Return the unknown entries (size,): torques or accelerations of joints.
+
+        The function is compiled at the first call for a set of accelerated joints.
+
+        Parameters
+        ----------
+        q, rates, gravity, wrenches : as for :meth:`inverse`.
+        known : (size,) accelerations of the joints in `accelerated`, torques of all other joints.
+        accelerated : names of joints of :attr:`joints`; of joints that share a loop or coupling,
+            all or none.
+
+        Raises
+        ------
+        InputError
+            If an array is no numbers or has another shape, a joint is unknown, or only some of
+            the joints that share a loop are accelerated; names them.
+        NumericalError
+            As for :meth:`forward`.
+        """
+        function = self._hybrid(self._indices(accelerated))
+        return self._call(function, q, rates, known, gravity, wrenches=wrenches)
+
+    def coriolis(self, q: ArrayLike, rates: ArrayLike) -> Array:
+        """Return the Coriolis matrix C (size, size), with Ṁ − 2C skew-symmetric.
+
+        C ẏ are the Coriolis and centrifugal torques.
+
+        Raises
+        ------
+        InputError, NumericalError
+            As for :meth:`inverse`.
+        """
+        values = self._call(self._function("coriolis"), q, rates, loaded=False)
+        return values.reshape(self.size, self.size)
+
+    def gravity_torques(self, q: ArrayLike, gravity: ArrayLike = GRAVITY) -> Array:
+        """Return the torques (size,) that hold the robot at rest against gravity [N·m, N].
+
+        Raises
+        ------
+        InputError, NumericalError
+            As for :meth:`inverse`.
+        """
+        return self._call(self._function("gravity_torques"), q, gravity, loaded=False)
+
+    def regressor(
+        self,
+        q: ArrayLike,
+        rates: ArrayLike,
+        accelerations: ArrayLike,
+        gravity: ArrayLike = GRAVITY,
+    ) -> Array:
+        """Return Y (size, 10 bodies): Y π are the torques of :meth:`inverse`.
+
+        Torques of armatures are not included. The order of π is that of
+        :func:`~delassus_ros.dynamics.regressor.inertial_parameters`.
+
+        Raises
+        ------
+        InputError, NumericalError
+            As for :meth:`inverse`.
+        """
+        function = self._function("regressor")
+        values = self._call(function, q, rates, accelerations, gravity, loaded=False)
+        return values.reshape(self.size, -1)
+
+    def _indices(self, accelerated: Iterable[str]) -> frozenset[int]:
+        """Return the indices of the rates of accelerated joints."""
+        columns = self._tree.columns_by_joint
+        found: set[int] = set()
+        for name in names("accelerated", accelerated, InputError):
+            if name not in columns:
+                raise InputError(f"accelerated: {unknown('joint', name, columns)}")
+            found.update(columns[name])
+        by_column = {k: name for name, indices in columns.items() for k in indices}
+        for shared in self._tree.velocities.shared:
+            known = found.intersection(shared)
+            if known and len(known) < len(shared):
+                together = [by_column[k] for k in shared]
+                raise InputError(
+                    f"accelerated: joints {together} share a loop or coupling; expected all of "
+                    f"them or none, not {[by_column[k] for k in shared if k in known]} alone"
+                )
+        return frozenset(found)
+
+    def __reduce__(self) -> tuple[type[Dynamics], tuple[object, ...]]:
+        """Pickle by the arguments of the constructor; machine code is not pickled."""
+        return type(self), (self._robot, self._cache, self.wrenches)

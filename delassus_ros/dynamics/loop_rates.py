@@ -1,0 +1,102 @@
+"""Conversion of rates and torques between all joints and the independent joints of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros.compiler.function import CompiledFunction
+from delassus_ros.dynamics.checked import checked
+from delassus_ros.model.clusters import clusters_of, velocity_offsets
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Port
+from delassus_ros.rbda.constraints import loop_jacobian
+from delassus_ros.scalars.functions import Vector
+from delassus_ros.scalars.ports import Inputs
+
+
+class LoopRates:
+    """Conversion of joint rates and torques of a robot with loops to independent joints.
+
+    Supports robots whose joints, except the base, have one velocity.
+
+    Parameters
+    ----------
+    robot : the robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        moved = [i for i, joint in enumerate(robot.joints) if joint.kind.nq]
+        self._row = {robot.joints[i].name: k for k, i in enumerate(moved)}
+        columns = [i for i in velocity_offsets(robot) if robot.joints[i].kind.nq]
+        self.joints = tuple(robot.joints[i].name for i in columns)
+        shape = (len(moved), len(columns))
+        rows = {i: k for k, i in enumerate(moved)}
+        place = {i: k for k, i in enumerate(columns)}
+
+        def jacobian(x: Inputs) -> Vector:
+            E: list[Vector] = [[0.0] * shape[1] for _ in range(shape[0])]
+            for cluster in clusters_of(robot):
+                if cluster.is_ordinary and cluster.joints[0] not in rows:
+                    continue
+                of_cluster = loop_jacobian(robot, cluster, x["q"])
+                for joint, row in zip(cluster.joints, of_cluster, strict=True):
+                    for column, value in zip(cluster.independent, row, strict=True):
+                        E[rows[joint]][place[column]] = value
+            return [value for row in E for value in row]
+
+        key = "\0".join(["loop rates", *self.joints, ""]).encode() + robot.to_bytes()
+        self._robot = robot
+        self._function = CompiledFunction(jacobian, (Port("q", (robot.nq,)),), key, robot)
+        self._shape = shape
+
+    def jacobian(self, q: ArrayLike) -> Array:
+        """Return E (joints, independent joints): q̇ = E ẏ, in model order.
+
+        Raises
+        ------
+        NumericalError
+            If a loop is singular at q (nq,).
+        """
+        values, status = self._function(q)
+        return checked(self._robot, q, values, status).reshape(self._shape)
+
+    def independent(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
+        """Return the rates of the independent joints from rates of measured joints.
+
+        Measured independent joints have precedence over redundant measured joints.
+
+        Parameters
+        ----------
+        names : (k,) the measured joints, which must determine all joints.
+        rates : (k,) rates of the measured joints.
+
+        Raises
+        ------
+        NumericalError
+            If a loop is singular at q (nq,).
+        """
+        measured = dict(zip(names, np.asarray(rates).tolist(), strict=True))
+        if measured.keys() >= set(self.joints):
+            return np.array([measured[name] for name in self.joints])
+        E = self.jacobian(q)[[self._row[name] for name in names]]
+        return np.asarray(np.linalg.lstsq(E, np.asarray(rates), rcond=None)[0])
+
+    def torques(self, names: Sequence[str], torques: ArrayLike, q: ArrayLike) -> Array:
+        """Return the torques of independent joints that are equivalent to torques at named joints.
+
+        Parameters
+        ----------
+        names : (k,) the joints with torques; other joints have zero torque.
+        torques : (k,) torques of the named joints.
+
+        Raises
+        ------
+        NumericalError
+            If a loop is singular at q (nq,).
+        """
+        E = self.jacobian(q)[[self._row[name] for name in names]]
+        return np.asarray(np.asarray(torques) @ E)

@@ -1,0 +1,219 @@
+"""Methods that the cluster paper compares with, Coriolis matrices, gravity and regressors."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from cluster_robots import random_problem
+from coupled import coupled
+from linkages import closed_four_bar, four_bar
+
+from delassus_ros import Robot
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.dynamics.methods import FORWARD, INVERSE
+from delassus_ros.dynamics.regressor import PARAMETERS, inertial_parameters
+from delassus_ros.errors import InputError, RobotError
+from delassus_ros.model import Joint, JointKind, Transform
+from delassus_ros.model.clusters import clusters_of
+from delassus_ros.rbda.joint_space import mass_matrix
+from delassus_ros.rbda.robot_tree import RobotTree
+from delassus_ros.rbda.rotors import independent_tree
+from delassus_ros.rbda.trees import spanning_tree
+from delassus_ros.scalars.duals import Dual
+from delassus_ros.scalars.ports import Status
+from delassus_ros.testing import random_problem as random_open_problem
+
+pin = pytest.importorskip("pinocchio")
+from delassus_ros.pinocchio_model import PinocchioModel  # noqa: E402
+
+SMALL = 256
+"""Bytes of a call's passing integers; an array takes more."""
+GRAVITY = np.array([1.0, -2.0, -9.0])
+
+
+def geared(seed: int) -> tuple[Robot, np.ndarray]:
+    robot = random_problem(seed).robot
+    return robot, coupled(robot, np.random.default_rng(seed).uniform(-1, 1, robot.nq))
+
+
+def close(value: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
+    assert np.linalg.norm(value - expected) <= tolerance * np.linalg.norm(expected)
+
+
+def random_motion(dynamics: Dynamics, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=dynamics.size), rng.normal(size=dynamics.size)
+
+
+def assert_exact_methods_agree(robot: Robot, q: np.ndarray) -> None:
+    dynamics = Dynamics(robot)
+    rates, accelerations = random_motion(dynamics)
+    torques = dynamics.inverse(q, rates, accelerations, GRAVITY)
+    projected = dynamics.inverse(q, rates, accelerations, GRAVITY, method="projected")
+    close(projected, torques, 1e-12)
+    for method in ("c_aba", "projection", "lagrange"):
+        found = dynamics.forward(q, rates, torques, GRAVITY, method=method)
+        close(found, accelerations, 1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_exact_methods_agree_on_geared_robots(seed: int) -> None:
+    assert_exact_methods_agree(*geared(seed))
+
+
+def test_exact_methods_agree_on_loops() -> None:
+    assert_exact_methods_agree(four_bar(), np.array(closed_four_bar(0.7)))
+
+
+def test_all_methods_agree_on_an_open_chain() -> None:
+    robot = random_open_problem(1).robot
+    dynamics = Dynamics(robot)
+    q = np.random.default_rng(1).uniform(-1, 1, robot.nq)
+    rates, accelerations = random_motion(dynamics)
+    torques = dynamics.inverse(q, rates, accelerations, GRAVITY)
+    for method in INVERSE:
+        close(dynamics.inverse(q, rates, accelerations, GRAVITY, method=method), torques, 1e-12)
+    for method in FORWARD:
+        close(dynamics.forward(q, rates, torques, GRAVITY, method=method), accelerations, 1e-9)
+
+
+@pytest.mark.parametrize("reflected", [True, False])
+def test_approximate_methods_are_the_recursions_of_the_independent_tree(reflected: bool) -> None:
+    robot, q = geared(0)
+    dynamics = Dynamics(robot)
+    rates, accelerations = random_motion(dynamics)
+    independent = independent_tree(robot, reflected=reflected)
+    kept = [robot.q_offsets[i] for i in independent.kept]
+    assert len(kept) == robot.nq - len([i for c in clusters_of(robot) for i in c.dependent])
+    torques = torques_of_pinocchio(independent.robot, q[kept], rates, accelerations)
+    method = "approximate" if reflected else "unconstrained"
+    found = dynamics.inverse(q, rates, accelerations, GRAVITY, method=method)
+    close(found, torques, 1e-10)
+    close(dynamics.forward(q, rates, torques, GRAVITY, method=method), accelerations, 1e-9)
+
+
+def torques_of_pinocchio(
+    robot: Robot, q: np.ndarray, rates: np.ndarray, accelerations: np.ndarray
+) -> np.ndarray:
+    built = PinocchioModel(robot)
+    model = built.model
+    model.armature = np.zeros(robot.nv)
+    model.gravity.linear = GRAVITY
+    at = built.configuration({"q": q})
+    torques = pin.rnea(model, model.createData(), at, rates, accelerations)
+    return np.asarray(torques + armatures(robot) * accelerations)
+
+
+def armatures(robot: Robot) -> np.ndarray:
+    return np.array([joint.armature for joint in robot.joints for _ in range(joint.kind.nv)])
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_coriolis_matrices_and_gravity_of_open_chains_agree_with_pinocchio(seed: int) -> None:
+    robot = random_open_problem(seed).robot
+    dynamics = Dynamics(robot)
+    q = np.random.default_rng(seed).uniform(-1, 1, robot.nq)
+    rates, _ = random_motion(dynamics)
+    built = PinocchioModel(robot)
+    model, at = built.model, built.configuration({"q": q})
+    model.gravity.linear = GRAVITY
+    g = pin.computeGeneralizedGravity(model, model.createData(), at)
+    h = pin.nonLinearEffects(model, model.createData(), at, rates)
+    close(dynamics.coriolis(q, rates) @ rates, h - g, 1e-10)
+    close(dynamics.gravity_torques(q, GRAVITY), g, 1e-10)
+
+
+def rate_of_mass_matrix(robot: Robot, q: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Return Ṁ, the derivative of M along the motion, in dual numbers."""
+    tree = RobotTree(robot, build=spanning_tree)
+    motion = tree.motion({"q": q.tolist(), "rates": rates.tolist()})
+    moving = q.tolist()
+    for link, rate in zip(tree.tree.links, motion.rate, strict=True):
+        if link.motion != "free":
+            moving[link.q_index] = Dual(moving[link.q_index], [link.sign * rate])
+    M = mass_matrix(tree.problem, tree.tree, {"q": moving})
+    return np.array([[e.slopes[0] if isinstance(e, Dual) else 0.0 for e in row] for row in M])
+
+
+@pytest.mark.parametrize("name", ["geared", "four-bar"])
+def test_mass_rate_minus_twice_the_coriolis_matrix_is_skew(name: str) -> None:
+    robot, q = geared(2) if name == "geared" else (four_bar(), np.array(closed_four_bar(0.7)))
+    dynamics = Dynamics(robot)
+    rates, _ = random_motion(dynamics)
+    C = dynamics.coriolis(q, rates)
+    torques = dynamics.inverse(q, rates, np.zeros(dynamics.size), np.zeros(3))
+    close(C @ rates, torques, 1e-11)
+    close(C + C.T, rate_of_mass_matrix(robot, q, rates), 1e-11)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_regressors_give_the_torques_of_geared_robots(seed: int) -> None:
+    robot, q = geared(seed)
+    plain = robot.with_armature({joint.name: 0.0 for joint in robot.joints if joint.armature})
+    dynamics = Dynamics(plain)
+    rates, accelerations = random_motion(dynamics)
+    Y = dynamics.regressor(q, rates, accelerations, GRAVITY)
+    assert Y.shape == (dynamics.size, len(PARAMETERS) * len(robot.joints))
+    close(
+        Y @ inertial_parameters(plain), dynamics.inverse(q, rates, accelerations, GRAVITY), 1e-11
+    )
+
+
+def test_regressors_of_open_chains_agree_with_pinocchio() -> None:
+    robot = random_open_problem(1).robot
+    dynamics = Dynamics(robot)
+    q = np.random.default_rng(1).uniform(-1, 1, robot.nq)
+    rates, accelerations = random_motion(dynamics)
+    built = PinocchioModel(robot)
+    model = built.model
+    model.gravity.linear = GRAVITY
+    at = built.configuration({"q": q})
+    expected = pin.computeJointTorqueRegressor(
+        model, model.createData(), at, rates, accelerations
+    ) @ np.concatenate([inertia.toDynamicParameters() for inertia in list(model.inertias)[1:]])
+    found = dynamics.regressor(q, rates, accelerations, GRAVITY) @ inertial_parameters(robot)
+    close(found, expected, 1e-10)
+
+
+def test_loops_are_left_out_of_the_independent_tree_or_refused_by_name() -> None:
+    tool = Joint("tool", JointKind.REVOLUTE, 2, Transform())
+    robot = four_bar(extra=(tool,))
+    dynamics, q = Dynamics(robot), robot.neutral()
+    with pytest.raises(RobotError, match="cannot be approximated by a reflected inertia"):
+        dynamics.inverse(q, *random_motion(dynamics), method="unconstrained")
+
+
+def test_unknown_methods_and_functions_are_named() -> None:
+    dynamics = Dynamics(random_open_problem(1).robot)
+    with pytest.raises(InputError, match="method 'lagrange'"):
+        dynamics.bind("inverse", "lagrange")
+    with pytest.raises(InputError, match="function 'backward'"):
+        dynamics.bind("backward")
+
+
+def test_bound_functions_allocate_nothing_and_equal_calls() -> None:
+    robot, q = geared(0)
+    dynamics = Dynamics(robot)
+    rates, accelerations = random_motion(dynamics)
+    bound = dynamics.bind("inverse")
+    for name, values in {
+        "q": q, "rates": rates, "accelerations": accelerations, "gravity": GRAVITY
+    }.items():  # fmt: skip
+        bound.inputs[name][...] = values
+    assert bound() is Status.OK
+    expected = dynamics.inverse(q, rates, accelerations, GRAVITY)
+    assert bound.result.tobytes() == expected.tobytes()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        bound()
+        now, peak = tracemalloc.get_traced_memory()
+        assert now == before
+        assert peak - before <= SMALL
+    finally:
+        tracemalloc.stop()
+    bound.inputs["rates"][0] = np.nan
+    assert bound() is Status.NOT_FINITE
