@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import robots
 
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Solution
 from delassus_ros.model.spatial import Array
 
 PUBLIC = Path(__file__).resolve().parents[2] / "shared" / "contact_problems"
+
+FEET = ("LF", "RF", "LH", "RH")
 
 
 def public(name: str) -> tuple[Array, Array, Array]:
@@ -57,3 +63,26 @@ def residual(G: Array, a0: Array, mu: Array, f: Array, law: str = "coulomb") -> 
             speed[2] += coefficient * np.hypot(speed[0], speed[1])
         total += float(np.sum((f[rows] - nearest(coefficient, f[rows] - speed)) ** 2))
     return float(np.sqrt(total) / np.linalg.norm(scales * a0))
+
+
+def feet_problem(**cones: dict[str, Any]) -> Problem:
+    """Return the quadruped on its feet, with friction and normals of some of them."""
+    feet = [Contact(leg, f"{leg}_FOOT", **cones.get(leg, {})) for leg in FEET]
+    robot = Robot.from_urdf(robots.quadruped())
+    return Problem(robot, feet, axes="world", outputs=["a0", "qdd0", "MinvJT"])
+
+
+def standing_inputs(problem: Problem) -> dict[str, Any]:
+    """Return the inputs of a quadruped that stands with bent legs and without torques."""
+    bent = {f"{leg}_{joint}": x for leg in FEET for joint, x in (("HFE", 0.7), ("KFE", -1.4))}
+    n = len(problem.velocities)
+    return {
+        "q": problem.robot.q(bent), "base_orientation": [0.0, 0.0, 0.0, 1.0],
+        "rates": np.zeros(n), "torques": np.zeros(n), "gravity": [0.0, 0.0, -9.81],
+    }  # fmt: skip
+
+
+def standing(active: Sequence[str], **cones: dict[str, Any]) -> Solution:
+    """Return the solution of that quadruped on some of its feet."""
+    problem = feet_problem(**cones)
+    return DelassusSolver(problem).solve(**standing_inputs(problem), active=active)

@@ -66,12 +66,12 @@ def _header(rows: ConeRows, contacts: int, name: str, target: Target) -> str:
     values = {
         "NAME": name, "UPPER": name.upper(), "VERSION": __version__, "TRIPLE": target.triple,
         "CPU": target.cpu or "generic", "CONTACTS": contacts, "CONE_ROWS": k, "ROWS": n,
-        "WORK": iteration.work_size(k, n) + len(rows.cones) + entries + 2 * k,
+        "WORK": iteration.work_size(k, n) + 2 * len(rows.cones) + entries + 2 * k,
         "INDICES": len(rows.cones) + k + 1 + entries, "BUDGET": BUDGET,
         "TOLERANCE": repr(TOLERANCE), "COULOMB": COULOMB, "CONVEX": CONVEX, "AUTO": AUTO,
         "SOLVED": iteration.SOLVED, "INACCURATE": iteration.INACCURATE,
         "FAILED": iteration.FAILED, "INFEASIBLE": iteration.INFEASIBLE,
-        "NOT_FINITE": iteration.NOT_FINITE,
+        "NOT_FINITE": iteration.NOT_FINITE, "REFUSED": iteration.REFUSED,
         "FIRST_ROWS": _listed("int64_t", f"{name}_forces_first_rows", first_rows),
         "FIRST_CONES": _listed("int64_t", f"{name}_forces_first_cones", cones),
         "KINDS": _listed("int64_t", f"{name}_forces_kinds", rows.cones),
@@ -122,21 +122,24 @@ enum {
 
 /* Status. SOLVED: residual at most the tolerance. INACCURATE: at most 1e-6. FAILED: larger, the
    budget did not do. INFEASIBLE: contacts contradict each other. NOT_FINITE: of G or a0; forces
-   are zero. */
+   are zero. REFUSED: under COULOMB a compliance between 0 and 0.001 of the mean diagonal of its
+   block, where G is singular; forces are zero. */
 enum {
   @UPPER@_FORCES_SOLVED = @SOLVED@,
   @UPPER@_FORCES_INACCURATE = @INACCURATE@,
   @UPPER@_FORCES_FAILED = @FAILED@,
   @UPPER@_FORCES_INFEASIBLE = @INFEASIBLE@,
-  @UPPER@_FORCES_NOT_FINITE = @NOT_FINITE@
+  @UPPER@_FORCES_NOT_FINITE = @NOT_FINITE@,
+  @UPPER@_FORCES_REFUSED = @REFUSED@
 };
 
 /* The solver for rows of any contacts; NAME_contact_forces below calls it. */
 int64_t @NAME@_forces_solve(
     int64_t n, int64_t k, int64_t cones, int64_t law, int64_t budget, double tolerance,
-    const int64_t *kinds, const double *mu, const int64_t *starts, const int64_t *columns,
-    const double *weights, const double *G, const double *a0, const double *R, double *f,
-    double *forces, double *accelerations, double *ray, double *info, double *work);
+    const int64_t *kinds, const double *mu, const double *restitution, const int64_t *starts,
+    const int64_t *columns, const double *weights, const double *G, const double *a0,
+    const double *R, double *f, double *forces, double *accelerations, double *ray, double *info,
+    double *work);
 
 /* Per contact its first row of G, first cone and first row of the cones; then the cones. */
 @FIRST_ROWS@
@@ -155,31 +158,35 @@ int64_t @NAME@_forces_solve(
    tolerance      residual at which forces are SOLVED; TOLERANCE, or a larger one
    friction       count coefficients >= 0
    compliance     count numbers >= 0, m/s^2 per N, or null for rigid contacts
+   restitution    at the velocity level count numbers from 0 to 1, or null for 0
    G, a0          n x n, symmetric, and n: the matrix of the active contacts and their
-                  accelerations without contact forces
+                  accelerations without contact forces; at the velocity level, velocities without
+                  impulses
    cone_forces    k: forces to begin with, zeros or those of the previous instant; overwritten by
                   the result at the rows of the cones (of points, the forces)
    forces         n: the result at the rows of G
-   accelerations  n: G forces + a0
+   accelerations  n: G forces + a0; NaN where NOT_FINITE or REFUSED
    info           5: numbers of sweeps, of Newton steps and of interior-point steps, residual, law
    work, indices  scratch of WORK_SIZE doubles and INDEX_SIZE int64_t, one of each per thread
 
    Re-entrant. Allocates nothing, takes no lock. */
 static inline int64_t @NAME@_contact_forces(
     const int64_t *active, int64_t count, int64_t law, int64_t budget, double tolerance,
-    const double *friction, const double *compliance, const double *G, const double *a0,
-    double *cone_forces, double *forces, double *accelerations, double *info, double *work,
-    int64_t *indices)
+    const double *friction, const double *compliance, const double *restitution,
+    const double *G, const double *a0, double *cone_forces, double *forces,
+    double *accelerations, double *info, double *work, int64_t *indices)
 {
   int64_t n = 0, k = 0, cones = 0, entries = 0, i, j, e;
   int64_t *kinds = indices, *starts = kinds + @NAME@_forces_first_cones[@CONTACTS@];
   int64_t *columns = starts + @CONE_ROWS@ + 1;
-  double *mu = work, *weights = mu + @NAME@_forces_first_cones[@CONTACTS@];
+  double *mu = work, *bounce = mu + @NAME@_forces_first_cones[@CONTACTS@];
+  double *weights = bounce + @NAME@_forces_first_cones[@CONTACTS@];
   double *R = weights + @NAME@_forces_starts[@CONE_ROWS@], *ray = R + @CONE_ROWS@;
   for (i = 0; i < count; ++i) {
     const int64_t c = active[i];
     for (j = @NAME@_forces_first_cones[c]; j < @NAME@_forces_first_cones[c + 1]; ++j) {
       kinds[cones] = @NAME@_forces_kinds[j];
+      bounce[cones] = restitution == NULL ? 0.0 : restitution[i];
       mu[cones++] = friction[i];
     }
     for (j = @NAME@_forces_first_cone_rows[c]; j < @NAME@_forces_first_cone_rows[c + 1]; ++j) {
@@ -194,7 +201,7 @@ static inline int64_t @NAME@_contact_forces(
   }
   starts[k] = entries;
   return @NAME@_forces_solve(
-      n, k, cones, law, budget, tolerance, kinds, mu, starts, columns, weights, G, a0, R,
+      n, k, cones, law, budget, tolerance, kinds, mu, bounce, starts, columns, weights, G, a0, R,
       cone_forces, forces, accelerations, ray, info, ray + @CONE_ROWS@);
 }
 

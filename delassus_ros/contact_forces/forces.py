@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from delassus_ros.arguments import number, numbers, sized, whole
 from delassus_ros.contact_forces import cones, iteration
 from delassus_ros.contact_forces.derivative import derivative
 from delassus_ros.contact_forces.machine_code import BUDGET, TOLERANCE, machine_code
-from delassus_ros.contact_forces.rows import ROWS, ConeRows, kinds_of
+from delassus_ros.contact_forces.rows import ROWS, ConeRows, SurfaceCone, kinds_of, per_contact
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
@@ -31,9 +31,9 @@ _LAWS: dict[Law, int] = {
 }  # fmt: skip
 LAW_NAMES: tuple[Law, ...] = tuple(sorted(_LAWS, key=_LAWS.__getitem__))
 """Laws by their number in the iteration."""
-LEAST_COMPLIANCE = 1e-3
-"""Smallest compliance under Coulomb's law, as a share of the mean diagonal of the contact's block.
-Smaller ones make the problem harder than none does."""
+LEAST_COMPLIANCE = iteration.LEAST_COMPLIANCE
+"""Smallest compliance under Coulomb's law where G is singular, as a share of the mean diagonal of
+the contact's block. Smaller ones make the problem harder than none does."""
 
 
 class ForceOptions(TypedDict, total=False):
@@ -49,6 +49,11 @@ class ForceOptions(TypedDict, total=False):
         where contacts are redundant. "auto", the default: Coulomb's law where G is regular, else
         the convex law; the result says which.
     compliance : R of all contacts, or one for each: m/s² per N, in u = (G + R) f + a0; default 0.
+        Under "coulomb" values between 0 and 0.001 of the mean diagonal of a contact's block are
+        refused where G is singular; "auto" takes the convex law there.
+    surface_cone : "corners", the default: exact friction cones at the four corners of a surface.
+        "wrench": the wrench cone of 16 faces, of inner pyramids of four sides at the corners; a
+        convex problem without sliding laws, whose number of steps varies less.
     tolerance : residual at which forces are SOLVED; default 1e-10.
     budget : largest number of steps; default 172, the bound by construction.
     """
@@ -57,8 +62,21 @@ class ForceOptions(TypedDict, total=False):
     normals: Sequence[str | ArrayLike] | None
     law: Law
     compliance: ArrayLike
+    surface_cone: SurfaceCone
     tolerance: float
     budget: int
+
+
+class SolverOptions(ForceOptions, total=False):
+    """Arguments by name of solvers on any matrices, at the level of accelerations or velocities.
+
+    Attributes
+    ----------
+    restitution : at the velocity level, e of all contacts, or one for each, from 0 to 1; default
+        0. A contact that approaches and is hit leaves with -e times its normal velocity.
+    """
+
+    restitution: ArrayLike
 
 
 class ForceStatus(IntEnum):
@@ -74,12 +92,16 @@ class ForceStatus(IntEnum):
     """No forces obey the law; ``contradiction`` names contacts that contradict each other."""
     NOT_FINITE = iteration.NOT_FINITE
     """G or a0 has NaN or infinite numbers; forces are zero."""
+    REFUSED = iteration.REFUSED
+    """A compliance is too small for Coulomb's law and a singular G; forces are zero."""
 
 
 _STATUSES = tuple(ForceStatus)
+_STARTS = (ForceStatus.SOLVED, ForceStatus.INACCURATE)
+"""Statuses of forces that begin the next problem."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class ContactForces:
     """Forces of one problem; valid where the status is SOLVED.
 
@@ -87,37 +109,78 @@ class ContactForces:
     ----------
     forces : (n,), in the rows of G; N and N m.
     accelerations : (n,), G f + a0; of velocity-level problems, the velocities afterwards. NaN
-        where NOT_FINITE.
-    residual : norm of the natural map over that of a0, of scaled rows: an error of accelerations.
-        The error of forces is up to some 1000 times larger where G is regular, and not bounded
-        where G is singular.
-    law : that the forces obey, "coulomb" or "convex".
-    steps : number of sweeps, Newton steps and interior-point steps.
+        where NOT_FINITE or REFUSED.
+    status : how far the forces obey the law.
     contradiction : indices of the contacts that contradict each other, where INFEASIBLE.
-    cone_forces : (k,), at the corners of surfaces; a start for the next problem.
+    cone_forces : (k,), at the corners of surfaces, or along the edges of their wrench cones; a
+        start for the next problem.
     cone_offsets : first row of ``cone_forces`` per contact, then k.
+    record : (5,) numbers of sweeps, Newton steps and interior-point steps, residual, law; the
+        properties read them.
     contacts : names of the contacts, of the forces of a Solution.
     """
 
     forces: Array
     accelerations: Array
-    residual: float
     status: ForceStatus
-    law: Law
-    steps: tuple[int, int, int]
     contradiction: tuple[int, ...]
-    cone_forces: Array = field(repr=False)
-    cone_offsets: tuple[int, ...] = field(repr=False)
+    cone_forces: Array
+    cone_offsets: tuple[int, ...]
+    record: Array
     contacts: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return status, forces, law, residual and steps."""
+        return (
+            f"<ContactForces {self.status.name}, {self.law}, residual {self.residual:.1e} after "
+            f"{sum(self.steps)} steps, forces {self.forces}>"
+        )
+
+    @property
+    def residual(self) -> float:
+        """Norm of the natural map over that of a0, of scaled rows: an error of accelerations.
+
+        The error of forces is up to some 1000 times larger where G is regular, and not bounded
+        where G is singular. -1 where NOT_FINITE or REFUSED.
+        """
+        return float(self.record[cones.RESIDUAL])
+
+    @property
+    def law(self) -> Law:
+        """Law that the forces obey, "coulomb" or "convex"."""
+        return LAW_NAMES[int(self.record[cones.LAW])]
+
+    @property
+    def steps(self) -> tuple[int, int, int]:
+        """Numbers of sweeps, Newton steps and interior-point steps."""
+        sweeps, newton, interior = self.record[: cones.INTERIOR + 1].tolist()
+        return int(sweeps), int(newton), int(interior)
+
+    @property
+    def is_start(self) -> bool:
+        """Whether the forces can begin the next problem: those SOLVED or INACCURATE."""
+        return self.status in _STARTS
+
+    def copy(self) -> ContactForces:
+        """Return forces with separate arrays, which no other computation changes."""
+        # By position: keywords take as long as half of the machine code.
+        return ContactForces(
+            self.forces.copy(), self.accelerations.copy(), self.status, self.contradiction,
+            self.cone_forces.copy(), self.cone_offsets, self.record.copy(), self.contacts,
+        )  # fmt: skip
 
     def start(self, contacts: Sequence[str], offsets: Sequence[int]) -> Array:
         """Return forces to begin the next problem with: those of the contacts that go on.
+
+        Forces that are neither SOLVED nor INACCURATE begin nothing: the result is 0.
 
         Parameters
         ----------
         contacts, offsets : names of the next problem's contacts, and first rows of their cones.
         """
         found = np.zeros(offsets[-1])
+        if not self.is_start:
+            return found
         for index, name in enumerate(contacts):
             if name in self.contacts:
                 before = self.contacts.index(name)
@@ -179,7 +242,13 @@ class ForceSolver:
     kinds : per contact "point", "surface", "unilateral" (one row, f >= 0) or "bilateral" (one row
         that holds: a weld, a loop, a task).
     friction : coefficient μ of all contacts, or one for each.
-    dimensions, normals, law, compliance, tolerance, budget : those of :class:`ForceOptions`.
+    dimensions, normals, law, compliance, restitution, surface_cone, tolerance, budget : those of
+        :class:`SolverOptions`.
+
+    Attributes
+    ----------
+    rows : the rows of the cones.
+    result : the result of :meth:`solve_in_place`.
 
     Raises
     ------
@@ -196,6 +265,8 @@ class ForceSolver:
         normals: Sequence[str | ArrayLike] | None = None,
         law: Law = "auto",
         compliance: ArrayLike = 0.0,
+        restitution: ArrayLike = 0.0,
+        surface_cone: SurfaceCone = "corners",
         tolerance: float = TOLERANCE,
         budget: int = BUDGET,
     ) -> None:
@@ -203,30 +274,31 @@ class ForceSolver:
         if law not in _LAWS:
             raise InputError(f"unknown law {law!r}; expected one of {', '.join(get_args(Law))}")
         self.law: Law = law
-        self.rows = rows = ConeRows.of(self.kinds, friction, dimensions, normals)
+        self.rows = rows = ConeRows.of(self.kinds, friction, dimensions, normals, surface_cone)
         self.tolerance = number("tolerance", tolerance)
         self.budget = whole("budget", budget, "a number of steps")
         n, k = rows.size, rows.count
-        soft = numbers("compliance", compliance)
-        if soft.shape not in ((), (len(self.kinds),)) or not (soft >= 0).all():
-            raise InputError(
-                f"compliance is {soft}; expected a number of 0 or more, or one per contact, "
-                f"{len(self.kinds)}"
-            )
-        self._soft = np.array(np.broadcast_to(soft, (len(self.kinds),)))
+        self._soft = self._within("compliance", compliance, np.inf)
+        self._bounce = self._within("restitution", restitution, 1.0)
+        if surface_cone == "wrench":
+            self._check_wrenches()
         self._compliance = rows.spread(self._soft)
-        self._is_checked = law != "convex" and bool(soft.any())
-        self._offsets = rows.offsets
-        known = (np.array([self.tolerance]), rows.friction, rows.weights, self._compliance)
+        known = (
+            np.array([self.tolerance]), rows.friction, self._bounce[rows.owner], rows.weights,
+            self._compliance,
+        )  # fmt: skip
         start = sum(part.size for part in known)
         header = (n, k, len(rows.cones), _LAWS[law], self.budget, start)
         self._whole = np.concatenate([header, rows.cones, rows.starts, rows.columns])
         sizes = (n * n, n, k, n, n, k, 5, iteration.work_size(k, n))
         self._values = np.concatenate([*known, np.zeros(sum(sizes))])
-        (*_, G, self._a0, self._f, self._forces, self._accelerations, self._ray, self._info, _) = (
-            np.split(self._values, np.cumsum([*(part.size for part in known), *sizes])[:-1])
+        (*_, G, self._a0, self._f, forces, accelerations, self._ray, record, _) = np.split(
+            self._values, np.cumsum([*(part.size for part in known), *sizes])[:-1]
         )
         self._G = G.reshape(n, n)
+        self.result = ContactForces(
+            forces, accelerations, ForceStatus.NOT_FINITE, (), self._f, rows.offsets, record
+        )
         self._call = machine_code().calls["solve_block"]
         self._blocks = self._whole.ctypes.data, self._values.ctypes.data
 
@@ -243,7 +315,7 @@ class ForceSolver:
         Raises
         ------
         InputError
-            If a shape is wrong, or a compliance is too small for Coulomb's law.
+            If a shape is wrong, or a compliance is too small for Coulomb's law and a singular G.
         """
         matrix, vector = numbers("G", G), numbers("a0", a0)
         if matrix.shape != self._G.shape or vector.shape != self._a0.shape:
@@ -252,30 +324,41 @@ class ForceSolver:
                 f"G has shape {matrix.shape} and a0 {vector.shape}; expected ({n}, {n}) and "
                 f"({n},), {self._whose}"
             )
-        self._G[:] = matrix
-        self._a0[:] = vector
+        if start is not None:
+            start = self._start(start)
+        found = self.solve_in_place(matrix, vector, start)
+        if found.status is ForceStatus.REFUSED:
+            self._refuse_compliance()
+        return found.copy()
+
+    def solve_in_place(self, G: Array, a0: Array, start: Array | None = None) -> ContactForces:
+        """Return the forces of one problem without a new array: the next call overwrites them.
+
+        Parameters
+        ----------
+        G, a0, start : arrays like those of :meth:`solve`; shapes are not checked, and ``start``
+            may be the ``cone_forces`` of the last result.
+
+        With a compliance that is too small for Coulomb's law and G the status is REFUSED.
+        """
+        self._G[...] = G
+        self._a0[...] = a0
         if start is None:
             self._f.fill(0.0)
-        else:
-            self._f[:] = self._start(start)
-        if self._is_checked:
-            self._check_compliance(matrix)
-        status = _STATUSES[self._call(*self._blocks)]
-        sweeps, newton, interior, residual, law = self._info.tolist()
-        # By position: keywords and a frozen class take as long as half of the machine code.
-        return ContactForces(
-            self._forces.copy(), self._accelerations.copy(), residual, status,
-            LAW_NAMES[int(law)], (int(sweeps), int(newton), int(interior)),
-            self._contradiction() if status is ForceStatus.INFEASIBLE else (), self._f.copy(),
-            self._offsets,
-        )  # fmt: skip
+        elif start is not self._f:
+            self._f[...] = start
+        found = self.result
+        found.status = status = _STATUSES[self._call(*self._blocks)]
+        found.contradiction = self._contradiction() if status is ForceStatus.INFEASIBLE else ()
+        return found
 
     def solve_batch(
         self, G: ArrayLike, a0: ArrayLike, start: ArrayLike | None = None
     ) -> BatchContactForces:
         """Return the forces of N problems, with the bits of N calls of :meth:`solve`.
 
-        The loop over the problems is machine code, and the interpreter's lock is released.
+        The loop over the problems is machine code, and the interpreter's lock is released. Where
+        a compliance is too small for Coulomb's law and G, the problem's status is REFUSED.
 
         Parameters
         ----------
@@ -285,7 +368,7 @@ class ForceSolver:
         Raises
         ------
         InputError
-            If a shape is wrong, or a compliance is too small for Coulomb's law.
+            If a shape is wrong.
         """
         n, k = self.rows.size, self.rows.count
         matrices, vectors = numbers("G", G), numbers("a0", a0)
@@ -295,8 +378,6 @@ class ForceSolver:
                 f"G has shape {matrices.shape} and a0 {vectors.shape}; expected (N, {n}, {n}) and "
                 f"(N, {n}), {self._whose}"
             )
-        if self._is_checked:
-            self._check_compliance(matrices)
         first = np.zeros(k) if start is None else numbers("start", start)
         if first.shape not in ((k,), (count, k)):
             raise InputError(
@@ -330,19 +411,35 @@ class ForceSolver:
         whose = "the cone_forces of the same contacts"
         return sized("start", start, self.rows.count, whose, InputError)
 
-    def _check_compliance(self, G: Array) -> None:
-        at = 0
-        for c, (kind, soft) in enumerate(zip(self.kinds, self._soft, strict=True)):
-            linear = np.arange(at, at + min(ROWS[kind], 3))
-            at += ROWS[kind]
-            means = G[..., linear, linear].mean(axis=-1)
-            least = LEAST_COMPLIANCE * float(np.fmax.reduce(means, axis=None, initial=0.0))
-            if 0 < soft < least:
+    def _within(self, what: str, values: ArrayLike, most: float) -> Array:
+        found = per_contact(what, values, len(self.kinds))
+        if not ((found >= 0.0) & (found <= most)).all():
+            upper = "or more" if most == np.inf else f"to {most:g}"
+            raise InputError(f"{what} is {np.asarray(values)}; expected numbers of 0 {upper}")
+        return found
+
+    def _check_wrenches(self) -> None:
+        for c, kind in enumerate(self.kinds):
+            if kind == "surface" and (self._soft[c] > 0.0 or self._bounce[c] > 0.0):
+                what = "compliance" if self._soft[c] > 0.0 else "restitution"
                 raise InputError(
-                    f"compliance of contact {c} is {soft:g}; expected 0 or at least {least:.3g}, "
-                    f"{LEAST_COMPLIANCE:g} of the mean diagonal of its block: smaller ones make "
-                    "Coulomb's law harder to solve; the convex law takes any"
+                    f"contact {c} is a surface with {what}, which acts at its corners; expected "
+                    f"surface_cone 'corners', or {what} 0"
                 )
+
+    def _refuse_compliance(self) -> NoReturn:
+        W = self.rows.matrix()
+        means = np.diag(W.T @ self._G @ W)
+        for c, soft in enumerate(self._soft):
+            rows = slice(self.rows.offsets[c], self.rows.offsets[c + 1])
+            least = LEAST_COMPLIANCE * float(means[rows].mean())
+            if 0.0 < soft < least:
+                break
+        raise InputError(
+            f"compliance of contact {c} is {soft:g}; expected 0 or at least {least:.3g}, "
+            f"{LEAST_COMPLIANCE:g} of the mean diagonal of its block: smaller ones make Coulomb's "
+            "law harder to solve where contacts are redundant; laws 'auto' and 'convex' take any"
+        )
 
     def _contradiction(self) -> tuple[int, ...]:
         """Return the contacts along whose rows the certificate has forces."""
@@ -364,10 +461,12 @@ class ForceSolver:
         Raises
         ------
         InputError
-            If the result is not SOLVED.
+            If the result is not SOLVED, or a contact has restitution.
         """
         if found.status != ForceStatus.SOLVED:
             raise InputError(f"forces are {found.status.name}; their derivative needs SOLVED ones")
+        if self._bounce.any():
+            raise InputError("derivatives of impulses with restitution are not known; expected 0")
         W = self.rows.matrix()
         H, margin = derivative(
             self.rows, W.T @ self._G @ W + np.diag(self._compliance), W.T @ self._a0,
@@ -383,7 +482,7 @@ def solve_contacts(
     friction: ArrayLike,
     kinds: str | Sequence[str] = "point",
     start: ArrayLike | None = None,
-    **options: Unpack[ForceOptions],
+    **options: Unpack[SolverOptions],
 ) -> ContactForces:
     """Return the contact forces f with u = (G + R) f + a0 in their friction cones.
 
@@ -393,7 +492,7 @@ def solve_contacts(
     Parameters
     ----------
     kinds : of all contacts, or per contact.
-    options : arguments by name, those of :class:`ForceOptions`.
+    options : arguments by name, those of :class:`SolverOptions`.
 
     Raises
     ------
@@ -410,7 +509,7 @@ def solve_contacts_batch(
     friction: ArrayLike,
     kinds: str | Sequence[str] = "point",
     start: ArrayLike | None = None,
-    **options: Unpack[ForceOptions],
+    **options: Unpack[SolverOptions],
 ) -> BatchContactForces:
     """Return the contact forces of N problems with the same contacts.
 
@@ -424,7 +523,7 @@ def solve_contacts_batch(
     return solver_for(kinds_of(kinds, a0), friction, options).solve_batch(G, a0, start)
 
 
-def solver_for(kinds: Sequence[str], friction: ArrayLike, options: ForceOptions) -> ForceSolver:
+def solver_for(kinds: Sequence[str], friction: ArrayLike, options: SolverOptions) -> ForceSolver:
     """Return this thread's solver for such contacts; parameters are those of ForceSolver."""
     key = repr((kinds, _exact(friction), {name: _exact(value) for name, value in options.items()}))
     solver = _solvers.kept.get(key)

@@ -7,6 +7,10 @@ The forces f of one problem obey, with u = (G + R) f + a0 and K the product of t
   f = P_K(f - (u + mu |u_T| e_N)),
 - its convex neighbour (``CONVEX``): f = P_K(f - u), the minimum of f'(G + R) f / 2 + a0'f over K.
 
+At the velocity level, a0 are velocities before impulses, and a contact of restitution e that
+approaches leaves with u_N = -e a0_N: what stands for u above has e a0_N added to its normal row
+(Newton's law of impact).
+
 Three stages follow each other, and a later one starts only where the tolerance is not reached:
 
 1. sweeps of block Gauss-Seidel, with the exact solution of each contact (Jourdan, Alart and Jean,
@@ -46,13 +50,16 @@ from delassus_ros.contact_forces.interior import interior
 from delassus_ros.contact_forces.newton import newton
 from delassus_ros.contact_forces.sweeps import sweep
 
-SOLVED, INACCURATE, FAILED, INFEASIBLE, NOT_FINITE = 0, 1, 2, 3, 4
+SOLVED, INACCURATE, FAILED, INFEASIBLE, NOT_FINITE, REFUSED = 0, 1, 2, 3, 4, 5
 NAN = nan
-"""Accelerations where NOT_FINITE."""
+"""Accelerations where NOT_FINITE or REFUSED."""
 ACCEPTED = 1e-6
 """Residual up to which forces are INACCURATE and not FAILED."""
 REGULAR = 1e-9
 """Smallest eigenvalue of a regular H, whose mean diagonal is 1."""
+LEAST_COMPLIANCE = 1e-3
+"""Smallest compliance under Coulomb's law where G is singular, as a share of the mean diagonal of
+the cone's block. Smaller ones make the problem harder than none does."""
 SWEEPS_MOST, SWEEP_GAIN, ROUND_STEPS, NEWTON_STEPS = 8, 0.05, 12, 10
 """Sweeps end where one leaves more than this share of the residual; largest numbers of steps."""
 CONTRADICTION, NULL = 1e-6, 1e-10
@@ -61,16 +68,16 @@ CONTRADICTION, NULL = 1e-6, 1e-10
 
 def solve(
     n: int, k: int, contacts: int, law: int, budget: int, tolerance: float,
-    kinds: Ints, mu: Doubles, starts: Ints, columns: Ints, weights: Doubles,
-    G: Doubles, a0: Doubles, R: Doubles, f: Doubles, forces: Doubles, accelerations: Doubles,
-    ray: Doubles, info: Doubles, work: Doubles,
+    kinds: Ints, mu: Doubles, restitution: Doubles, starts: Ints, columns: Ints,
+    weights: Doubles, G: Doubles, a0: Doubles, R: Doubles, f: Doubles, forces: Doubles,
+    accelerations: Doubles, ray: Doubles, info: Doubles, work: Doubles,
 ) -> int:  # fmt: skip
     """Solve one problem and return its status.
 
     Parameters
     ----------
     n : number of rows of G; k : number of rows of the cones, 3 per point and 1 per other contact.
-    kinds, mu : (contacts,), in the order of the rows of the cones.
+    kinds, mu, restitution : (contacts,), in the order of the rows of the cones.
     starts, columns, weights : the rows of the cones as sums of rows of G, row i by the entries
         starts[i] to starts[i + 1]: the corners of a surface, or rows in other order.
     G : (n, n) row-major, a0 : (n,), R : (k,) compliance.
@@ -81,8 +88,8 @@ def solve(
     work : at least :func:`work_size` numbers.
     """
     status = iterated(
-        n, k, contacts, law, budget, tolerance, kinds, mu, starts, columns, weights, G, a0, R, f,
-        ray, info, work,
+        n, k, contacts, law, budget, tolerance, kinds, mu, restitution, starts, columns, weights,
+        G, a0, R, f, ray, info, work,
     )  # fmt: skip
     for i in range(n):
         forces[i] = 0.0
@@ -94,7 +101,7 @@ def solve(
         row = G[i * n :]
         for j in range(n):
             value += row[j] * forces[j]
-        accelerations[i] = value if status != NOT_FINITE else NAN
+        accelerations[i] = value if status < NOT_FINITE else NAN
     return status
 
 
@@ -105,7 +112,8 @@ def solve_block(whole: Ints, values: Doubles) -> int:
     ----------
     whole : n, k, contacts, law, budget, the place of G in `values`, then kinds, starts, columns,
         those of :func:`solve`.
-    values : tolerance, mu, weights, R, G, a0, f, forces, accelerations, ray, info, work.
+    values : tolerance, mu, restitution, weights, R, G, a0, f, forces, accelerations, ray, info,
+        work.
     """
     n, k = whole[0], whole[1]
     G = values[whole[5] :]
@@ -146,19 +154,21 @@ def solve_with(
     n, k, contacts = whole[0], whole[1], whole[2]
     kinds = whole[6:]
     starts = kinds[contacts:]
-    weights = values[1 + contacts :]
+    restitution = values[1 + contacts :]
+    weights = restitution[contacts:]
     R = weights[starts[k] :]
     work = values[whole[5] + n * n + 3 * n + 2 * k + 5 :]
     return solve(
-        n, k, contacts, whole[3], whole[4], values[0], kinds, values[1:], starts,
+        n, k, contacts, whole[3], whole[4], values[0], kinds, values[1:], restitution, starts,
         starts[k + 1 :], weights, G, a0, R, f, forces, accelerations, ray, info, work,
     )  # fmt: skip
 
 
 def iterated(
     n: int, k: int, contacts: int, law: int, budget: int, tolerance: float,
-    kinds: Ints, mu: Doubles, starts: Ints, columns: Ints, weights: Doubles,
-    G: Doubles, a0: Doubles, R: Doubles, f: Doubles, ray: Doubles, info: Doubles, work: Doubles,
+    kinds: Ints, mu: Doubles, restitution: Doubles, starts: Ints, columns: Ints,
+    weights: Doubles, G: Doubles, a0: Doubles, R: Doubles, f: Doubles, ray: Doubles,
+    info: Doubles, work: Doubles,
 ) -> int:  # fmt: skip
     """Write the forces at the rows of the cones, and return the status; :func:`solve` explains."""
     H, s, a, best, u, trial = (
@@ -170,18 +180,15 @@ def iterated(
         info[i] = 0.0
     info[LAW] = float(law)
     if not assembled(n, k, starts, columns, weights, G, a0, R, H, a, rest):
-        for i in range(k):
-            f[i] = 0.0
-        info[RESIDUAL] = -1.0
-        return NOT_FINITE
+        return given_up(k, f, info, NOT_FINITE)
+    bounced(contacts, kinds, restitution, a)
     sigma = scaled(k, contacts, kinds, H, s, a)
     if law == AUTO:
-        for i in range(k * k):
-            rest[i] = H[i]
-        for i in range(k):
-            rest[i * k + i] -= REGULAR
-        law = COULOMB if cholesky(k, rest) else CONVEX
+        law = COULOMB if is_regular(k, contacts, kinds, H, s, R, rest) else CONVEX
         info[LAW] = float(law)
+    elif law == COULOMB and is_soft(k, contacts, kinds, H, s, R):
+        if not is_regular(k, contacts, kinds, H, s, R, rest):
+            return given_up(k, f, info, REFUSED)
     for i in range(k):
         f[i] = f[i] / (s[i] * sigma)
         best[i] = f[i]
@@ -238,6 +245,67 @@ def iterated(
         f[i] = best[i] * s[i] * sigma
     info[RESIDUAL] = least
     return status
+
+
+def given_up(k: int, f: Doubles, info: Doubles, status: int) -> int:
+    """Write that there are no forces, and return the status."""
+    for i in range(k):
+        f[i] = 0.0
+    info[RESIDUAL] = -1.0
+    return status
+
+
+def bounced(contacts: int, kinds: Ints, restitution: Doubles, a: Doubles) -> None:
+    """Add to the normal velocities of contacts that approach what they leave with."""
+    at = 0
+    for c in range(contacts):
+        at += max(kinds[c], 1)
+        if kinds[c] != BILATERAL and a[at - 1] < 0.0:
+            a[at - 1] *= 1.0 + restitution[c]
+
+
+def small_compliance(size: int, k: int, H: Doubles, s: float, R: Doubles) -> float:
+    """Return the scaled compliance of a cone if it is too small for Coulomb's law, else 0.
+
+    Parameters
+    ----------
+    H, R : from the cone's block and its rows on; s : factor of the rows.
+    """
+    soft = R[0] * s * s
+    mean = 0.0
+    for i in range(size):
+        mean += (H[i * k + i] - soft) / size
+    return soft if soft < LEAST_COMPLIANCE * mean else 0.0
+
+
+def is_soft(k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, R: Doubles) -> bool:
+    """Return whether a compliance is too small for Coulomb's law where G is singular."""
+    at = 0
+    for c in range(contacts):
+        if R[at] > 0.0:
+            size = max(kinds[c], 1)
+            if small_compliance(size, k, H[at * k + at :], s[at], R[at:]) > 0.0:
+                return True
+        at += max(kinds[c], 1)
+    return False
+
+
+def is_regular(
+    k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, R: Doubles, K: Doubles
+) -> bool:
+    """Return whether H without the compliances that are too small is regular."""
+    for i in range(k * k):
+        K[i] = H[i]
+    at = 0
+    for c in range(contacts):
+        size = max(kinds[c], 1)
+        soft = 0.0
+        if R[at] > 0.0:
+            soft = small_compliance(size, k, H[at * k + at :], s[at], R[at:])
+        for i in range(at, at + size):
+            K[i * k + i] -= soft + REGULAR
+        at += size
+    return cholesky(k, K)
 
 
 def assembled(

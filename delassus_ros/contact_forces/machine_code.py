@@ -39,9 +39,9 @@ def _sample(calls: Mapping[str, Callable[..., int]], seed: int) -> bytes:
     G[:] = 0.5 * (G + G.T)
     n = k = 12
     contacts, law = [cones.POINT] * 4, seed % 2
-    sizes = [n, k, 4, law, BUDGET, 1 + 4 + 2 * k]
+    sizes = [n, k, 4, law, BUDGET, 1 + 4 + 4 + 2 * k]
     whole = np.array([*sizes, *contacts, *range(k + 1), *range(k)], np.int64)
-    known = [TOLERANCE, *[0.5] * 4, *[1.0] * k, *[0.0] * k, *G.ravel(), *a0]
+    known = [TOLERANCE, *[0.5] * 4, *[0.1] * 4, *[1.0] * k, *[0.0] * k, *G.ravel(), *a0]
     room = 2 * k + 2 * n + 5 + iteration.work_size(k, n)
     values = np.array([*known, *[0.0] * room])
     status = calls["solve_block"](whole.ctypes.data, values.ctypes.data)

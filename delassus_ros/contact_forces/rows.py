@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -16,9 +17,11 @@ from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
 Kind: TypeAlias = Literal["point", "surface", "unilateral", "bilateral"]
+SurfaceCone: TypeAlias = Literal["corners", "wrench"]
 ROWS: dict[str, int] = {"point": 3, "surface": 6, "unilateral": 1, "bilateral": 1}
 """Rows of G per kind of contact."""
 _CORNERS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+_AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,8 @@ class ConeRows:
     Attributes
     ----------
     size : number of rows of G, n.
-    cones : kinds of the cones (POINT, UNILATERAL, BILATERAL); a surface has four points.
+    cones : kinds of the cones (POINT, UNILATERAL, BILATERAL); a surface has four points, or 16
+        unilateral rows for the edges of its wrench cone.
     friction : coefficient per cone; 0 for single rows.
     owner : contact per cone, by its index.
     starts, columns, weights : row i of the cones is the sum of weights times rows of G, of the
@@ -50,6 +54,7 @@ class ConeRows:
         friction: ArrayLike,
         dimensions: ArrayLike | None,
         normals: Sequence[str | ArrayLike] | None = None,
+        surface_cone: SurfaceCone = "corners",
     ) -> ConeRows:
         """Return the rows of contacts.
 
@@ -59,15 +64,23 @@ class ConeRows:
         friction : coefficient μ >= 0 of all contacts, or one for each.
         dimensions : (2,) of all, or (contacts, 2): length along x and width along y, m.
         normals : per contact, name of an axis or vector (3,), in which a point pushes; None for z.
+        surface_cone : "corners": an exact cone at each corner of a surface. "wrench": the cone of
+            16 faces that the wrenches of inner pyramids of four sides at the corners fill
+            (Caron, Pham and Nakamura, 2015), by its 16 edges.
 
         Raises
         ------
         InputError
-            If a kind is unknown, a coefficient is negative, a surface has no dimensions, or
-            normals are no directions of points.
+            If a kind or cone is unknown, a coefficient is negative, a surface has no dimensions,
+            or normals are no directions of points.
         """
+        if surface_cone not in get_args(SurfaceCone):
+            raise InputError(
+                f"unknown surface_cone {surface_cone!r}; expected one of "
+                f"{', '.join(get_args(SurfaceCone))}"
+            )
         count = len(kinds)
-        mu = _per_contact("friction", friction, count)
+        mu = per_contact("friction", friction, count)
         if (mu < 0).any() or not np.isfinite(mu).all():
             raise InputError(f"friction is {mu.min():g}; expected coefficients of 0 or more")
         sizes = np.full((count, 2), np.nan)
@@ -94,13 +107,15 @@ class ConeRows:
                         f"contact {c} is a surface and has no dimensions; expected length and "
                         "width in m"
                     )
+                slope = mu[c] / sqrt(2.0)
+                edges = [(slope * x, slope * y, 1.0) for x, y in _CORNERS]
                 for x, y in np.array(_CORNERS) * sizes[c] / 2:
-                    cones.append((POINT, mu[c], c))
-                    rows += [
-                        [(at, 1.0), (at + 5, -y)],
-                        [(at + 1, 1.0), (at + 5, x)],
-                        [(at + 2, 1.0), (at + 3, y), (at + 4, -x)],
-                    ]
+                    if surface_cone == "corners":
+                        cones.append((POINT, mu[c], c))
+                        rows += [_at_corner(at, x, y, axis) for axis in _AXES]
+                    else:
+                        cones += [(UNILATERAL, 0.0, c)] * len(edges)
+                        rows += [_at_corner(at, x, y, edge) for edge in edges]
             elif kind == "point":
                 cones.append((POINT, mu[c], c))
                 rows += [[(at + i, w) for i, w in enumerate(axis) if w] for axis in axes[c]]
@@ -144,6 +159,15 @@ class ConeRows:
         return np.repeat(per_cone, np.maximum(self.cones, 1))
 
 
+def _at_corner(
+    at: int, x: float, y: float, force: tuple[float, float, float]
+) -> list[tuple[int, float]]:
+    """Return the entries of the wrench, in six rows from `at` on, of a force at (x, y, 0)."""
+    fx, fy, fz = force
+    wrench = (fx, fy, fz, y * fz, -x * fz, x * fy - y * fx)
+    return [(at + i, float(value)) for i, value in enumerate(wrench) if value != 0.0]
+
+
 def kinds_of(kinds: str | Sequence[str], a0: ArrayLike) -> Sequence[str]:
     """Return the kinds per contact, by the number of rows where one kind is that of all.
 
@@ -183,7 +207,14 @@ def _axes_of_cones(
     return [cone_axes(normal).tolist() for normal in given]
 
 
-def _per_contact(what: str, values: ArrayLike, count: int) -> Array:
+def per_contact(what: str, values: ArrayLike, count: int) -> Array:
+    """Return (count,) numbers from one number for all contacts or one for each.
+
+    Raises
+    ------
+    InputError
+        If the values are not numbers of this shape.
+    """
     found = numbers(what, values)
     if found.shape not in ((), (count,)):
         raise InputError(

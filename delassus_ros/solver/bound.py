@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from delassus_ros.compiler.codegen.contact_code import OVERFLOWED, REDUNDANT, SO
 from delassus_ros.compiler.codegen.python_call import NOT_TAKEN
 from delassus_ros.compiler.runtime.contact_code import constrained
 from delassus_ros.compiler.runtime.kernel import BoundKernel, Kernel, aligned_zeros
+from delassus_ros.contact_forces.forces import ContactForces, ForceOptions
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
@@ -23,9 +24,13 @@ from delassus_ros.outputs import OUTPUTS
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import CONTRADICTION, PROXIMAL, STEPS, is_settled
+from delassus_ros.solver.friction import BoundFriction
 from delassus_ros.solver.inputs import InputArrays, InputCheck
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.structural_rank import Structure
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""
@@ -164,6 +169,7 @@ class BoundSolver:
             names if len(indices) == len(names) else tuple(names[i] for i in indices)
         )
         solution.row_offsets = tuple(offsets)
+        self._computation.follow_contacts()
 
     def constrained_dynamics(
         self, acceleration: ArrayLike | None = None, regularization: ArrayLike | None = None
@@ -188,6 +194,54 @@ class BoundSolver:
             not numbers of this shape.
         """
         return self._computation.constrained(acceleration, regularization)
+
+    def set_friction(
+        self,
+        friction: ArrayLike | Mapping[str, float] | None = None,
+        **options: Unpack[ForceOptions],
+    ) -> None:
+        """Choose the friction of all contacts for :meth:`contact_forces`.
+
+        Friction, normal and dimensions are those of the contacts; where a contact has none, those
+        of the arguments.
+
+        Parameters
+        ----------
+        friction : coefficient μ of contacts that have none; or one for each contact of the
+            problem, or by name, instead of the contacts'.
+        options : arguments by name, those of
+            :class:`~delassus_ros.contact_forces.forces.ForceOptions`; those per contact are for
+            all contacts of the problem.
+
+        Raises
+        ------
+        InputError
+            If the problem lacks the output ``a0``, an argument is wrong, or a contact is a
+            selection; the friction is then unchanged.
+        """
+        self._computation.set_friction(friction, options)
+
+    def contact_forces(self, *, warm: bool = True) -> ContactForces:
+        """Return the contact forces with friction of the last :meth:`solve`.
+
+        The result is always the same object for the same active contacts, and its arrays are
+        overwritten by the next call; ``copy()`` keeps them. Nothing is allocated but at the first
+        call after :meth:`activate`. The forces have the bits of
+        :meth:`Solution.contact_forces <delassus_ros.solver.solution.Solution.contact_forces>`
+        from the same start. The status is NOT_FINITE where that of the solution is not OK.
+
+        Parameters
+        ----------
+        warm : begin with the forces of the last call, of the contacts that still touch, by name;
+            contacts that were not active then begin with 0. False: begin with 0, so that the
+            result depends on this solution alone.
+
+        Raises
+        ------
+        InputError
+            If no friction was set.
+        """
+        return self._computation.contact_forces(warm)
 
     def solve(self, q: ArrayLike | None = None, /, **others: object) -> Solution:
         """Compute G at the present inputs for the active contacts.
@@ -231,6 +285,7 @@ class _Computation:
         self._check, self._q = InputCheck(problem), problem.inputs[0]
         self._bound = bound
         self._constrained: _ConstrainedDynamics | None = None
+        self._friction: BoundFriction | None = None
         self.solution = _BoundSolution(bound.outputs["G"], problem.contacts, algorithm)
         self.solution.problem, self.solution.structure = problem, structure
         secondary = {name: array for name, array in bound.outputs.items() if name != "G"}
@@ -252,6 +307,18 @@ class _Computation:
             self._constrained = _ConstrainedDynamics(self.solution)
         return self._constrained.compute(acceleration, regularization)
 
+    def set_friction(
+        self, friction: ArrayLike | Mapping[str, float] | None, options: ForceOptions
+    ) -> None:
+        """Choose friction; see :meth:`BoundSolver.set_friction`."""
+        self._friction = BoundFriction(self.solution, friction, options)
+
+    def contact_forces(self, warm: bool) -> ContactForces:
+        """Compute; see :meth:`BoundSolver.contact_forces`."""
+        if self._friction is None:
+            raise InputError("no friction was set; expected bound.set_friction(0.6) before")
+        return self._friction.compute(warm)
+
     def built_in(self) -> Callable[..., object] | None:
         """Return :meth:`solve` as a built-in function, or None without one."""
         if self.solution.secondary:
@@ -265,7 +332,12 @@ class _Computation:
         for slices in self._slices:
             self.solution.secondary[slices.name] = slices.select(rows)
             slices.active.fill(np.nan)
+
+    def follow_contacts(self) -> None:
+        """Let what depends on the active contacts follow them."""
         self._constrained = None
+        if self._friction is not None:
+            self._friction.select()
 
     def solve(self, q: ArrayLike | None = None, /) -> Solution:
         """Compute; see :meth:`BoundSolver.solve`."""

@@ -1,50 +1,91 @@
-"""The contact-force solver of a solution's active contacts."""
+"""The contact-force solvers of a solution's active contacts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import numbers
-from delassus_ros.contact_forces.forces import ForceOptions, ForceSolver, solver_for
+from delassus_ros.contact_forces.forces import (
+    ContactForces,
+    ForceOptions,
+    ForceSolver,
+    SolverOptions,
+    solver_for,
+)
+from delassus_ros.contact_forces.rows import per_contact
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 
+if TYPE_CHECKING:
+    from delassus_ros.solver.solution import Solution
+
+PerContact: TypeAlias = ArrayLike | Mapping[str, float]
+"""Numbers of contacts: one for all, one for each active contact, or by name."""
+_MOST_SETS = 64
+"""Number of sets of active contacts whose solvers are kept; n contacts have 2**n sets."""
+
 
 def active_solver(
     problem: Problem | None,
     active: Sequence[str],
-    friction: ArrayLike | Mapping[str, float] | None,
+    friction: PerContact | None,
     options: ForceOptions,
+    restitution: PerContact | None = None,
 ) -> ForceSolver:
     """Return this thread's solver for the active contacts.
 
     Parameters
     ----------
-    friction : coefficient of contacts that have none, one for each active contact, or by name;
-        None for the contacts' alone.
-    options : arguments of the solver. Normals, and dimensions with one row for each active
-        contact, stand instead of the contacts'; other dimensions are of surfaces that have none.
+    friction : coefficient of contacts that have none; or one for each active contact, or by name,
+        instead of the contacts'; None for the contacts' alone.
+    options : arguments of the solver; dimensions (2,) are those of surfaces that have none.
+    restitution : at the velocity level; None at that of accelerations.
 
     Raises
     ------
     InputError
-        If there is no problem, a coefficient is missing, or a contact is a selection.
+        If there is no problem, a coefficient is missing, a contact is a selection, or `options`
+        have a restitution.
     """
-    contacts = _active(problem, active)
-    kinds = [contact.kind_name for contact in contacts]
-    known = options.copy()
+    kinds, coefficients, known = _arguments(_contacts(problem, active), friction, options)
+    if restitution is not None:
+        known["restitution"] = _of_active("restitution", restitution, active)
+    return solver_for(kinds, coefficients, known)
+
+
+def _arguments(
+    contacts: Sequence[Contact], friction: PerContact | None, options: ForceOptions
+) -> tuple[list[str], ArrayLike, SolverOptions]:
+    """Return the arguments of a solver; :func:`active_solver` explains."""
+    if "restitution" in options:
+        raise InputError(
+            "restitution is a matter of velocities, not of accelerations; expected it in "
+            "solution.contact_impulses(rates, friction, restitution)"
+        )
+    known = cast(SolverOptions, options.copy())
     known["dimensions"] = dimensions_of(contacts, options.get("dimensions"))
     if options.get("normals") is None:
         known["normals"] = [contact.normal for contact in contacts]
-    return solver_for(kinds, _friction_of(contacts, friction), known)
+    kinds = [contact.kind_name for contact in contacts]
+    return kinds, _friction_of(contacts, friction), known
 
 
-def _active(problem: Problem | None, active: Sequence[str]) -> list[Contact]:
+def _of_active(what: str, values: PerContact, active: Sequence[str]) -> ArrayLike:
+    if not isinstance(values, Mapping):
+        return values
+    missing = [name for name in active if name not in values]
+    if missing:
+        raise InputError(f"{what} lacks {listed('contact', missing)}")
+    return [values[name] for name in active]
+
+
+def _contacts(problem: Problem | None, active: Sequence[str]) -> list[Contact]:
     if problem is None:
         raise InputError("this solution has no problem, which tells the kinds of contacts")
     by_name = {contact.name: contact for contact in problem.contacts}
@@ -58,9 +99,7 @@ def _active(problem: Problem | None, active: Sequence[str]) -> list[Contact]:
     return contacts
 
 
-def _friction_of(
-    contacts: Sequence[Contact], friction: ArrayLike | Mapping[str, float] | None
-) -> ArrayLike:
+def _friction_of(contacts: Sequence[Contact], friction: PerContact | None) -> ArrayLike:
     """Return one coefficient per contact."""
     by_name: Mapping[str, float] = {}
     default: float | None = None
@@ -106,3 +145,71 @@ def dimensions_of(contacts: Sequence[Contact], dimensions: ArrayLike | None) -> 
     default = (np.nan, np.nan) if given is None else given
     own = [default if c.dimensions is None else c.dimensions for c in contacts]
     return np.array(own, float).reshape(-1, 2)
+
+
+class BoundFriction:
+    """Contact forces of a bound solution, without new arrays: a solver per set of contacts.
+
+    Parameters
+    ----------
+    solution : of the bound solver, with a problem and the output ``a0``.
+    friction : coefficient of contacts that have none; or one for each contact of the problem, or
+        by name, instead of the contacts'; None for the contacts' alone.
+    options : arguments of the solver; those per contact are for all contacts of the problem.
+
+    Raises
+    ------
+    InputError
+        For wrong arguments; a coefficient may be missing of no contact, active or not.
+    """
+
+    def __init__(
+        self, solution: Solution, friction: PerContact | None, options: ForceOptions
+    ) -> None:
+        solution.output("a0")
+        problem = solution.problem
+        self._names = () if problem is None else problem.contacts.names
+        self._kinds, coefficients, self._options = _arguments(
+            _contacts(problem, self._names), friction, options
+        )
+        ForceSolver(self._kinds, coefficients, **self._options)  # refuses wrong arguments
+        self._friction = per_contact("friction", coefficients, len(self._names))
+        self._solution = solution
+        self._solvers: dict[tuple[str, ...], ForceSolver] = {}
+        self._last: ContactForces | None = None
+        self.select()
+
+    def select(self) -> None:
+        """Follow the active contacts of the solution."""
+        self._solver, self._a0 = self._of_active(), self._solution.output("a0")
+
+    def compute(self, warm: bool) -> ContactForces:
+        """Return the forces; see :meth:`BoundSolver.contact_forces`."""
+        solver, last = self._solver, self._last
+        start = None
+        if warm and last is not None:
+            own = solver.result
+            if last is not own:
+                start = last.start(own.contacts, own.cone_offsets)
+            elif own.is_start:
+                start = own.cone_forces
+        found = self._last = solver.solve_in_place(self._solution.matrix, self._a0, start)
+        return found
+
+    def _of_active(self) -> ForceSolver:
+        active = self._solution.contacts
+        solver = self._solvers.get(active)
+        if solver is None:
+            rows = [self._names.index(name) for name in active]
+            options = self._options.copy()
+            options["dimensions"] = np.asarray(options["dimensions"])[rows]
+            options["normals"] = [(options["normals"] or ())[row] for row in rows]
+            compliance = numbers("compliance", options.get("compliance", 0.0))
+            options["compliance"] = compliance[rows] if compliance.ndim else compliance
+            kinds = [self._kinds[row] for row in rows]
+            solver = ForceSolver(kinds, self._friction[rows], **options)
+            solver.result.contacts = active
+            if len(self._solvers) >= _MOST_SETS:
+                self._solvers.clear()
+            self._solvers[active] = solver
+        return solver

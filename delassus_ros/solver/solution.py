@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import number, numbers
-from delassus_ros.contact_forces.forces import ContactForces, ForceOptions
+from delassus_ros.contact_forces.forces import ContactForces, ForceOptions, ForceSolver
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, NumericalError, listed
 from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M as LENGTH
@@ -221,12 +221,62 @@ class Solution(OutputArrays):
             If ``a0`` or a coefficient is missing, an argument is of wrong shape, or a contact is a
             selection.
         """
-        G, a0 = self._valid(), self.output("a0")
         solver = active_solver(self.problem, self.contacts, friction, options)
+        return self._with_friction(solver, self.output("a0"), start)
+
+    def contact_impulses(
+        self,
+        rates: ArrayLike,
+        friction: ArrayLike | Mapping[str, float] | None = None,
+        restitution: ArrayLike | Mapping[str, float] = 0.0,
+        *,
+        start: ContactForces | None = None,
+        **options: Unpack[ForceOptions],
+    ) -> ContactForces:
+        """Return the impulses of an impact of the active contacts under friction.
+
+        The result's ``forces`` are impulses p [N s], its ``accelerations`` the velocities of the
+        contacts afterwards, v⁺ = J ẏ + G p [m/s]; the rates afterwards are
+        ``rates + solution.MinvJT @ p``, and the kinetic energy changes by pᵀ(J ẏ + v⁺) / 2. A
+        contact that approaches and is hit leaves with −e times its normal velocity (Newton's
+        law); the law of friction holds for the velocities afterwards. With e = 0 energy never
+        grows. With friction and e near 1 it can, as Newton's law does not prevent it.
+
+        Parameters
+        ----------
+        rates : (n,) the independent velocities ẏ before the impact.
+        friction : as in :meth:`contact_forces`.
+        restitution : e from 0 to 1 of all contacts, one for each active contact, or by name.
+        start, options : those of :meth:`contact_forces`.
+
+        Raises
+        ------
+        NumericalError
+            If the status is not OK, or the velocities overflow.
+        InputError
+            If ``J`` or a coefficient is missing, an argument is of wrong shape or out of range, or
+            a contact is a selection.
+        """
+        solver = active_solver(self.problem, self.contacts, friction, options, restitution)
+        return self._with_friction(solver, self._velocities(rates), start)
+
+    def _with_friction(
+        self, solver: ForceSolver, free: Array, start: ContactForces | None
+    ) -> ContactForces:
         begin = None if start is None else start.start(self.contacts, solver.rows.offsets)
-        found = solver.solve(G, a0, begin)
+        found = solver.solve(self._valid(), free, begin)
         found.contacts = self.contacts
         return found
+
+    def _velocities(self, rates: ArrayLike) -> Array:
+        """Return the velocities (k,) of the contacts at these rates."""
+        J = self.output("J")
+        before = numbers("rates", rates)
+        if before.shape != (J.shape[1],):
+            raise InputError(f"rates has shape {before.shape}, expected ({J.shape[1]},)")
+        # An overflow is an error of this method, not a warning of numpy's.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _finite("the velocities of the contacts", J @ before)
 
     def accelerations(self, forces: ArrayLike) -> Array:
         """Return ÿ (n,) under the torques and these contact forces (k,), without a factorisation.
@@ -270,14 +320,11 @@ class Solution(OutputArrays):
             If an output or argument is missing or of wrong shape; needs ``J`` and ``MinvJT``.
         """
         J, response = self.output("J"), self.output("MinvJT")
-        before = numbers("rates", rates)
-        if before.shape != (J.shape[1],):
-            raise InputError(f"rates has shape {before.shape}, expected ({J.shape[1]},)")
+        velocity = self._velocities(rates)
         bounce = self.by_row("restitution", restitution)
         Lambda = self.inertia(damping, characteristic_length)
         # An overflow is an error of this method, not a warning of numpy's.
         with np.errstate(over="ignore", invalid="ignore"):
-            velocity = J @ before
             impulse = Lambda @ (-(1.0 + bounce) * velocity)
             results = (
                 velocity, self._valid() @ impulse, impulse, response @ impulse, J.T @ impulse

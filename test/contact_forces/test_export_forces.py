@@ -20,13 +20,15 @@ PROGRAM = r"""
 #include <stdio.h>
 #include "feet_forces.h"
 
-/* Reads count and indices of active contacts, rows n, cone rows k, friction, compliance, G, a0. */
+/* Reads count and indices of active contacts, rows n, cone rows k, friction, compliance and
+   restitution per contact, G, a0. */
 int main(void)
 {
   static double work[FEET_FORCES_WORK_SIZE + 1], G[FEET_FORCES_ROWS * FEET_FORCES_ROWS];
   static int64_t indices[FEET_FORCES_INDEX_SIZE + 1];
   double a0[FEET_FORCES_ROWS], u[FEET_FORCES_ROWS], forces[FEET_FORCES_ROWS], info[5];
   double f[FEET_FORCES_CONE_ROWS] = {0}, mu[FEET_FORCES_CONTACTS], R[FEET_FORCES_CONTACTS];
+  double e[FEET_FORCES_CONTACTS];
   long long active[FEET_FORCES_CONTACTS], count, n, k;
   int64_t chosen[FEET_FORCES_CONTACTS], status, i, law;
   work[FEET_FORCES_WORK_SIZE] = 12345.0;
@@ -37,14 +39,15 @@ int main(void)
     chosen[i] = active[i];
   }
   if (scanf("%lld %lld", &n, &k) != 2) return 2;
-  for (i = 0; i < count; ++i) if (scanf("%lf %lf", &mu[i], &R[i]) != 2) return 2;
+  for (i = 0; i < count; ++i)
+    if (scanf("%lf %lf %lf", &mu[i], &R[i], &e[i]) != 3) return 2;
   for (i = 0; i < n * n; ++i) if (scanf("%lf", &G[i]) != 1) return 2;
   for (i = 0; i < n; ++i) if (scanf("%lf", &a0[i]) != 1) return 2;
   for (law = FEET_FORCES_COULOMB; law <= FEET_FORCES_AUTO; ++law) {
     for (i = 0; i < k; ++i) f[i] = 0.0;
     status = feet_contact_forces(
         chosen, count, law, FEET_FORCES_BUDGET, FEET_FORCES_TOLERANCE, mu,
-        R[0] == 0.0 ? NULL : R, G, a0, f, forces, u, info, work, indices);
+        R[0] == 0.0 ? NULL : R, e[0] == 0.0 ? NULL : e, G, a0, f, forces, u, info, work, indices);
     if (work[FEET_FORCES_WORK_SIZE] != 12345.0 || indices[FEET_FORCES_INDEX_SIZE] != 12345)
       return 3;
     printf("%lld %d", (long long)status, (int)info[4]);
@@ -77,14 +80,16 @@ def _program(folder: Path, kinds: Sequence[str], compiler: str, **options: Any) 
 
 def _same(
     program: Path, active: Sequence[int], kinds: Sequence[str], mu: Any, R: Any, G: Any, a0: Any,
-    **options: Any,
+    e: float = 0.0, **options: Any,
 ) -> list[ForceStatus]:  # fmt: skip
     solvers = [
-        ForceSolver([kinds[c] for c in active], mu, law=law, compliance=R, **options)
+        ForceSolver(
+            [kinds[c] for c in active], mu, law=law, compliance=R, restitution=e, **options
+        )
         for law in ("coulomb", "convex", "auto")
     ]
     rows = solvers[0].rows
-    per_contact = np.stack([np.broadcast_to(mu, len(active)), np.broadcast_to(R, len(active))], 1)
+    per_contact = np.stack([np.broadcast_to(x, len(active)) for x in (mu, R, e)], 1)
     sizes = [len(active), *active, rows.size, rows.count]
     given = [*map(str, sizes), *(repr(float(x)) for part in (per_contact, G, a0)
                                  for x in np.ravel(part))]  # fmt: skip
@@ -114,6 +119,7 @@ def test_a_c_program_has_python_s_numbers(compiler: str, tmp_path: Path) -> None
         mu = np.random.default_rng(seed).uniform(0.2, 1.0, len(active))
         assert set(_same(program, active, kinds, mu, 0.0, G, a0)) == {ForceStatus.SOLVED}
         _same(program, active, kinds, mu, 0.1, G, a0)
+        _same(program, active, kinds, mu, 0.0, G, a0, e=0.4)
 
 
 def test_surfaces_and_rows_in_any_order(tmp_path: Path) -> None:
@@ -127,11 +133,18 @@ def test_surfaces_and_rows_in_any_order(tmp_path: Path) -> None:
         _same(program, active, kinds, 0.6, 0.0, 0.5 * (G + G.T), a0, dimensions=sizes)
 
 
-def test_what_is_not_a_number_has_its_status(tmp_path: Path) -> None:
+def test_what_is_not_a_number_or_refused_has_its_status(tmp_path: Path) -> None:
     program = _program(tmp_path, ["point"], "gcc")
-    given = "1 0 3 3 0.5 0 nan 0 0 0 1 0 0 0 1 1 1 1"
-    done = subprocess.run([str(program)], input=given, capture_output=True, text=True, check=True)
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["4"] * 3
+    flat = "0 0 0 0 1 0 0 0 1 0 0.5 -1"
+    for given, statuses in (
+        ("1 0 3 3 0.5 0 0 nan 0 0 0 1 0 0 0 1 1 1 1", [ForceStatus.NOT_FINITE] * 3),
+        # A compliance that is too small for Coulomb's law alone, and only where G is singular.
+        (f"1 0 3 3 0.5 1e-6 0 {flat}", [ForceStatus.REFUSED, *[ForceStatus.SOLVED] * 2]),
+    ):
+        done = subprocess.run(
+            [str(program)], input=given, capture_output=True, text=True, check=True
+        )
+        assert [int(line.split()[0]) for line in done.stdout.splitlines()] == statuses
 
 
 @pytest.mark.parametrize(

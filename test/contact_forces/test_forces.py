@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import robots
-from friction import public, random_problem, residual
+from friction import public, random_problem, residual, standing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot, Solution
+from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot
 from delassus_ros.contact_forces import ForceSolver, ForceStatus, iteration, solve_contacts
 from delassus_ros.contact_forces.machine_code import BUDGET
 from delassus_ros.contacts import cone_axes, direction
@@ -107,9 +107,9 @@ def test_the_iteration_as_python_gives_the_same() -> None:
         rows = solver.rows
         f, out, info = np.zeros(6), np.zeros((2, 6)), np.zeros(5)
         status = iteration.solve(
-            6, 6, 2, LAWS.index(law), BUDGET, 1e-10, rows.cones, rows.friction, rows.starts,
-            rows.columns, rows.weights, G.ravel(), a0, np.zeros(6), f, *out, np.zeros(6), info,
-            np.zeros(iteration.work_size(6, 6)),
+            6, 6, 2, LAWS.index(law), BUDGET, 1e-10, rows.cones, rows.friction, np.zeros(2),
+            rows.starts, rows.columns, rows.weights, G.ravel(), a0, np.zeros(6), f, *out,
+            np.zeros(6), info, np.zeros(iteration.work_size(6, 6)),
         )  # fmt: skip
         assert status == found.status == ForceStatus.SOLVED
         np.testing.assert_allclose(G @ f, G @ found.forces, atol=1e-8)
@@ -259,9 +259,11 @@ def test_derivatives_are_those_of_differences(law: Any) -> None:
         ({"friction": 0.5, "law": "ncp"}, "unknown law 'ncp'; expected one of auto, coulomb"),
         (
             {"friction": 0.5, "compliance": -1},
-            "compliance is -1.0; expected a number of 0 or more",
+            "compliance is -1; expected numbers of 0 or more",
         ),
-        ({"friction": 0.5, "compliance": 1e-6}, "expected 0 or at least 0.001, 0.001 of the mean"),
+        ({"friction": 0.5, "restitution": 1.5}, "restitution is 1.5; expected numbers of 0 to 1"),
+        ({"friction": 0.5, "restitution": [0, 1]}, "restitution has shape .*; expected a number"),
+        ({"friction": 0.5, "surface_cone": "box"}, "unknown surface_cone 'box'; expected one of"),
         ({"friction": 0.5, "start": [1.0]}, r"start has shape \(1,\); expected \(3,\)"),
         ({"friction": 0.5, "kinds": ["point", "point"]}, r"expected \(6, 6\) and \(6,\)"),
     ],
@@ -269,6 +271,29 @@ def test_derivatives_are_those_of_differences(law: Any) -> None:
 def test_wrong_arguments(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         solve_contacts(np.eye(3), -np.ones(3), **arguments)
+
+
+def _one_free_row() -> tuple[np.ndarray, np.ndarray]:
+    """Return a point that a bar carries along y and z and nothing along x."""
+    J = np.array([[0.0, 0.0], [1.0, 0.2], [0.2, 1.0]])
+    return J @ J.T, J @ np.array([0.4, -2.0])
+
+
+def test_a_compliance_that_makes_coulombs_law_hard_is_refused_where_g_is_singular() -> None:
+    G, a0 = _one_free_row()
+    with pytest.raises(InputError, match=r"compliance of contact 0 is 1e-06; expected 0 or at"):
+        solve_contacts(G, a0, friction=0.5, compliance=1e-6, law="coulomb")
+    for law, compliance, taken in (
+        ("auto", 1e-6, "convex"), ("convex", 1e-6, "convex"), ("coulomb", 0.01, "coulomb"),
+        ("auto", 0.01, "coulomb"), ("auto", 0.0, "convex"),
+    ):  # fmt: skip
+        found = solve_contacts(G, a0, friction=0.5, compliance=compliance, law=law)
+        assert found.status == ForceStatus.SOLVED and found.law == taken
+        soft = G + compliance * np.eye(3)
+        assert residual(soft, a0, np.array([0.5]), found.forces, taken) <= 2e-10
+    # Where G is regular, no compliance is too small.
+    found = solve_contacts(G + np.eye(3), a0, friction=0.5, compliance=1e-6, law="coulomb")
+    assert found.status == ForceStatus.SOLVED and found.law == "coulomb"
 
 
 def test_a_surface_needs_dimensions() -> None:
@@ -300,23 +325,8 @@ def test_solvers_are_kept_by_all_digits_of_their_arguments() -> None:
     assert first.tobytes() != second.tobytes()
 
 
-def _standing(active: list[str], **cones: Any) -> Solution:
-    robot = Robot.from_urdf(robots.quadruped())
-    feet = [Contact(leg, f"{leg}_FOOT", **cones.get(leg, {})) for leg in ("LF", "RF", "LH", "RH")]
-    problem = Problem(robot, feet, axes="world", outputs=["a0", "qdd0", "MinvJT"])
-    bent = {f"{foot.name}_{joint}": angle for foot in feet for joint, angle in _BENT}
-    n = len(problem.velocities)
-    return DelassusSolver(problem).solve(
-        robot.q(bent), active=active, base_orientation=[0, 0, 0, 1], rates=np.zeros(n),
-        torques=np.zeros(n), gravity=[0, 0, -9.81],
-    )  # fmt: skip
-
-
-_BENT = (("HFE", 0.7), ("KFE", -1.4))
-
-
 def test_forces_of_a_solution() -> None:
-    s = _standing(["LF", "RF", "LH", "RH"])
+    s = standing(["LF", "RF", "LH", "RH"])
     found = s.contact_forces(0.7)
     assert found.status == ForceStatus.SOLVED and found.contacts == s.contacts
     mu = np.full(4, 0.7)
@@ -327,8 +337,8 @@ def test_forces_of_a_solution() -> None:
 
 def test_contacts_have_friction_of_their_own() -> None:
     LEGS = ["LF", "RF", "LH", "RH"]
-    plain = _standing(LEGS)
-    s = _standing(LEGS, LF={"friction": 0.2}, RH={"friction": 0.9})
+    plain = standing(LEGS)
+    s = standing(LEGS, LF={"friction": 0.2}, RH={"friction": 0.9})
     assert s.matrix.tobytes() == plain.matrix.tobytes()
     expected = plain.contact_forces([0.2, 0.5, 0.5, 0.9])
     assert s.contact_forces(0.5).forces.tobytes() == expected.forces.tobytes()
@@ -340,13 +350,13 @@ def test_contacts_have_friction_of_their_own() -> None:
     assert s.contact_forces({leg: 0.7 for leg in LEGS}).forces.tobytes() == other.forces.tobytes()
     with pytest.raises(InputError, match=r"friction lacks contacts 'RF', 'LH': Contact\(…, fr"):
         s.contact_forces()
-    three = _standing(["LF", "RF", "LH"], **{leg: {"friction": 0.4} for leg in LEGS})
-    same = _standing(["LF", "RF", "LH"]).contact_forces(0.4)
+    three = standing(["LF", "RF", "LH"], **{leg: {"friction": 0.4} for leg in LEGS})
+    same = standing(["LF", "RF", "LH"]).contact_forces(0.4)
     assert three.contact_forces().forces.tobytes() == same.forces.tobytes()
 
 
 def test_contacts_have_normals_of_their_own() -> None:
-    down = _standing(["LF", "RF", "LH", "RH"], LF={"normal": "-z"}).contact_forces(0.7)
+    down = standing(["LF", "RF", "LH", "RH"], LF={"normal": "-z"}).contact_forces(0.7)
     assert down.status == ForceStatus.SOLVED
     assert down.forces[2] <= 0.0 <= down.forces[5]
 
@@ -375,7 +385,7 @@ def test_friction_is_no_part_of_a_kernel() -> None:
 
 
 def test_forces_go_on_by_name_when_contacts_change() -> None:
-    four, three = _standing(["LF", "RF", "LH", "RH"]), _standing(["RF", "LH", "RH"])
+    four, three = standing(["LF", "RF", "LH", "RH"]), standing(["RF", "LH", "RH"])
     before = four.contact_forces(0.7)
     start = before.start(three.contacts, (0, 3, 6, 9))
     np.testing.assert_array_equal(start, before.cone_forces[3:])
@@ -386,6 +396,6 @@ def test_forces_go_on_by_name_when_contacts_change() -> None:
 
 
 def test_a_solution_names_what_friction_lacks() -> None:
-    s = _standing(["LF", "RH"])
+    s = standing(["LF", "RH"])
     with pytest.raises(InputError, match="friction lacks contact 'RH'"):
         s.contact_forces({"LF": 0.5})

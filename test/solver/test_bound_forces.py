@@ -1,0 +1,150 @@
+"""Contact forces of a bound solver: the bits of a solution's, warm across switches, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from friction import FEET, feet_problem, standing_inputs
+
+from delassus_ros import (
+    BoundSolver,
+    Contact,
+    ContactForces,
+    DelassusSolver,
+    ForceStatus,
+    InputError,
+    Problem,
+    Robot,
+)
+from delassus_ros.sim import demo_urdf
+
+WALK = (FEET, ("LF", "RH"), ("RH", "LF", "RF"), (), ("RF", "LH"), FEET, FEET)
+
+
+def _bound() -> tuple[BoundSolver, Any]:
+    problem = feet_problem()
+    inputs = standing_inputs(problem)
+    bound = DelassusSolver(problem).bind()
+    for name, values in inputs.items():
+        bound.inputs[name] = values
+    return bound, inputs
+
+
+def _tick(bound: BoundSolver, inputs: Any, active: Sequence[str], seed: int) -> None:
+    """Solve on these feet, with torques by seed under which some of them slide."""
+    torques = bound.inputs["torques"]
+    torques[6:] = np.random.default_rng(seed).normal(scale=15.0, size=len(torques) - 6)
+    bound.activate(active)
+    bound.solve(np.asarray(inputs["q"]))
+
+
+def _same(a: ContactForces, b: ContactForces) -> bool:
+    arrays = ("forces", "accelerations", "cone_forces", "record")
+    return (a.status, a.contacts, *(getattr(a, name).tobytes() for name in arrays)) == (
+        b.status, b.contacts, *(getattr(b, name).tobytes() for name in arrays)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("law", ["coulomb", "convex", "auto"])
+def test_a_walk_has_the_bits_of_its_solutions(law: Any) -> None:
+    bound, inputs = _bound()
+    mu = dict(zip(FEET, (0.3, 0.4, 0.5, 0.6), strict=True))
+    bound.set_friction(mu, law=law)
+    before: ContactForces | None = None
+    steps = []
+    for tick, active in enumerate(WALK):
+        _tick(bound, inputs, active, tick)
+        found = bound.contact_forces()
+        solution = bound.solution.copy()
+        expected = solution.contact_forces(mu, law=law, start=before)
+        assert found.status == ForceStatus.SOLVED and set(found.contacts) == set(active)
+        assert _same(found, expected)
+        before = found.copy()
+        assert _same(bound.contact_forces(warm=False), solution.contact_forces(mu, law=law))
+        steps.append(sum(bound.contact_forces().steps))  # begins with what it ends with
+        before = bound.contact_forces().copy()
+    assert max(steps) <= 1
+
+
+def test_bits_depend_on_the_last_forces_and_not_on_earlier_calls() -> None:
+    histories: list[list[Sequence[str]]] = [[], [("LF",), ("RF", "RH")], [FEET, ("LH",), FEET]]
+    results = []
+    for history in histories:
+        bound, inputs = _bound()
+        bound.set_friction(0.4)
+        for tick, active in enumerate(history):
+            _tick(bound, inputs, active, 10 + tick)
+            bound.contact_forces()
+        _tick(bound, inputs, ("RH", "LF", "RF"), 1)
+        bound.contact_forces(warm=False)
+        _tick(bound, inputs, FEET, 2)
+        results.append(bound.contact_forces().copy())
+    assert _same(results[0], results[1]) and _same(results[0], results[2])
+
+
+def test_a_contact_that_comes_back_begins_with_0() -> None:
+    bound, inputs = _bound()
+    bound.set_friction(0.4)
+    for active in (FEET, ("LF",), FEET):
+        _tick(bound, inputs, active, 3)
+        found = bound.contact_forces().copy()
+    alone = bound.solution.copy()
+    alone_forces = found
+    _tick(bound, inputs, ("LF",), 3)
+    one = bound.solution.contact_forces(0.4)
+    again = alone.contact_forces(0.4, start=one)
+    np.testing.assert_allclose(again.forces, alone_forces.forces, atol=1e-6)
+    start = one.start(FEET, alone_forces.cone_offsets)
+    assert start[:3].any() and not start[3:].any()
+
+
+def test_the_same_object_each_time() -> None:
+    bound, inputs = _bound()
+    bound.set_friction(0.4)
+    _tick(bound, inputs, FEET, 0)
+    first = bound.contact_forces()
+    kept = first.copy()
+    _tick(bound, inputs, FEET, 1)
+    assert bound.contact_forces() is first
+    assert kept.forces.tobytes() != first.forces.tobytes()
+
+
+def test_no_matrix_no_forces_and_no_start() -> None:
+    bound, inputs = _bound()
+    bound.set_friction(0.4)
+    _tick(bound, inputs, FEET, 0)
+    good = bound.contact_forces(warm=False).copy()
+    bound.inputs["q"][3] = np.nan
+    bound.solve()
+    bad = bound.contact_forces()
+    assert bad.status == ForceStatus.NOT_FINITE and not bad.forces.any()
+    assert np.isnan(bad.accelerations).all()
+    _tick(bound, inputs, FEET, 0)
+    assert _same(bound.contact_forces(), good)
+
+
+def test_options_per_contact_follow_the_contacts() -> None:
+    bound, inputs = _bound()
+    R = np.array([0.1, 0.2, 0.3, 0.4])
+    bound.set_friction([0.3, 0.4, 0.5, 0.6], compliance=R)
+    _tick(bound, inputs, ("RH", "RF"), 0)
+    assert bound.solution.contacts == ("RF", "RH")
+    expected = bound.solution.contact_forces([0.4, 0.6], compliance=[0.2, 0.4])
+    assert _same(bound.contact_forces(), expected)
+
+
+def test_what_is_refused() -> None:
+    bound, _ = _bound()
+    with pytest.raises(InputError, match=r"no friction was set; expected bound.set_friction"):
+        bound.contact_forces()
+    with pytest.raises(InputError, match="friction lacks contacts 'LH', 'RH'"):
+        bound.set_friction({"LF": 0.5, "RF": 0.5})
+    with pytest.raises(InputError, match="unknown law 'ncp'"):
+        bound.set_friction(0.5, law="ncp")  # type: ignore[arg-type]
+    robot = Robot.from_urdf(demo_urdf().encode())
+    bare = DelassusSolver(Problem(robot, [Contact("LF", "LF_FOOT")])).bind()
+    with pytest.raises(InputError, match="a0"):
+        bare.set_friction(0.5)
