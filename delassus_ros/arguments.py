@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from numbers import Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +137,7 @@ def as_numbers(values: object) -> NDArray[np.float64]:
         if any(isinstance(entry, int) and abs(entry) > _EXACT for entry in array.flat):
             raise ValueError("some of them are integers beyond 2**53, which a float rounds")
     if array.dtype.kind not in _NUMBERS and array.size:
-        raise TypeError(f"they are {array.dtype.name}")
+        raise TypeError(f"they are {'text' if array.dtype.kind in 'US' else array.dtype.name}")
     # Not by abs(), of which the smallest integer has none.
     if array.dtype.kind in "iu" and ((array > _EXACT) | (array < -_EXACT)).any():
         raise ValueError("some of them are integers beyond 2**53, which a float rounds")
@@ -159,6 +159,23 @@ def number(what: str, value: object, error: type[DelassusError] = InputError) ->
     if array.ndim:
         raise error(f"{what} is {shown(value)}; expected a number")
     return float(array)
+
+
+def quaternion(values: Any) -> Any:
+    """Return the quaternion x, y, z, w of a scipy Rotation, and other values unchanged.
+
+    A Rotation is known by its method ``as_quat``: scipy is not imported.
+    """
+    if type(values) is np.ndarray or not hasattr(values, "as_quat"):
+        return values
+    return values.as_quat()
+
+
+def rotation_matrix(values: Any) -> Any:
+    """Return the matrix (3, 3) of a scipy Rotation, and other values unchanged."""
+    if type(values) is np.ndarray or not hasattr(values, "as_matrix"):
+        return values
+    return values.as_matrix()
 
 
 def by_joint(what: str, values: object, error: type[DelassusError]) -> dict[str, float]:
@@ -263,6 +280,6 @@ def count(what: str, value: object, error: type[DelassusError] = InputError) -> 
 
 
 def shown(value: object) -> str:
-    """Return a value for a message, long ones shortened."""
-    text = repr(value)
+    """Return a value for a message, in one line; long ones are shortened."""
+    text = " ".join(repr(value).split())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -39,7 +39,7 @@ class Contact:
     Attributes
     ----------
     name : label of the contact in messages and solutions.
-    frame : name of the robot's frame (URDF link) that carries the contact.
+    frame : name of the robot's frame (URDF link) that carries the contact; `name` if empty.
     kind : ``"point"`` (3 linear rows), ``"surface"`` (6 rows: linear, then angular), or a
         selection K, (k, 6), linear first, applied after the choice of axes; norms of rows must be
         between 1e-9 and 1e9.
@@ -66,7 +66,7 @@ class Contact:
     """
 
     name: str
-    frame: str
+    frame: str = ""
     kind: str | ArrayLike = "point"
     placement: Transform = field(default_factory=Transform)
     moving: Moving = "nothing"
@@ -82,10 +82,11 @@ class Contact:
             text(f"contact {self.name!r}: its {what}", value, write, ContactError)
         if not self.name:
             raise ContactError(f"contact on frame {self.frame!r}: its name is empty")
+        object.__setattr__(self, "frame", self.frame or self.name)
         if not isinstance(self.placement, Transform):
             raise ContactError(
-                f"contact {self.name!r}: placement must be a Transform, got {self.placement!r}; "
-                "write Transform.from_xyz_rpy((0.1, 0, 0), (0, 0, 0))"
+                f"contact {self.name!r}: placement is {shown(self.placement)}; expected a "
+                f"Transform: write {_transform_of(self.placement)}"
             )
         if self.moving not in MOVING:
             message = unknown("moving", str(self.moving), MOVING, "choices")
@@ -231,6 +232,15 @@ def cone_axes(normal: str | ArrayLike) -> Array:
     return np.stack([first, np.cross(n, first), n]) + 0.0
 
 
+def _transform_of(placement: object) -> str:
+    """Return the call that makes a Transform of another pose, for messages."""
+    if hasattr(placement, "rotation") and hasattr(placement, "translation"):
+        return "Transform(pose.rotation, pose.translation)"
+    if np.asarray(placement, dtype=object).shape == (4, 4):
+        return "Transform(T[:3, :3], T[:3, 3])"
+    return "Transform.from_xyz_rpy((0.1, 0, 0), (0, 0, 0))"
+
+
 class ContactSet(Sequence[Contact]):
     """All contacts that may ever be active, in the order of their rows in G.
 
@@ -301,11 +311,25 @@ class ContactSet(Sequence[Contact]):
         for name in names("active contacts", active):
             index = self._index.get(name)
             if index is None:
-                raise InputError(unknown("contact", name, self._index))
+                raise InputError(self.unknown(name))
             if index in found:
                 raise InputError(f"contact {name!r} is given twice among the active ones")
             found.append(index)
         return tuple(sorted(found))
+
+    def unknown(self, name: str, among: Iterable[str] | None = None) -> str:
+        """Return the message for an unknown contact; of a frame's name it names the contact.
+
+        Parameters
+        ----------
+        among : names of the contacts that may be named; all if None.
+        """
+        for contact in self._contacts:
+            if contact.frame == name:
+                return (
+                    f"unknown contact {name!r}: this is a frame; its contact is {contact.name!r}"
+                )
+        return unknown("contact", name, self._index if among is None else among)
 
     @overload
     def __getitem__(self, index: int) -> Contact: ...

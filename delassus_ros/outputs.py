@@ -7,6 +7,7 @@ outputs that the kernel computes are in :data:`delassus_ros.rbda.outputs.FORMULA
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
@@ -76,11 +77,15 @@ def secondary_outputs() -> list[str]:
     return [name for name, output in OUTPUTS.items() if output.field]
 
 
+COMPUTED = {"G": "matrix", "Lambda": "inertia()", "Jbar": "jbar()"}
+"""Attributes of solutions with the outputs that are not properties, for messages."""
+
+
 class OutputArrays:
     """Base of solutions: a matrix G, and the arrays of the problem's other outputs by name.
 
-    Outputs of a kernel besides G are also read-only properties, None where the problem lacks the
-    output.
+    Outputs of a kernel besides G are also read-only properties, which raise an
+    :class:`~delassus_ros.errors.InputError` where the problem lacks the output.
     """
 
     __slots__ = ()
@@ -88,13 +93,13 @@ class OutputArrays:
     secondary: dict[str, Array]
 
     # Declarations for type checkers of the properties that are made below from the table.
-    J: Array | None
-    JdotV: Array | None
-    M: Array | None
-    MinvJT: Array | None
-    a0: Array | None
-    h: Array | None
-    qdd0: Array | None
+    J: Array
+    JdotV: Array
+    M: Array
+    MinvJT: Array
+    a0: Array
+    h: Array
+    qdd0: Array
 
     def output(self, name: str) -> Array:
         """Return the array of an output of the kernel.
@@ -109,14 +114,25 @@ class OutputArrays:
             raise InputError(f"this needs the output {name!r}: Problem(…, outputs=[{name!r}, …])")
         return array
 
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:
+        """Refuse the conversion to an array."""
+        raise InputError("a solution is not an array; write solution.matrix")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse an unknown attribute; for an output that is a method, the error names it."""
+        computed = COMPUTED.get(name, "")
+        there = computed.removesuffix("()") in (*dir(type(self)), "matrix")
+        write = f"; write solution.{computed}" if computed and there else ""
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{write}")
+
 
 def _property(output: Output) -> property:
     """Return the property of solutions for a row of the table."""
     shape = f"({', '.join(output.axes)}{',' * (len(output.axes) == 1)})"
-    words = f"{output.description}, {shape.replace('m', 'k')}; None if the problem lacks it."
+    words = f"{output.description}, {shape.replace('m', 'k')}; the problem must have this output."
 
-    def read(self: OutputArrays) -> Array | None:
-        return self.secondary.get(output.name)
+    def read(self: OutputArrays) -> Array:
+        return self.output(output.name)
 
     return property(read, doc=words[0].upper() + words[1:])
 

@@ -16,7 +16,7 @@ from delassus_ros.errors import ContactError, InputError, ProblemError, RobotErr
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, frozen
-from delassus_ros.outputs import OUTPUTS, kernel_outputs
+from delassus_ros.outputs import COMPUTED, OUTPUTS, kernel_outputs
 
 Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
@@ -103,7 +103,9 @@ class Problem:
             raise ProblemError(unknown("axes", str(self._axes), AXES, plural="axes"))
         for output in self._outputs:
             if output not in kernel_outputs():
-                raise ProblemError(unknown("output", output, kernel_outputs()))
+                computed = COMPUTED.get(output)
+                write = f"; it is computed from G: solution.{computed}" if computed else ""
+                raise ProblemError(unknown("output", output, kernel_outputs()) + write)
         inner = [joint.name for joint in self._robot.joints if joint.kind is JointKind.FLOATING]
         if inner and self._outputs != ("G",):
             raise ProblemError(
@@ -121,7 +123,7 @@ class Problem:
         frames = self._robot.frames
         for contact in self._contacts:
             if contact.frame not in frames:
-                message = unknown("frame", contact.frame, frames)
+                message = self._robot.unknown_frame(contact.frame)
                 raise ContactError(f"contact {contact.name!r}: {message}")
             if frames[contact.frame].body == WORLD:
                 raise ContactError(
@@ -132,7 +134,7 @@ class Problem:
 
         for wrench in self._wrenches:
             if wrench not in frames:
-                raise ProblemError(f"wrenches: {unknown('frame', wrench, frames)}")
+                raise ProblemError(f"wrenches: {self._robot.unknown_frame(wrench)}")
             if frames[wrench].body == WORLD:
                 raise ProblemError(
                     f"wrenches: frame {wrench!r} is fixed to the world, where it does nothing"

@@ -12,7 +12,7 @@ from delassus_ros.algorithms.pv_osimr import pv_osimr
 from delassus_ros.algorithms.reflected_inertia import ReflectedInertia
 from delassus_ros.arguments import count, instance, names, shown
 from delassus_ros.contacts import Contact, ContactSet
-from delassus_ros.errors import InputError, ProblemError, RobotError, unknown
+from delassus_ros.errors import InputError, ProblemError, RobotError
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array, Inertia
 from delassus_ros.problem import Problem
@@ -128,7 +128,7 @@ def rotor_report(robot: Robot, keep: Iterable[str] = ()) -> RotorReport:
     held = set()
     for name in names("keep", keep, RobotError):
         if name not in robot.frames:
-            raise RobotError(unknown("frame", name, robot.frames))
+            raise RobotError(robot.unknown_frame(name))
         held.add(robot.frames[name].body)
     exact = redistribute(robot, held)
     if not exact.is_ordinary:

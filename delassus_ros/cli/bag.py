@@ -138,7 +138,8 @@ def add_trajectory(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="TABLE",
         help="joint positions: a .parquet file with a column per joint or one of lists, a folder "
-        "of those (of LeRobot, say), or an .npy file",
+        "of those (of LeRobot, say), a .csv file whose first line names the columns, or an .npy "
+        "or .npz file",
     )
     parser.add_argument(
         "-o", "--output", required=True, metavar="OUT.parquet", help="the table to write"
@@ -154,7 +155,7 @@ def add_trajectory(parser: argparse.ArgumentParser) -> None:
         "--state",
         default="observation.state",
         metavar="COLUMN",
-        help="column of lists (default: %(default)s)",
+        help="column of lists, or array of an .npz file (default: %(default)s)",
     )
     parser.add_argument(
         "--names", metavar="JOINTS", help="joints of the lists, in their order, as hip,knee"
@@ -194,15 +195,18 @@ def trajectory(options: argparse.Namespace) -> Report:
         source, Path(options.output), problem, options.algorithm, columns, reference=reference
     )
     took = time.perf_counter() - began
+    order = ""
+    if written.of:
+        order = f"columns of {written.of}, in order: {', '.join(written.joints)}\n"
     words = (
-        f"{headline(problem)}\n{written.rows} configurations, {written.failed} without a matrix, "
-        f"in {took:.2f} s\nwrote {options.output}"
+        f"{headline(problem)}\n{order}{written.rows} configurations, {written.failed} without a "
+        f"matrix, in {took:.2f} s\nwrote {options.output}"
     )
     warn(options, [
         f"{found.words}{way_out(found.is_angle, options.degrees)}" for found in written.implausible
     ])  # fmt: skip
     data = {**about(problem), "rows": written.rows, "failed": written.failed, "took": took}
-    data["warnings"] = options.warnings
+    data |= {"table_joints": written.joints, "warnings": options.warnings}
     return Report(words, {**data, "output": options.output})
 
 

@@ -216,8 +216,9 @@ def contacts(options: argparse.Namespace) -> Report:
         readers = publisher.get_subscription_count()
         names = ", ".join(options.names) or "none"
         said = f"said {sent} times on {topic} that {names} touch; readers: {readers}"
-        return Report(said, {"topic": topic, "names": options.names, "sent": sent,
-                             "readers": readers, "unknown": strangers})  # fmt: skip
+        data = {"topic": topic, "names": options.names, "sent": sent, "readers": readers,
+                "unknown": strangers}  # fmt: skip
+        return Report(said, data, int(bool(strangers)))
 
 
 def add_record(parser: argparse.ArgumentParser) -> None:

@@ -29,7 +29,8 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.settings import Settings, misspelt, setting_of
 from delassus_ros.outputs import kernel_outputs
 from delassus_ros.problem import Problem
-from delassus_ros.solver.inputs import check_unit, counted
+from delassus_ros.solver.inputs import check_unit
+from delassus_ros.solver.remedies import counted
 
 NEUTRAL = "neutral"
 _KINDS = ("point", "surface")
@@ -337,7 +338,7 @@ def _by_name(
     }
     for name, value in given_joints(option, text).items():
         if name not in offsets:
-            raise InputError(f"{option}: {unknown('joint', name, offsets)}")
+            raise InputError(f"{option}: {robot.unknown_joint(name)}")
         first, size = offsets[name]
         if size > 1:
             raise InputError(

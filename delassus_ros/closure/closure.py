@@ -24,7 +24,7 @@ from delassus_ros.closure.reference import (
 )
 from delassus_ros.closure.step import ClosureStep, reaches
 from delassus_ros.compiler.newton import Newton, newton_for
-from delassus_ros.errors import InputError, RobotError, unknown
+from delassus_ros.errors import InputError, RobotError
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import FROM_URDF, JointKind, Robot
 from delassus_ros.model.spatial import Array
@@ -251,7 +251,7 @@ class Closure:
     def _joints(self, names: tuple[str, ...]) -> list[int]:
         for name in names:
             if name not in self._indices:
-                raise InputError(unknown("joint", name, self._indices))
+                raise InputError(self._robot.unknown_joint(name))
         twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
         if twice is not None:
             raise InputError(f"joint {twice!r} is measured more than once")

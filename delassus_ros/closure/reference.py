@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from delassus_ros.errors import InputError, NumericalError, RobotError, unknown
+from delassus_ros.errors import InputError, NumericalError, RobotError
 from delassus_ros.model.clusters import OPENING_TOLERANCE, Cluster, clusters_of, openings
 from delassus_ros.model.loops import LoopClosure, closing_step
 from delassus_ros.model.robot import JointKind, Robot
@@ -50,7 +50,7 @@ def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance
     offsets = dict(_entries(robot))
     for name, value in stated.items():
         if name not in offsets:
-            raise RobotError(f"reference: {unknown('joint', name, offsets)}")
+            raise RobotError(f"reference: {robot.unknown_joint(name)}")
         if not np.isfinite(value):
             raise RobotError(f"reference: the position {value} of joint {name!r} is not finite")
         q[offsets[name]] = value

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from delassus_ros.errors import InputError, ProblemError, unknown
+from delassus_ros.errors import InputError, ProblemError
 from delassus_ros.measured import (
     Accelerometer,
     ExternalWrench,
@@ -213,7 +213,7 @@ class EstimatorSettings:
         pushed = (place.frame for place in self.pushed)
         for frame in (*pushed, *filter(None, [self.imu_frame])):
             if frame not in robot.frames:
-                raise ProblemError(unknown("frame", frame, robot.frames))
+                raise ProblemError(robot.unknown_frame(frame))
         joints = joints_of(robot)
         # In the order of the rates: all accelerations, then torques.
         known: list[Measurement] = []

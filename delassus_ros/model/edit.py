@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from delassus_ros import arguments
-from delassus_ros.errors import DelassusWarning, RobotError, unknown
+from delassus_ros.errors import DelassusWarning, RobotError
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.joint import WORLD, Joint, JointKind
 from delassus_ros.model.loops import CLOSED_GAP, loop_gap
@@ -39,7 +39,7 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
     by_name = {joint.name: joint for joint in robot.joints}
     for name, value in given.items():
         if name not in by_name:
-            raise RobotError(f"lock: {unknown('joint', name, robot.joint_names)}")
+            raise RobotError(f"lock: {robot.unknown_joint(name)}")
         if by_name[name].kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
             raise RobotError(
                 f"lock: joint {name!r} is {by_name[name].kind.label}; expected revolute or "
@@ -88,7 +88,7 @@ def subtree(robot: MechanismT, joint: str) -> MechanismT:
     arguments.text("subtree: the joint", joint, "robot.subtree('LF_HAA')", RobotError)
     numbers = {each.name: i for i, each in enumerate(robot.joints)}
     if joint not in numbers or robot.joints[numbers[joint]].kind is JointKind.ROOT:
-        raise RobotError(f"subtree: {unknown('joint', joint, robot.joint_names)}")
+        raise RobotError(f"subtree: {robot.unknown_joint(joint)}")
     kept = [i for i in range(len(robot.joints)) if numbers[joint] in robot.path(i)]
     place = {WORLD: WORLD, **{i: k for k, i in enumerate(kept)}}
     joints = [

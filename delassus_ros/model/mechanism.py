@@ -174,7 +174,7 @@ class Mechanism:
         check_constraints(single, len(self._bodies), self._couplings, self._loops, self._functions)
         for name in self._independent:
             if name not in self.joint_names:
-                raise RobotError(f"independent: {unknown('joint', name, self.joint_names)}")
+                raise RobotError(f"independent: {self.unknown_joint(name)}")
 
     def with_armature(self: MechanismT, armature: Mapping[str, float]) -> MechanismT:
         """Return the robot with these joint armatures [kg·m² or kg].
@@ -188,7 +188,7 @@ class Mechanism:
         joints = {joint.name: joint for joint in self._joints}
         for name, value in arguments.by_joint("armature", armature, RobotError).items():
             if name not in joints:
-                raise RobotError(unknown("joint", name, self.joint_names))
+                raise RobotError(self.unknown_joint(name))
             if joints[name].kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
                 raise RobotError(
                     f"joint {name!r}: armature is defined for revolute and prismatic joints, "
@@ -293,6 +293,21 @@ class Mechanism:
         """``"floating"`` if the first joint is a free-flyer, else ``"fixed"``."""
         floating = bool(self._joints) and self._joints[0].kind is JointKind.ROOT
         return "floating" if floating else "fixed"
+
+    def unknown_frame(self, name: str) -> str:
+        """Return the message for an unknown frame; of a joint's name it names the joint's link."""
+        for joint, body in zip(self._joints, self._bodies, strict=True):
+            if joint.name == name and body.name in self._frames:
+                return f"unknown frame {name!r}: this is a joint; its link is {body.name!r}"
+        return unknown("frame", name, self._frames)
+
+    def unknown_joint(self, name: str) -> str:
+        """Return the message for an unknown joint; of a link's name it names the link's joint."""
+        frame = self._frames.get(name)
+        if frame is not None and frame.body != WORLD:
+            joint = self._joints[frame.body].name
+            return f"unknown joint {name!r}: this is a link; the joint that moves it is {joint!r}"
+        return unknown("joint", name, self.joint_names)
 
     def path(self, body: int) -> list[int]:
         """Return the bodies from a body down to the root; an empty list for WORLD."""

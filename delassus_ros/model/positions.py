@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros import arguments
-from delassus_ros.errors import DelassusWarning, RobotError, listed, unknown
+from delassus_ros.errors import DelassusWarning, RobotError, listed
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.couplings import follow, open_coupling
 from delassus_ros.model.joint import JointKind
@@ -91,7 +91,7 @@ def _write(
     for name, value in given.items():
         if name not in places:
             raise RobotError(
-                f"{unknown('joint', str(name), places)}; in the order of {order}: "
+                f"{robot.unknown_joint(str(name))}; in the order of {order}: "
                 f"{', '.join(places)}"
             )
         kind, place = places[name]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from delassus_ros.arguments import as_numbers, number
+from delassus_ros.arguments import as_numbers, number, rotation_matrix
 from delassus_ros.errors import DelassusError, GeometryError, RobotError
 
 CHARACTERISTIC_LENGTH_M = 0.1
@@ -164,6 +164,25 @@ def _orthonormalized(rotation: Array) -> Array:
     return frozen(left @ right, (3, 3))
 
 
+_ROTATION_OF = {
+    (3,): "; roll, pitch and yaw: write Transform.from_xyz_rpy(xyz, rpy)",
+    (4,): "; a quaternion x, y, z, w: write Transform(rotation_from_quaternion(…), xyz), from "
+    "delassus_ros.model.spatial",
+    (4, 4): "; a homogeneous matrix T: write Transform(T[:3, :3], T[:3, 3])",
+}
+"""Remedies for other forms of a rotation, by shape."""
+
+
+def _checked_rotation(values: ArrayLike) -> Array:
+    """Return a matrix (3, 3); for other forms of a rotation the message has the call to write."""
+    given = rotation_matrix(values)
+    try:
+        return checked("rotation", given, (3, 3))
+    except GeometryError as error:
+        write = _ROTATION_OF.get(np.asarray(given, dtype=object).shape, "")
+        raise GeometryError(f"{error}{write}") from error
+
+
 @dataclass(frozen=True, eq=False)
 class Transform:
     """Pose of a child frame in a parent frame.
@@ -172,7 +191,7 @@ class Transform:
 
     Attributes
     ----------
-    rotation : (3, 3), its columns are the child's axes in the parent.
+    rotation : (3, 3), its columns are the child's axes in the parent, or a scipy Rotation.
     translation : (3,) [m], the child's origin in the parent.
 
     Raises
@@ -186,7 +205,7 @@ class Transform:
     translation: Array = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
-        rotation = checked("rotation", self.rotation, (3, 3))
+        rotation = _checked_rotation(self.rotation)
         translation = checked("translation", self.translation, (3,))
         if not all(map(math.isfinite, translation.tolist())):
             raise GeometryError(

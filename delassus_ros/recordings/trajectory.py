@@ -1,7 +1,7 @@
 """Tables of joint positions to tables of matrices: data sets without messages. Knows no ROS.
 
-Positions are read from NumPy files or Parquet, a file or a folder, with a column per joint or a
-column of lists, as in LeRobot's data sets. A batch kernel computes some thousand rows at a time,
+Positions are read from NumPy files, CSV or Parquet, a file or a folder, with a column per joint or
+a column of lists, as in LeRobot's data sets. A batch kernel computes some thousand rows at a time,
 so that a table may be larger than memory.
 """
 
@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -48,8 +49,11 @@ class Source:
 
     Attributes
     ----------
-    path : an ``.npy`` file (N, nq), a ``.parquet`` file, or a folder of those.
-    state : column of lists with the positions; without such a column, there is one per joint.
+    path : an ``.npy`` file (N, nq), an ``.npz`` file with an array (N, nq) or one (N,) per joint,
+        a ``.csv`` file whose first line names the columns, a ``.parquet`` file, or a folder of
+        Parquet files.
+    state : column of lists with the positions, or array (N, nq) of an ``.npz`` file; without such
+        a column, there is one per joint.
     names : joints of the list, in order; if empty, those in the data set's ``meta/info.json``, or
         else those of the robot.
     degrees : whether angles are in degrees.
@@ -96,11 +100,15 @@ class Written:
     rows : number of configurations.
     failed : number of configurations without a matrix.
     implausible : columns with positions that their joints cannot have.
+    joints : joints of the columns that were read, in order.
+    of : name of the list or array whose columns have no names of their own; else empty.
     """
 
     rows: int
     failed: int
     implausible: tuple[Implausible, ...] = ()
+    joints: tuple[str, ...] = ()
+    of: str = ""
 
 
 def map_trajectory(
@@ -153,7 +161,7 @@ def map_trajectory(
     except OSError as error:
         words = error.strerror or str(error)
         raise InputError(f"{target} cannot be written: {words}") from error
-    return Written(count, failed, tuple(judge.found.values()))
+    return Written(count, failed, tuple(judge.found.values()), judge.joints, judge.of)
 
 
 def _write(
@@ -196,15 +204,24 @@ def _write(
 
 
 class _Judge:
-    """Finds positions outside the plausible ranges, column by column."""
+    """Finds positions outside the plausible ranges, column by column.
+
+    Attributes
+    ----------
+    found : the columns with such positions, by joint.
+    joints, of : joints of the columns of the latest rows, and the list that has them.
+    """
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
         self._ranges: dict[tuple[str, ...], PlausibleRanges] = {}
         self.found: dict[str, Implausible] = {}
+        self.joints: tuple[str, ...] = ()
+        self.of = ""
 
     def look(self, values: Array, names: tuple[str, ...], of: str) -> None:
         """Check columns (N, joints) of these joints [rad, m]; `of` is the list that has them."""
+        self.joints, self.of = names, of
         ranges = self._ranges.get(names)
         if ranges is None:
             ranges = self._ranges[names] = PlausibleRanges(self._robot, names)
@@ -266,10 +283,10 @@ def _batches(
     source: Source, problem: Problem, rows: int, closure: Closure | None, judge: _Judge
 ) -> Iterator[Batch]:
     """Yield configurations, with the copied columns; NaN where loops do not close."""
-    if source.path.suffix == ".npy":
+    if source.path.suffix in (".npy", ".npz"):
         read = _from_numpy(source, problem, rows)
     else:
-        read = _from_parquet(source, problem, rows)
+        read = _from_table(source, problem, rows)
     for values, names, of, kept in read:
         yield _arranged(values, names, of, source, problem, closure, judge), kept
 
@@ -277,35 +294,87 @@ def _batches(
 def _from_numpy(
     source: Source, problem: Problem, rows: int
 ) -> Iterator[_Read]:
+    suffix, of = source.path.suffix, source.path.name
+    names = source.names or problem.robot.joint_names
     try:
-        values = np.lib.format.open_memmap(source.path, mode="r")
-    except (OSError, ValueError, TypeError, OverflowError, TokenError) as error:
-        raise InputError(f"{source.path} cannot be read as NumPy's .npy: {error}") from error
+        values: Array
+        if suffix == ".npy":
+            values = np.lib.format.open_memmap(source.path, mode="r")
+        else:
+            with np.load(source.path, allow_pickle=False) as arrays:
+                values, names, of = _of_archive(dict(arrays), source, names)
+    except (OSError, ValueError, TypeError, OverflowError, TokenError, BadZipFile) as error:
+        raise InputError(f"{source.path} cannot be read as NumPy's {suffix}: {error}") from error
     if values.dtype.kind not in "fiu":
         raise InputError(
             f"{source.path}: values of type {values.dtype}; expected numbers, such as float64"
         )
-    names = source.names or problem.robot.joint_names
     if values.ndim != 2 or values.shape[1] != len(names):
         raise InputError(
             f"{source.path}: shape {values.shape}; expected (N, {len(names)}): {_meant(names)}"
         )
     for start in range(0, len(values), rows):
         part = numbers(str(source.path), np.array(values[start : start + rows]))
-        yield part, names, source.path.name, {}
+        yield part, names, of, {}
 
 
-def _from_parquet(
-    source: Source, problem: Problem, rows: int
-) -> Iterator[_Read]:
+def _of_archive(
+    arrays: Mapping[str, Array], source: Source, names: tuple[str, ...]
+) -> tuple[Array, tuple[str, ...], str]:
+    """Return columns (N, joints) of an archive, their joints, and the name of their array.
+
+    The array called `source.state` is taken, or those of the joints, or the only array.
+    """
+    by_joint = tuple(name for name in names if name in arrays)
+    if source.state not in arrays and by_joint:
+        columns = [arrays[name] for name in by_joint]
+        if {column.shape for column in columns} != {(len(columns[0]),)}:
+            shapes = ", ".join(f"{name} {arrays[name].shape}" for name in by_joint)
+            raise InputError(f"{source.path}: expected one shape (N,) per joint; it has {shapes}")
+        return np.stack(columns, axis=1), by_joint, ""
+    name = source.state if source.state in arrays else next(iter(arrays), "")
+    if name not in arrays or (len(arrays) > 1 and name != source.state):
+        raise InputError(
+            f"{source.path}: neither an array {source.state!r} nor one for a joint; arrays: "
+            f"{', '.join(arrays) or 'none'}; joints: {', '.join(names)}; --state names an array"
+        )
+    return arrays[name], names, name
+
+
+def _opened(source: Source, joints: Sequence[str]) -> Any:
+    """Return the data set of a CSV file, a Parquet file or a folder of those."""
     import pyarrow
-    from pyarrow import dataset
+    from pyarrow import csv, dataset
 
     folder = source.path / "data" if (source.path / "data").is_dir() else source.path
+    kind: Any = "parquet"
+    if source.path.suffix == ".csv":
+        # Without stated types Arrow infers them from the first block, where a joint may rest.
+        types = dict.fromkeys([*joints, "timestamp"], pyarrow.float64())
+        kind = dataset.CsvFileFormat(convert_options=csv.ConvertOptions(column_types=types))
     try:
-        data = dataset.dataset(folder, format="parquet")
+        return dataset.dataset(folder, format=kind)
     except (OSError, pyarrow.ArrowInvalid) as error:
-        raise InputError(f"{source.path} cannot be read as Parquet: {error}") from error
+        name = "CSV" if source.path.suffix == ".csv" else "Parquet"
+        raise InputError(f"{source.path} cannot be read as {name}: {error}") from error
+
+
+def _record_batches(data: Any, columns: list[str], rows: int, source: Source) -> Iterator[Any]:
+    """Yield batches of rows; broken values of a CSV file are found here."""
+    import pyarrow
+
+    try:
+        for batch in data.to_batches(columns=columns, batch_size=rows):
+            if batch.num_rows:
+                yield batch
+    except pyarrow.ArrowInvalid as error:
+        raise InputError(f"{source.path} cannot be read: {error}") from error
+
+
+def _from_table(
+    source: Source, problem: Problem, rows: int
+) -> Iterator[_Read]:
+    data = _opened(source, problem.robot.joint_names)
     there = data.schema.names
     if source.state in there:
         names = source.names or _named(source) or problem.robot.joint_names
@@ -320,9 +389,7 @@ def _from_parquet(
                 "names a column of lists, and --names its joints"
             )
     kept = [name for name in KEPT if name in there]
-    for batch in data.to_batches(columns=wanted + kept, batch_size=rows):
-        if not batch.num_rows:
-            continue
+    for batch in _record_batches(data, wanted + kept, rows, source):
         if wanted == [source.state]:
             values = _listed(batch.column(source.state), names, source)
         else:

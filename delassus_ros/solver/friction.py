@@ -53,7 +53,12 @@ def active_solver(
         If there is no problem, a coefficient is missing, a contact is a selection, or `options`
         have a restitution.
     """
-    kinds, coefficients, known = _arguments(_contacts(problem, active), friction, options)
+    contacts = _contacts(problem, active)
+    if problem is not None and isinstance(friction, Mapping):
+        for name in friction:
+            if name not in problem.contacts.names:
+                raise InputError(f"friction: {problem.contacts.unknown(str(name))}")
+    kinds, coefficients, known = _arguments(contacts, friction, options)
     if restitution is not None:
         known["restitution"] = _of_active("restitution", restitution, active)
     return solver_for(kinds, coefficients, known)

@@ -6,20 +6,20 @@ Values assigned to an input of a bound solver are copied into the input's array.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.arguments import as_numbers, numbers
-from delassus_ros.errors import NAMED, InputError, unknown
+from delassus_ros.arguments import as_numbers, numbers, quaternion
+from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.couplings import open_coupling
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem
+from delassus_ros.solver import remedies
 
 Given: TypeAlias = Mapping[str, Any]
 """Values per input: numbers (for :data:`PLACEMENTS` by contact) or None."""
@@ -34,12 +34,11 @@ class InputCheck:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._ports = problem.inputs
+        self._problem, self._ports = problem, problem.inputs
         self._names = tuple(port.name for port in self._ports)
         self._robot = robot = problem.robot
         self._axes = problem.axes
         self._wrenches = problem.wrenches
-        self._velocities = problem.velocities if len(problem.outputs) > 1 else ()
         self._placements = {
             port.name: PlacementCheck(problem, port)
             for port in self._ports
@@ -71,7 +70,7 @@ class InputCheck:
             if port.name in self._placements:
                 arrays[port.name] = self._placements[port.name].single(values.get(port.name))
                 continue
-            array = self.shaped(port, self._by_frame(port, values.get(port.name)))
+            array = self.shaped(port, self._as_array(port, values.get(port.name)))
             # For few numbers faster than numpy.
             if not all(map(math.isfinite, array.ravel().tolist())):
                 k = int(np.flatnonzero(~np.isfinite(array))[0])
@@ -107,8 +106,10 @@ class InputCheck:
                 "where couplings do, Closure(robot).solve closes loops, too"
             )
 
-    def _by_frame(self, port: Port, values: Any) -> Any:
-        """Convert wrenches by frame to an array; missing frames have zero wrenches."""
+    def _as_array(self, port: Port, values: Any) -> Any:
+        """Convert a Rotation, and wrenches by frame: missing frames have zero wrenches."""
+        if port.name == "base_orientation":
+            return quaternion(values)
         if port.name != "wrenches" or not isinstance(values, Mapping):
             return values
         block = np.zeros(port.shape)
@@ -130,16 +131,27 @@ class InputCheck:
         InputError
             If the values are missing, or not numbers of the port's shape.
         """
-        array = _numbers(port, values, f"({port.size},)")
+        array = self._numbers(port, values, f"({port.size},)")
         if array.shape != port.shape:
-            names = ", ".join(self._robot.joint_names)
-            order = f"; joints: {names}" if port.name == "q" else ""
-            if port.name in ("rates", "torques"):
-                order = f"; velocities: {counted(self._velocities)}"
-                if array.shape == (self._robot.nv,):
-                    order += "; Problem.rates(v) takes them from those of all joints"
-            raise _wrong_shape(port, array, f"({port.size},){order}")
+            raise self._wrong_shape(port, array, f"({port.size},)", many=False)
         return array
+
+    def _numbers(self, port: Port, values: ArrayLike | None, shape: str) -> Array:
+        if values is None:
+            reason = remedies.of_missing(self._problem, port)
+            raise InputError(f"input {port.name!r} is missing; it has shape {shape}{reason}")
+        try:
+            return as_numbers(values)
+        except (TypeError, ValueError) as error:
+            write = remedies.of_mapping(self._problem, port, values)
+            text = f"input {port.name!r} must be numbers of shape {shape}: {error}{write}"
+            raise InputError(text) from error
+
+    def _wrong_shape(self, port: Port, array: Array, expected: str, many: bool) -> InputError:
+        remedy = remedies.of_shape(self._problem, port, array.shape, many)
+        return InputError(
+            f"input {port.name!r} has shape {array.shape}, expected {expected}{remedy}"
+        )
 
     def batch(self, given: Given, columns: bool) -> Array:
         """Return all ports of N configurations side by side, contiguous; copied only if needed.
@@ -166,8 +178,10 @@ class InputCheck:
                 arrays.append(check.batch(given.get(port.name), count, columns))
                 continue
             expected = f"({port.size}, N)" if columns else f"(N, {port.size})"
-            values = self._by_frame(port, given.get(port.name))
-            array = np.ascontiguousarray(_numbers(port, values, expected))
+            values = self._as_array(port, given.get(port.name))
+            if columns and values is not given.get(port.name) and port.name == "base_orientation":
+                values = values.T
+            array = np.ascontiguousarray(self._numbers(port, values, expected))
             if arrays and port.name in FOR_ALL and array.shape == port.shape:
                 array = array.ravel()
                 count = arrays[0].shape[1 - axis]
@@ -176,7 +190,7 @@ class InputCheck:
                     np.broadcast_to(array[:, None] if columns else array, shape)
                 )
             if array.ndim != 2 or array.shape[axis] != port.size:
-                raise _wrong_shape(port, array, expected)
+                raise self._wrong_shape(port, array, expected, many=True)
             for what, quaternions in self._unit(port, array if columns else array.T):
                 check_unit(what, quaternions, "configuration {}: ")
             arrays.append(array)
@@ -215,28 +229,6 @@ class InputCheck:
         return [name for offset, name in named if offset <= q_index][-1]
 
 
-def counted(names: Sequence[str]) -> str:
-    """Return names for a message, e.g. ``root (6), hip, knee``, with counts of repetitions."""
-    runs = [(name, len(list(same))) for name, same in groupby(names)]
-    shown = ", ".join(name if n == 1 else f"{name} ({n})" for name, n in runs[:NAMED])
-    more = sum(n for _, n in runs[NAMED:])
-    return f"{shown} and {more} more" if more else shown
-
-
-def _numbers(port: Port, values: ArrayLike | None, shape: str) -> Array:
-    if values is None:
-        raise InputError(f"input {port.name!r} is missing; it has shape {shape}")
-    try:
-        return as_numbers(values)
-    except (TypeError, ValueError) as error:
-        text = f"input {port.name!r} must be numbers of shape {shape}: {error}"
-        raise InputError(text) from error
-
-
-def _wrong_shape(port: Port, array: Array, expected: str) -> InputError:
-    return InputError(f"input {port.name!r} has shape {array.shape}, expected {expected}")
-
-
 FOR_ALL = ("rates", "torques", "gravity", "wrenches")
 """Inputs of a batch that may be one array for all configurations."""
 PLACEMENTS = ("contact_positions", "contact_orientations")
@@ -257,7 +249,7 @@ class PlacementCheck:
     """
 
     def __init__(self, problem: Problem, port: Port) -> None:
-        self._port = port.name
+        self._problem, self._place, self._port = problem, port, port.name
         self._contacts = problem.contacts
         self._unit = port.name == "contact_orientations"
         names = problem.turning if self._unit else problem.moving
@@ -309,7 +301,8 @@ class PlacementCheck:
             if count is not None and array.ndim == 2 and columns:
                 array = array.T
             if array.shape != (width,) and (count is None or array.shape != (count, width)):
-                raise InputError(f"{what} has shape {shape}, expected ({width},){many}")
+                remedy = remedies.of_shape(self._problem, self._place, shape, count is not None)
+                raise InputError(f"{what} has shape {shape}, expected ({width},){many}{remedy}")
             if count is None and not np.isfinite(array).all():
                 raise InputError(f"{what} is {array.tolist()}, expected finite numbers")
             if self._unit:
@@ -331,7 +324,7 @@ class PlacementCheck:
             if name in self._index:
                 continue
             if name not in self._contacts.names:
-                raise InputError(f"{self._port}: {unknown('contact', name, self._index)}")
+                raise InputError(f"{self._port}: {self._contacts.unknown(name, self._index)}")
             contact = self._contacts[self._contacts.names.index(name)]
             raise InputError(
                 f"{self._port}: contact {name!r} has moving={contact.moving!r}; contacts with "
@@ -342,6 +335,7 @@ class PlacementCheck:
     def _numbers(self, name: str, values: ArrayLike) -> tuple[str, Array]:
         """Return (name for messages, values) of a contact."""
         what = f"{self._port}[{name!r}]"
+        values = quaternion(values) if self._unit else values
         return what, numbers(what, values, f"{self._width} numbers")
 
 
@@ -419,7 +413,7 @@ class InputArrays(Mapping[str, Array]):
             raise UnknownInputError(self._unknown(name))
         array = self._arrays[name]
         what = f"{self._what}[{name!r}]"
-        source = numbers(what, values, f"numbers of shape {array.shape}")
+        source = numbers(what, quaternion(values), f"numbers of shape {array.shape}")
         if source.shape != array.shape:
             raise InputError(f"{what} has shape {source.shape}, expected {array.shape}")
         array[...] = source

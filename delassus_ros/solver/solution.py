@@ -351,11 +351,13 @@ class Solution(OutputArrays):
             base is fixed and `locked` is set.
         """
         rows = self._rows_of(contact)
-        d = numbers("direction", direction)
-        if d.shape != (rows.stop - rows.start,) or not np.linalg.norm(d) > 0.0:
+        d, count = numbers("direction", direction), rows.stop - rows.start
+        if d.shape != (count,) or not np.linalg.norm(d) > 0.0:
+            linear = d.shape == (3,) and count == 6
+            write = f": write {[*d.tolist(), 0.0, 0.0, 0.0]}, linear before angular"
             raise InputError(
-                f"direction is {d.tolist()}; expected {rows.stop - rows.start} numbers, not all "
-                f"zero, for the rows of contact {contact!r}"
+                f"direction is {d.tolist()}; expected {count} numbers, not all zero, for the rows "
+                f"of contact {contact!r}{write if linear else ''}"
             )
         G = self._valid()
         if locked:
@@ -382,7 +384,10 @@ class Solution(OutputArrays):
         """
         array, k = numbers(what, values), len(self.matrix)
         if array.shape not in ((), (k,)):
-            raise InputError(f"{what} has shape {array.shape}, expected ({k},) or one number")
+            flat = f": write {what}.ravel()" if array.size == k else ""
+            raise InputError(
+                f"{what} has shape {array.shape}, expected ({k},) or one number{flat}"
+            )
         return np.broadcast_to(array, (k,))
 
     def scales(self, characteristic_length: float = LENGTH) -> Array:
@@ -395,6 +400,8 @@ class Solution(OutputArrays):
     def _rows_of(self, contact: str) -> slice:
         if contact not in self.contacts:
             active = ", ".join(self.contacts) or "none"
+            if self.problem is not None and contact not in self.problem.contacts.names:
+                raise InputError(f"{self.problem.contacts.unknown(contact)}; active: {active}")
             raise InputError(f"contact {contact!r} is not active; active contacts: {active}")
         i = self.contacts.index(contact)
         return slice(self.row_offsets[i], self.row_offsets[i + 1])

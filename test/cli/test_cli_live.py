@@ -209,6 +209,7 @@ def test_contacts_that_the_node_has_not_are_named(graph, node) -> None:
         by_hand.send_signal(signal.SIGINT)
         out, more = by_hand.communicate(timeout=60)
     assert json.loads(out)["unknown"] == ["LF_FOOT"] and more == ""
+    assert by_hand.returncode == 1
 
 
 @pytest.mark.parametrize("verb", [("contacts", "LF"), ("watch",)])

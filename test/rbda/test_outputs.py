@@ -9,7 +9,7 @@ from rigid_body import body_jacobians, mass_matrix
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms.registry import evaluate
-from delassus_ros.errors import AlgorithmError, ProblemError
+from delassus_ros.errors import AlgorithmError, InputError, ProblemError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.samples import random_inputs
 from delassus_ros.testing import SIMPLE, random_problem
@@ -143,8 +143,9 @@ def test_active_contacts_choose_rows_and_columns():
 def test_without_them_there_are_none():
     robot = Robot.from_urdf(robots.quadruped())
     solution = DelassusSolver(Problem(robot, [Contact("LF", "LF_FOOT")])).solve(robot.neutral())
-    assert solution.J is None
-    assert solution.MinvJT is None
+    for name in ("J", "MinvJT"):
+        with pytest.raises(InputError, match=f"needs the output '{name}'"):
+            getattr(solution, name)
 
 
 def test_a_floating_joint_inside_the_tree_has_none():

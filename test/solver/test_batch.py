@@ -240,7 +240,9 @@ def test_a_problem_with_further_outputs_gets_its_matrices(solver):
     Q = random_q(9)
     batch = DelassusSolver(problem).solve_batch(Q)
     assert close(batch.matrix, solver.solve_batch(Q).matrix)
-    assert batch.J.shape == (9, 12, len(problem.velocities)) and batch.MinvJT is None
+    assert batch.J.shape == (9, 12, len(problem.velocities))
+    with pytest.raises(InputError, match="needs the output 'MinvJT'"):
+        _ = batch.MinvJT
 
 
 @pytest.mark.parametrize(
