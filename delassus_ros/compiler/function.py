@@ -10,17 +10,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from delassus_ros.arguments import numbers
-from delassus_ros.compiler.cache.cached_code import CachedCode, check_against_floats
+from delassus_ros.arguments import count, numbers
+from delassus_ros.compiler.cache.cached_code import CachedCode, check_against_floats, stored_batch
+from delassus_ros.compiler.codegen import batch
 from delassus_ros.compiler.codegen.emit import KERNEL, functions
+from delassus_ros.compiler.codegen.target import host_width
 from delassus_ros.compiler.codegen.writer import declarations
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.compiler.ir.trace import Trace
 from delassus_ros.compiler.passes.order import depth_first
 from delassus_ros.compiler.passes.partition import single_parts
-from delassus_ros.compiler.passes.vectorize import scalar_program
+from delassus_ros.compiler.passes.vectorize import batch_program, scalar_program
+from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.errors import CompilerError, InputError
@@ -160,6 +163,9 @@ class CompiledFunction:
         place = None if key is None else stored.key()
         self._code = stored.kept(place, lambda: self._compile(function))
         self.operations = self._code.operations
+        self._function, self._keyed = function, (stored.origin, place is not None)
+        self._lock = threading.Lock()
+        self._batch: BatchKernel | None = None
 
     def _load(self, code: bytes, description: dict[str, Any]) -> _Code:
         operations = OperationCount(**description["operations"])
@@ -173,33 +179,51 @@ class CompiledFunction:
             follow(self._robot, inputs[rules.first : rules.first + rules.count], ())
 
     def _compile(self, function: Callable[[Inputs], Vector]) -> _Code:
+        traced, outputs = self._traced(function)
+        program = scalar_program(traced, list(range(outputs)))
+        texts, work = functions(single_parts(depth_first(program)), KERNEL)
+        code = compile_ir("\n".join([*texts, declarations(), ""]))
+        sizes = self._taken, outputs, work
+        compiled = _Code(code, sizes, traced.operations, self._settle)
+        self._check(function, compiled)
+        return compiled
+
+    def _traced(self, function: Callable[[Inputs], Vector]) -> tuple[Trace, int]:
+        """Return the trace of a function, and the number of its results."""
         graph = Graph()
         outputs = [graph.index_of(value) for value in function(graph.input_block(self.inputs))]
         if not outputs:
             raise CompilerError("a function without results cannot be compiled")
-        traced = Trace.of(graph, outputs, self._rules)
-        program = scalar_program(traced, list(range(len(outputs))))
-        texts, work = functions(single_parts(depth_first(program)), KERNEL)
-        code = compile_ir("\n".join([*texts, declarations(), ""]))
-        sizes = self._taken, len(outputs), work
-        compiled = _Code(code, sizes, traced.operations, self._settle)
-        self._check(function, compiled)
-        return compiled
+        return Trace.of(graph, outputs, self._rules), len(outputs)
 
     def _check(self, function: Callable[[Inputs], Vector], code: _Code) -> None:
         """Compare with the function on floats."""
         block_in, block_out, _ = code.buffers()
         status = code.run_at_random(0)
+        self._compare("a compiled function", block_in, block_out, status, function)
+
+    def _compare(
+        self,
+        what: str,
+        inputs: Array,
+        results: Array,
+        status: int,
+        function: Callable[[Inputs], Vector],
+    ) -> None:
         values, position = {}, 0
         for port in self.inputs:
-            values[port.name] = block_in[position : position + port.size].tolist()
+            values[port.name] = inputs[position : position + port.size].tolist()
             position += port.size
         check_against_floats(
-            "a compiled function",
-            status,
-            {"result": block_out},
-            lambda: {"result": function(values)},
+            what, status, {"result": results}, lambda: {"result": function(values)}
         )
+
+    def _matched(self, values: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
+        """Return the arguments, as many as ports."""
+        if len(values) != len(self.inputs):
+            names = ", ".join(port.name for port in self.inputs)
+            raise InputError(f"got {len(values)} arrays, expected one for each of: {names}")
+        return values
 
     def __call__(self, *values: ArrayLike) -> tuple[Array, Status]:
         """Return the results and the status; unless it is OK, the results are not valid.
@@ -213,12 +237,9 @@ class CompiledFunction:
         InputError
             If there are more or fewer, or one is no numbers or has another shape; names it.
         """
-        if len(values) != len(self.inputs):
-            names = ", ".join(port.name for port in self.inputs)
-            raise InputError(f"got {len(values)} arrays, expected one for each of: {names}")
         block_in, block_out, _ = self._code.buffers()
         position = 0
-        for port, value in zip(self.inputs, values, strict=True):
+        for port, value in zip(self.inputs, self._matched(values), strict=True):
             array = numbers(port.name, value)
             if array.shape not in (port.shape, (port.size,)):
                 raise InputError(f"{port.name!r} has shape {array.shape}, expected {port.shape}")
@@ -226,6 +247,87 @@ class CompiledFunction:
             position += port.size
         status = Status(self._code.run())
         return block_out.copy(), status
+
+    def batch(self, *values: ArrayLike, threads: int = 1) -> tuple[Array, NDArray[np.int32]]:
+        """Return results (N, results) and statuses (N,); rows without status OK are NaN.
+
+        Parameters
+        ----------
+        values : one array per port, (N, size), or (size,) for all N.
+        threads : number of threads.
+
+        Raises
+        ------
+        InputError
+            If an argument is no numbers or of wrong shape, or the numbers of rows differ; names
+            the argument.
+        """
+        kernel = self._batch_kernel()
+        inputs = self._stacked(values)
+        n = len(inputs)
+        results, status = np.empty((n, kernel.unique.shape[0])), np.zeros(n, dtype=np.int32)
+        if n:
+            kernel.run(inputs, results, status, kernel.unique, "rows", count("threads", threads))
+        results[status != Status.OK] = np.nan
+        return results, status
+
+    def _stacked(self, values: Sequence[ArrayLike]) -> Array:
+        """Return the arguments of a batch side by side (N, inputs)."""
+        arrays = []
+        for port, value in zip(self.inputs, self._matched(values), strict=True):
+            array = numbers(port.name, value)
+            if array.shape == port.shape:
+                array = array.reshape(1, port.size)
+            if array.ndim < 2 or array.shape[1:] not in (port.shape, (port.size,)):
+                raise InputError(
+                    f"{port.name!r} has shape {array.shape}, expected (N, {port.size}) or "
+                    f"{port.shape}"
+                )
+            arrays.append(array.reshape(len(array), port.size))
+        counts = {len(array) for array in arrays} - {1} or {1}
+        if len(counts) > 1:
+            raise InputError(f"inputs differ in the number of configurations: {sorted(counts)}")
+        (n,) = counts
+        return np.concatenate([np.broadcast_to(a, (n, a.shape[1])) for a in arrays], axis=1)
+
+    def _batch_kernel(self) -> BatchKernel:
+        """Return the kernel of the batch, compiled at the first call."""
+        with self._lock:
+            if self._batch is None:
+                origin, keyed = self._keyed
+                results = self._code.sizes[1]
+                stored = stored_batch("batch function", origin, results, self._batch_result)
+                key = stored.key() if keyed else None
+                self._batch = stored.kept(key, self._compile_batch)
+            return self._batch
+
+    def _compile_batch(self) -> BatchKernel:
+        traced, outputs = self._traced(self._function)
+        module = batch.module(
+            batch_program(traced, list(range(outputs))), self._taken, host_width()
+        )
+        unique = np.array(module.unique, np.int64)
+        kernel = BatchKernel(compile_ir(module.ir), module.width, unique, module.work_size)
+        inputs, results, status = self._batch_at_random(kernel, 0)
+        for row, found, state in zip(inputs, results, status, strict=True):
+            self._compare("a compiled batch function", row, found, int(state), self._function)
+        return kernel
+
+    def _batch_at_random(
+        self, kernel: BatchKernel, seed: int
+    ) -> tuple[Array, Array, NDArray[np.int32]]:
+        shape = kernel.width, self._taken
+        inputs = np.random.default_rng(seed).uniform(-1.0, 1.0, shape)
+        for row in inputs:
+            self._settle(row)
+        results = np.zeros((kernel.width, kernel.unique.shape[0]))
+        status = np.zeros(kernel.width, dtype=np.int32)
+        kernel.run(inputs, results, status, kernel.unique, "rows", 1)
+        return inputs, results, status
+
+    def _batch_result(self, kernel: BatchKernel, seed: int) -> bytes:
+        _, results, status = self._batch_at_random(kernel, seed)
+        return status.tobytes() + results.tobytes()
 
     def bind(self) -> BoundFunction:
         """Return the function with buffers for a control loop."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import instance, names
 from delassus_ros.compiler.function import BoundFunction, CompiledFunction
@@ -176,6 +176,28 @@ class Dynamics:
             If the function or the method is unknown.
         """
         return self._named(function, method).bind()
+
+    def batch(
+        self, function: str, *arrays: ArrayLike, method: str = "", threads: int = 1
+    ) -> tuple[Array, NDArray[np.int32]]:
+        """Return the results (N, size) of a function at N states, and statuses (N,).
+
+        Rows without the status OK are NaN. Matrices are flat, row by row.
+
+        Parameters
+        ----------
+        function, method : as for :meth:`bind`.
+        arrays : all arguments of the method with the name of `function`, with gravity and, where
+            this object has them, wrenches; (N, …), or without the first axis for all N.
+        threads : number of threads.
+
+        Raises
+        ------
+        InputError
+            If the function or the method is unknown, or an array is no numbers or has a wrong
+            shape; names it.
+        """
+        return self._named(function, method).batch(*arrays, threads=threads)
 
     def operations(self, function: str, method: str = "") -> OperationCount:
         """Return the operation count of a call, sines and cosines excluded; see :meth:`bind`."""

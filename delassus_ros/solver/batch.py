@@ -207,22 +207,9 @@ class BatchSolver:
         layout: Layout,
         threads: int,
     ) -> None:
-        n, width = status.shape[0], self._kernel.width
-        if n >= width:
-            flat = values.reshape((n, -1) if layout == "rows" else (-1, n))
-            self._kernel.run(inputs, flat, status, pick, layout, threads)
-            return
-        # Fewer than one vector: repeat the last configuration.
-        axis = 0 if layout == "rows" else 1
-        repeated = np.ascontiguousarray(
-            np.take(inputs, np.minimum(np.arange(width), n - 1), axis=axis)
-        )
-        shape = (width, pick.shape[0]) if layout == "rows" else (pick.shape[0], width)
-        flat, all_status = np.empty(shape), np.zeros(width, dtype=np.int32)
-        self._kernel.run(repeated, flat, all_status, pick, layout, 1)
-        status[:] = all_status[:n]
-        part = flat[:n] if layout == "rows" else flat[:, :n]
-        values[...] = part.reshape(values.shape)
+        n = status.shape[0]
+        flat = values.reshape((n, -1) if layout == "rows" else (-1, n))
+        self._kernel.run(inputs, flat, status, pick, layout, threads)
 
 
 def _output(out: Array | None, shape: tuple[int, ...], inputs: Array) -> Array:

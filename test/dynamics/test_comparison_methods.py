@@ -217,3 +217,24 @@ def test_bound_functions_allocate_nothing_and_equal_calls() -> None:
         tracemalloc.stop()
     bound.inputs["rates"][0] = np.nan
     assert bound() is Status.NOT_FINITE
+
+
+@pytest.mark.parametrize("count", [2, 21])
+def test_batches_equal_single_calls(count: int) -> None:
+    robot, _ = geared(0)
+    dynamics = Dynamics(robot)
+    rng = np.random.default_rng(0)
+    q = np.array([coupled(robot, rng.uniform(-1, 1, robot.nq)) for _ in range(count)])
+    rates = rng.normal(size=(count, dynamics.size))
+    torques = rng.normal(size=dynamics.size)
+    q[1] = np.nan
+    found, status = dynamics.batch("forward", q, rates, torques, GRAVITY, threads=2)
+    assert found.shape == (count, dynamics.size)
+    assert status[1] == Status.NOT_FINITE and np.isnan(found[1]).all()
+    for k in {0, count - 1} - {1}:
+        assert status[k] == Status.OK
+        close(found[k], dynamics.forward(q[k], rates[k], torques, GRAVITY), 1e-12)
+    with pytest.raises(InputError, match=r"'rates' has shape \(3,\)"):
+        dynamics.batch("forward", q, rates[0, :3], torques, GRAVITY)
+    with pytest.raises(InputError, match="differ in the number of configurations"):
+        dynamics.batch("forward", q, np.ones((5, dynamics.size)), torques, GRAVITY)

@@ -143,6 +143,15 @@ def stored_kernel(problem: Problem, algorithm: str) -> CachedCode[CompiledKernel
 
 def stored_batch_kernel(problem: Problem, algorithm: str) -> CachedCode[BatchKernel]:
     """Return how the batch kernel is kept; see :func:`stored_kernel`."""
+    size = sum(port.size for port in problem.outputs)
+    what, result = f"batch kernel of {algorithm}", partial(_result, problem)
+    return stored_batch(what, problem.canonical_bytes, size, result)
+
+
+def stored_batch(
+    what: str, origin: bytes, size: int, result: Callable[[BatchKernel, int], bytes]
+) -> CachedCode[BatchKernel]:
+    """Return how a batch kernel with `size` output entries is kept; see :class:`CachedCode`."""
 
     def parts(kernel: BatchKernel) -> tuple[bytes, dict[str, Any]]:
         sizes = {"width": kernel.width, "work_size": kernel.work_size}
@@ -150,13 +159,11 @@ def stored_batch_kernel(problem: Problem, algorithm: str) -> CachedCode[BatchKer
 
     def load(code: bytes, description: dict[str, Any]) -> BatchKernel:
         unique = np.array(description.pop("unique"), dtype=np.int64)
-        size = sum(port.size for port in problem.outputs)
         if unique.shape != (size,):
             raise ValueError(f"{unique.size} output entries, expected {size}")
         return BatchKernel(code, unique=unique, **description)
 
-    what, result = f"batch kernel of {algorithm}", partial(_result, problem)
-    return CachedCode(what, problem.canonical_bytes, parts, load, result)
+    return CachedCode(what, origin, parts, load, result)
 
 
 def _result(problem: Problem, kernel: CompiledKernel | BatchKernel, seed: int) -> bytes:

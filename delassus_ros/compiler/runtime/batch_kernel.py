@@ -63,7 +63,7 @@ class BatchKernel:
         layout: Layout,
         threads: int,
     ) -> None:
-        """Compute all configurations; there must be at least :attr:`width` of them.
+        """Compute all configurations, at least one.
 
         Parameters
         ----------
@@ -72,7 +72,11 @@ class BatchKernel:
         status : (n,) receives a Status per configuration.
         pick : which values go out, as numbers from :attr:`unique`.
         """
-        n, stride_in, stride_out = status.shape[0], inputs.shape[1], out.shape[1]
+        n = status.shape[0]
+        if n < self.width:
+            self._run_few(inputs, out, status, pick, layout)
+            return
+        stride_in, stride_out = inputs.shape[1], out.shape[1]
         function, part = self._functions[layout], _PART_VECTORS * self.width
         at_in, at_out = _address(inputs), _address(out)
         at_status, at_pick = _address(status), _address(pick)
@@ -94,6 +98,24 @@ class BatchKernel:
                 areas[0].address,
             )  # fmt: skip
         self._areas += areas
+
+    def _run_few(
+        self,
+        inputs: Array,
+        out: Array,
+        status: NDArray[np.int32],
+        pick: NDArray[np.int64],
+        layout: Layout,
+    ) -> None:
+        """Compute less than a vector of configurations: the last one is repeated."""
+        n, width, rows = status.shape[0], self.width, layout == "rows"
+        indices = np.minimum(np.arange(width), n - 1)
+        repeated = np.ascontiguousarray(np.take(inputs, indices, axis=0 if rows else 1))
+        results = np.empty((width, pick.shape[0]) if rows else (pick.shape[0], width))
+        statuses = np.zeros(width, dtype=np.int32)
+        self.run(repeated, results, statuses, pick, layout, 1)
+        status[:] = statuses[:n]
+        out[...] = results[:n] if rows else results[:, :n]
 
     def _area(self) -> _Area:
         """Return a work area that no other call uses."""
