@@ -11,7 +11,7 @@ At the velocity level, a0 are velocities before impulses, and a contact of resti
 approaches leaves with u_N = -e a0_N: what stands for u above has e a0_N added to its normal row
 (Newton's law of impact).
 
-Three stages follow each other, and a later one starts only where the tolerance is not reached:
+Four stages follow each other, and a later one starts only where the tolerance is not reached:
 
 1. sweeps of block Gauss-Seidel, with the exact solution of each contact (Jourdan, Alart and Jean,
    1998, with a root of one variable for the sliding contact),
@@ -19,7 +19,9 @@ Three stages follow each other, and a later one starts only where the tolerance 
    twice at most,
 3. an interior point with the scaling of Nesterov and Todd and Mehrotra's predictor, which hands
    over to Newton whenever its residual has fallen tenfold. Under Coulomb's law De Saxce's term
-   mu |u_T| is renewed in each step.
+   mu |u_T| is renewed in each step,
+4. proximal points: Newton steps with a compliance that acts on the change of the forces alone,
+   with what is left of the budget.
 
 All quantities inside are scaled: a factor per contact, so that cones stay cones, gives G a mean
 diagonal of 1 and |a0| = 1. Matrices but G are column-major: row i of column j stands at
@@ -48,6 +50,7 @@ from delassus_ros.contact_forces.cones import (
 from delassus_ros.contact_forces.elimination import cholesky, solved
 from delassus_ros.contact_forces.interior import interior
 from delassus_ros.contact_forces.newton import newton
+from delassus_ros.contact_forces.proximal import proximal
 from delassus_ros.contact_forces.sweeps import sweep
 
 SOLVED, INACCURATE, FAILED, INFEASIBLE, NOT_FINITE, REFUSED = 0, 1, 2, 3, 4, 5
@@ -230,17 +233,24 @@ def iterated(
             k, contacts, law, budget, tolerance, kinds, mu, H, a, f, u, best, least, trial, info,
             rest,
         )  # fmt: skip
-    status = SOLVED if least <= tolerance else INACCURATE
-    if not (least <= tolerance or least <= ACCEPTED):
-        status = FAILED
-        if (
+    status = SOLVED
+    if not least <= tolerance:
+        # Before the next stage: the interior point's last forces are the certificate.
+        if not least <= ACCEPTED and (
             works(k, H, a, f, ray, trial)
             or works(k, H, a, best, ray, trial)
-            or (clash(k, contacts, kinds, H, a, ray, rest))
+            or clash(k, contacts, kinds, H, a, ray, rest)
         ):
             status = INFEASIBLE
             for i in range(k):
                 ray[i] = ray[i] * s[i]
+        else:
+            least = proximal(
+                k, contacts, law, budget, tolerance, kinds, mu, H, a, f, u, best, least, trial,
+                info, rest,
+            )  # fmt: skip
+            if not least <= tolerance:
+                status = INACCURATE if least <= ACCEPTED else FAILED
     for i in range(k):
         f[i] = best[i] * s[i] * sigma
     info[RESIDUAL] = least
