@@ -40,14 +40,13 @@ _HELP = """\
 usage: delassus_markers [--ros-args ...]
 
 Draws the matrices of delassus_node for RViz and Foxglove: an ellipsoid of effective mass at each
-contact, lines between contacts for their couplings (how much they move with each other), and rank
-and condition in words.
+contact, lines between contacts that move together, and rank and condition in words.
 
 subscribes  delassus_node/delassus   delassus_msgs/DelassusMatrix
             delassus_node/layout     delassus_msgs/Layout (latched)
             joint_states             sensor_msgs/JointState
             robot_description        std_msgs/String (latched)
-            contact_placements       delassus_msgs/ContactPlacements: of contacts that move
+            contact_placements       delassus_msgs/ContactPlacements: of moving contacts
             odometry, imu            nav_msgs/Odometry, sensor_msgs/Imu: of a floating base, with
                                      axes "world"
 publishes   ~/markers                visualization_msgs/MarkerArray
@@ -55,8 +54,8 @@ publishes   ~/markers                visualization_msgs/MarkerArray
 
 parameters  rate     markers per second (default 30)
             scale    length of an ellipsoid's semi-axis per effective mass [m/kg]; 0, the default:
-                     such that the lightest of the first matrix is a twelfth of the robot
-            longest  semi-axis of what is heavier [m]; 0, the default: a quarter of the robot
+                     the smallest mass of the first matrix is a twelfth of the robot's size
+            longest  longest semi-axis [m]; 0, the default: a quarter of the robot's size
 
 example     delassus_markers --ros-args -p scale:=0.05
 """

@@ -27,12 +27,13 @@ usage: delassus_compare [--ros-args ...]
 
 Compares the Delassus matrices that two nodes publish for the same joint states.
 
-subscribes  first, second     delassus_msgs/DelassusMatrix; to be remapped
+subscribes  first, second     delassus_msgs/DelassusMatrix, remapped to the nodes'
 publishes   /diagnostics      diagnostic_msgs/DiagnosticArray, once a second
             ~/relative_error  std_msgs/Float64, for each pair: norm(second - first) / norm(first)
 parameters  tolerance         largest relative error that counts as agreement (1e-9)
 
-Told to stop, it sums up. Exit status: 0 if matrices were compared and agreed, else 1.
+SIGINT or SIGTERM ends the program with a summary. Exit status: 0 if matrices were compared and
+agreed, otherwise 1.
 
 example     delassus_compare --ros-args -r first:=a/delassus -r second:=b/delassus
 """

@@ -32,14 +32,15 @@ _REASONS = {
 _HELP = """\
 usage: delassus_monitor [--ros-args ...]
 
-Holds each matrix that delassus_node publishes against the simulator's, and shows rate, latency,
+Compares each matrix of delassus_node with the matrix of the simulator, and shows rate, latency,
 condition and agreement.
 
-subscribes  delassus         delassus_msgs/DelassusMatrix; to be remapped
-            reference        delassus_msgs/DelassusMatrix; to be remapped
+subscribes  delassus         delassus_msgs/DelassusMatrix, remapped to the node's
+            reference        delassus_msgs/DelassusMatrix, remapped to the simulator's
             active_contacts  delassus_msgs/ActiveContacts
 
-Told to stop, it sums up. Exit status: 0 if matrices came and agreed, else 1.
+SIGINT or SIGTERM ends the program with a summary. Exit status: 0 if matrices came and agreed,
+otherwise 1.
 
 example     delassus_monitor --ros-args -r delassus:=delassus_node/delassus \\
                 -r reference:=simulator/reference

@@ -60,32 +60,34 @@ usage: delassus_plant [--ros-args ...]
 
 Simulates a robot in MuJoCo under joint torques, in real time or, in lockstep, slower.
 
-subscribes  joint_commands      sensor_msgs/JointState: efforts by joint; drives brake without.
-                                One without names commands nothing, but is an answer
+subscribes  joint_commands      sensor_msgs/JointState: efforts by joint; without commands the
+                                drives brake. A message without names has no command, but
+                                counts as an answer
             delassus_estimator/estimate
-                                delassus_msgs/Estimate: in lockstep with answers "estimates"
+                                delassus_msgs/Estimate: in lockstep, with answers "estimates"
             delassus_node/delassus
-                                delassus_msgs/DelassusMatrix: in lockstep with answers "matrices"
+                                delassus_msgs/DelassusMatrix: in lockstep, with answers "matrices"
 publishes   joint_states        sensor_msgs/JointState, with velocities and efforts
-            odometry            nav_msgs/Odometry of a free base, twist in its own axes
+            odometry            nav_msgs/Odometry of a free base, twist in the axes of the base
             active_contacts     delassus_msgs/ActiveContacts (latched), by force with hysteresis
             robot_description   std_msgs/String (latched)
-            ~/contact_force/LF  geometry_msgs/WrenchStamped about its frame, for each contact
+            ~/contact_force/LF  geometry_msgs/WrenchStamped in the contact's frame, per contact
             /clock              rosgraph_msgs/Clock: in lockstep
-parameters  robot               quadruped (the default), geared (its joints geared, a four-bar on
-                                its trunk), humanoid, arm (over a table) or arm_on_cylinder
+parameters  robot               quadruped (the default), geared (a quadruped with geared joints
+                                and a four-bar on its trunk), humanoid, arm (over a table) or
+                                arm_on_cylinder
             rate                joint states per second, a divisor of 1000 (500)
-            lockstep            publish /clock, for nodes with use_sim_time, and let it stand
-                                still until joint states are answered; it is never faster than
-                                real time (false)
-            slack               time by which answers may be behind joint states in lockstep; 0:
-                                each joint state waits for the answer to the one before [s] (0)
+            lockstep            publish /clock for nodes with use_sim_time; the clock stands still
+                                until joint states are answered, and is never faster than real
+                                time (false)
+            slack               time by which answers may be behind joint states in lockstep [s];
+                                0: each joint state waits for the previous answer (0)
             answers             commands, estimates or matrices: what answers joint states
                                 (commands)
             view                open MuJoCo's viewer (false)
-            record              file.npy for where the robot was, 25 times a second ("")
-            push_every          time between pushes of the base, 0 for none [s] (0)
-            push_force          of a push, as a share of the weight (0.1)
+            record              file.npy for the positions of the robot, 25 times a second ("")
+            push_every          time between pushes of the base [s]; 0: no pushes (0)
+            push_force          force of a push, as a share of the weight (0.1)
             friction, armature, joint_friction, joint_damping, torque_limit, torque_noise,
             effort_noise, position_noise, velocity_noise, base_noise, silence, on_silence, holding,
             braking, seed: of drives, sensors and floor;

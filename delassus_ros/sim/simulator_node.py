@@ -30,12 +30,12 @@ _EXTRA_JOINT = "gripper"  # not in the URDF: consumers have to pick their joints
 _HELP = """\
 usage: delassus_simulator [--ros-args ...]
 
-Simulates a small robot in MuJoCo, in real time, and publishes what a robot would.
+Simulates a small robot in MuJoCo, in real time, and publishes the topics of a robot.
 
 publishes   joint_states        sensor_msgs/JointState
             active_contacts     delassus_msgs/ActiveContacts (latched)
             robot_description   std_msgs/String (latched)
-            ~/reference         delassus_msgs/DelassusMatrix: the physics engine's own
+            ~/reference         delassus_msgs/DelassusMatrix, computed by MuJoCo
             ~/odometry, ~/contact_force/<contact>: with the parameter truth
             /clock              rosgraph_msgs/Clock: in lockstep
 subscribes  delassus_node/delassus
@@ -43,10 +43,10 @@ subscribes  delassus_node/delassus
 parameters  robot               quadruped (the default) or geared
             rate                joint states per second, a divisor of 1000 (1000)
             reference           publish ~/reference (true)
-            truth               publish what a robot cannot know for certain (false)
-            lockstep            publish /clock, and let it stand still until each joint state is
-                                answered by a matrix (false)
-            slack, answers, view, record, push_every, push_force: as of delassus_plant
+            truth               publish quantities without a sensor on a robot (false)
+            lockstep            publish /clock, which stands still until a matrix has answered
+                                each joint state (false)
+            slack, answers, view, record, push_every, push_force: see delassus_plant --help
 
 example     delassus_simulator --ros-args -p robot:=geared
 """
