@@ -43,6 +43,8 @@ help:
 	@echo 'make estimate   the quadruped walks, and the forces at its feet are told without sensors;'
 	@echo '                ESTIMATE_SECONDS=10 ends by itself with a verdict'
 	@echo '                On a slow machine these four take longer; REALTIME=1 keeps to the clock'
+	@echo 'make view       a robot in the browser, with sliders and live ellipsoids;'
+	@echo '                ROBOT=my_robot.urdf takes your own, ARGS=--forces shows contact forces'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
 	@echo 'make test-all   the long ones as well, and random cases by chance'
 	@echo 'make soak       ten minutes at 1 kHz with a 30-joint humanoid, every joint state accounted'
@@ -62,6 +64,10 @@ help:
 .PHONY: demo
 demo: setup
 	@$(BIN)/delassus_demo $(if $(ROBOT),--robot $(ROBOT)) $(ARGS)
+
+.PHONY: view
+view: setup
+	@$(BIN)/delassus view $(or $(ROBOT),quadruped) $(ARGS)
 
 EXAMPLE = $(if $(VIEW),--view) $(if $(filter-out 0,$(REALTIME)),--realtime) \
   $(if $(RECORD),--record $(abspath $(RECORD)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from delassus_ros.cli.bases import Held, base_of
 from delassus_ros.cli.options import (
     add_degrees,
     add_problem,
@@ -20,7 +21,7 @@ from delassus_ros.cli.options import (
     warn,
     way_out,
 )
-from delassus_ros.cli.proposals import Held, base_of, proposals
+from delassus_ros.cli.proposals import proposals
 from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import located

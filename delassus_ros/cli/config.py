@@ -10,8 +10,10 @@ from typing import Any
 
 import yaml
 
-from delassus_ros.cli.options import described_robot, given_joints
-from delassus_ros.cli.proposals import RULE, Proposal, base_of, proposals
+from delassus_ros.cli.bases import base_of
+from delassus_ros.cli.description import Description
+from delassus_ros.cli.options import described, given_joints
+from delassus_ros.cli.proposals import RULE, Limbs, Proposal
 from delassus_ros.cli.report import Report
 
 _NAMES = "names"
@@ -43,13 +45,25 @@ _Dumper.add_representer(list, lambda dumper, value: dumper.represent_sequence(
 
 def propose(options: argparse.Namespace) -> Report:
     """Return a parameter file: contacts at the ends of limbs, with kinds by their shapes."""
-    robot, document = described_robot(options)
-    found = proposals(robot, document)
+    return proposed(options, described(options))
+
+
+def proposed(options: argparse.Namespace, description: Description) -> Report:
+    """Return the parameter file of a described robot.
+
+    Raises
+    ------
+    InputError
+        If the robot is described by MJCF, which the node does not read.
+    """
+    description.refuse_mjcf()
+    robot = description.robot
+    wheels, found = Limbs(robot).wheels, description.proposals()
     chosen = [proposal for proposal in found if proposal.chosen]
     left = [proposal.frame for proposal in found if not proposal.chosen]
     base_comment = ""
     if options.base is None:
-        held = base_of(document)
+        held = base_of(description.document)
         other = "floating" if held.base == "fixed" else "fixed"
         base_comment = f"{'' if held.surely else f'or {other}; '}{held.why}"
     names = _contact_names(chosen)
@@ -60,10 +74,11 @@ def propose(options: argparse.Namespace) -> Report:
     }  # fmt: skip
     if options.loops:
         values["loops"] = str(options.loops)
-    if options.lock:
-        locked = given_joints("--lock", options.lock)
+    locked = given_joints("--lock", options.lock) if options.lock else description.fingers()
+    if locked:
         values["lock"] = {"names": list(locked), "values": list(locked.values())}
     comments = {
+        "lock": "" if options.lock else "fingers; without these lines they move",
         "base": base_comment,
         "axes": "or world; with a floating base that needs its orientation",
         "algorithm": "the fewest operations for this robot",
@@ -81,6 +96,10 @@ def propose(options: argparse.Namespace) -> Report:
         *(line for name, proposal in names.items()
           for line in _lines({name: contacts[name]}, 6, proposal.why)),
     ]  # fmt: skip
+    if wheels:
+        lines.append(
+            f"    # Wheels, which are no contacts, as they roll: {', '.join(map(_said, wheels))}"
+        )
     if left:
         lines.append(f"    # Other ends: {', '.join(map(_said, left))}")
     data = {"/**": {"ros__parameters": {**values, "contacts": contacts}}}
@@ -116,12 +135,12 @@ def _placed(contact: Proposal) -> dict[str, Any]:
 
 
 def _lines(entry: Mapping[str, Any], indent: int, comment: str) -> list[str]:
-    """Return an entry of a mapping as YAML, with a comment behind it."""
+    """Return an entry of a mapping as YAML, with a comment behind its first line."""
     text = yaml.dump(
         dict(entry), Dumper=_Dumper, default_flow_style=False, sort_keys=False, width=math.inf,
         allow_unicode=True,
     )  # fmt: skip
     lines = [" " * indent + line for line in text.rstrip("\n").split("\n")]
     if comment:
-        lines[-1] += f"  # {comment}"
+        lines[0] += f"  # {comment}"
     return lines

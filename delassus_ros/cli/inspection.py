@@ -9,8 +9,7 @@ from dataclasses import asdict
 import numpy as np
 
 from delassus_ros.cli import report as text
-from delassus_ros.cli.options import described_robot
-from delassus_ros.cli.proposals import proposals
+from delassus_ros.cli.options import described
 from delassus_ros.cli.report import Report
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import WORLD, JointKind, Robot
@@ -19,7 +18,8 @@ from delassus_ros.terminal import visible
 
 def inspect_robot(options: argparse.Namespace) -> Report:
     """Return the joints of a robot as a tree, its masses and frames, and possible contacts."""
-    robot, document = described_robot(options)
+    description = described(options)
+    robot = description.robot
     mass = sum(body.inertia.mass for body in robot.bodies)
     parts = [
         f"{visible(robot.name)}: {robot.base} base, {len(robot.joint_names)} joints, "
@@ -30,7 +30,7 @@ def inspect_robot(options: argparse.Namespace) -> Report:
     if robot.is_closed:
         tied = text.table(closed_rows(robot), indent="  ")
         parts += ["", "Joints that are tied together:", tied]
-    found = proposals(robot, document)
+    found = description.proposals()
     if found:
         rows = [(f"{end.frame}:{end.kind}", end.why) for end in found if end.chosen]
         parts += ["", "At the ends of limbs, candidates for --contact:"]

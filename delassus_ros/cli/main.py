@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 import delassus_ros
-from delassus_ros.cli import bag, commands, config, export, inspection, live, plot, rotors
+from delassus_ros.cli import bag, commands, config, export, inspection, live, plot, rotors, view
 from delassus_ros.cli.options import (
     add_configuration,
     add_contacts,
@@ -37,6 +37,7 @@ examples:
   delassus compute arm.urdf --base fixed --contact tool0:surface
   delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
   delassus plot quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.png
+  delassus view my_robot.urdf
   delassus rotors geared_arm.urdf --base fixed
   delassus watch
   delassus contacts LF_FOOT RH_FOOT
@@ -188,6 +189,14 @@ def _parser() -> argparse.ArgumentParser:
             plot.plot,
             "draw the robot with its ellipsoids, the matrix, its condition and the time it takes",
             "quadruped.urdf --contact LF_FOOT --contact RH_FOOT --to LF_KFE=-2.0 -o quadruped.png",
+        )
+    )
+    view.add_view(
+        verb(
+            "view",
+            view.view,
+            "show the robot in the browser, with sliders for joints and live ellipsoids",
+            "my_robot.urdf --forces",
         )
     )
     rotors_of = verb(

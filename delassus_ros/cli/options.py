@@ -6,23 +6,21 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
 
 import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from delassus_ros.cli.bases import BASE_RULE
+from delassus_ros.cli.description import BUILT_IN, Description, described_by
 from delassus_ros.cli.parsing import frames
-from delassus_ros.cli.proposals import BASE_RULE, base_of, proposals
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
 from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.reading.numbers import number
-from delassus_ros.model.reading.source import located
-from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
@@ -38,7 +36,12 @@ _KINDS = ("point", "surface")
 
 def add_robot(parser: argparse.ArgumentParser) -> None:
     """Add the robot and its base."""
-    parser.add_argument("robot", metavar="ROBOT.urdf", help="the robot description")
+    parser.add_argument(
+        "robot",
+        metavar="ROBOT",
+        help="the robot description, a URDF, xacro or MJCF file, or one that comes with this "
+        f"package: {', '.join(BUILT_IN)}",
+    )
     add_base(parser)
 
 
@@ -193,48 +196,57 @@ def motion_of(options: argparse.Namespace, problem: Problem) -> dict[str, Array]
 
 
 def robot_of(options: argparse.Namespace) -> Robot:
-    """Return the robot of the options, with its locked joints.
+    """Return the robot of the options, with its locked joints."""
+    return described(options).robot
 
-    If a base is assumed to be fixed without an option, a line on standard error says so.
+
+def described(options: argparse.Namespace) -> Description:
+    """Return the robot of the options, its joints locked, and its description.
+
+    The description may come from a pipe and is read once. If a base is assumed to be fixed
+    without an option, a line on standard error says so.
     """
-    return described_robot(options)[0]
-
-
-def described_robot(options: argparse.Namespace) -> tuple[Robot, Element]:
-    """Return the robot and its description, which may come from a pipe and is read once."""
-    if options.robot.endswith((".mcap", ".db3", ".bag")):
-        raise InputError(
-            f"{options.robot} is a recording: first 'delassus bag {options.robot} -o out' makes "
-            "tables of its matrices"
-        )
-    document = parse_xml(located(options.robot))
-    base = options.base
-    if base is None:
-        held = base_of(document)
-        base = held.base
-        if base == "fixed":
-            other = "" if held.surely else "; else say --base floating"
-            print(f"taken as --base fixed, as {held.why}{other}", file=sys.stderr)
-    robot = Robot.from_urdf(ElementTree.tostring(document), base=base, loops=options.loops)
+    found = described_by(options.robot, options.base, options.loops)
     if options.lock is not None:
-        robot = robot.lock(given_joints("--lock", options.lock))
-    return robot, document
+        robot = found.robot.lock(given_joints("--lock", options.lock))
+        found = replace(found, robot=robot)
+    return found
 
 
 def problem_of(options: argparse.Namespace) -> Problem:
     """Return the problem of the options."""
     outputs = outputs_of(options) if "outputs" in options else ["G"]
+    return problem_with(options, described(options), outputs)
+
+
+def problem_with(
+    options: argparse.Namespace, found: Description, outputs: Sequence[str] = ("G",)
+) -> Problem:
+    """Return the problem of a robot with the contacts and axes of the options.
+
+    Without contacts these are the ends of limbs, and fingers are locked unless joints are.
+
+    Raises
+    ------
+    InputError
+        If no limb ends in something that touches.
+    """
+    robot = found.robot
     if options.contacts:
-        robot = robot_of(options)
-        contacts = contacts_of(options, robot)
-    else:
-        robot, document = described_robot(options)
-        contacts = [end.contact() for end in proposals(robot, document) if end.chosen]
-        if not contacts:
-            raise InputError(
-                f"nothing of robot {robot.name!r} looks as if it touched; add --contact FRAME, of "
-                f"{listed('frame', list(robot.frames))}"
-            )
+        return Problem(robot, contacts_of(options, robot), options.axes, outputs)
+    contacts = [end.contact() for end in found.proposals() if end.chosen]
+    if not contacts:
+        raise InputError(
+            f"nothing of robot {robot.name!r} looks as if it touched; add --contact FRAME, of "
+            f"{listed('frame', list(robot.frames))}"
+        )
+    held = {} if options.lock else found.fingers()
+    if held:
+        print(
+            f"fingers are locked: {listed('joint', list(held))}; --lock JOINT=VALUE,… sets others",
+            file=sys.stderr,
+        )
+        robot = robot.lock(held)
     return Problem(robot, contacts, options.axes, outputs)
 
 

@@ -1,17 +1,22 @@
-"""Proposals from a robot description: the base, possible contacts, and their kinds."""
+"""Proposals from a robot description: contacts and their kinds, fingers to lock, a pose."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from delassus_ros.cli.bases import WHEEL, either
 from delassus_ros.contacts import Contact
+from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.reading.mujoco import body_names
 from delassus_ros.model.reading.numbers import number, numbers_in
-from delassus_ros.model.robot import Base, Robot
+from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform
 from delassus_ros.rbda.rotors import redistribute
 
@@ -21,24 +26,31 @@ _NAMED = ("foot", "sole", "toe", "ankle", "hand", "palm", "wrist", "tool", "grip
 _FLAT = ("sole", "hand", "palm", "wrist", "tool", "gripper", "tcp")
 """Parts of names of links that touch with a surface, used without a collision shape."""
 _UNTOUCHED = re.compile(
-    r"camera|optical|lidar|laser|sensor|propeller|(?<![a-z])(imu|head|rotor)", re.IGNORECASE
+    r"camera|optical|lidar|velodyne|laser|sensor|propeller|(?<![a-z])(imu|head|rotor)",
+    re.IGNORECASE,
 )
 """Names of links that are not meant to touch."""
-_TRUNKS = ("pelvis", "torso", "trunk")
-"""Names of root links of walking robots."""
+_BEST = (
+    "sole", "foot", "tcp|tool", "palm",
+    "(?<![a-z])(ee|eef)(?![a-z])|effector|grasp|grip_site", "hand", "gripper", "wrist",
+)  # fmt: skip
+"""Names of the frames of a limb's last body, best first; the frame that touches is called so."""
+_FINGER = re.compile(
+    r"finger|thumb|knuckle|jaw|gripper(?!_?(base|link$|frame|palm|tool|center|yaw|roll|pitch))",
+    re.IGNORECASE,
+)
+"""Names of joints and links of fingers and of the jaws of grippers."""
+_LIGHT = 0.1
+"""Share of the robot's mass below which a body that carries several joints is a hand."""
 _LEVEL = 2e-3
 """Largest distance of spheres from a plane, and difference of their radii, for one sole [m]."""
 
 
-def _either(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
 RULE = (
-    "Contacts are the ends of limbs but for cameras, other sensors, heads and rotors; of more",
-    f"than {_FEW} those called {_either(_NAMED)}.",
+    "Contacts are the ends of limbs, before fingers, but for wheels, cameras, other sensors,",
+    f"heads and rotors; of more than {_FEW} those called {either(_NAMED)}.",
     "A sphere is a point; several in a plane, a box or a cylinder are a surface. Where no shape",
-    f"says it, {_either(_FLAT)} in the name makes a surface.",
+    f"says it, {either(_FLAT)} in the name makes a surface.",
 )
 """Rule of the proposed contacts, in lines."""
 
@@ -76,121 +88,144 @@ class _Shape:
     radius: float
 
 
-BASE_RULE = (
-    "fixed where the root link is called world, has no mass, or carries one limb alone and is not "
-    f"called {_either(_TRUNKS)}; else floating"
-)
-"""How :func:`base_of` decides."""
+def proposals(robot: Robot, document: Element) -> list[Proposal]:
+    """Return possible contacts: one per limb, at its sole, tool, palm or wrist.
+
+    Parameters
+    ----------
+    document : robot description, a URDF, whose collision shapes determine the kinds.
+    """
+    return Limbs(robot).proposals(urdf_shapes(document))
 
 
-@dataclass(frozen=True)
-class Held:
-    """Base of a robot, with the reason.
+class Limbs:
+    """The ends of a robot's limbs, its hands and its wheels.
+
+    A limb ends before its fingers: the joints of a gripper, and those below a light body that
+    carries several joints.
+
+    Parameters
+    ----------
+    robot : the robot.
 
     Attributes
     ----------
-    base : ``"fixed"`` or ``"floating"``.
-    why : reason, in a few words.
-    surely : whether the description excludes the other base.
+    ends : bodies at the ends of limbs.
+    fingers : names of the joints of fingers, in the order of the robot's joints.
+    wheels : names of the frames of wheels.
     """
 
-    base: Base
-    why: str
-    surely: bool = False
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+        kept = set(redistribute(robot).kept if robot.is_closed else range(len(robot.bodies)))
+        self._frames: dict[int, list[str]] = {}
+        for frame in robot.frames.values():
+            self._frames.setdefault(frame.body, []).append(frame.name)
+        self._children: dict[int, list[int]] = {i: [] for i in (WORLD, *range(len(robot.joints)))}
+        for i, joint in enumerate(robot.joints):
+            if i in kept:
+                self._children[joint.parent].append(i)
+        hands = self._hands()
+        below = {body for hand in hands for body in self._below(hand)}
+        self.fingers = [robot.joints[i].name for i in sorted(below) if robot.joints[i].kind.nq]
+        leaves = [i for i in sorted(kept) if not self._children[i] and i in self._frames]
+        rolling = {i for i in leaves if self._rolls(i)}
+        self.wheels = [self._frames[i][0] for i in leaves if i in rolling]
+        self.ends = [
+            i for i in sorted(kept)
+            if i in hands or (i in leaves and i not in below and i not in rolling)
+        ]  # fmt: skip
 
+    def proposals(self, shapes: Mapping[str, Sequence[_Shape]]) -> list[Proposal]:
+        """Return the ends of limbs as contacts, with kinds by the collision shapes of links."""
+        able = {self._frame(i): self._touches(i) for i in self.ends}
+        some = [frame for frame, touches in able.items() if touches]
+        few = some if len(some) <= _FEW else list(filter(_is_named, some)) or some[:_FEW]
+        found = []
+        for end in able:
+            kind, why, xyz = _kind(self._robot, end, shapes)
+            found.append(Proposal(end, kind, why, end in few, xyz))
+        return found
 
-def base_of(document: Element) -> Held:
-    """Return the likely base of a robot.
+    def _hands(self) -> set[int]:
+        """Return the bodies that carry fingers, none of them below another one."""
+        robot = self._robot
+        total = sum(body.inertia.mass for body in robot.bodies)
+        found: set[int] = set()
+        for i, joint in enumerate(robot.joints):
+            above = found & set(self._above(i))
+            if joint.kind is JointKind.ROOT or above or not self._children[i]:
+                continue
+            if any(WHEEL.search(name) for name in self._frames.get(i, [])):
+                continue
+            below = self._below(i)
+            gripping = not _FINGER.search(joint.name) and all(
+                _FINGER.search(robot.joints[k].name) for k in self._children[i]
+            )
+            several = len(self._children[i]) > 1 and not any(map(self._rolls, below))
+            mass = sum(robot.bodies[k].inertia.mass for k in (i, *below))
+            if gripping or (several and mass < _LIGHT * total and self._touches(i)):
+                found.add(i)
+        return found
 
-    An arm's root link is fixed and has one limb; a walking robot has several limbs. A base without
-    mass cannot float; a base on a floating joint does. A flying arm cannot be recognised.
+    def _above(self, body: int) -> list[int]:
+        found = []
+        while (body := self._robot.joints[body].parent) != WORLD:
+            found.append(body)
+        return found
 
-    Parameters
-    ----------
-    document : robot description.
-    """
-    joints = [(_end(joint, "parent"), _end(joint, "child"), joint)
-              for joint in document.findall("joint")]  # fmt: skip
-    carried = {child for _, child, _ in joints}
-    links = {link.get("name", ""): link for link in document.findall("link")}
-    root = next((name for name in links if name not in carried), "")
-    held, moving = [root], list[Element]()
-    for parent in held:  # grows meanwhile
-        for above, child, joint in joints:
-            if above == parent and joint.get("type") != "fixed":
-                moving.append(joint)
-            elif above == parent and child not in held:
-                held.append(child)
-    if [joint.get("type") for joint in moving] == ["floating"]:
-        return Held("floating", f"joint {moving[0].get('name')!r} is floating", surely=True)
-    if root.lower() == "world":
-        return Held("fixed", f"the root link is called {root!r}")
-    if moving and not any(_has_mass(links[name]) for name in held if name in links):
-        return Held("fixed", f"the root link {root!r} has no mass", surely=True)
-    if any(word in root.lower() for word in _TRUNKS):
-        return Held("floating", f"the root link is called {root!r}")
-    if len(moving) == 1:
-        return Held("fixed", f"one limb alone moves on the root link {root!r}")
-    return Held("floating", f"{len(moving) or 'no'} limbs move on the root link {root!r}")
+    def _below(self, body: int) -> list[int]:
+        """Return the bodies that a body carries."""
+        found = list(self._children[body])
+        for each in found:  # grows meanwhile
+            found += self._children[each]
+        return found
 
+    def _rolls(self, body: int) -> bool:
+        """Return whether a body is a wheel by its names."""
+        names = [self._robot.joints[body].name, *self._frames.get(body, [])[:1]]
+        return any(WHEEL.search(name) for name in names)
 
-def _has_mass(link: Element) -> bool:
-    mass = link.find("inertial/mass")
-    try:
-        return mass is not None and number(mass.get("value", "")) != 0.0
-    except ValueError:
-        # The reader of the robot reports this error.
-        return True
+    def _frame(self, body: int) -> str:
+        """Return the frame of a body that touches: the best name, else the last one."""
+        names = self._frames.get(body) or [self._robot.joints[body].name]
+        able = [name for name in names if not _UNTOUCHED.search(name)] or names
+        for word in _BEST:
+            for name in able:
+                if re.search(word, name, re.IGNORECASE) and not _FINGER.search(name):
+                    return name
+        plain = [name for name in able if not _FINGER.search(name)]
+        return (plain or able)[-1]
 
-
-def _end(joint: Element, which: str) -> str:
-    element = joint.find(which)
-    return "" if element is None else element.get("link", "")
-
-
-def proposals(robot: Robot, document: Element) -> list[Proposal]:
-    """Return the ends of a robot's limbs.
-
-    Parameters
-    ----------
-    document : robot description, whose collision shapes determine the kinds.
-    """
-    shapes = _shapes(document)
-    ends = _ends(robot)
-    able = [end for end, touches in ends.items() if touches]
-    few = able if len(able) <= _FEW else list(filter(_is_named, able)) or able[:_FEW]
-    found = []
-    for end in ends:
-        kind, why, xyz = _kind(robot, end, shapes)
-        found.append(Proposal(end, kind, why, end in few, xyz))
-    return found
-
-
-def _ends(robot: Robot) -> dict[str, bool]:
-    """Return frames on all bodies that carry no further joint and are no rotors.
-
-    The frame of a body is the last one whose name is not that of a sensor. The flag beside it is
-    False if the first link of the body has the name of a sensor, e.g. a head with cameras: such a
-    body is not meant to touch.
-    """
-    parents = {joint.parent for joint in robot.joints}
-    frames: dict[int, list[str]] = {}
-    for frame in robot.frames.values():
-        frames.setdefault(frame.body, []).append(frame.name)
-    kept = redistribute(robot).kept if robot.is_closed else range(len(robot.bodies))
-    found = {}
-    for i in kept:
-        if i not in parents and i in frames:
-            able = [name for name in frames[i] if not _UNTOUCHED.search(name)]
-            found[(able or frames[i])[-1]] = frames[i][0] in able
-    return found
+    def _touches(self, body: int) -> bool:
+        """Return whether a body is meant to touch: its first link is no sensor, e.g. a head."""
+        frames = self._frames.get(body, [])
+        return bool(frames) and not _UNTOUCHED.search(frames[0])
 
 
 def _is_named(frame: str) -> bool:
     return any(word in frame.lower() for word in _NAMED)
 
 
-def _shapes(document: Element) -> dict[str, list[_Shape]]:
+def pose_of(robot: Robot) -> dict[str, float]:
+    """Return positions within the limits of joints, by name [rad, m]: 0, or the middle.
+
+    Joints with several entries in q are left out.
+    """
+    found = {}
+    for joint in robot.joints:
+        if joint.kind.nq == 1:
+            inside = joint.lower <= 0.0 <= joint.upper
+            found[joint.name] = 0.0 if inside else _middle(joint)
+    return found
+
+
+def _middle(joint: Joint) -> float:
+    limits = [limit for limit in (joint.lower, joint.upper) if math.isfinite(limit)]
+    return sum(limits) / len(limits)
+
+
+def urdf_shapes(document: Element) -> dict[str, list[_Shape]]:
     """Return the collision shapes per link."""
     return {
         link.get("name", ""): [
@@ -200,6 +235,19 @@ def _shapes(document: Element) -> dict[str, list[_Shape]]:
         ]
         for link in document.iter("link")
     }
+
+
+def mujoco_shapes(model: Any) -> dict[str, list[_Shape]]:
+    """Return the shapes per body of a mujoco.MjModel that may touch."""
+    import mujoco
+
+    names, found = body_names(model), dict[str, list[_Shape]]()
+    for g in range(model.ngeom):
+        if model.geom_contype[g] or model.geom_conaffinity[g]:
+            kind = mujoco.mjtGeom(int(model.geom_type[g])).name.removeprefix("mjGEOM_").lower()
+            shape = _Shape(kind, model.geom_pos[g].copy(), float(model.geom_size[g, 0]))
+            found.setdefault(names[int(model.geom_bodyid[g])], []).append(shape)
+    return found
 
 
 def _measures(collision: Element, shape: Element) -> tuple[Array | None, float]:

@@ -69,6 +69,18 @@ class Stage:
         self.frames = dict(frames)
         self.size = size_of(self._skeleton.bones(self._skeleton.poses(robot.neutral())))
 
+    def poses(self, q: Array) -> Array:
+        """Return the pose (bodies, 4, 4) of each body in the root link at q (nq,)."""
+        return self._skeleton.poses(q)
+
+    def pose(self, poses: Array, contact: str) -> Array:
+        """Return the pose (4, 4) of a contact in the root link, from the poses of bodies."""
+        frame, placement = self.frames[contact]
+        found: Array = self._skeleton.frame(poses, frame).copy()
+        found[:3, 3] += found[:3, :3] @ placement.translation
+        found[:3, :3] = found[:3, :3] @ placement.rotation
+        return found
+
     def scene(
         self,
         positions: Mapping[str, float] | Array,
@@ -103,13 +115,10 @@ class Stage:
         for i, block in linear_blocks(G, row_offsets, kinds).items():
             if contacts[i] not in self.frames:
                 raise InputError(unknown("contact", contacts[i], self.frames))
-            frame, placement = self.frames[contacts[i]]
-            pose = self._skeleton.frame(poses, frame)
-            rotation = pose[:3, :3] @ placement.rotation
-            centre = pose[:3, :3] @ placement.translation + pose[:3, 3]
+            pose = self.pose(poses, contacts[i])
             mass = EffectiveMass.of(G[block, block])
-            axes = rotation if world is None else world
-            placed.append(Placed(contacts[i], centre, mass, axes @ mass.directions))
+            axes = pose[:3, :3] if world is None else world
+            placed.append(Placed(contacts[i], pose[:3, 3], mass, axes @ mass.directions))
             rows.append(block)
         couplings = {
             (i, j): coupling(placed[i].mass, placed[j].mass, G[rows[i], rows[j]])

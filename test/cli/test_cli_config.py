@@ -14,8 +14,9 @@ from cli_support import QUADRUPED, output, refusal
 from urdf_text import joint, link, robot_xml, without_geometry
 
 from delassus_ros import DelassusSolver, Robot
+from delassus_ros.cli.bases import base_of
 from delassus_ros.cli.main import main
-from delassus_ros.cli.proposals import base_of, proposals
+from delassus_ros.cli.proposals import Limbs, pose_of, proposals
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.node.settings import PARAMETERS, Settings
 
@@ -67,13 +68,14 @@ def test_kinds_follow_shapes(tmp_path: Path, capsys) -> None:
 
 
 FIXED = {
-    "TwoDofs", "double_pendulum", "double_pendulum_continuous", "double_pendulum_simple",
-    "finger_edu", "kinova", "panda", "panda_collision", "pr2", "so100", "so101",
-    "talos_left_arm", "ur10_joint_limited_robot", "ur10_robot", "ur3_gripper",
-    "ur3_joint_limited_robot", "ur3_robot", "ur5_gripper", "ur5_joint_limited_robot", "ur5_robot",
-    "xarm7", "z1",
+    "TwoDofs", "allegro_left_hand", "allegro_right_hand", "baxter", "double_pendulum",
+    "double_pendulum_continuous", "double_pendulum_simple", "finger_edu", "kinova", "panda",
+    "panda_collision", "pr2", "so100", "so101", "talos_left_arm", "tiago", "tiago_dual",
+    "tiago_no_hand", "tiago_pro", "ur10_joint_limited_robot", "ur10_robot", "ur3_gripper",
+    "ur3_joint_limited_robot", "ur3_robot", "ur5_gripper", "ur5_joint_limited_robot",
+    "ur5_robot", "xarm7", "z1",
 }  # fmt: skip
-"""Published robots with one limb, and of many those that stand on wheels that are fixed."""
+"""Published robots with one limb, with arms and no legs, and on wheels."""
 FLYING = {"borinot_flying_arm_2", "hextilt_flying_arm_5"}
 """Arms on drones, which nothing in their description says."""
 
@@ -84,6 +86,61 @@ def test_arms_are_fixed_and_what_walks_floats() -> None:
     found = {name for name, document in documents.items() if base_of(document).base == "fixed"}
     assert found == (FIXED | FLYING) & documents.keys()
     assert {"panda", "ur5_robot", "xarm7"} <= found < documents.keys()
+
+
+ONE_PER_LIMB = {
+    "baxter_description/urdf/baxter.urdf": (["right_hand_link", "left_hand_link"], 4, 0),
+    "g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf": (
+        ["left_ankle_roll_link", "right_ankle_roll_link", "left_hand_palm_link",
+         "right_hand_palm_link"], 14, 0,
+    ),
+    "icub_description/robots/icub_reduced.urdf": (["l_sole", "r_sole", "l_hand", "r_hand"], 0, 0),
+    "panda_description/urdf/panda.urdf": (["panda_hand_tcp"], 2, 0),
+    "pr2_description/urdf/pr2.urdf": (["r_gripper_tool_frame", "l_gripper_tool_frame"], 12, 0),
+    "talos_data/robots/talos_full_v2.urdf": (
+        ["wrist_left_ft_tool_link", "wrist_right_ft_tool_link", "left_sole_link",
+         "right_sole_link"], 14, 0,
+    ),
+    "tiago_description/robots/tiago.urdf": (["arm_tool_link"], 36, 2),
+    "z1_description/urdf/z1.urdf": (["link06"], 1, 0),
+    "allegro_hand_description/urdf/allegro_left_hand.urdf": (
+        ["link_11.0_tip", "link_7.0_tip", "link_3.0_tip", "link_15.0_tip"], 0, 0,
+    ),
+}  # fmt: skip
+"""Per published robot: proposed contacts, number of joints of fingers, number of wheels."""
+
+
+@pytest.mark.parametrize("name", ONE_PER_LIMB)
+def test_a_limb_has_one_contact_before_its_fingers(name: str) -> None:
+    file = robots.example(name)
+    document = parse_xml(file)
+    robot = Robot.from_urdf(file, base_of(document).base)
+    limbs = Limbs(robot)
+    chosen = [end.frame for end in proposals(robot, document) if end.chosen]
+    assert (chosen, len(limbs.fingers), len(limbs.wheels)) == ONE_PER_LIMB[name]
+    pose = pose_of(robot)
+    held = robot.lock({finger: pose[finger] for finger in limbs.fingers})
+    assert held.nv == robot.nv - len(limbs.fingers)
+
+
+def test_fingers_are_locked_and_wheels_are_said(capsys) -> None:
+    file = str(robots.example("tiago_description/robots/tiago.urdf"))
+    assert main(["config", file]) == 0
+    text = capsys.readouterr().out
+    values = parameters(text)
+    assert values["contacts.names"] == ["arm_tool_link"] and len(values["lock.names"]) == 36
+    assert "    lock:  # fingers; without these lines they move\n" in text
+    assert "Wheels, which are no contacts, as they roll: wheel_right_link, wheel_left_link" in text
+    assert "# or floating; link 'wheel_right_link' looks like a wheel" in text
+    robot = Settings.from_parameters(values).problem(Path(file).read_bytes()).robot
+    assert not any("hand" in name for name in robot.joint_names)
+
+
+def test_the_pose_is_inside_the_limits() -> None:
+    robot = Robot.from_urdf(robots.panda(), "fixed")
+    pose = pose_of(robot)
+    assert all(joint.lower <= pose[joint.name] <= joint.upper for joint in robot.joints)
+    assert pose["panda_joint1"] == 0.0 and pose["panda_joint4"] == pytest.approx(-1.5708)
 
 
 def test_the_base_that_is_assumed_is_said_with_the_other_one(tmp_path: Path, capsys) -> None:
@@ -191,7 +248,8 @@ def test_what_is_not_meant_to_touch_is_no_contact(tmp_path: Path, capsys) -> Non
     text = output(capsys, "config", str(path))
     assert parameters(text)["contacts.names"] == ["left_foot", "simulated_toe"]
     assert "# Other ends: jaw, rotor_0, left_propeller, d435_optical_frame, IMU_link" in text
-    assert "but for cameras, other sensors, heads and rotors; of more\n# than 8 those" in text
+    words = "but for wheels, cameras, other sensors,\n# heads and rotors; of more than 8 those"
+    assert words in text
 
 
 def test_where_nothing_is_meant_to_touch_frames_are_asked_for(tmp_path: Path, capsys) -> None:

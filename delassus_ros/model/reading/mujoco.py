@@ -44,10 +44,10 @@ def read_mujoco(source: Any, robot_type: type[MechanismT]) -> MechanismT:
         it. If MuJoCo cannot compile the source, it is something else, or the model would be too
         large, see :mod:`delassus_ros.model.reading.mjcf_size`.
     """
-    return _Reading(_compiled(source)).robot(robot_type)
+    return _Reading(compiled(source)).robot(robot_type)
 
 
-def _compiled(source: Any) -> Any:
+def compiled(source: Any) -> Any:
     """Return the mujoco.MjModel of what a robot is read from."""
     import mujoco
 

@@ -26,13 +26,20 @@ def located(source: str | bytes | Path) -> str | bytes | Path:
     """
     found: str | bytes | Path = source
     if isinstance(source, str) and source.strip().startswith(_SCHEME):
-        found = _in_package(source.strip())
+        found = in_package(source.strip())
     if isinstance(found, str | Path) and str(found).endswith(".xacro"):
         return _expanded(Path(found))
     return found
 
 
-def _in_package(uri: str) -> Path:
+def in_package(uri: str) -> Path:
+    """Return the file of a ``package://`` path in ROS's packages, installed or as source.
+
+    Raises
+    ------
+    RobotError
+        If no package has the file; names the folders.
+    """
     package, _, inside = uri.removeprefix(_SCHEME).partition("/")
     looked = []
     for folder in _folders(package):

@@ -1,0 +1,292 @@
+"""Visual shapes of a robot: the meshes, boxes, cylinders and spheres of URDF and MJCF.
+
+Needs the package trimesh. Shapes do not change the matrix: a shape that cannot be read is left
+out, with a line about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+from xml.etree.ElementTree import Element
+
+import numpy as np
+import trimesh
+from numpy.typing import NDArray
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.mechanism import Mechanism
+from delassus_ros.model.reading.mujoco import body_names, pose_of
+from delassus_ros.model.reading.numbers import number, numbers_in
+from delassus_ros.model.reading.source import in_package
+from delassus_ros.model.spatial import Array, Transform
+
+Colour: TypeAlias = tuple[float, float, float, float]
+"""Red, green, blue and opacity, 0 to 1."""
+
+GREY: Colour = (0.72, 0.74, 0.78, 1.0)
+"""Colour of shapes without one."""
+_SECTIONS = 32
+"""Number of sides of cylinders and capsules."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A visual shape on a body.
+
+    Attributes
+    ----------
+    frame : name of the link.
+    body : index of the body that carries the shape, or WORLD.
+    mesh : the shape, in the frame of the body [m].
+    colour : colour of the whole shape; None if the mesh has colours of its own.
+    """
+
+    frame: str
+    body: int
+    mesh: trimesh.Trimesh
+    colour: Colour | None
+
+    def outermost(self) -> Array:
+        """Return the farthest vertices (n, 3) in directions all around, in the body's frame."""
+        return np.asarray(self.mesh.vertices)[outermost(np.asarray(self.mesh.vertices))]
+
+
+def outermost(points: Array) -> NDArray[np.intp]:
+    """Return the indices of the points (N, 3) that are farthest in directions all around."""
+    steps = np.array([-1.0, 0.0, 1.0])
+    directions = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(-1, 3)
+    directions = directions[np.abs(directions).any(axis=1)]
+    return np.unique(np.argmax(points @ directions.T, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """The visual shapes of a robot.
+
+    Attributes
+    ----------
+    shapes : the shapes that were read.
+    unread : per shape that was not read, a line that names it and says why.
+    """
+
+    shapes: tuple[Shape, ...]
+    unread: tuple[str, ...] = ()
+
+    @classmethod
+    def of_urdf(cls, robot: Mechanism, document: Element, folder: Path | None) -> Shapes:
+        """Return the visual shapes of a URDF.
+
+        Parameters
+        ----------
+        document : robot description.
+        folder : folder of the file, to which paths of meshes are relative; None without a file.
+        """
+        found, unread = [], []
+        colours = _materials(document)
+        for link in document.iterfind("link"):
+            name = link.get("name", "")
+            for visual in link.iterfind("visual"):
+                try:
+                    mesh = _geometry(visual, folder)
+                    place = _origin(visual)
+                except (RobotError, ValueError, OSError) as error:
+                    unread.append(f"link {name!r}: {error}")
+                    continue
+                colour = _colour(visual, colours)
+                found.append(_shape(robot, name, mesh, place, colour))
+        return cls(tuple(found), tuple(unread))
+
+    @classmethod
+    def of_mujoco(cls, robot: Mechanism, model: Any) -> Shapes:
+        """Return the shapes that MuJoCo's viewer shows of a compiled model, without the world's.
+
+        Of a body with shapes that are only seen, those that only touch are left out.
+        """
+        names = body_names(model)
+        seen = _seen(model)
+        found = []
+        for g in seen:
+            mesh = _mujoco_geometry(model, g)
+            if mesh is None:
+                continue
+            place = pose_of(model.geom_pos[g], model.geom_quat[g])
+            material = int(model.geom_matid[g])
+            rgba = model.geom_rgba[g] if material < 0 else model.mat_rgba[material]
+            red, green, blue, opacity = rgba.tolist()
+            name = names[int(model.geom_bodyid[g])]
+            found.append(_shape(robot, name, mesh, place, (red, green, blue, opacity)))
+        return cls(tuple(found))
+
+
+def _shape(
+    robot: Mechanism, name: str, mesh: trimesh.Trimesh, place: Transform, colour: Colour | None
+) -> Shape:
+    frame = robot.frames[name]
+    pose = frame.placement @ place
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = pose.rotation, pose.translation
+    mesh.apply_transform(matrix)
+    if colour is None and mesh.visual.kind is None:
+        colour = GREY
+    return Shape(name, frame.body, mesh, colour)
+
+
+def _origin(visual: Element) -> Transform:
+    origin = visual.find("origin")
+    if origin is None:
+        return Transform()
+    return Transform.from_xyz_rpy(
+        *(numbers_in(origin.get(key, "0 0 0")) for key in ("xyz", "rpy"))
+    )
+
+
+def _geometry(visual: Element, folder: Path | None) -> trimesh.Trimesh:
+    """Return the mesh of a visual, in its own axes.
+
+    Raises
+    ------
+    RobotError, ValueError, OSError
+        If the geometry cannot be read.
+    """
+    shape = visual.find("geometry/*")
+    if shape is None:
+        raise ValueError("a visual without geometry")
+    if shape.tag == "mesh":
+        return _read(shape, folder)
+    found: trimesh.Trimesh
+    if shape.tag == "box":
+        found = trimesh.creation.box(numbers_in(shape.get("size", "")))
+    elif shape.tag == "sphere":
+        found = trimesh.creation.icosphere(radius=number(shape.get("radius", "")))
+    elif shape.tag in ("capsule", "cylinder"):
+        radius, length = (number(shape.get(key, "")) for key in ("radius", "length"))
+        found = (_capsule if shape.tag == "capsule" else _cylinder)(radius, length)
+    else:
+        raise ValueError(f"unknown shape <{shape.tag}>")
+    return found
+
+
+def _cylinder(radius: float, length: float) -> trimesh.Trimesh:
+    found: trimesh.Trimesh = trimesh.creation.cylinder(radius, length, sections=_SECTIONS)
+    return found
+
+
+def _capsule(radius: float, length: float) -> trimesh.Trimesh:
+    """Return a capsule about z; `length` is that of its cylinder."""
+    found: trimesh.Trimesh = trimesh.creation.capsule(
+        length, radius, count=(_SECTIONS // 2, _SECTIONS)
+    )
+    # Older versions of trimesh put the lower end at z = 0.
+    found.apply_translation((0.0, 0.0, -found.bounds[:, 2].mean()))
+    return found
+
+
+def _read(shape: Element, folder: Path | None) -> trimesh.Trimesh:
+    """Return the mesh of a file, scaled."""
+    uri = shape.get("filename", "")
+    path = mesh_file(uri, folder)
+    if path is None:
+        raise RobotError(f"there is no file {uri}")
+    if path.suffix.lower() == ".dae":
+        if find_spec("collada") is None:
+            raise RobotError(f"{path} needs the Python package: 'pip install pycollada'")
+    try:
+        mesh: trimesh.Trimesh = trimesh.load_scene(path).to_mesh()
+    except Exception as error:
+        # Readers of meshes raise errors of any kind; this one names the file.
+        raise RobotError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    scale = numbers_in(shape.get("scale", "1 1 1"))
+    if scale != [1.0, 1.0, 1.0]:
+        mesh.apply_scale(scale)
+    return mesh
+
+
+def mesh_file(uri: str, folder: Path | None) -> Path | None:
+    """Return the file of a mesh, or None.
+
+    ``package://`` paths are looked for in ROS's packages, then in the folders above the robot
+    description, of which one is the package or holds it.
+    """
+    scheme, separator, inside = uri.partition("://")
+    if not separator or scheme == "file":
+        path = Path(inside if separator else uri)
+        found = path if path.is_absolute() or folder is None else folder / path
+        return found if found.is_file() else None
+    try:
+        return in_package(uri) if scheme == "package" else None
+    except RobotError:
+        pass  # no sourced workspace has the package
+    package, _, rest = inside.partition("/")
+    for above in () if folder is None else (folder, *folder.resolve().parents):
+        for path in (above / rest, above / inside):
+            if path.is_file() and (above.name == package or path == above / inside):
+                return path
+    return None
+
+
+def _materials(document: Element) -> Mapping[str, Colour]:
+    """Return the colours of materials by name."""
+    found = {}
+    for material in document.iter("material"):
+        colour = _rgba(material)
+        if colour is not None:
+            found[material.get("name", "")] = colour
+    return found
+
+
+def _rgba(material: Element) -> Colour | None:
+    element = material.find("color")
+    if element is None:
+        return None
+    try:
+        red, green, blue, opacity = numbers_in(element.get("rgba", ""))
+    except ValueError:
+        return None  # as without a colour
+    return red, green, blue, opacity
+
+
+def _colour(visual: Element, colours: Mapping[str, Colour]) -> Colour | None:
+    material = visual.find("material")
+    return None if material is None else _rgba(material) or colours.get(material.get("name", ""))
+
+
+def _seen(model: Any) -> Iterator[int]:
+    """Yield the shapes of bodies that are shown: of groups 0 to 2, those only seen if any is."""
+    shown = [g for g in range(model.ngeom) if model.geom_group[g] <= 2 and model.geom_bodyid[g]]
+    only_seen = {g for g in shown if not (model.geom_contype[g] or model.geom_conaffinity[g])}
+    bodies = {int(model.geom_bodyid[g]) for g in only_seen}
+    for g in shown:
+        if g in only_seen or int(model.geom_bodyid[g]) not in bodies:
+            yield g
+
+
+def _mujoco_geometry(model: Any, g: int) -> trimesh.Trimesh | None:
+    """Return a mesh of a geom in its own axes; None for planes and other kinds without one."""
+    import mujoco
+
+    kinds = mujoco.mjtGeom
+    kind, size = int(model.geom_type[g]), model.geom_size[g].tolist()
+    if kind == int(kinds.mjGEOM_MESH):
+        m = int(model.geom_dataid[g])
+        first, count = int(model.mesh_vertadr[m]), int(model.mesh_vertnum[m])
+        start, faces = int(model.mesh_faceadr[m]), int(model.mesh_facenum[m])
+        return trimesh.Trimesh(
+            model.mesh_vert[first : first + count].copy(),
+            model.mesh_face[start : start + faces].copy(),
+            process=False,
+        )
+    found: trimesh.Trimesh | None = None
+    if kind == int(kinds.mjGEOM_BOX):
+        found = trimesh.creation.box(2.0 * np.array(size))
+    elif kind in (int(kinds.mjGEOM_SPHERE), int(kinds.mjGEOM_ELLIPSOID)):
+        found = trimesh.creation.icosphere()
+        found.apply_scale(size if kind == int(kinds.mjGEOM_ELLIPSOID) else size[0])
+    elif kind == int(kinds.mjGEOM_CAPSULE):
+        found = _capsule(size[0], 2.0 * size[1])
+    elif kind == int(kinds.mjGEOM_CYLINDER):
+        found = _cylinder(size[0], 2.0 * size[1])
+    return found

@@ -1,0 +1,418 @@
+"""A robot in the browser by viser: meshes, ellipsoids, forces, and what one may move.
+
+The page is served to this machine alone. Needs the packages viser and trimesh.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+
+import numpy as np
+import trimesh
+import viser
+
+from delassus_ros.contacts import Contact
+from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths
+from delassus_ros.drawing.scene import FAINT, Scene, quaternion_of
+from delassus_ros.drawing.shapes import Shapes
+from delassus_ros.drawing.skeleton import Skeleton, size_of
+from delassus_ros.drawing.snapshot import DrawnForce, Snapshot
+from delassus_ros.errors import InputError
+from delassus_ros.model.joint import WORLD
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
+
+_HOST = "127.0.0.1"
+_GREEN, _BLUE, _BONE = (47, 174, 98), (63, 111, 216), (138, 147, 163)
+_CLEAR, _CONE = 0.6, 0.25
+"""Opacity of ellipsoids and of friction cones."""
+_LARGEST_FORCE = 0.2
+"""Length of the largest force, as a share of the robot's size."""
+_ROOT = "/robot"
+
+
+@dataclass(frozen=True)
+class Dial:
+    """A joint that the user moves.
+
+    Attributes
+    ----------
+    joint, unit : name of the joint; rad or m.
+    lower, upper, start : range of the slider, and its first position.
+    """
+
+    joint: str
+    unit: str
+    lower: float
+    upper: float
+    start: float
+
+
+class Viewer:
+    """A page with a robot; drawn by the thread that calls :meth:`show`.
+
+    Parameters
+    ----------
+    robot : the robot.
+    shapes : its visual shapes; without any, the skeleton is drawn.
+    contacts : names of the contacts, each with a check box.
+    port : port of the page; the next free one is taken.
+
+    Attributes
+    ----------
+    size : largest extent of the robot in its neutral configuration [m].
+    changed : set whenever the user has moved or switched something; cleared by the caller.
+
+    Raises
+    ------
+    InputError
+        If no port is free.
+    """
+
+    def __init__(
+        self, robot: Robot, shapes: Shapes, contacts: Sequence[str], port: int = 8080
+    ) -> None:
+        self.changed = threading.Event()
+        self._robot, self._skeleton = robot, Skeleton(robot)
+        try:
+            with _silent():
+                self.server = viser.ViserServer(
+                    _HOST, port, label=f"delassus: {robot.name}", verbose=False
+                )
+        except OSError as error:
+            raise InputError(f"--port {port}: {error}") from error
+        self.server.gui.configure_theme(
+            show_logo=False, show_share_button=False, control_width="large"
+        )
+        poses = self._skeleton.poses(robot.neutral())
+        self._bones = not shapes.shapes
+        self._outermost = [(shape.body, shape.outermost()) for shape in shapes.shapes]
+        self.size = self._extent(poses)
+        self._lengths: Lengths | None = None
+        self._ground: float | None = None
+        self._drawn: dict[str, viser.SceneNodeHandle] = {}
+        self._add_robot(shapes)
+        self._words = self.server.gui.add_html("")
+        self._scale = self.server.gui.add_slider("ellipsoids", 0.1, 2.0, 0.05, 0.5)
+        self._scale.on_update(self._note)
+        self._dials: dict[str, viser.GuiSliderHandle[float]] = {}
+        with self.server.gui.add_folder("active contacts"):
+            self._boxes = {
+                name: self.server.gui.add_checkbox(name, initial_value=True) for name in contacts
+            }
+        for box in self._boxes.values():
+            box.on_update(self._note)
+
+    # What the user moves.
+
+    def add_dials(self, groups: Mapping[str, Sequence[Dial]]) -> None:
+        """Add sliders of joints in folders, and a button that puts all of them back."""
+        for label, dials in groups.items():
+            with self.server.gui.add_folder(label, expand_by_default=len(groups) < 3):
+                for dial in dials:
+                    low, high = float(dial.lower), float(dial.upper)
+                    slider = self.server.gui.add_slider(
+                        f"{dial.joint} [{dial.unit}]", low, high, (high - low) / 1000.0,
+                        min(max(dial.start, low), high),
+                    )  # fmt: skip
+                    slider.on_update(self._note)
+                    self._dials[dial.joint] = slider
+        home = self.server.gui.add_button("Back to the first pose")
+        starts = {dial.joint: dial.start for dials in groups.values() for dial in dials}
+
+        home.on_click(lambda _: self.move(starts))
+
+    def move(self, positions: Mapping[str, float]) -> None:
+        """Move the sliders of joints [rad, m]; joints without one are ignored."""
+        for joint in positions.keys() & self._dials.keys():
+            self._dials[joint].value = float(positions[joint])
+        self.changed.set()
+
+    def activate(self, contacts: Collection[str]) -> None:
+        """Check the boxes of these contacts alone."""
+        for name, box in self._boxes.items():
+            box.value = name in contacts
+        self.changed.set()
+
+    def add_timeline(self, seconds: Array) -> viser.GuiSliderHandle[float]:
+        """Add a slider over times [s] of a recording; its value is a time."""
+        step = max(float(seconds[-1] - seconds[0]) / 2000.0, 1e-6)
+        slider = self.server.gui.add_slider(
+            "time [s]", float(seconds[0]), float(max(seconds[-1], seconds[0] + step)), step,
+            float(seconds[0]),
+        )  # fmt: skip
+        slider.on_update(self._note)
+        return slider
+
+    @property
+    def positions(self) -> dict[str, float]:
+        """Positions of the sliders by joint [rad, m]."""
+        return {joint: float(slider.value) for joint, slider in self._dials.items()}
+
+    @property
+    def active(self) -> list[str]:
+        """Names of the contacts whose boxes are checked."""
+        return [name for name, box in self._boxes.items() if box.value]
+
+    @property
+    def words(self) -> str:
+        """The shown numbers, as HTML."""
+        return str(self._words.content)
+
+    @property
+    def address(self) -> str:
+        """Address of the page."""
+        return f"http://{_HOST}:{self.server.get_port()}"
+
+    def _note(self, _: object) -> None:
+        self.changed.set()
+
+    # What is shown.
+
+    def soles(self, contacts: Sequence[Contact]) -> dict[str, tuple[float, float]]:
+        """Return length and width along x and y of the root link [m], of surfaces with shapes."""
+        poses = self._skeleton.poses(self._robot.neutral())
+        found = {}
+        for contact in contacts:
+            body = self._robot.frames[contact.frame].body
+            points = [self._at(poses, b, points) for b, points in self._outermost if b == body]
+            if contact.kind_name == "surface" and points:
+                x, y, _ = np.ptp(np.concatenate(points), axis=0).tolist()
+                found[contact.name] = x, y
+        return found
+
+    def show(self, snapshot: Snapshot, warning: str = "") -> None:
+        """Draw a snapshot; a warning is shown above its numbers."""
+        with self.server.atomic():
+            self._place(snapshot.poses)
+            drawn = {
+                **self._ellipsoids(snapshot.scene),
+                **self._couplings(snapshot.scene),
+                **self._forces(snapshot.forces),
+            }
+            if self._bones:
+                drawn |= self._skeleton_lines(snapshot.poses)
+            for name in self._drawn.keys() - drawn.keys():
+                self._drawn[name].remove()
+            self._drawn = drawn
+            self._words.content = self._table(snapshot, warning)
+
+    def close(self) -> None:
+        """End the server."""
+        with _silent():
+            self.server.stop()
+
+    def run(
+        self, draw: Callable[[], None], stopping: Callable[[], bool], poll: float = 0.1
+    ) -> None:
+        """Draw after each change by the user until it is time to stop.
+
+        Parameters
+        ----------
+        draw : called after changes.
+        poll : longest time until `stopping` is asked [s].
+        """
+        while not stopping():
+            if self.changed.wait(poll):
+                self.changed.clear()
+                draw()
+
+    def _add_robot(self, shapes: Shapes) -> None:
+        scene = self.server.scene
+        # A child of a frame that does not exist would get one with visible axes.
+        self._base = scene.add_frame(_ROOT, show_axes=False)
+        self._frames = [
+            scene.add_frame(f"{_ROOT}/body_{i}", show_axes=False)
+            for i in range(len(self._robot.joints))
+        ]
+        for k, shape in enumerate(shapes.shapes):
+            parent = _ROOT if shape.body == WORLD else f"{_ROOT}/body_{shape.body}"
+            _add_mesh(scene, f"{parent}/shape_{k}", shape.mesh, shape.colour)
+        scene.add_grid(
+            "/ground", width=4.0 * self.size, height=4.0 * self.size,
+            cell_size=0.1 if self.size < 1.0 else 0.5, section_size=1.0, shadow_opacity=0.3,
+        )  # fmt: skip
+        camera = self.server.initial_camera
+        camera.position = tuple(self.size * np.array([1.05, -0.85, 0.75]))
+        camera.look_at = tuple(self.size * np.array([0.0, 0.15, 0.4]))
+
+    def _extent(self, poses: Array) -> float:
+        points = self._points(poses)
+        if not len(points):
+            return size_of(self._skeleton.bones(poses))
+        return float(np.ptp(points, axis=0).max()) or 1.0
+
+    def _points(self, poses: Array) -> Array:
+        """Return the farthest points (n, 3) of all shapes, in the root link."""
+        found = [self._at(poses, body, points) for body, points in self._outermost]
+        return np.concatenate(found) if found else np.zeros((0, 3))
+
+    @staticmethod
+    def _at(poses: Array, body: int, points: Array) -> Array:
+        """Return points of a body, in the root link."""
+        if body == WORLD:
+            return points
+        found: Array = points @ poses[body, :3, :3].T + poses[body, :3, 3]
+        return found
+
+    def _place(self, poses: Array) -> None:
+        """Move the bodies, and a floating robot such that its lowest point is on the ground."""
+        for frame, pose in zip(self._frames, poses, strict=True):
+            frame.position = pose[:3, 3]
+            frame.wxyz = np.roll(quaternion_of(pose[:3, :3]), 1)
+        if self._ground is None or self._robot.base == "floating":
+            points = self._points(poses)
+            if not len(points):
+                ends = self._skeleton.bones(poses)
+                points = np.array([end for bone in ends for end in bone]).reshape(-1, 3)
+            self._ground = float(points[:, 2].min()) if len(points) else 0.0
+            self._base.position = (0.0, 0.0, -self._ground)
+
+    def _ellipsoids(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
+        masses = [contact.mass for contact in scene.contacts]
+        if self._lengths is None and masses:
+            # The scale stays, so that ellipsoids of different postures can be compared.
+            self._lengths = Lengths.fitting(self.size, masses)
+        drawn: dict[str, viser.SceneNodeHandle] = {}
+        for contact in scene.contacts:
+            if self._lengths is None:
+                break
+            name = f"{_ROOT}/ellipsoids/{_key(contact.name)}"
+            ball = self._drawn.get(name)
+            if not isinstance(ball, viser.IcosphereHandle):
+                ball = self.server.scene.add_icosphere(
+                    name, 1.0, _GREEN, opacity=_CLEAR, cast_shadow=False, receive_shadow=False
+                )
+                self.server.scene.add_label(f"{name}/label", contact.name, anchor="bottom-center")
+            ball.position = contact.centre
+            ball.wxyz = np.roll(quaternion_of(contact.directions), 1)
+            axes = contact.mass.semi_axes(self._lengths.scale, self._lengths.longest)
+            ball.scale = tuple((self._scale.value * axes).tolist())
+            drawn[name] = ball
+        return drawn
+
+    def _couplings(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
+        ends, colours = [], []
+        for (i, j), share in scene.couplings.items():
+            if share >= FAINT:
+                ends.append([scene.contacts[i].centre, scene.contacts[j].centre])
+                shade = 1.0 - share
+                colours.append([[int(c + (225 - c) * shade) for c in _BLUE]] * 2)
+        if not ends:
+            return {}
+        name = f"{_ROOT}/couplings"
+        return {name: self.server.scene.add_line_segments(
+            name, np.array(ends), np.array(colours, dtype=np.uint8), thickness=0.005 * self.size
+        )}  # fmt: skip
+
+    def _forces(self, forces: Sequence[DrawnForce]) -> dict[str, viser.SceneNodeHandle]:
+        largest = max((float(np.linalg.norm(each.force)) for each in forces), default=0.0)
+        if not largest:
+            return {}
+        scale = _LARGEST_FORCE * self.size / largest
+        width = 0.006 * self.size
+        drawn: dict[str, viser.SceneNodeHandle] = {}
+        for each in forces:
+            length = float(np.linalg.norm(each.force)) * scale
+            if length < 2.0 * width:
+                continue
+            name = f"{_ROOT}/forces/{_key(each.contact)}"
+            ends = np.array([[each.point, each.point + scale * each.force]])
+            drawn[name] = self.server.scene.add_arrows(
+                name, ends, _BLUE, shaft_radius=width, head_radius=2.5 * width,
+                head_length=4.0 * width,
+            )  # fmt: skip
+            cone = f"{_ROOT}/cones/{_key(each.contact)}"
+            height = scale * float(each.force[2])
+            vertices, faces = _cone(height, each.friction)
+            drawn[cone] = self.server.scene.add_mesh_simple(
+                cone, vertices, faces, color=_BLUE, opacity=_CONE, side="double",
+                position=each.point, cast_shadow=False, receive_shadow=False,
+            )  # fmt: skip
+        return drawn
+
+    def _skeleton_lines(self, poses: Array) -> dict[str, viser.SceneNodeHandle]:
+        name = f"{_ROOT}/bones"
+        bones = np.array(self._skeleton.bones(poses)).reshape(-1, 2, 3)
+        if not len(bones):
+            return {}
+        width = 0.01 * self.size
+        return {name: self.server.scene.add_line_segments(name, bones, _BONE, thickness=width)}
+
+    def _table(self, snapshot: Snapshot, warning: str) -> str:
+        """Return the numbers of a snapshot as HTML."""
+        rows = [
+            _row(html.escape(label), html.escape(words)) for label, words in snapshot.facts.items()
+        ]
+        parts = [f"<p><b>{html.escape(warning)}</b></p>"] if warning else []
+        parts.append(f"<table>{''.join(rows)}</table>")
+        if snapshot.scene.contacts:
+            masses = [
+                _row(html.escape(contact.name), *_masses(contact.mass))
+                for contact in snapshot.scene.contacts
+            ]
+            head = _row("effective mass", "lightest", "", "heaviest kg")
+            parts.append(f"<table style='margin-top:0.5em'>{head}{''.join(masses)}</table>")
+        if self._lengths is not None:
+            length = 1e3 * self._scale.value * self._lengths.scale
+            parts.append(f"<p>semi-axis of an ellipsoid: {length:.3g} mm per kg</p>")
+        if snapshot.forces:
+            newtons = [
+                _row(html.escape(each.contact), *(f"{value:.1f}" for value in each.force))
+                for each in snapshot.forces
+            ]
+            head = _row("contact force", "x", "y", "z N")
+            parts.append(f"<table style='margin-top:0.5em'>{head}{''.join(newtons)}</table>")
+        return f"<div style='font-size:0.8em;padding:0 0.75em'>{''.join(parts)}</div>"
+
+
+def _silent() -> redirect_stdout[io.StringIO]:
+    """Keep viser's own lines from standard output, which is for the report."""
+    return redirect_stdout(io.StringIO())
+
+
+def _add_mesh(
+    scene: viser.SceneApi, name: str, mesh: trimesh.Trimesh, colour: Sequence[float] | None
+) -> None:
+    if colour is None:
+        scene.add_mesh_trimesh(name, mesh)
+        return
+    red, green, blue, opacity = colour
+    scene.add_mesh_simple(
+        name, np.asarray(mesh.vertices), np.asarray(mesh.faces), color=(red, green, blue),
+        opacity=None if opacity >= 1.0 else opacity, side="double",
+    )  # fmt: skip
+
+
+def _masses(mass: EffectiveMass) -> list[str]:
+    return [f"{m:.3g}" if np.isfinite(m) else "∞" for m in mass.masses]
+
+
+def _row(*cells: str) -> str:
+    first, *others = cells
+    values = "".join(
+        f"<td style='text-align:right;padding-left:0.7em'>{cell}</td>" for cell in others
+    )
+    return f"<tr><td>{first}</td>{values}</tr>"
+
+
+def _key(name: str) -> str:
+    """Return a name of a contact as part of a path of the scene."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def _cone(height: float, friction: float) -> tuple[Array, Array]:
+    """Return vertices and faces of a cone about z with its tip at the origin."""
+    count = 32
+    around = np.linspace(0.0, 2.0 * np.pi, count, endpoint=False)
+    rim = height * np.stack(
+        [friction * np.cos(around), friction * np.sin(around), np.ones(count)], axis=1
+    )
+    k = np.arange(count)
+    faces = np.stack([np.zeros(count, dtype=int), 1 + k, 1 + (k + 1) % count], axis=1)
+    return np.concatenate([np.zeros((1, 3)), rim]), faces

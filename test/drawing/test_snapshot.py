@@ -1,0 +1,93 @@
+"""Snapshots for the viewer: forces that hold a robot, and the numbers of its matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import robots
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.contact_forces import ForceStatus
+from delassus_ros.drawing.snapshot import GRAVITY, Photographer, force_problem, holding_torques
+from delassus_ros.sim.humanoid import FEET, POSTURE, SOLE, humanoid_urdf
+
+LEGS = ("LF", "RF", "LH", "RH")
+
+
+@pytest.fixture(scope="module")
+def quadruped() -> Problem:
+    robot = Robot.from_urdf(robots.quadruped())
+    return Problem(robot, [Contact(leg, f"{leg}_FOOT") for leg in LEGS])
+
+
+def bent(robot: Robot) -> np.ndarray:
+    legs = {"LF": (0.6, -1.2), "RF": (0.5, -1.1), "LH": (0.7, -1.3), "RH": (0.6, -1.2)}
+    pairs = {f"{leg}_{joint}": value for leg, values in legs.items()
+             for joint, value in zip(("HFE", "KFE"), values, strict=True)}  # fmt: skip
+    return robot.q(pairs)
+
+
+def test_a_snapshot_has_the_matrix_of_the_active_contacts(quadruped: Problem) -> None:
+    solver = DelassusSolver(quadruped, "auto")
+    q = bent(quadruped.robot)
+    found = Photographer(solver).snapshot(q, ["LF", "RH"])
+    G = solver.solve(q, active=["LF", "RH"]).matrix
+    assert [placed.name for placed in found.scene.contacts] == ["LF", "RH"]
+    masses = 1.0 / np.linalg.eigvalsh(G[:3, :3])[::-1]
+    np.testing.assert_allclose(found.scene.contacts[0].mass.masses, masses, rtol=1e-9)
+    values = np.linalg.eigvalsh(G)
+    assert found.facts["rank"] == "6 of 6 rows"
+    assert float(found.facts["condition"]) == pytest.approx(values[-1] / values[0], rel=1e-3)
+    nothing = Photographer(solver).snapshot(q, [])
+    assert nothing.facts == {"matrix": "no contact is active"} and not nothing.scene.contacts
+
+
+def test_forces_carry_the_weight_and_keep_the_posture(quadruped: Problem) -> None:
+    solver = DelassusSolver(force_problem(quadruped), "auto")
+    q = bent(quadruped.robot)
+    found = Photographer(solver, friction=0.7).snapshot(q, LEGS)
+    total = sum(force.force for force in found.forces)
+    mass = sum(body.inertia.mass for body in quadruped.robot.bodies)
+    np.testing.assert_allclose(total, [0.0, 0.0, 9.81 * mass], atol=1e-6)
+    for force in found.forces:
+        assert np.hypot(*force.force[:2]) <= 0.7 * force.force[2] + 1e-9
+    assert found.facts["contact forces"].startswith("SOLVED")
+    assert "slide" not in found.facts["contact forces"]
+
+
+def test_torques_hold_all_joints(quadruped: Problem) -> None:
+    problem = Problem(quadruped.robot, quadruped.contacts, "world",
+                      ["J", "a0", "h", "qdd0", "MinvJT"])  # fmt: skip
+    solver = DelassusSolver(problem, "auto")
+    q, rest = bent(problem.robot), np.zeros(len(problem.velocities))
+    upright = {"base_orientation": (0.0, 0.0, 0.0, 1.0), "gravity": GRAVITY, "rates": rest}
+    torques, held = holding_torques(solver.solve(q, torques=rest, **upright), floating=True)
+    assert held and not torques[:6].any()
+    solution = solver.solve(q, torques=torques, **upright)
+    forces = solution.contact_forces(0.7)
+    assert forces.status is ForceStatus.SOLVED
+    np.testing.assert_allclose(solution.accelerations(forces.forces), 0.0, atol=1e-6)
+    # One foot cannot hold the robot.
+    alone = solver.solve(q, active=["LF"], torques=rest, **upright)
+    assert not holding_torques(alone, floating=True)[1]
+
+
+def test_forces_of_soles_are_at_their_centres_of_pressure() -> None:
+    robot = Robot.from_urdf(humanoid_urdf())
+    problem = Problem(robot, [Contact(name, frame, "surface") for name, frame in FEET.items()])
+    solver = DelassusSolver(force_problem(problem), "auto")
+    soles = dict.fromkeys(FEET, SOLE)
+    found = Photographer(solver, 0.7, soles).snapshot(robot.q(POSTURE), tuple(FEET))
+    assert found.facts["contact forces"].startswith("SOLVED")
+    for force, placed in zip(found.forces, found.scene.contacts, strict=True):
+        x, y, z = np.abs(force.point - placed.centre)
+        assert x <= SOLE[0] / 2 + 1e-9 and y <= SOLE[1] / 2 + 1e-9 and z == 0.0
+    total = sum(force.force[2] for force in found.forces)
+    moments = sum(np.cross(force.point, force.force) for force in found.forces)
+    mass = sum(body.inertia.mass for body in robot.bodies)
+    assert total == pytest.approx(9.81 * mass, rel=1e-6)
+    # The resultant passes through the centre of mass: the moment about it has no part in x, y.
+    poses = Photographer(solver).stage.poses(robot.q(POSTURE))
+    centre = sum(body.inertia.moment @ pose[:3, :3].T + body.inertia.mass * pose[:3, 3]
+                 for body, pose in zip(robot.bodies, poses, strict=True)) / mass  # fmt: skip
+    np.testing.assert_allclose(moments[:2], np.cross(centre, [0, 0, total])[:2], atol=1e-4)

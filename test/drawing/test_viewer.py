@@ -1,0 +1,168 @@
+"""The viewer: a slider moves and the ellipsoid follows, in its scene and in a browser."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+
+pytest.importorskip("viser", reason="viser is not installed")
+
+from browser import browser, wait_until  # noqa: E402
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros.cli.view import dials, drawing, first_pose  # noqa: E402
+from delassus_ros.closure import Closure  # noqa: E402
+from delassus_ros.drawing.ellipsoids import Lengths  # noqa: E402
+from delassus_ros.drawing.shapes import Shapes  # noqa: E402
+from delassus_ros.drawing.snapshot import Photographer, force_problem  # noqa: E402
+from delassus_ros.drawing.viewer import Viewer  # noqa: E402
+from delassus_ros.model.reading.xml import parse_xml  # noqa: E402
+
+LEGS = ("LF", "RF", "LH", "RH")
+LF = "/robot/ellipsoids/LF"
+STANDING = {f"{leg}_{joint}": angle for leg in LEGS
+            for joint, angle in (("HFE", 0.7), ("KFE", -1.4))}  # fmt: skip
+
+
+@contextmanager
+def shown(
+    problem: Problem, shapes: Shapes, friction: float | None = None, closure: Closure | None = None
+) -> Iterator[tuple[Viewer, Callable[[], None], Photographer]]:
+    photographer = Photographer(DelassusSolver(problem, "auto"), friction)
+    viewer = Viewer(problem.robot, shapes, problem.contacts.names)
+    try:
+        start = first_pose(problem.robot, closure, None)
+        viewer.add_dials(dials(problem.robot, start))
+        draw = drawing(viewer, photographer, closure, start)
+        draw()
+        yield viewer, draw, photographer
+    finally:
+        viewer.close()
+
+
+def quadruped() -> tuple[Problem, Shapes]:
+    file = robots.quadruped()
+    robot = Robot.from_urdf(file)
+    contacts = [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
+    return Problem(robot, contacts), Shapes.of_urdf(robot, parse_xml(file), file.parent)
+
+
+def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
+    problem, shapes = quadruped()
+    with shown(problem, shapes) as (viewer, draw, photographer):
+        scene = viewer.server.scene
+        q = problem.robot.q({**first_pose(problem.robot, None, None), "LF_KFE": -2.0})
+        expected = photographer.snapshot(q, LEGS).scene.contacts[0]
+        first = photographer.snapshot(problem.robot.q(viewer.positions), LEGS).scene
+        before = np.array(scene.get_handle_by_name(LF).position)
+        assert np.linalg.norm(before - expected.centre) > 0.01
+        viewer.move({"LF_KFE": -2.0})
+        assert viewer.changed.is_set()
+        draw()
+        ball = scene.get_handle_by_name(LF)
+        np.testing.assert_allclose(ball.position, expected.centre, atol=1e-3)
+        lengths = Lengths.fitting(viewer.size, [placed.mass for placed in first.contacts])
+        axes = expected.mass.semi_axes(lengths.scale, lengths.longest)
+        np.testing.assert_allclose(ball.scale, 0.5 * axes, rtol=1e-6)
+        knee = problem.robot.joint_names.index("LF_KFE")
+        body = scene.get_handle_by_name(f"/robot/body_{knee + 1}")
+        pose = photographer.stage.poses(q)[knee + 1]
+        np.testing.assert_allclose(body.position, pose[:3, 3], atol=1e-3)
+        viewer.activate(["RF", "RH"])
+        draw()
+        assert scene.get_handle_by_name(LF) is None
+        assert viewer.active == ["RF", "RH"]
+        assert "6 of 6 rows" in viewer.words and "LF" not in viewer.words
+
+
+def test_a_robot_stands_on_the_ground_whatever_its_pose() -> None:
+    problem, shapes = quadruped()
+    with shown(problem, shapes) as (viewer, draw, photographer):
+        base = viewer.server.scene.get_handle_by_name("/robot")
+        height = base.position[2]
+        viewer.move(STANDING)
+        draw()
+        assert abs(base.position[2] - height) > 0.02
+        feet = photographer.snapshot(problem.robot.q(STANDING), LEGS).scene.contacts
+        lowest = min(foot.centre[2] for foot in feet) + base.position[2]
+        # The radius of a foot.
+        assert 0.0 < lowest < 0.03
+
+
+def test_forces_are_drawn_in_their_cones() -> None:
+    problem, shapes = quadruped()
+    with shown(force_problem(problem), shapes, 0.7) as (viewer, draw, photographer):
+        scene = viewer.server.scene
+        viewer.move(STANDING)
+        draw()
+        forces = photographer.snapshot(problem.robot.q(STANDING), LEGS).forces
+        arrow = scene.get_handle_by_name("/robot/forces/LF")
+        tip, end = np.array(arrow.points[0], dtype=float)
+        np.testing.assert_allclose(
+            (end - tip) / np.linalg.norm(end - tip),
+            forces[0].force / np.linalg.norm(forces[0].force), atol=1e-3,
+        )  # fmt: skip
+        assert scene.get_handle_by_name("/robot/cones/LF") is not None
+        viewer.activate([])
+        draw()
+        assert scene.get_handle_by_name("/robot/forces/LF") is None
+        assert "no contact is active" in viewer.words
+
+
+def test_loops_follow_the_sliders_of_the_independent_joints() -> None:
+    leg = Path(__file__).parents[2] / "docs" / "geared_leg.urdf"
+    robot = Robot.from_urdf(leg, "fixed")
+    problem = Problem(robot, [Contact("sole", "sole")])
+    closure = Closure(robot)
+    with shown(problem, Shapes(()), closure=closure) as (viewer, draw, photographer):
+        assert set(viewer.positions) == set(closure.independent)
+        ball = viewer.server.scene.get_handle_by_name("/robot/ellipsoids/sole")
+        joint = closure.independent[-1]
+        viewer.move({joint: 0.3})
+        draw()
+        q = closure.solve({**viewer.positions}).q
+        expected = photographer.snapshot(q, ["sole"]).scene.contacts[0]
+        np.testing.assert_allclose(ball.position, expected.centre, atol=1e-6)
+        # Without shapes the skeleton is drawn.
+        assert viewer.server.scene.get_handle_by_name("/robot/bones") is not None
+
+
+@pytest.mark.slow
+def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
+    problem, shapes = quadruped()
+    with browser((800, 600)) as page, shown(problem, shapes) as (viewer, draw, _):
+        done = threading.Event()
+        ball = viewer.server.scene.get_handle_by_name(LF)
+        before = np.array(ball.position)
+        loop = threading.Thread(target=viewer.run, args=(draw, done.is_set))
+        loop.start()
+        try:
+            start = viewer.positions["LF_KFE"]
+            page.open(viewer.address)
+            sliders = "document.querySelectorAll('[role=slider]')"
+            # Folders of limbs are closed at first.
+            folder = (
+                "[...document.querySelectorAll('button, div')]"
+                ".filter(e => e.textContent.trim() == 'LF_HAA').pop()"
+            )
+            wait_until(lambda: page.value(f"{folder} !== undefined"))
+            page.value(f"{folder}.click()")
+            wait_until(lambda: page.value(f"{sliders}.length") >= 3)
+            page.value(f"{sliders}[2].focus()")
+            for _ in range(20):
+                page.press("ArrowLeft")
+            wait_until(lambda: viewer.positions["LF_KFE"] < start - 0.04)
+            wait_until(lambda: float(np.linalg.norm(np.array(ball.position) - before)) > 1e-3)
+            values = "[...document.querySelectorAll('input')].map(e => e.value)"
+            assert f"{viewer.positions['LF_KFE']:.3f}" in page.value(values)
+            assert "12 of 12 rows" in page.value("document.body.innerText")
+        finally:
+            done.set()
+            loop.join(60.0)
+        assert not loop.is_alive()
