@@ -159,6 +159,6 @@ $(STAMPS)/bench: $(STAMPS)/package requirements/bench.txt
 
 .PHONY: clean
 clean:
-	rm -rf .venv .venv-* build install log dist *.egg-info
+	rm -rf .venv .venv-* build install log dist *.egg-info docs/reference/api
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find benchmarks delassus_ros examples msg test tools -name __pycache__ -type d -prune -exec rm -rf {} +

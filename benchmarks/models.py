@@ -210,7 +210,7 @@ def page(outcomes: list[Outcome]) -> str:
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     read = [each for each in outcomes if each.joints]
     lines = [
-        "# Models that Python packages carry",
+        "# Supported models",
         "",
         f"Written by `python -m benchmarks.models`: {len(read)} of {len(outcomes)} are read. With",
         f"{versions}.",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import delassus_ros
+
+sys.path.insert(0, str(Path(__file__).parent))
+import docstrings  # noqa: E402
 
 project = "delassus_ros"
 copyright = "the delassus_ros authors"
@@ -14,12 +18,15 @@ release = version = delassus_ros.__version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
-source_suffix = {".md": "myst-nb"}
-exclude_patterns = ["_build"]
+# The first one is that of the pages that autosummary writes.
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
+templates_path = ["templates"]
+exclude_patterns = ["_build", "templates"]
 # Links to files that are no pages, as the README has them, lead to the repository's own copies.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
@@ -31,15 +38,20 @@ nb_execution_timeout = 120
 add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+# Their definitions fill five lines of a signature.
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Given")}
 autodoc_default_options = {"members": True, "show-inheritance": True}
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+# Types of attributes are in the signature of their class.
+napoleon_attr_annotations = False
 
 html_theme = "furo"
 html_title = f"delassus_ros {release}"
-html_static_path = ["pictures"]
+html_static_path = ["pictures", "static"]
+html_css_files = ["site.css"]
 # rosdoc2 takes away what it does not know, unless it is asked not to, and has a theme and a reader
 # of Markdown of its own.
 rosdoc2_settings = {
@@ -66,3 +78,7 @@ def _diagrams(_app: object, page: str, source: list[str]) -> None:
 def setup(app: object) -> None:
     """Register what is above."""
     app.connect("source-read", _diagrams)  # type: ignore[attr-defined]
+    connect = app.connect  # type: ignore[attr-defined]
+    # Before napoleon, whose priority is 500.
+    connect("autodoc-process-docstring", docstrings.rewrite, priority=400)
+    connect("autodoc-process-signature", docstrings.short_types)

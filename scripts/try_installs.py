@@ -55,7 +55,7 @@ TRIALS = {
 
 
 WORDS = """\
-# Installs that were tried
+# Tested platforms
 
 Both packages were built from their sources, as archives and wheels, and installed with pip into
 fresh environments on {system}, by `python scripts/try_installs.py`. The library

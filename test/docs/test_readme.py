@@ -15,7 +15,6 @@ import pytest
 import robots
 
 import delassus_ros
-from delassus_ros.algorithms import registry
 from delassus_ros.cli import main as cli
 from delassus_ros.model.reading.yaml import read_side_file
 
@@ -82,38 +81,6 @@ def test_the_readme_is_short_and_prints_what_it_says(capsys):
     (shown,) = blocks(page, "text")
     assert capsys.readouterr().out == shown
     assert (names["found"].forces[2::3] > 0.0).all()
-
-
-HOW_TO = sorted((ROOT / "docs" / "howto").glob("*.md"))
-NOTEBOOKS = sorted(
-    p for p in (ROOT / "docs" / "tutorials").glob("*.md") if "mystnb" in p.read_text()
-)
-
-
-@pytest.mark.parametrize("page", [*HOW_TO, *NOTEBOOKS], ids=lambda page: page.stem)
-def test_every_block_of_python_runs(page, monkeypatch, tmp_path):
-    """One after the other, as a reader would paste them; those of notebooks in any folder.
-
-    Around it is what the pages take from the repository.
-    """
-    code = re.findall(r"```(?:python|\{code-cell\})\n(.*?)```", page.read_text(), re.DOTALL)
-    for package in ("mujoco", "qpsolvers", "rosbags", "delassus_msgs_py"):
-        if any(re.search(rf"^(?:import|from) {package}\b", block, re.MULTILINE) for block in code):
-            pytest.importorskip(package, reason=f"{package} is not installed")
-    folder = tmp_path / "docs" / "tutorials"
-    folder.mkdir(parents=True)
-    (tmp_path / "docs" / "geared_leg.urdf").write_text(GEARED_LEG.read_text())
-    monkeypatch.chdir(folder)
-    before = sorted(tmp_path.rglob("*"))
-    # What a page registers is there for it alone.
-    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
-    names: dict[str, object] = {"__name__": "page"}
-    for block in code:
-        exec(re.sub(r"^:tags:.*\n", "", block), names)
-    assert sorted(tmp_path.rglob("*")) == before, "a page leaves files behind"
-    if page == CLOSED:
-        assert names["G"].shape == (3, 3)
-        assert names["closed"].q[names["leg"].joint_names.index("knee_rotor")] == 12.0
 
 
 def test_the_library_examples_run(monkeypatch, tmp_path, capsys):

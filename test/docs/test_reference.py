@@ -1,0 +1,65 @@
+"""The reference of the library: a page for each public name, types only where types belong."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import delassus_ros
+from delassus_ros import testing
+
+ROOT = Path(__file__).resolve().parents[2]
+LISTED = re.findall(
+    r"^   ~(delassus_ros\.\S+)$", (ROOT / "docs/reference/library.md").read_text(), re.MULTILINE
+)
+
+
+def named(path: str) -> object:
+    """Return the object of a full name."""
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError:
+        module, _, name = path.rpartition(".")
+        return getattr(importlib.import_module(module), name)
+
+
+def docstrings() -> Iterator[tuple[str, list[str]]]:
+    """Yield the docstrings of the listed objects and of their public members."""
+    for path in LISTED:
+        thing = named(path)
+        members = vars(thing).values() if inspect.isclass(thing) else ()
+        for each in (thing, *(m for m in members if callable(m) or isinstance(m, property))):
+            text = inspect.getdoc(each)
+            if text and not getattr(each, "__name__", "").startswith("_"):
+                yield f"{path}: {each!r}", text.splitlines()
+
+
+def test_each_public_name_has_a_page() -> None:
+    shown = {path.rpartition(".")[2] for path in LISTED}
+    public = {*delassus_ros.__all__, "random_robot", "random_problem"} - {"__version__"}
+    assert public <= shown, public - shown
+    assert {"random_robot", "random_problem"} <= set(testing.__all__)
+
+
+def test_the_words_after_a_colon_are_no_type() -> None:
+    napoleon = pytest.importorskip("sphinx.ext.napoleon", reason="Sphinx is not installed")
+    spec = importlib.util.spec_from_file_location("docstrings", ROOT / "docs" / "docstrings.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    config = napoleon.Config(napoleon_use_rtype=False, napoleon_use_ivar=True)
+    entries = 0
+    for name, lines in docstrings():
+        shown = str(napoleon.NumpyDocstring(module.described(lines), config, what="class"))
+        typed = re.search(r"^:(?:type|vartype|rtype)\b", shown, re.MULTILINE)
+        assert not typed, f"{name}\n{shown}"
+        fields = re.findall(r"^:(?:param|ivar) ([^:]*):(.*)", shown, re.MULTILINE)
+        assert all(" " not in field and words.strip() for field, words in fields), (name, fields)
+        entries += len(fields)
+        assert (":returns:" in shown) == ("Returns" in lines), name
+    assert entries > 200

@@ -1,0 +1,103 @@
+"""Programs of the pages, as copied to a file: they run beside a node, and end on Ctrl-C."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+import robots  # noqa: E402
+from delassus_msgs.msg import ContactDynamics  # noqa: E402
+from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
+from ros_support import LIMIT, Graph, graph_of_programs, overrides  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+
+from delassus_ros import Robot  # noqa: E402
+from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+make_graph = pytest.fixture(name="graph")(graph_of_programs)
+
+
+def program(page: str) -> str:
+    """Return the one block of a page that is a program."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    (found,) = [b for b in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "spin(" in b]
+    return found
+
+
+@contextmanager
+def running(text: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a program from a file; it is ended with the block."""
+    file = folder / "program.py"
+    file.write_text(text, encoding="utf-8")
+    process = subprocess.Popen([sys.executable, str(file)], stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Return exit status and standard error of a program after Ctrl-C."""
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=LIMIT)
+    return process.returncode, error
+
+
+def test_the_controller_publishes_the_forces_of_contacts_that_hold(graph: Graph, tmp_path) -> None:
+    robot = Robot.from_urdf(robots.unlimited(), base="fixed")
+    values = {
+        "autostart": True, "robot_description": robots.unlimited(), "base": "fixed",
+        "outputs": ["G", "a0"], "contacts.names": ["LF", "RH"], "input_timeout": 0.0,
+        "contacts_timeout": 0.0, "realtime.hold_garbage": False,
+        "contacts.LF.frame": "LF_FOOT", "contacts.RH.frame": "RH_FOOT",
+    }  # fmt: skip
+    forces: list[Float64MultiArray] = []
+    dynamics: list[ContactDynamics] = []
+    peer = graph.peer
+    peer.create_subscription(Float64MultiArray, "contact_forces", forces.append, 10)
+    peer.create_subscription(ContactDynamics, "delassus_node/dynamics", dynamics.append, 100)
+    node = DelassusNode(context=graph.context, parameter_overrides=overrides(values))
+    graph.add(node)
+    node.start()
+    graph.touch(["LF", "RH"])
+    q = np.tile([0.1, 0.7, -1.4], 4).tolist()
+    rest = [0.0] * robot.nq
+    with running(program("controllers.md"), tmp_path) as controller:
+
+        def came() -> Any:
+            assert controller.poll() is None, controller.communicate()
+            graph.move(robot.joint_names, q, velocity=rest, effort=rest)
+            return forces
+
+        f = np.array(graph.until(came, "forces")[-1].data)
+        status, error = interrupted(controller)
+    assert (status, error) == (0, "")
+    # Every state is the same, at rest, so the latest matrix is that of any force.
+    G, a0 = matrix_to_numpy(graph.matrices[-1]), dynamics_to_numpy(dynamics[-1]).a0
+    assert f.shape == (6,) and np.linalg.norm(a0) > 1.0
+    np.testing.assert_allclose(G @ f, -a0, rtol=1e-8, atol=1e-9)
+
+
+def test_two_nodes_run_in_one_process(graph: Graph, tmp_path) -> None:
+    def names() -> set[str]:
+        found = graph.peer.get_node_names_and_namespaces()
+        return {space for name, space in found if name == "delassus_node"}
+
+    with running(program("reliability.md"), tmp_path) as both:
+        graph.until(lambda: {"/left", "/right"} <= names(), "two nodes")
+        status, error = interrupted(both)
+    assert status == 0 and "Traceback" not in error, error
