@@ -2,7 +2,15 @@
 
 from delassus_ros.solver.batch import BatchSolution
 from delassus_ros.solver.bound import BoundSolver
-from delassus_ros.solver.solution import Solution
+from delassus_ros.solver.solution import Solution, TaskSolution
 from delassus_ros.solver.solver import DelassusSolver
+from delassus_ros.solver.task_export import export_task_space
 
-__all__ = ["BatchSolution", "BoundSolver", "DelassusSolver", "Solution"]
+__all__ = [
+    "BatchSolution",
+    "BoundSolver",
+    "DelassusSolver",
+    "Solution",
+    "TaskSolution",
+    "export_task_space",
+]

@@ -26,8 +26,9 @@ from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import CONTRADICTION, PROXIMAL, STEPS, is_settled
 from delassus_ros.solver.friction import BoundFriction
 from delassus_ros.solver.inputs import InputArrays, InputCheck
-from delassus_ros.solver.solution import Solution
+from delassus_ros.solver.solution import Solution, task_names
 from delassus_ros.solver.structural_rank import Structure
+from delassus_ros.task_inertia import TaskArrays, TaskCode
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -243,6 +244,23 @@ class BoundSolver:
         """
         return self._computation.contact_forces(warm)
 
+    def task(self, task: Iterable[str] | str, given: Iterable[str] | str = ()) -> BoundTask:
+        """Return the quantities of a task while contacts are held, after each :meth:`solve`.
+
+        :meth:`Solution.task <delassus_ros.solver.solution.Solution.task>` describes them;
+        :meth:`BoundTask.compute` computes them by machine code without a new array.
+
+        Parameters
+        ----------
+        task, given : names of contacts that are active when :meth:`BoundTask.compute` is called.
+
+        Raises
+        ------
+        InputError
+            If a contact is not active, is named twice, or is task and held.
+        """
+        return BoundTask(self.solution, task, given)
+
     def solve(self, q: ArrayLike | None = None, /, **others: object) -> Solution:
         """Compute G at the present inputs for the active contacts.
 
@@ -452,6 +470,55 @@ class _ConstrainedDynamics:
         missing = np.linalg.norm((G @ f + own_R * f) * scales - right)
         # After an overflow the result is unknown.
         return bool(missing <= CONTRADICTION * np.linalg.norm(right) < np.inf)
+
+
+class BoundTask:
+    """A task under held contacts on a bound solution; made by :meth:`BoundSolver.task`.
+
+    Attributes
+    ----------
+    status : status of the solution, or NOT_FINITE if a result overflows; results are valid if OK.
+    """
+
+    def __init__(
+        self, solution: Solution, task: Iterable[str] | str, given: Iterable[str] | str
+    ) -> None:
+        self._solution = solution
+        self._task, self._given = task_names(task, given, solution.contacts)
+        self.status = solution.status
+        self._bind()
+
+    def _bind(self) -> None:
+        """Choose rows and addresses for the present active contacts."""
+        solution, found = self._solution, self._solution.secondary
+        self._matrix, self._contacts = solution.matrix, solution.contacts
+        self._task, self._given = task_names(self._task, self._given, solution.contacts)
+        rows, contacts = solution.rows(self._task), solution.rows(self._given)
+        rank, task_rank = len(contacts), len(rows)
+        if solution.structure is not None:
+            rank = solution.structure.rank(self._given)
+            task_rank = solution.structure.rank((*self._given, *self._task)) - rank
+        n = next((len(found[name]) for name in ("MinvJT", "h") if name in found), 0)
+        self._code = TaskCode(
+            solution.matrix, n, rows, contacts, solution.scales(), rank, task_rank
+        )
+        self._code.bind(*(found.get(name) for name in ("J", "MinvJT", "h", "JdotV", "a0")))
+
+    def compute(self) -> TaskArrays:
+        """Return the quantities at the last :meth:`BoundSolver.solve`; overwritten by each call.
+
+        Raises
+        ------
+        InputError
+            If a contact of the task, or a held contact, is not active any more.
+        """
+        solution = self._solution
+        if solution.matrix is not self._matrix or solution.contacts != self._contacts:
+            self._bind()
+        self.status = solution.status
+        if self.status is _OK and self._code.run():
+            self.status = Status.NOT_FINITE
+        return self._code.arrays
 
 
 class _Slices:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.arguments import number, numbers
+from delassus_ros.arguments import names, number, numbers
 from delassus_ros.contact_forces.forces import ContactForces, ForceOptions, ForceSolver
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, NumericalError, listed
@@ -21,6 +21,7 @@ from delassus_ros.scalars.ports import Status
 from delassus_ros.solver import contact_space
 from delassus_ros.solver.contact_space import Impact
 from delassus_ros.solver.friction import active_solver
+from delassus_ros.task_inertia import HeldOutputs
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -104,6 +105,30 @@ class Solution(OutputArrays):
         k = len(self.matrix)
         return k if self.structure is None else self.structure.rank(self.contacts)
 
+    def task(self, task: Iterable[str] | str, given: Iterable[str] | str = ()) -> TaskSolution:
+        """Return the quantities of a task while contacts are held.
+
+        A task is a contact of the problem that touches nothing, such as a frame of kind "surface"
+        on the pelvis. The result has the methods of this class, for the robot whose held contacts
+        keep their acceleration at zero: its matrix is G_tt − G_tc G_cc⁺ G_ct, at the structural
+        rank of G_cc, and ``inertia()``, ``jbar()``, ``null_space()``, ``bias_force()`` and ``a0``
+        follow.
+
+        Parameters
+        ----------
+        task : names of the active contacts that are the task.
+        given : names of the active contacts that are held; none: the free robot.
+
+        Raises
+        ------
+        NumericalError
+            If the status is not OK.
+        InputError
+            If a contact is not active, is named twice, or is task and held.
+        """
+        tasks, held = task_names(task, given, self.contacts)
+        return _task_solution(self, tasks, held)
+
     def inertia(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
         """Return Λ = G⁻¹ (k, k), the apparent inertia at the active contacts [kg].
 
@@ -126,7 +151,7 @@ class Solution(OutputArrays):
         if not 0.0 <= number("damping", damping) < 1.0:
             raise InputError(f"damping is {damping}; expected a fraction, 0 or more and below 1")
         scales = self.scales(characteristic_length)
-        found = contact_space.inertia(self._valid(), scales, damping, self.structural_rank)
+        found = contact_space.inertia(self.valid(), scales, damping, self.structural_rank)
         return _finite("the inertia", found)
 
     def jbar(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
@@ -182,7 +207,7 @@ class Solution(OutputArrays):
         InputError
             If an output or argument is missing or of wrong shape; needs ``a0``.
         """
-        G, a0 = self._valid(), self.output("a0")
+        G, a0 = self.valid(), self.output("a0")
         wanted = self.by_row("acceleration", acceleration) - a0
         R = self.by_row("regularization", regularization)
         if (R < 0.0).any():
@@ -264,7 +289,7 @@ class Solution(OutputArrays):
         self, solver: ForceSolver, free: Array, start: ContactForces | None
     ) -> ContactForces:
         begin = None if start is None else start.start(self.contacts, solver.rows.offsets)
-        found = solver.solve(self._valid(), free, begin)
+        found = solver.solve(self.valid(), free, begin)
         found.contacts = self.contacts
         return found
 
@@ -290,7 +315,7 @@ class Solution(OutputArrays):
         InputError
             If an output is missing, or the forces are not numbers of this shape.
         """
-        self._valid()
+        self.valid()
         free, response = self.output("qdd0"), self.output("MinvJT")
         # An overflow is an error of this method, not a warning of numpy's.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -327,7 +352,7 @@ class Solution(OutputArrays):
         with np.errstate(over="ignore", invalid="ignore"):
             impulse = Lambda @ (-(1.0 + bounce) * velocity)
             results = (
-                velocity, self._valid() @ impulse, impulse, response @ impulse, J.T @ impulse
+                velocity, self.valid() @ impulse, impulse, response @ impulse, J.T @ impulse
             )  # fmt: skip
         return Impact(*(_finite("an impact", result) for result in results))
 
@@ -359,7 +384,7 @@ class Solution(OutputArrays):
                 f"direction is {d.tolist()}; expected {count} numbers, not all zero, for the rows "
                 f"of contact {contact!r}{write if linear else ''}"
             )
-        G = self._valid()
+        G = self.valid()
         if locked:
             if self.problem is not None and self.problem.robot.base != "floating":
                 raise InputError("a robot on a fixed base cannot move with its joints locked")
@@ -368,8 +393,25 @@ class Solution(OutputArrays):
         mobility = float(d @ G[rows, rows] @ d)
         return 1.0 / mobility if mobility > 0.0 else np.inf
 
-    def _valid(self) -> Array:
-        """Return G, or raise if the status is not OK."""
+    def rows(self, contacts: Iterable[str]) -> list[int]:
+        """Return the numbers of the rows of active contacts.
+
+        Raises
+        ------
+        InputError
+            For a contact that is not active.
+        """
+        slices = [self._rows_of(name) for name in contacts]
+        return [row for part in slices for row in range(part.start, part.stop)]
+
+    def valid(self) -> Array:
+        """Return the matrix, or raise if the status is not OK.
+
+        Raises
+        ------
+        NumericalError
+            If the status is not OK.
+        """
         if self.status is not _OK:
             raise NumericalError(f"there is no matrix: the status is {self.status.name}")
         return self.matrix
@@ -405,6 +447,107 @@ class Solution(OutputArrays):
             raise InputError(f"contact {contact!r} is not active; active contacts: {active}")
         i = self.contacts.index(contact)
         return slice(self.row_offsets[i], self.row_offsets[i + 1])
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class TaskSolution(Solution):
+    """Quantities of a task while contacts are held; made by :meth:`Solution.task`.
+
+    G, J, M⁻¹Jᵀ, a⁰, J̇ẏ and ÿ are those of the robot whose held contacts keep their acceleration at
+    zero: ``J`` has no part along the contacts' rows, so that J M⁻¹ Jᵀ is the matrix, and ``qdd0``
+    are the accelerations under the torques and the forces of the contacts. The output M is
+    missing unless no contact is held: motions that the contacts allow have no inverse inertia.
+
+    Attributes
+    ----------
+    given : the held contacts.
+    held_rank : structural rank of the held contacts.
+    held_motions : (n, n) projection on motions that the contacts allow; None without the
+        outputs ``J`` and ``MinvJT``.
+    """
+
+    given: tuple[str, ...] = ()
+    held_rank: int = 0
+    held_motions: Array | None = None
+
+    def copy(self) -> TaskSolution:
+        """Return the solution itself, whose arrays no other computation changes."""
+        return self
+
+    def structural_rank(self) -> int:
+        """Return the largest rank that the task's matrix has in any posture."""
+        if self.structure is None:
+            return len(self.matrix)
+        return self.structure.rank((*self.given, *self.contacts)) - self.held_rank
+
+    def null_space(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
+        """Return N (n, n), the projection on motions that move neither task nor held contacts.
+
+        N = N_c − J̄ J, with the motions N_c that the contacts allow. Arguments and errors are those
+        of :meth:`Solution.null_space`.
+        """
+        J, inverse = self.output("J"), self.jbar(damping, characteristic_length)
+        held = np.eye(len(inverse)) if self.held_motions is None else self.held_motions
+        return _finite("the projector", held - inverse @ J)
+
+
+def task_names(
+    task: Iterable[str] | str, given: Iterable[str] | str, active: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of task and held contacts after a check.
+
+    Raises
+    ------
+    InputError
+        If a contact is not active, is named twice, or is task and held.
+    """
+    tasks, held = (
+        (words,) if isinstance(words, str) else names(what, words, InputError)
+        for what, words in (("task", task), ("given", given))
+    )
+    for name in (*tasks, *held):
+        if name not in active:
+            shown = ", ".join(active) or "none"
+            raise InputError(f"contact {name!r} is not active; active contacts: {shown}")
+        if (*tasks, *held).count(name) > 1:
+            raise InputError(
+                f"contact {name!r} is named twice; expected each contact once, in the task or "
+                "among the held contacts"
+            )
+    return tasks, held
+
+
+def _task_solution(s: Solution, task: tuple[str, ...], given: tuple[str, ...]) -> TaskSolution:
+    """Return the quantities of a task; see :meth:`Solution.task`."""
+    rows, contacts = s.rows(task), s.rows(given)
+    rank = len(contacts) if s.structure is None else s.structure.rank(given)
+    G = s.valid()
+    held = HeldOutputs(G, rows, contacts, s.scales(), rank)
+    secondary: dict[str, Array] = {}
+    motions: Array | None = None
+    found = s.secondary
+    y: Array | None = None
+    for name in ("JdotV", "a0"):
+        if name in found:
+            y, secondary[name] = held.vector(found[name])
+    if "J" in found:
+        Y, secondary["J"] = held.rows(found["J"])
+    if "MinvJT" in found:
+        W, secondary["MinvJT"] = held.columns(found["MinvJT"])
+        if "J" in found:
+            motions = held.motions(W, Y)
+        if "qdd0" in found and "a0" in found and y is not None:
+            secondary["qdd0"] = found["qdd0"] - W.T @ y
+    secondary |= {name: found[name].copy() for name in ("h",) if name in found}
+    if not given:
+        secondary |= {name: found[name].copy() for name in ("M", "qdd0") if name in found}
+    offsets = [0]
+    for name in task:
+        offsets.append(offsets[-1] + len(s.rows((name,))))
+    return TaskSolution(
+        held.matrix, s.status, task, tuple(offsets), s.algorithm, s.compute_time, secondary,
+        s.problem, s.structure, given, rank, motions,
+    )  # fmt: skip
 
 
 def _finite(what: str, values: Array) -> Array:

@@ -144,6 +144,16 @@ class DelassusSolver:
             return None
         return trace(self._problem, self._algorithm, generic=True).operations
 
+    def structural_rank(self, contacts: Iterable[str]) -> int:
+        """Return the largest rank that the matrix of these contacts has in any posture.
+
+        Raises
+        ------
+        InputError
+            For an unknown contact or a contact named twice.
+        """
+        return self._structure.rank(contacts)
+
     def bind(self) -> BoundSolver:
         """Return a solver with preallocated buffers and all contacts active.
 

@@ -1,0 +1,204 @@
+"""Task inertia while contacts hold, beside Pinocchio: singular and redundant contacts, too."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import robots
+from flat_foot import flat_foot
+from scipy.linalg import null_space
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Status
+from delassus_ros.errors import InputError, NumericalError
+from delassus_ros.samples import random_inputs
+from delassus_ros.task_inertia import projection
+
+OUTPUTS = ("J", "MinvJT", "M", "h", "JdotV", "a0", "qdd0")
+SOLES = [
+    Contact("left", "left_sole_link", "surface"),
+    Contact("right", "right_sole_link", "surface"),
+]
+PELVIS = Contact("pelvis", "base_link", "surface")
+HAND = Contact("hand", "gripper_left_base_link", "surface")
+CASES = {
+    "two soles": ((*SOLES, PELVIS), ("pelvis",), ("left", "right")),
+    "one sole": ((*SOLES, PELVIS), ("pelvis",), ("right",)),
+    "free": ((*SOLES, PELVIS), ("pelvis",), ()),
+    "two tasks": ((*SOLES, PELVIS, HAND), ("hand", "pelvis"), ("left", "right")),
+    "redundant points": (
+        (*flat_foot(4, "left_sole_link"), SOLES[1], PELVIS), ("pelvis",),
+        (*(f"left_sole_link.{i}" for i in range(4)), "right"),
+    ),
+    "a held task": (
+        (*flat_foot(4, "left_sole_link"), SOLES[0], HAND), ("hand", "left"),
+        tuple(f"left_sole_link.{i}" for i in range(4)),
+    ),
+}  # fmt: skip
+
+
+def talos(contacts) -> Problem:
+    return Problem(Robot.from_urdf(robots.talos()), contacts, outputs=OUTPUTS)
+
+
+def inputs_of(problem: Problem, posture: str) -> dict:
+    """Random motion in a random posture, or with stretched legs: the feet are singular."""
+    inputs = random_inputs(problem, 4)
+    if posture == "stretched":
+        arms = [k for k, name in enumerate(problem.robot.joint_names) if "leg" in name]
+        inputs["q"][arms] = 0.0
+    return inputs
+
+
+def relative(found, expected) -> float:
+    return float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-3))
+
+
+@pytest.mark.parametrize("posture", ["random", "stretched"])
+@pytest.mark.parametrize("case", CASES)
+def test_inverse_of_pinocchios_projected_dynamics(case: str, posture: str) -> None:
+    pytest.importorskip("pinocchio", reason="needs Pinocchio")
+    from pinocchio_motion import Peer
+
+    contacts, task, given = CASES[case]
+    problem = talos(contacts)
+    inputs = inputs_of(problem, posture)
+    theirs = Peer(problem).at(inputs)
+    solver = DelassusSolver(problem)
+    s = solver.solve(**inputs)
+    t, c = s.rows(task), s.rows(given)
+    M, J, JdotV, h = (theirs[name] for name in ("M", "J", "JdotV", "h"))
+    Z = null_space(J[c], rcond=1e-9) if c else np.eye(len(M))
+    response = Z @ np.linalg.solve(Z.T @ M @ Z, Z.T)
+    G = J[t] @ response @ J[t].T
+    found = s.task(task, given)
+    assert relative(found.matrix, G) <= 1e-9
+    assert found.structural_rank() == (6 if case == "a held task" else len(t))
+    # The motion that keeps the contacts at rest, without and with a unit force on the task.
+    moving = np.linalg.pinv(J[c], 1e-9) @ -JdotV[c] if c else np.zeros(len(M))
+    ydd = moving + response @ (inputs["torques"] - h - M @ moving)
+    assert relative(found.qdd0, ydd) <= 1e-8
+    assert relative(found.a0, J[t] @ ydd + JdotV[t]) <= 1e-8
+    force = np.linspace(-1.0, 1.0, len(t))
+    under = found.accelerations(force)
+    assert relative(under, ydd + response @ J[t].T @ force) <= 1e-8
+    assert relative(J[c] @ under + JdotV[c], np.zeros(len(c))) <= 1e-6
+    scales = found.scales()
+    expected = np.linalg.pinv(G * np.outer(scales, scales), 1e-9, hermitian=True)
+    expected *= np.outer(scales, scales)
+    if posture == "random" or not given:
+        inertia = found.inertia()
+        assert relative(inertia, expected) <= 1e-9
+        N = found.null_space()
+        assert relative(N @ N, N) <= 1e-8
+        assert np.abs(J[t] @ N).max() <= 1e-7 and np.abs(J[c] @ N).max(initial=0.0) <= 1e-7
+        assert relative(J[t] @ found.jbar(), G @ expected) <= 1e-8
+        still = s.task(task, given)
+        bias = expected @ (G @ np.zeros(len(t)) - (J[t] @ (ydd - response @ inputs["torques"])
+                           + JdotV[t]))  # fmt: skip
+        assert relative(still.bias_force(), bias) <= 1e-8
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_bound_solver_and_python_agree(case: str) -> None:
+    contacts, task, given = CASES[case]
+    problem = talos(contacts)
+    solver, inputs = DelassusSolver(problem), inputs_of(problem, "random")
+    bound = solver.bind()
+    for name, values in inputs.items():
+        bound.inputs[name] = values
+    view = bound.task(task, given)
+    bound.solve()
+    found, expected = view.compute(), solver.solve(**inputs).task(task, given)
+    assert view.status is Status.OK
+    pairs = [
+        (found.matrix, expected.matrix), (found.inertia, expected.inertia()),
+        (found.jbar, expected.jbar()), (found.null_space, expected.null_space()),
+        (found.bias_force, expected.bias_force()), (found.free_acceleration, expected.a0),
+    ]  # fmt: skip
+    for ours, theirs in pairs:
+        assert ours is not None and relative(ours, theirs) <= 1e-9
+
+
+def test_a_task_that_follows_the_active_contacts_and_makes_no_array() -> None:
+    problem = talos((*SOLES, PELVIS))
+    solver, inputs = DelassusSolver(problem), inputs_of(problem, "random")
+    bound = solver.bind()
+    for name, values in inputs.items():
+        bound.inputs[name] = values
+    view = bound.task("pelvis", "right")
+    bound.solve()
+    both = view.compute().inertia.copy()
+    bound.activate(("pelvis", "right"))
+    bound.solve()
+    assert relative(view.compute().inertia, both) <= 1e-12
+    tracemalloc.start()
+    try:
+        peaks = []
+        for _ in range(5):
+            view.compute()
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(20):
+                view.compute()
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        tracemalloc.stop()
+    assert min(peaks) < 400  # integers of the call; an array of (6, 6) is larger
+    bound.activate(("right",))
+    with pytest.raises(InputError, match="contact 'pelvis' is not active"):
+        view.compute()
+    bound.activate(("pelvis", "right"))
+    bound.inputs["q"][0] = np.nan
+    bound.solve()
+    view.compute()
+    assert view.status is Status.NOT_FINITE
+
+
+def test_held_feet_make_the_pelvis_heavier() -> None:
+    contacts = (*SOLES, Contact("pelvis", "base_link", "point"))
+    problem = Problem(Robot.from_urdf(robots.talos()), contacts)
+    bent = {
+        f"leg_{side}_{i}_joint": angle
+        for side in ("left", "right")
+        for i, angle in ((3, -0.411354), (4, 0.859395), (5, -0.448041))
+    }
+    s = DelassusSolver(problem).solve(problem.robot.q(bent))
+    free, held = (np.diag(s.task("pelvis", given).inertia()) for given in ((), ("left", "right")))
+    mass = sum(body.inertia.mass for body in problem.robot.bodies)
+    assert (held > free).all() and (free < mass).all()
+    straight = problem.robot.q({name: 0.01 * angle for name, angle in bent.items()})
+    # Straight legs carry the pelvis: it hardly moves up or down.
+    s = DelassusSolver(problem).solve(straight)
+    assert s.task("pelvis", ("left", "right")).inertia()[2, 2] > 10.0 * mass
+
+
+def test_what_is_missing_or_wrong_is_named() -> None:
+    problem = talos((*SOLES, PELVIS))
+    s = DelassusSolver(problem).solve(**inputs_of(problem, "random"))
+    for call, message in (
+        (lambda: s.task("head"), "contact 'head' is not active; active contacts: left, right"),
+        (lambda: s.task("left", ("left",)), "contact 'left' is named twice"),
+        (lambda: s.task("pelvis", 3), "given"),
+        (lambda: s.task("pelvis", "left").effective_mass("pelvis", [1.0] * 6, locked=True),
+         "needs the output 'M'"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            call()
+    s.status = Status.NOT_FINITE
+    with pytest.raises(NumericalError, match="NOT_FINITE"):
+        s.task("pelvis")
+
+
+def test_the_source_runs_as_python() -> None:
+    random = np.random.default_rng(1)
+    J = random.normal(size=(8, 10))
+    J[6] = J[3] + J[4]  # a redundant row of the contacts
+    G, rows, scales = (J @ J.T).ravel(), np.arange(8), random.uniform(0.5, 2.0, 8)
+    held, L, V, order = np.zeros(9), np.zeros(25), np.zeros(15), np.zeros(5, np.int64)
+    r = projection.hold(8, 3, 5, 5, rows, scales, G, held, L, V, order)
+    c = np.arange(3, 8)
+    M = J @ J.T
+    expected = M[:3, :3] - M[:3, c] @ np.linalg.pinv(M[np.ix_(c, c)], 1e-10) @ M[c, :3]
+    assert r == 4 and np.allclose(held.reshape(3, 3), expected, atol=1e-12)
