@@ -9,6 +9,7 @@ import numpy as np
 import robots
 from delassus_msgs.msg import ActiveContacts, ContactDynamics, DelassusMatrix
 from nav_msgs.msg import Odometry
+from on_floats import solver_on_floats
 from pipeline_support import MS, START, to_message
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
@@ -39,6 +40,7 @@ class MotionRig:
         algorithm: str = "pv_osimr",
         frame: str = "",
         limits: Limits | None = None,
+        is_compiled: bool = False,
     ) -> None:
         robot = Robot.from_urdf(robots.unlimited(), base=base)
         contacts = [Contact(foot, frame=f"{foot}_FOOT") for foot in FEET]
@@ -49,10 +51,11 @@ class MotionRig:
         self.warnings: list[tuple[str, str]] = []
         source = OrientationInput(robot, frame, "odom") if base == "floating" else None
         motion = MotionInput(self.problem, torques, (0.0, 0.0, -9.81), source, 0.5)
+        solver = DelassusSolver if is_compiled else solver_on_floats
         layout = make_layout(self.problem, to_message(START), "odom")
         self.layout = layout
         self.pipeline = Pipeline(
-            DelassusSolver(self.problem, algorithm), layout, False, lambda: self.now,
+            solver(self.problem, algorithm), layout, False, lambda: self.now,
             lambda kind, text: self.warnings.append((kind, text)), limits or Limits(),
             orientation=source, motion=motion,
             secondary=DynamicsOutput(self.problem, layout, SECONDARY),

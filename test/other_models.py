@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from on_floats import solver_on_floats
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros import Contact, Problem, Robot
 
 
 def matrix(robot: Robot, frames: list[str], positions: dict[str, float]) -> np.ndarray:
     problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
-    return DelassusSolver(problem, "auto").solve(robot.q(positions)).matrix
+    return solver_on_floats(problem, "auto").solve(robot.q(positions)).matrix
 
 
 def of_pinocchio(model, frames: list[str], positions: dict[str, float]) -> np.ndarray:

@@ -37,7 +37,7 @@ def trees() -> list[tuple[int, tuple[JointKind, ...], str]]:
 
 
 @pytest.mark.parametrize(
-    ("every", "searched"), [(5, 20), pytest.param(1, 1, marks=pytest.mark.slow)]
+    ("every", "searched"), [(10, 40), pytest.param(1, 1, marks=pytest.mark.slow)]
 )
 def test_random_trees_on_floats(every: int, searched: int) -> None:
     """Against the definition and, where it is installed, Pinocchio; the worst seed is named.

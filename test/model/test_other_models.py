@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
+from on_floats import solver_on_floats
 from other_models import matrix, of_mujoco, of_pinocchio
 from pinocchio_motion import relative
 from seeds import but_slow
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros import Contact, Problem, Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model import JointKind
 
@@ -101,7 +102,7 @@ def test_a_urdf_that_mujoco_compiles_is_the_robot_of_that_urdf(name: str, tmp_pa
 
 def at(robot: Robot, frames: list[str], q: np.ndarray) -> np.ndarray:
     problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
-    return DelassusSolver(problem, "auto").solve(q).matrix
+    return solver_on_floats(problem, "auto").solve(q).matrix
 
 
 @pytest.mark.parametrize("name", but_slow(["talos", "solo12", "ur5", "atlas"], "atlas"))
@@ -289,14 +290,14 @@ def test_a_mimic_joint_of_pinocchio_is_a_coupling() -> None:
     expected = J @ J.T / float(np.squeeze(pin.crba(model, data, own)))
     for read in (robot, Robot.from_urdf(MIMIC.encode(), "fixed")):
         problem = Problem(read, [Contact("b", "b", "surface")])
-        G = DelassusSolver(problem).solve(q, check=True).matrix
+        G = solver_on_floats(problem).solve(q, check=True).matrix
         assert relative(G, expected) < 1e-12
 
 
 def contact_velocity(robot: Robot, frame: str, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return the twist (6,) of a frame in its own axes, linear first, by the robot's J."""
     problem = Problem(robot, [Contact(frame, frame, "surface")], outputs=["J"])
-    return DelassusSolver(problem).solve(q).J @ v
+    return solver_on_floats(problem).solve(q).J @ v
 
 
 def test_velocities_of_pinocchio_go_there_and_back() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import robots
+from on_floats import solver_on_floats
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -17,7 +18,6 @@ from rcl_interfaces.msg import ParameterType  # noqa: E402
 from rcl_interfaces.srv import GetParameters, SetParameters  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
-from delassus_ros import DelassusSolver  # noqa: E402
 from delassus_ros.errors import DelassusError  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
@@ -126,8 +126,7 @@ def outcome(parameters: dict[str, Any]) -> list[Any]:
         late = orientation.warning(NOW + S // 5)
         found += [late and late.text, base.tolist()]
         options["base_orientation"] = base
-    algorithm = "ltl" if problem.robot.is_closed else "ltl"
-    matrix = DelassusSolver(problem, algorithm).solve(q, **options).matrix
+    matrix = solver_on_floats(problem, "ltl").solve(q, **options).matrix
     return [*found, np.round(matrix, 9).tolist()]
 
 

@@ -9,6 +9,7 @@ import pytest
 import robots
 from flat_foot import flat_foot
 from linkages import four_bar
+from on_floats import solver_on_floats
 from seeds import but_slow
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Status, Transform
@@ -41,7 +42,7 @@ def arm_problem() -> Problem:
 
 def solved(problem: Problem, seed: int = 0, **changes) -> tuple[Solution, dict]:
     inputs = {**random_inputs(problem, seed), **changes}
-    return DelassusSolver(problem).solve(**inputs), inputs
+    return solver_on_floats(problem).solve(**inputs), inputs
 
 
 def close(found, expected, tolerance=1e-10) -> bool:
@@ -225,7 +226,7 @@ def test_selective_damping_bounds_torques_near_singular_postures(posture, dampin
     for angle in ANGLES:
         problem, q = SINGULAR[posture](angle)
         alone = Problem(problem.robot, problem.contacts, outputs=["J"])
-        s = DelassusSolver(alone).solve(q)
+        s = solver_on_floats(alone).solve(q)
         ones, L = np.ones(len(s.matrix)), s.inertia(damping)
         bounded.append(np.linalg.norm(s.J.T @ L @ ones))
         free.append(np.linalg.norm(s.J.T @ s.inertia() @ ones))
@@ -244,7 +245,7 @@ def ur10(angle: float) -> Solution:
     robot = Robot.from_urdf(robots.example("ur_description/urdf/ur10_robot.urdf"), base="fixed")
     q = np.array([0.3, -1.0, 1.2, -0.5, angle, 0.2])
     problem = Problem(robot, [Contact("tool", "ee_link", "surface")], outputs=["J"])
-    return DelassusSolver(problem).solve(q)
+    return solver_on_floats(problem).solve(q)
 
 
 def test_without_damping_lambda_grows_near_a_singular_posture() -> None:
