@@ -1,31 +1,39 @@
 """Auto: the cheapest mixture of the published algorithms for each robot, by exact count.
 
-Propagation algorithms leave two choices: the links at which the contacts' rows (rank-1 updates per
-joint, PV-OSIM) are replaced by the six rows of an extended propagator (PV-OSIMr), and the order of
-the products at such a node. For an independent tree (a free body, or a joint on the world, with
-all links beyond) the propagation may cost more than the joint-space route (LTL), or than EFPA or
-KJR, which form no products of propagators. The choice does not change the matrix. Candidates are
-traced and counted with the robot's constants, except candidates that are far off by an estimate;
-the candidate with fewest operations is taken. Decisions are made once per problem.
+For every independent tree (a free body, or a joint on the world, with all links beyond) the
+following is chosen; no choice changes the matrix.
+
+* The root of a floating base, any body (:mod:`delassus_ros.algorithms.root_choice`).
+* The nodes of the propagation: the links at which the contacts' rows (rank-1 updates per joint,
+  PV-OSIM) are replaced by the six rows of an extended propagator (PV-OSIMr).
+* The propagation, or the joint-space route (LTL), or EFPA or KJR, which form no products of
+  propagators.
+
+Candidates are traced and counted with the robot's constants, except candidates that are far off by
+an estimate; the candidate with fewest operations is taken. Decisions are made once per problem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 from delassus_ros.algorithms.counting import CheapestSearch, OperationCounter
 from delassus_ros.algorithms.efpa import efpa
 from delassus_ros.algorithms.kjr import kjr
 from delassus_ros.algorithms.ltl import ltl
-from delassus_ros.algorithms.pv_osimr import Nodes, delassus, wide_nodes
+from delassus_ros.algorithms.pv_osimr import delassus, wide_nodes
 from delassus_ros.algorithms.registry import DelassusFunction, TracedAlgorithm, register
+from delassus_ros.algorithms.root_choice import candidate_roots
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.outputs import compute_outputs
 from delassus_ros.rbda.spatial import contact_rows
-from delassus_ros.rbda.tree import Tree, rows_of
-from delassus_ros.rbda.trees import tree_of
+from delassus_ros.rbda.tree import NO_ENTRY, Tree, rows_of
+from delassus_ros.rbda.trees import tree_from, tree_of
+from delassus_ros.rbda.unknown_constants import structure
 from delassus_ros.scalars.functions import Matrix, zeros
 from delassus_ros.scalars.ports import Inputs, Outputs
 from delassus_ros.scalars.routines import is_large
@@ -34,13 +42,15 @@ WHOLE: dict[str, DelassusFunction] = {"ltl": ltl, "efpa": efpa, "kjr": kjr}
 """Routes without further choices; KJR takes only ordinary trees, EFPA and LTL also clusters."""
 
 _ROUTE_BUDGET = 250_000
-"""Operations traced in search of a decision for one independent tree, roughly."""
+"""Operations traced in search of the nodes of one independent tree, roughly."""
+_ROOT_BUDGET = 300_000
+"""Operations traced in search of the root of one independent tree, roughly."""
 _FAR = 1.15
 """Ratio of estimated operations to the best count above which an algorithm is not counted."""
+_FAR_OSIM = 1.5
+"""The same ratio for PV-OSIM, whose estimate does not know the zeros of rows at a root."""
 _SMALL = 2_000
 """Operations below which all algorithms are counted: estimates of small robots are rough."""
-_DEEPEST = 60
-"""Number of nodes up to which spreading through all nodes, a recursion, is considered."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +60,13 @@ class Route:
     Attributes
     ----------
     name : ``"propagation"`` or one of :data:`WHOLE`.
-    nodes : nodes of the propagation.
+    nodes : links that are nodes of the propagation.
+    root : body with the free joint of a floating base; 0 is the base of the robot.
     """
 
     name: str = "propagation"
-    nodes: Nodes = Nodes()
+    nodes: frozenset[int] = frozenset()
+    root: int = 0
 
     def __call__(self, tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
         """Return G of the tree's contacts."""
@@ -62,52 +74,30 @@ class Route:
             return WHOLE[self.name](tree, K, x)
         return delassus(tree, K, x, self.nodes)
 
-    def neighbours(self, tree: Tree, meetings: frozenset[int]) -> Iterator[Route]:
-        """Yield the routes that differ in one decision and in their operations.
+    def neighbours(self, meetings: frozenset[int]) -> Iterator[Route]:
+        """Yield the propagations that differ in one node.
 
         Parameters
         ----------
         meetings : the links that may become nodes.
         """
-        links, couples, spreads = self.nodes.links, self.nodes.couples, self.nodes.spreads
         for i in sorted(meetings):
-            yield _propagation(links ^ {i}, couples, spreads)
-        for i in sorted(links):
-            # For contacts alone K equals P: both decisions give the same products.
-            if any(i in tree.path(j)[1:] for j in links):
-                yield _propagation(links, couples, spreads ^ {i})
-        if couples is None:
-            yield _propagation(links, frozenset(), spreads)
-            yield _propagation(links, links, spreads)
-            return
-        ways = {i: _last_link(tree, links, i) for i in links}
-        for i in sorted(links):
-            # Nodes that arrive together couple if any of these nodes couples.
-            if not any(j != i and ways[j] == ways[i] for j in couples):
-                yield _propagation(links, couples ^ {i}, spreads)
-
-
-def _last_link(tree: Tree, links: frozenset[int], i: int) -> int:
-    """Return the last link on the path of the rows of node i to the next node or the root."""
-    path = tree.path(i)
-    end = next((k for k, j in enumerate(path[1:], start=1) if j in links), len(path) - 1)
-    return path[max(end - 1, 0)]
-
-
-def _propagation(
-    links: frozenset[int], couples: frozenset[int] | None, spreads: frozenset[int]
-) -> Route:
-    """Return a propagation; decisions for links that are not nodes are dropped."""
-    if couples is not None:
-        couples = (couples & links) if links else None
-    return Route(nodes=Nodes(links, couples, spreads & links))
+            yield replace(self, nodes=self.nodes ^ {i})
 
 
 @register("auto")
 class Auto(TracedAlgorithm):
-    """The cheapest mixture of the other algorithms for each robot, by operation count."""
+    """The cheapest mixture of the other algorithms for each robot, by operation count.
+
+    Parameters
+    ----------
+    rooted : take any body as root of a floating robot; if False, its base.
+    """
 
     clusters = True
+
+    def __init__(self, rooted: bool = True) -> None:
+        self._rooted = rooted
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
@@ -115,58 +105,143 @@ class Auto(TracedAlgorithm):
 
     def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
-        K = contact_rows(problem, tree, x)
-        G = zeros(tree.rows, tree.rows)
-        for contacts, route in decide(problem, tree.numbers is not None):
-            part = tree.only(contacts)
-            block = route(part, K, x)
-            rows = [r for link in part.links for c in link.contacts for r in rows_of(c)]
-            for r in rows:
-                for s in rows:
-                    G[r][s] = block[r][s]
-        return {"G": G}
+        routes = decide(problem, tree.numbers is not None, self._rooted)
+        return {"G": _combined(problem, tree, x, routes)}
+
+    def variants(self, problem: Problem) -> tuple[TracedAlgorithm, ...]:
+        """Return also the mixture from the base, around which more limbs may be alike.
+
+        Alike limbs are computed side by side; the root makes one of them different.
+        """
+        if not self._rooted or all(route.root == 0 for _, route in decide(problem, False, True)):
+            return (self,)
+        base = Auto(rooted=False)
+        base.name = self.name
+        return self, base
+
+
+Routes: TypeAlias = "tuple[tuple[frozenset[int], Route], ...]"
+"""Per independent tree the indices of its contacts, and the route."""
+
+
+def _combined(problem: Problem, tree: Tree, x: Inputs, routes: Routes) -> Matrix:
+    """Return G by the routes of the independent trees."""
+    G = zeros(tree.rows, tree.rows)
+    for contacts, route in routes:
+        traversed = structure(tree_from(problem, route.root)) if route.root else tree
+        part = traversed.only(contacts)
+        block = route(part, contact_rows(problem, part, x), x)
+        rows = [r for link in part.links for c in link.contacts for r in rows_of(c)]
+        for r in rows:
+            for s in rows:
+                G[r][s] = block[r][s]
+    return G
 
 
 @lru_cache(maxsize=16)
-def decide(problem: Problem, generic: bool) -> tuple[tuple[frozenset[int], Route], ...]:
-    """Return the routes of the independent trees as (indices of the tree's contacts, route).
+def decide(problem: Problem, generic: bool, rooted: bool = True) -> Routes:
+    """Return the routes of the independent trees.
 
     Parameters
     ----------
     generic : count with the robot's constants unknown.
+    rooted : take any body as root of a floating robot; if False, its base.
     """
+    routes = _routes(problem, generic, rooted)
+    others = [port.name for port in problem.outputs if port.name != "G"]
+    if not others or not any(route.root for _, route in routes):
+        return routes
+    # Other outputs are computed from the base of the robot, and share the more with G.
+    counter = OperationCounter(problem, tree_of(problem), generic)
+
+    def total(routes: Routes) -> int:
+        def everything(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
+            found = compute_outputs(problem, tree, x, others)
+            rows = _combined(problem, tree, x, routes)
+            for port in problem.outputs:
+                if port.name != "G":
+                    rows += [found[port.name]] if len(port.shape) == 1 else found[port.name]
+            return rows
+
+        return counter(everything)
+
+    return min((decide(problem, generic, False), routes), key=total)
+
+
+def _routes(problem: Problem, generic: bool, rooted: bool) -> Routes:
+    """Return the cheapest routes to G alone; with `rooted` from any root."""
     tree = tree_of(problem)
     groups: dict[int, set[int]] = {}
     for contact, link in tree.link_of.items():
         groups.setdefault(tree.root_of(link), set()).add(contact)
     return tuple(
-        (frozenset(contacts), _cheapest(problem, tree.only(contacts), generic))
-        for contacts in groups.values()
+        (
+            frozenset(contacts),
+            _Search(problem, frozenset(contacts), generic).cheapest(
+                rooted and tree.links[link].q_index == NO_ENTRY
+            ),
+        )
+        for link, contacts in groups.items()
     )
 
 
-def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
-    """Return the best of the published routes, improved one decision at a time."""
-    meetings = places(tree)
-    search = CheapestSearch[Route](OperationCounter(problem, tree, generic), _ROUTE_BUDGET)
-    nodes = wide_nodes(tree)
-    pv_osimr = Route(nodes=Nodes(nodes))
-    # Spreading downwards is a good start for trees with many nodes.
-    spreading = Route(nodes=Nodes(nodes, nodes, nodes))
-    starts = (pv_osimr, spreading) if 0 < len(nodes) <= _DEEPEST else (pv_osimr,)
-    best = search.cheapest(starts)
-    limit = _FAR * search.count(best)
-    sizes = estimates(tree)
-    if sizes["pv_osim"] < limit:
-        best = search.cheapest((best, Route()))
-    wholes = [
-        Route(name)
-        for name in WHOLE
-        if (sizes[name] < limit or limit < _SMALL) and (tree.is_ordinary or name != "kjr")
-    ]
-    if not is_large(problem):  # a large problem has too many neighbours
-        best = search.improved(best, lambda route: route.neighbours(tree, meetings))
-    return search.cheapest((best, *wholes))
+class _Search:
+    """Search for the cheapest route of one independent tree.
+
+    Parameters
+    ----------
+    contacts : indices of the contacts on the tree.
+    generic : count with the robot's constants unknown.
+    """
+
+    def __init__(self, problem: Problem, contacts: frozenset[int], generic: bool) -> None:
+        self._problem, self._contacts, self._generic = problem, contacts, generic
+        self._counters: dict[int, OperationCounter] = {}
+        self._search = CheapestSearch[Route](self._count, _ROUTE_BUDGET)
+
+    def _tree(self, root: int) -> Tree:
+        return tree_from(self._problem, root).only(self._contacts)
+
+    def _count(self, route: Route) -> int:
+        if route.root not in self._counters:
+            self._counters[route.root] = OperationCounter(
+                self._problem, self._tree(route.root), self._generic
+            )
+        return self._counters[route.root](route)
+
+    def cheapest(self, rooted: bool) -> Route:
+        """Return the best of the published routes; with `rooted` from the best root."""
+        tree, search = self._tree(0), self._search
+        starts = self._starts(0)
+        base = best = search.cheapest(starts)
+        for root in candidate_roots(self._problem, self._contacts) if rooted else ():
+            if search.spent > _ROOT_BUDGET:
+                break
+            best = search.cheapest((best, *self._starts(root)))
+        if not is_large(self._problem):  # a large problem has too many neighbours
+            best = search.cheapest([self._improved(route) for route in {base, best}])
+        # Estimates are meant to be compared with PV-OSIMr.
+        limit, sizes = _FAR * search.count(starts[0] if best.root == 0 else best), estimates(tree)
+        wholes = [
+            Route(name)
+            for name in WHOLE
+            if (sizes[name] < limit or limit < _SMALL) and (tree.is_ordinary or name != "kjr")
+        ]
+        return search.cheapest((best, *wholes))
+
+    def _starts(self, root: int) -> list[Route]:
+        """Return PV-OSIMr from a root, and PV-OSIM if it differs and may be cheaper."""
+        tree = self._tree(root)
+        nodes = wide_nodes(tree)
+        routes = [Route(nodes=nodes, root=root)]
+        if nodes and estimates(tree)["pv_osim"] < _FAR_OSIM * self._search.count(routes[0]):
+            routes.append(Route(root=root))
+        return routes
+
+    def _improved(self, route: Route) -> Route:
+        """Return a propagation no node more or less of which saves operations."""
+        meetings = places(self._tree(route.root))
+        return self._search.improved(route, lambda other: other.neighbours(meetings))
 
 
 def places(tree: Tree) -> frozenset[int]:

@@ -40,6 +40,11 @@ class CheapestSearch(Generic[W]):
             self._counts[way] = self._count(way)
         return self._counts[way]
 
+    @property
+    def spent(self) -> int:
+        """Sum of the counts so far: approximately the number of traced operations."""
+        return sum(self._counts.values())
+
     def cheapest(self, ways: Iterable[W]) -> W:
         """Return the first of the ways with fewest operations."""
         return min(ways, key=self.count)
@@ -53,11 +58,12 @@ class CheapestSearch(Generic[W]):
         restart : continue with the neighbours of a better way at once; if False, after all
             neighbours of the previous way.
         """
+        budget = self.spent + self._budget
         found = True
         while found:
             found = False
             for neighbour in neighbours(way):
-                if sum(self._counts.values()) > self._budget:
+                if self.spent > budget:
                     return way
                 if self.count(neighbour) < self.count(way):
                     way, found = neighbour, True

@@ -90,6 +90,8 @@ def _way(tree: Tree, i: int) -> list[int]:
 class Elimination(TracedAlgorithm):
     """The cheapest order found in which accelerations, forces and joints are eliminated."""
 
+    any_tree = True
+
     def supports(self, problem: Problem) -> str | None:
         """Refuse clusters; see the base class."""
         return without_clusters(problem)
@@ -100,19 +102,19 @@ class Elimination(TracedAlgorithm):
 
     def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
-        order = decide(problem, tree.numbers is not None)
+        order = decide(problem, tree.numbers is not None, tree.numbers or tree)
         return {"G": delassus(tree, contact_rows(problem, tree, x), x, order)}
 
 
 @lru_cache(maxsize=16)
-def decide(problem: Problem, generic: bool) -> JointPlaces:
+def decide(problem: Problem, generic: bool, tree: Tree) -> JointPlaces:
     """Return the order with fewest operations that the search finds, by exact count.
 
     Parameters
     ----------
     generic : count with the robot's constants unknown.
+    tree : a tree of the problem, with its numbers.
     """
-    tree = tree_of(problem)
     counter = OperationCounter(problem, tree, generic)
     search = CheapestSearch[JointPlaces](
         lambda order: counter(partial(delassus, order=order)), _ORDER_BUDGET

@@ -8,7 +8,7 @@ parent are transformed to its frame.
 As in section III-A, up to six rows of contacts that meet at a link are propagated unchanged: 𝒩
 holds only the links where more than six rows meet (:func:`wide_nodes`), and the roots: free bodies
 with ⁰Ω = H⁻¹, and the ground with ⁰Ω = 0. With only roots in 𝒩 the algorithm is Algorithm 1,
-PV-OSIM. The matrix is the same for every choice of :class:`Nodes`.
+PV-OSIM. The matrix is the same for every choice of nodes.
 
 For robots with local loops (C-PV-OSIMr, which neither paper has) the joints may be clusters, of
 M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems
@@ -39,42 +39,30 @@ from delassus_ros.scalars.ports import Inputs
 @register("pv_osimr", clusters=True, aliases=("c_pv_osimr",))
 def pv_osimr(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
     """PV-OSIMr (Sathya et al., 2024), fewer nodes than Algorithm 3 where at most six rows meet."""
-    return delassus(tree, K, x, Nodes(wide_nodes(tree)))
+    return delassus(tree, K, x, wide_nodes(tree))
 
 
-@dataclass(frozen=True)
-class Nodes:
-    """𝒩, and the order of the products at its links.
+def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: frozenset[int]) -> Matrix:
+    """Return G; K are the contacts' rows.
 
-    Attributes
+    Parameters
     ----------
-    links : the links where the six rows of an extended propagator replace all arriving rows.
-    couples : links whose six rows, not the contacts' rows, are multiplied with the other rows
-        that arrive at the next node; the contacts' rows follow after. None: links with more
-        contacts' rows than the other arriving rows.
-    spreads : links through which the result goes down branch by branch instead of by the
-        contacts' rows K of the whole node.
+    nodes : 𝒩, the links where the six rows of an extended propagator replace all arriving rows.
     """
-
-    links: frozenset[int] = frozenset()
-    couples: frozenset[int] | None = None
-    spreads: frozenset[int] = frozenset()
-
-
-def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) -> Matrix:
-    """Return G; K are the contacts' rows."""
     N = backward_sweep(tree, K, x, nodes)
     limited_backward_sweep(N)
     return forward_sweep(tree.rows, N)
 
 
-def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) -> list[WideNode]:
+def backward_sweep(
+    tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: frozenset[int]
+) -> list[WideNode]:
     """Lines 1–11: propagate inertias, P and Ω to the roots; return 𝒩, roots first."""
     arriving = [
         [own_contact(K[contact.index], rows_of(contact)) for contact in link.contacts]
         for link in tree.links
     ]  # lines 3 and 4
-    ground = WideNode([], nodes)
+    ground = WideNode([])
     N: list[WideNode] = []
     for joint in articulated_joints(tree, x):  # lines 5, 8 and 9
         leaving: list[Propagated] = []
@@ -84,10 +72,10 @@ def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) ->
             if not branches:
                 continue
             if isinstance(joint, FreeBody):
-                N.append(WideNode(branches, nodes, i, root=joint))
+                N.append(WideNode(branches, i, root=joint))
                 continue
-            if i in nodes.links:  # lines 6 and 7
-                N.append(WideNode(branches, nodes, i))
+            if i in nodes:  # lines 6 and 7
+                N.append(WideNode(branches, i))
                 leaving.append(after_joint(N[-1]))
             else:
                 leaving.append(assembled(branches))
@@ -109,9 +97,9 @@ def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) ->
 
 
 def limited_backward_sweep(N: Sequence[WideNode]) -> None:
-    """Lines 14–16 for the nodes that need K, from the leaves, so that no recursion is deep."""
+    """Lines 14–16 for the nodes, from the leaves, so that no recursion is deep."""
     for node in reversed(N):
-        if not node.is_root and node.link not in node.nodes.spreads:
+        if not node.is_root:
             node.K = [row for branch in node.branches for row in branch.lift(branch.P)]
 
 
@@ -193,7 +181,6 @@ class WideNode:
     Attributes
     ----------
     branches : rows arriving from the link's children and contacts.
-    nodes : the decisions for all nodes.
     link : index of the link; WORLD for the ground.
     root : the free body, in place of ⁰Ω_i = H⁻¹; None for other links.
     Omega : (6, 6) ⁰Ω_i of line 13, known once the nodes above are done; zero for the ground.
@@ -201,7 +188,6 @@ class WideNode:
     """
 
     branches: list[Propagated]
-    nodes: Nodes
     link: int = WORLD
     root: FreeBody | None = None
     Omega: Matrix = field(default_factory=lambda: zeros(6, 6))
@@ -219,17 +205,16 @@ class WideNode:
         return matmul(P, self.Omega), P
 
     def couples(self, branch: Propagated) -> bool:
-        """Return whether P of a branch, not its contacts' rows, meets other branches here."""
-        below = [part.node.link for part in branch.parts if part.node is not None]
-        if self.nodes.couples is not None:
-            return not self.nodes.couples.isdisjoint(below)
+        """Return whether P of a branch, not its contacts' rows, meets other branches here.
+
+        True for branches behind nodes with more rows of contacts than the other branches have.
+        """
+        below = any(part.node is not None for part in branch.parts)
         others = sum(len(other.P) for other in self.branches if other is not branch)
-        return bool(below) and len(branch.index) > others
+        return below and len(branch.index) > others
 
     def lift(self, rows: Matrix) -> Matrix:
         """Return K · rows for `rows` (6, …) at this node."""
-        if self.link in self.nodes.spreads:
-            return [row for branch in self.branches for row in branch.lift(matmul(branch.P, rows))]
         return matmul(self.K, rows)
 
 

@@ -18,10 +18,13 @@ from delassus_ros.problem import Problem
 from delassus_ros.rbda.outputs import compute_outputs
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import Tree
-from delassus_ros.rbda.trees import tree_of
+from delassus_ros.rbda.trees import roots_of, tree_from, tree_of
+from delassus_ros.rbda.unknown_constants import structure
 from delassus_ros.scalars.functions import Matrix
 from delassus_ros.scalars.ports import Arrays, Inputs, Outputs, Status
 
+ROOT_MARK = "@"
+"""Separates the name of an algorithm from the frame of the root: ``"pv_osimr@l_foot"``."""
 ENTRY_POINT_GROUP = "delassus_ros.algorithms"
 _BUILT_IN = (
     "auto", "dense", "efpa", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr",
@@ -92,7 +95,15 @@ class NumericAlgorithm(Algorithm):
 
 
 class TracedAlgorithm(Algorithm):
-    """An algorithm written over scalars; see :mod:`delassus_ros.scalars.functions`."""
+    """An algorithm written over scalars; see :mod:`delassus_ros.scalars.functions`.
+
+    Attributes
+    ----------
+    any_tree : whether :meth:`evaluate_on` computes G on any tree of the problem, so that callers
+        can choose the root of the tree; see :class:`AtRoot`.
+    """
+
+    any_tree: bool = False
 
     @abstractmethod
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
@@ -107,6 +118,10 @@ class TracedAlgorithm(Algorithm):
         """Compute the outputs with the constants of `tree`, if the algorithm uses a tree."""
         return self.evaluate(problem, x)
 
+    def variants(self, problem: Problem) -> tuple[TracedAlgorithm, ...]:
+        """Return algorithms of the same results, of which a kernel takes the shortest program."""
+        return (self,)
+
 
 DelassusFunction: TypeAlias = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
 """(tree, K, x) → G: the tree of the problem, rows by contact at the contact's link, inputs."""
@@ -114,6 +129,8 @@ DelassusFunction: TypeAlias = Callable[[Tree, "dict[int, Matrix]", Inputs], Matr
 
 class TreeAlgorithm(TracedAlgorithm):
     """An algorithm that was registered as a function; see :func:`register`."""
+
+    any_tree = True
 
     def __init__(self, function: DelassusFunction, clusters: bool, version: int) -> None:
         self.function, self.clusters, self.version = function, clusters, version
@@ -139,6 +156,62 @@ class TreeAlgorithm(TracedAlgorithm):
     def definition(self) -> Any:
         """The registered function."""
         return self.function
+
+
+class AtRoot(TracedAlgorithm):
+    """An algorithm on the tree of a floating robot from another root: ``"pv_osimr@l_foot"``.
+
+    Parameters
+    ----------
+    algorithm : an algorithm of the registry.
+    root : name of a frame; its body has the free joint.
+
+    Raises
+    ------
+    AlgorithmError
+        If the algorithm does not take a tree from elsewhere.
+    """
+
+    def __init__(self, algorithm: Algorithm, root: str) -> None:
+        if not (isinstance(algorithm, TracedAlgorithm) and algorithm.any_tree):
+            raise AlgorithmError(
+                f"algorithm {algorithm.name!r} takes no root; expected an algorithm on the tree, "
+                f"such as 'pv_osimr{ROOT_MARK}{root}'"
+            )
+        self._algorithm, self._root = algorithm, root
+        self.name = f"{algorithm.name}{ROOT_MARK}{root}"
+        self.version, self.clusters = algorithm.version, algorithm.clusters
+
+    def supports(self, problem: Problem) -> str | None:
+        """Refuse a frame from whose body the tree cannot be built; see the base class."""
+        reason = self._algorithm.supports(problem)
+        if reason is not None:
+            return reason
+        frames = problem.robot.frames
+        if self._root not in frames:
+            return unknown("frame", self._root, frames)
+        roots = roots_of(problem)
+        if not roots:
+            return f"robot {problem.robot.name!r} has a fixed base: the world is the root"
+        if frames[self._root].body not in roots:
+            names = ", ".join(problem.robot.bodies[body].name for body in roots)
+            return f"the body of frame {self._root!r} cannot be the root; bodies: {names}"
+        return None
+
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        return self.evaluate_on(problem, tree_of(problem), x)
+
+    def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
+        """Compute G on the tree from the root; see the base class."""
+        body = problem.robot.frames[self._root].body
+        tree = structure(tree_from(problem, body)) if body else tree
+        return {"G": self._algorithm.evaluate_on(problem, tree, x)["G"]}
+
+    @property
+    def definition(self) -> Any:
+        """The registered definition of the algorithm."""
+        return self._algorithm.definition
 
 
 def without_clusters(problem: Problem) -> str | None:
@@ -304,9 +377,10 @@ def spelling(name: str) -> str:
     """
     _discover()
     known = (*_registry, *_aliases, *_broken)
-    if name in known:
-        return name
-    return next((entry for entry in known if folded(entry) == folded(name)), name)
+    name, mark, root = name.partition(ROOT_MARK)
+    if name not in known:
+        name = next((entry for entry in known if folded(entry) == folded(name)), name)
+    return name + mark + root
 
 
 def registered(name: str) -> str:
@@ -314,8 +388,8 @@ def registered(name: str) -> str:
 
     Kernels are cached by the registered name, so that an alias shares the algorithm's kernels.
     """
-    name = spelling(name)
-    return _aliases.get(name, name)
+    name, mark, root = spelling(name).partition(ROOT_MARK)
+    return _aliases.get(name, name) + mark + root
 
 
 def unavailable() -> dict[str, str]:
@@ -327,14 +401,19 @@ def unavailable() -> dict[str, str]:
 def get(name: str) -> Algorithm:
     """Return the algorithm registered under `name`, which may be an alias; see :func:`spelling`.
 
+    ``"pv_osimr@l_foot"`` is the algorithm with the body of frame ``l_foot`` as root of a floating
+    robot's tree; see :class:`AtRoot`.
+
     Raises
     ------
     AlgorithmError
         If no algorithm has this name; lists registered algorithms and the reasons for absent
-        ones. If `name` is no text.
+        ones. If `name` is no text, or has a root that the algorithm does not take.
     """
     instance("algorithm", name, str, "'pv_osimr'", AlgorithmError)
-    name = registered(name)
+    name, mark, root = registered(name).partition(ROOT_MARK)
+    if mark:
+        return AtRoot(get(name), root)
     if name in _registry:
         return _registry[name]
     if name in _broken:

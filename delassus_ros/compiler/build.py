@@ -1,7 +1,7 @@
 """From (problem, algorithm) to a kernel: the passes of the compiler, and the cache around them.
 
 ========== =========================================================== ========================
-trace      the algorithm on symbols: a graph                           ``ir.trace``
+trace      the algorithm on symbols: a graph; of variants the shortest ``ir.trace``
 scalars    an instruction for each node: a program                     ``passes.scalar``
 lanes      limbs of the same build side by side                        ``passes.lanes``
 angles     sines and cosines in blocks                                 ``passes.angles``
@@ -54,7 +54,7 @@ from delassus_ros.compiler.ir.program import Part, Program
 from delassus_ros.compiler.ir.trace import Trace, trace
 from delassus_ros.compiler.passes.calls import Table
 from delassus_ros.compiler.passes.partition import LONG, LONG_OF_FEW, orders, single_parts
-from delassus_ros.compiler.passes.vectorize import batch_program, vectorized
+from delassus_ros.compiler.passes.vectorize import batch_program, length, vectorized
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.compiler.runtime.jit import compile_ir, joined
 from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel, Kernel, NumericKernel
@@ -129,8 +129,7 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     # LLVM needs no GIL: it compiles what every kernel has beside Python's part of the work.
     with _without_collection(), ThreadPoolExecutor(1) as beside:
         around = beside.submit(_around)
-        traced = _traced(problem, algorithm)
-        program = vectorized(problem, traced, checked_positions(problem))
+        algorithm, traced, program = shortest(problem, algorithm)
         kernels = []
         for code in splits(program):
             module = emit.module(code)
@@ -143,6 +142,25 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
         algorithm.name, problem.robot.name, time.perf_counter() - start, kernel.operations,
     )  # fmt: skip
     return kernel
+
+
+def shortest(
+    problem: Problem, algorithm: TracedAlgorithm
+) -> tuple[TracedAlgorithm, Trace, Program | Table]:
+    """Return the variant of an algorithm with the shortest program, its trace and its program.
+
+    The first variant has the fewest operations; its program may be longer where fewer limbs are
+    alike. Large systems take the first variant.
+    """
+    found: list[tuple[TracedAlgorithm, Trace, Program | Table]] = []
+    for variant in algorithm.variants(problem):
+        traced = _traced(problem, variant)
+        program = vectorized(problem, traced, checked_positions(problem))
+        found.append((variant, traced, program))
+        if isinstance(program, Table):
+            break
+    lengths = [length(each[2]) if isinstance(each[2], Program) else 0 for each in found]
+    return found[lengths.index(min(lengths))]
 
 
 def _build_batch(problem: Problem, algorithm: TracedAlgorithm) -> BatchKernel:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm, get, spelling
-from delassus_ros.compiler.build import checked_positions
+from delassus_ros.compiler.build import shortest
 from delassus_ros.compiler.codegen import emit
 from delassus_ros.compiler.codegen.target import (
     has_few_registers,
@@ -21,11 +21,9 @@ from delassus_ros.compiler.codegen.target import (
     oldest_features,
 )
 from delassus_ros.compiler.ir.program import Part, Program
-from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.compiler.passes.calls import Table
 from delassus_ros.compiler.passes.order import depth_first
 from delassus_ros.compiler.passes.partition import LONG, LONG_OF_FEW, single_parts
-from delassus_ros.compiler.passes.vectorize import vectorized
 from delassus_ros.compiler.runtime.jit import compile_for
 from delassus_ros.compiler.runtime.processor import check_processor, check_triple
 from delassus_ros.errors import AlgorithmError, InputError
@@ -157,7 +155,7 @@ def export(
     if reason is not None:
         raise AlgorithmError(f"algorithm {algorithm.name!r} cannot solve this problem: {reason}")
     resolved = checked_target(target)
-    program = vectorized(problem, trace(problem, algorithm), checked_positions(problem))
+    _, _, program = shortest(problem, algorithm)
     names = f"{name}_kernel", f"{name}_slice"
     if isinstance(program, Program):
         few = has_few_registers(resolved.triple, resolved.features)

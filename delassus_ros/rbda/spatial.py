@@ -8,10 +8,19 @@ identity. Source of the formulas: Featherstone, Rigid Body Dynamics Algorithms, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
-from delassus_ros.rbda.tree import NO_ENTRY, ContactRows, Link, MovingPlacement, Tree, Turn
+from delassus_ros.rbda.tree import (
+    NO_BASE,
+    NO_ENTRY,
+    ContactRows,
+    Link,
+    MovingPlacement,
+    Tree,
+    Turn,
+)
 from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
@@ -363,18 +372,38 @@ def world_rotations(tree: Tree, x: Inputs) -> dict[int, Matrix]:
     rotations: dict[int, Matrix] = {WORLD: identity(3)}
     for i in sorted(needed):
         link = tree.links[i]
-        if link.motion == "free":
-            root = link.q_index == NO_ENTRY
-            first = link.q_index + 3
-            turn = rotation_of_quaternion(
-                list(x["base_orientation"] if root else x["q"][first : first + 4])
-            )
-            for constant, first_factor in ((link.placement, True), (link.axes, False)):
-                if constant is not None:
-                    turn = matmul(constant, turn) if first_factor else matmul(turn, constant)
-        else:
+        if i in rotations:
+            continue
+        if link.motion != "free":
             turn = JointTransform(link, x).rotation()
+        elif link.q_index != NO_ENTRY:
+            first = link.q_index + 3
+            turn = _free_rotation(link, list(x["q"][first : first + 4]))
+        elif tree.base == NO_BASE:
+            turn = _free_rotation(link, list(x["base_orientation"]))
+        else:
+            rotations.update(_towards_root(tree, x))
+            continue
         rotations[i] = matmul(rotations[link.parent], turn)
+    return rotations
+
+
+def _free_rotation(link: Link, quaternion: Vector) -> Matrix:
+    """Return the rotation from a link that moves freely to its parent; `link` has its axes."""
+    turn = rotation_of_quaternion(quaternion)
+    if link.placement is not None:
+        turn = matmul(link.placement, turn)
+    return turn if link.axes is None else matmul(turn, link.axes)
+
+
+def _towards_root(tree: Tree, x: Inputs) -> dict[int, Matrix]:
+    """Return link axes → world axes of the links from the robot's base to the tree's root."""
+    way = tree.path(tree.base)
+    base = replace(tree.links[tree.base], placement=tree.links[way[-1]].placement)
+    rotations = {tree.base: _free_rotation(base, list(x["base_orientation"]))}
+    for i, above in zip(way, way[1:], strict=False):
+        back = transpose(JointTransform(tree.links[i], x).rotation())
+        rotations[above] = matmul(rotations[i], back)
     return rotations
 
 

@@ -23,6 +23,8 @@ Motion = Literal["revolute", "prismatic", "free"]
 
 NO_ENTRY = -1
 """`q_index` of the free-flyer of a floating base, whose pose is not in q."""
+NO_BASE = -1
+"""`base` of a tree whose free link moves the robot's base, or that has none."""
 
 
 class Turn(NamedTuple):
@@ -107,7 +109,7 @@ class Link:
     q_index : index in q of the joint's first entry, or NO_ENTRY.
     contacts : contacts on this link.
     placement, axes : of a free link, the rotations from the joint frame to the parent link and
-        from link axes to the body frame.
+        from link axes to the body frame; `axes` also of the link :attr:`Tree.base`.
     origin : of a free link, the link's origin in the body frame [m].
     couple : (3,) moment on the parent link per unit of the joint's acceleration [kg·m²], in
         addition to `moment` and `rotational`: the spin of a redistributed rotor.
@@ -197,13 +199,15 @@ class Tree:
 
     `clusters` are the joints of several links, or of links without effect; the joint of every
     other link moves that link alone. `numbers` is the same tree with numeric constants, for a
-    tree whose constants are unknowns.
+    tree whose constants are unknowns. `base` is the link that moves the robot's base, where the
+    free joint is at another body (:mod:`delassus_ros.rbda.roots`); else NO_BASE.
     """
 
     links: tuple[Link, ...]
     rows: int
     clusters: tuple[LinkCluster, ...] = ()
     numbers: Tree | None = None
+    base: int = NO_BASE
 
     def only(self, contacts: Container[int]) -> Tree:
         """Return the tree with only these contacts, by index; the rows of G stay."""

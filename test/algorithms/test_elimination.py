@@ -72,7 +72,7 @@ def test_an_order_costs_what_the_algorithm_costs_that_has_it(name: str, generic:
     for twin, order in twins.items():
         own = count(partial(delassus, order=order))
         assert own == pytest.approx(count(twin), rel=0.005), twin.__name__
-    found = count(partial(delassus, order=decide(problem, generic)))
+    found = count(partial(delassus, order=decide(problem, generic, tree_of(problem))))
     assert found <= min(count(partial(delassus, order=order)) for order in twins.values())
 
 
@@ -89,6 +89,6 @@ def test_an_arm_takes_fewer_operations_than_any_published_algorithm(
 
 def test_an_arm_keeps_its_last_joints_for_later_ones_and_is_no_twin() -> None:
     problem = loaded("panda")
-    tree, order = tree_of(problem), decide(problem, False)
+    tree, order = tree_of(problem), decide(problem, False, tree_of(problem))
     assert order not in (JointPlaces.pv_osim(tree), JointPlaces.ltl(tree))
     assert all(p == i or p == WORLD or p in tree.path(i) for i, p in enumerate(order.places))

@@ -105,7 +105,7 @@ def test_generic_counts_are_at_most_the_published_ones(largest: int) -> None:
 @pytest.mark.parametrize(
     ("generic", "largest"),
     [
-        (False, 21_000),
+        (False, 15_000),
         pytest.param(True, 33_000, marks=pytest.mark.slow),
         pytest.param(False, LARGEST, marks=pytest.mark.slow),
     ],
@@ -122,8 +122,8 @@ def test_auto_is_never_above_and_sometimes_below_all_others(generic: bool, large
         if auto < best:
             below.append(row.name)
     if not generic:
-        assert "chain floating base + 8 joints, 6D on every moving link K=I6" in below
-        assert len(below) >= 3, below
+        assert "Atlas + 1 Shadow hand 5x3D, K=[0 I]" in below
+        assert len(below) >= 10, below
 
 
 @pytest.mark.parametrize("generic", [False, True])
@@ -195,7 +195,7 @@ def legged(name: str) -> Problem:
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("quadruped", 2), ("anymal", 2), ("talos", 4), ("atlas", 3)]
+    ("name", "most"), [("quadruped", 2), ("anymal", 2), ("talos", 5), ("atlas", 5)]
 )
 def test_auto_counts_few_candidates_for_legged_robots(name: str, most: int, monkeypatch) -> None:
     """Each takes a good part of the time to a first kernel."""

@@ -6,13 +6,15 @@ import numpy as np
 from test_algorithms import many_contacts, sample, trees
 
 from delassus_ros import Contact, Problem, algorithms
-from delassus_ros.algorithms.pv_osimr import Nodes, delassus, wide_nodes
+from delassus_ros.algorithms.pv_osimr import delassus, wide_nodes
 from delassus_ros.algorithms.registry import TreeAlgorithm
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.rbda.trees import tree_of
 from delassus_ros.testing import random_problem
 
-WITHOUT = TreeAlgorithm(lambda tree, K, x: delassus(tree, K, x, Nodes()), clusters=True, version=1)
+WITHOUT = TreeAlgorithm(
+    lambda tree, K, x: delassus(tree, K, x, frozenset()), clusters=True, version=1
+)
 PV_OSIM = algorithms.get("pv_osim")
 
 

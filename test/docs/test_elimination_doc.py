@@ -50,7 +50,7 @@ def test_the_table_has_what_is_counted(case: cases.Case) -> None:
         pytest.skip(str(reason))
     tree = tree_of(problem)
     count = OperationCounter(problem, tree, generic=False)
-    orders = JointPlaces.pv_osim(tree), JointPlaces.ltl(tree), decide(problem, False)
+    orders = JointPlaces.pv_osim(tree), JointPlaces.ltl(tree), decide(problem, False, tree)
     first, second, found = (count(partial(delassus, order=order)) for order in orders)
     auto = trace(problem, algorithms.get("auto")).operations.total
     shown = table()[case.name]

@@ -39,7 +39,7 @@ def vectorized(problem: Problem, trace: Trace, checked: list[int]) -> Program | 
     scalars = scalars_of(trace, checked)
     groups = limb_groups(problem)
     program = turned(packed(scalars, groups, alike_outputs(problem, groups)))
-    if _cost(program) > _WORTHWHILE_SHARE * _cost(scalars):
+    if length(program) > _WORTHWHILE_SHARE * length(scalars):
         program = turned(scalars)
     return _cheaper(widened(program, matrix_rows(problem), outer_limbs(groups)), program)
 
@@ -63,10 +63,10 @@ def scalar_program(trace: Trace, checked: list[int], block: int = WIDEST) -> Pro
 
 def _cheaper(changed: Program, program: Program) -> Program:
     """Return the changed program if it is clearly shorter, else the program as it was."""
-    return changed if _cost(changed) <= _WORTHWHILE_SHARE * _cost(program) else program
+    return changed if length(changed) <= _WORTHWHILE_SHARE * length(program) else program
 
 
-def _cost(program: Program) -> int:
+def length(program: Program) -> int:
     """Return a rough number of machine instructions."""
     cost = 0
     for instruction in program.instructions:

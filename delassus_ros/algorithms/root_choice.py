@@ -1,0 +1,69 @@
+"""Roots of a floating robot that may be the cheapest, by the rows that pass the joints.
+
+A propagation passes min(6, rows beyond) rows over every joint, so the sum over all joints is a
+cost of the root. The sum changes by one joint's share from a body to the next, so that all roots
+are compared in O(n). Bodies with the least sum are connected. Along a chain of these bodies only
+the constants of link frames and armatures differ, while at its ends and where branches meet the
+rows at the root itself differ: those bodies and their neighbours are candidates, to be compared
+by exact count (``docs/best_root.md``).
+"""
+
+from __future__ import annotations
+
+from delassus_ros.problem import Problem
+from delassus_ros.rbda.roots import REVERSIBLE
+from delassus_ros.rbda.trees import roots_of
+
+_BRANCHES = 3
+"""Number of neighbours with rows from which on branches meet at a body."""
+_FULL = 6
+"""Rows of an extended propagator: more rows beyond a joint cost no more."""
+
+
+def candidate_roots(problem: Problem, contacts: frozenset[int]) -> list[int]:
+    """Return the bodies, except body 0, that may be the cheapest root of the base's tree.
+
+    Parameters
+    ----------
+    contacts : indices of the contacts on the base's tree.
+    """
+    robot = problem.robot
+    beyond = [0] * len(robot.joints)
+    for k in contacts:
+        contact = problem.contacts[k]
+        for body in robot.path(robot.frames[contact.frame].body):
+            beyond[body] += contact.rows
+    rows = beyond[0]
+    steps = {0: 0}
+    neighbours: dict[int, list[int]] = {0: []}
+    branches = [0] * len(robot.joints)
+    for body, joint in enumerate(robot.joints):
+        parent = joint.parent
+        if parent not in steps or joint.kind not in REVERSIBLE:
+            continue
+        steps[body] = steps[parent] + min(_FULL, rows - beyond[body]) - min(_FULL, beyond[body])
+        neighbours[parent].append(body)
+        neighbours[body] = [parent]
+        for end in (body, parent):
+            branches[end] += 0 < beyond[body] < rows
+    roots = set(roots_of(problem))
+    least = min(steps[body] for body in roots)
+    tied = [body for body in steps if steps[body] == least and body in roots]
+    meetings = [body for body in tied if branches[body] >= _BRANCHES]
+    ends = [body for body in tied if sum(steps[k] == least for k in neighbours[body]) < 2]
+    found: list[int] = []
+    seen = {_likeness(problem, 0, beyond)}
+    for special in (meetings, ends):
+        beside = [k for body in special for k in neighbours[body] if k in tied]
+        for body in (*special, *beside):
+            likeness = _likeness(problem, body, beyond)
+            if likeness not in seen:
+                seen.add(likeness)
+                found.append(body)
+    return found
+
+
+def _likeness(problem: Problem, body: int, beyond: list[int]) -> tuple[object, ...]:
+    """Return a key that roots in alike limbs share: kinds of joints and rows on the way."""
+    joints = problem.robot.joints
+    return tuple((joints[i].kind, beyond[i]) for i in problem.robot.path(body))
