@@ -21,7 +21,7 @@ class Output:
     ----------
     name : name of the port, and of the attribute of a solution.
     axes : one letter per axis of the array: ``"m"`` rows of the contacts, ``"n"`` independent
-        velocities.
+        velocities, ``"3"`` axes of a vector.
     description : noun phrase with the symbol, for documentation and help texts.
     needs : inputs besides the configuration that the output depends on.
     field : field of the message ``ContactDynamics``; empty for G, which has a separate message.
@@ -39,13 +39,13 @@ class Output:
     of: tuple[str, ...] = ()
 
     @property
-    def row_axis(self) -> int | None:
-        """The first axis along which rows of contacts lie; None if the output has no such axis."""
-        return self.axes.index("m") if "m" in self.axes else None
+    def row_axes(self) -> tuple[int, ...]:
+        """The axes along which rows of contacts lie."""
+        return tuple(axis for axis, letter in enumerate(self.axes) if letter == "m")
 
     def shape(self, m: int, n: int) -> tuple[int, ...]:
         """Return the shape for m rows and n independent velocities."""
-        return tuple({"m": m, "n": n}[axis] for axis in self.axes)
+        return tuple({"m": m, "n": n, "3": 3}[axis] for axis in self.axes)
 
 
 _FORCES = ("rates", "torques", "gravity", "wrenches")
@@ -60,6 +60,7 @@ OUTPUTS: dict[str, Output] = {
         Output("MinvJT", "nm", "M⁻¹ Jᵀ", (), "response"),
         Output("h", "n", "bias forces C ẏ + g", ("rates", "gravity", "wrenches"), "bias_force"),
         Output("M", "nn", "mass matrix", (), "mass_matrix"),
+        Output("dG", "nmm", "derivatives ∂G/∂y"),
         Output("Lambda", "mm", "inertia Λ = G⁻¹", (), "inertia", False),
         Output("Jbar", "nm", "J̄ = M⁻¹ Jᵀ Λ", (), "jbar", False, ("MinvJT",)),
     )
@@ -81,6 +82,39 @@ COMPUTED = {"G": "matrix", "Lambda": "inertia()", "Jbar": "jbar()"}
 """Attributes of solutions with the outputs that are not properties, for messages."""
 
 
+DIRECTIONS: dict[str, str] = {"rates": "n", "torques": "n", "gravity": "3"}
+"""Axes of the inputs, besides the configuration, in which outputs are differentiated."""
+
+
+def _along(output: Output) -> Output:
+    needs = [*output.needs, "along", *(f"{n}_along" for n in output.needs if n in DIRECTIONS)]
+    words = f"change of {output.description} along a direction"
+    return Output(f"{output.name}_dot", output.axes, words, tuple(needs))
+
+
+SEEDED: dict[str, Output] = {
+    output.name: output
+    for output in (
+        *(_along(OUTPUTS[name]) for name in kernel_outputs() if name != "dG"),
+        *(
+            Output(f"{name}_bar", axes, f"gradient with respect to {words}")
+            for name, axes, words in (
+                ("q", "n", "the configuration"),
+                *((name, axes, name) for name, axes in DIRECTIONS.items()),
+            )
+        ),
+    )
+}
+"""Products with derivatives, whose seeds are inputs: ``X_dot``, the change of an output X along a
+direction (jvp), and ``q_bar``, ``rates_bar``, ``torques_bar`` and ``gravity_bar``, the gradients
+of Σ X_bar · X over the problem's other outputs X (vjp)."""
+
+
+def row_of(name: str) -> Output:
+    """Return the row of an output of a kernel, seeded or not."""
+    return SEEDED[name] if name in SEEDED else OUTPUTS[name]
+
+
 class OutputArrays:
     """Base of solutions: a matrix G, and the arrays of the problem's other outputs by name.
 
@@ -98,6 +132,7 @@ class OutputArrays:
     M: Array
     MinvJT: Array
     a0: Array
+    dG: Array
     h: Array
     qdd0: Array
 

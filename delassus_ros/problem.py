@@ -16,12 +16,15 @@ from delassus_ros.errors import ContactError, InputError, ProblemError, RobotErr
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, frozen
-from delassus_ros.outputs import COMPUTED, OUTPUTS, kernel_outputs
+from delassus_ros.outputs import COMPUTED, DIRECTIONS, SEEDED, kernel_outputs, row_of
 
 Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
 _OFF = 0.01
 """Largest relative violation of a coupling by velocities: couplings of simulators are soft."""
+_OF_FLOATING = frozenset({"G", "dG", "G_dot", "q_bar"})
+"""Outputs of robots with a floating joint inside the tree."""
+_BARS = frozenset(name for name in SEEDED if name.endswith("_bar"))
 _RESTING = 1e-6
 """Velocity below which a joint counts as resting [rad/s, m/s]."""
 
@@ -102,18 +105,19 @@ class Problem:
         if self._axes not in AXES:
             raise ProblemError(unknown("axes", str(self._axes), AXES, plural="axes"))
         for output in self._outputs:
-            if output not in kernel_outputs():
+            if output not in kernel_outputs() and output not in SEEDED:
                 computed = COMPUTED.get(output)
                 write = f"; it is computed from G: solution.{computed}" if computed else ""
                 raise ProblemError(unknown("output", output, kernel_outputs()) + write)
         inner = [joint.name for joint in self._robot.joints if joint.kind is JointKind.FLOATING]
-        if inner and self._outputs != ("G",):
+        if inner and not _OF_FLOATING.issuperset(self._outputs):
             raise ProblemError(
-                f"outputs besides G are not defined for robots with a floating joint inside "
-                f"the tree, which {inner[0]!r} is: make it the robot's base, or ask for G alone"
+                "outputs besides G and its derivatives are not defined for robots with a floating "
+                f"joint inside the tree, which {inner[0]!r} is: make it the robot's base, or ask "
+                "for G alone"
             )
         beside = beside_base(self._robot)
-        needing = [name for name in self._outputs if "gravity" in OUTPUTS[name].needs]
+        needing = [name for name in self._outputs if "gravity" in row_of(name).needs]
         if beside and needing and self._axes == "contact":
             raise ProblemError(
                 f"output {needing[0]!r} needs gravity, which axes='contact' takes in the axes of "
@@ -173,6 +177,10 @@ class Problem:
         ``contact_orientations`` (k, 4), the unit quaternions x, y, z, w of :attr:`turning` from
         contact axes to frame axes.
 
+        Products with derivatives have their seeds as inputs: ``along`` (n,), ``rates_along``,
+        ``torques_along`` and ``gravity_along`` for ``X_dot``; ``X_bar``, in the shape of each
+        other output X, for ``q_bar``, ``rates_bar``, ``torques_bar`` and ``gravity_bar``.
+
         Further inputs are required by some outputs: ``rates`` (n,), the :attr:`velocities`
         [rad/s, m/s], which :meth:`rates` selects from the velocities of all joints; of a floating
         base, the root link's twist in its body axes, linear first; ``torques`` (n,) of the same
@@ -189,14 +197,35 @@ class Problem:
             ports.append(Port("contact_positions", (len(self.moving), 3)))
         if self.turning:
             ports.append(Port("contact_orientations", (len(self.turning), 4)))
-        needed = {need for output in self._outputs for need in OUTPUTS[output].needs}
+        needed = {need for output in self._outputs for need in row_of(output).needs}
         n = len(self.velocities) if needed else 0
         w = len(self._wrenches)
         shapes = {"rates": (n,), "torques": (n,), "gravity": (3,), "wrenches": (w, 6)}
+        shapes |= {"along": (n,)} | {f"{name}_along": shapes[name] for name in DIRECTIONS}
         ports += [
             Port(name, shape) for name, shape in shapes.items() if name in needed and shape[0]
         ]
+        if any(name.endswith("_bar") for name in self._outputs):
+            ports += [Port(f"{port.name}_bar", port.shape) for port in self.unseeded.outputs]
         return tuple(ports)
+
+    @cached_property
+    def seeded(self) -> tuple[str, ...]:
+        """Outputs whose seeds are inputs: directions ``along``, and ``X_bar`` of each output X."""
+        return tuple(name for name in self._outputs if name in SEEDED)
+
+    @cached_property
+    def unseeded(self) -> Problem:
+        """The problem without its :attr:`seeded` outputs, or with the outputs that these change.
+
+        With ``X_dot``, output X is present; ``dG`` is not differentiated again.
+        """
+        if not self.seeded:
+            return self
+        names = {name.removesuffix("_dot") for name in self._outputs if name not in _BARS}
+        return Problem(
+            self._robot, self._contacts, self._axes, names - {"dG"}, self._wrenches
+        )  # fmt: skip
 
     @cached_property
     def moving(self) -> tuple[str, ...]:
@@ -291,12 +320,18 @@ class Problem:
         ``JdotV`` and ``a0`` treat the position of a moving contact as fixed on its link: for a
         contact that rolls without slip, and moves over the link at ṗ, G f + a0 is −ω × ṗ.
 
+        ``dG`` (n, m, m) has ∂G/∂y, the derivatives of G along each velocity: for a joint with a
+        quaternion and for a floating base, whose columns are zero in contact axes, along the twist
+        in body axes. ``X_dot`` is the change of an output X along a direction; ``q_bar`` (n,),
+        ``rates_bar`` (n,), ``torques_bar`` (n,) and ``gravity_bar`` (3,) are the gradients of
+        Σ X_bar · X over the other outputs X. See :mod:`delassus_ros.algorithms.derivatives`.
+
         With couplings or loops the velocities are independent, so that J is J_span E and MinvJT is
         (Eᵀ M E)⁻¹ Eᵀ J_spanᵀ, in terms of the Jacobian J_span and the inertia M of all joints.
         """
         m = self._contacts.rows
         nv = len(self.velocities) if self._outputs != ("G",) else 0
-        return tuple(Port(name, OUTPUTS[name].shape(m, nv)) for name in self._outputs)
+        return tuple(Port(name, row_of(name).shape(m, nv)) for name in self._outputs)
 
     @cached_property
     def canonical_bytes(self) -> bytes:

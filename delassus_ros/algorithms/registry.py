@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import Any, TypeAlias, TypeVar
 
+from delassus_ros.algorithms.derivatives import differentiated
 from delassus_ros.arguments import instance, shown
 from delassus_ros.errors import AlgorithmError, CompilerError, folded, unknown
 from delassus_ros.problem import Problem
@@ -242,6 +243,11 @@ def evaluate(
     CompilerError
         If the algorithm does not return outputs by name; names the algorithm.
     """
+    if problem.seeded:
+        tree = tree or tree_of(problem)
+        return differentiated(
+            problem, x, lambda inputs: evaluate(problem.unseeded, algorithm, inputs, tree)
+        )
     if tree is None:
         result = algorithm.evaluate(problem, x)
     else:

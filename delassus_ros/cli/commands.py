@@ -32,7 +32,7 @@ from delassus_ros.errors import DelassusError, InputError, RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.outputs import OUTPUTS
+from delassus_ros.outputs import row_of
 from delassus_ros.problem import Problem
 from delassus_ros.samples import random_inputs
 from delassus_ros.solver.solution import Solution
@@ -140,7 +140,7 @@ def _other_outputs(problem: Problem, solution: Solution, labels: list[str]) -> l
     for port in problem.outputs:
         if port.name != "G":
             values = solution.output(port.name)
-            rows = labels if OUTPUTS[port.name].row_axis == 0 else names
+            rows = labels if row_of(port.name).row_axes[:1] == (0,) else names
             lines += [port.name, text.matrix(values.reshape(len(rows), -1), rows), ""]
     return lines
 

@@ -13,22 +13,22 @@ of the contact point differs from this derivative by ω × v; with world axes bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from typing import Any
 
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_motion import Accelerations, ClusterMotion
-from delassus_ros.rbda.cluster_propagation import ClusterPropagator
 from delassus_ros.rbda.dynamics import c_aba, c_rnea
+from delassus_ros.rbda.gradient import matrix_derivatives
 from delassus_ros.rbda.joint_space import mass_matrix
-from delassus_ros.rbda.propagation import FreeBody, JointPropagator, articulated_joints
 from delassus_ros.rbda.spatial import JointTransform, contact_rows, cross
 from delassus_ros.rbda.tree import ContactRows, Tree, rows_of
-from delassus_ros.rbda.velocities import Velocities, force_on_body, motion_of_body
+from delassus_ros.rbda.unit_forces import UnitForces, rows_at_links
+from delassus_ros.rbda.velocities import Velocities, force_on_body
 from delassus_ros.scalars.functions import (
     Matrix,
-    Scalar,
     Vector,
     dot,
     matmul,
@@ -74,7 +74,10 @@ class OutputState:
         return [plus(a, [0.0] * 3 + g) for a, g in pairs]
 
 
-FORMULAS: dict[str, Callable[[OutputState], Vector | Matrix]] = {
+FORMULAS: dict[str, Callable[[OutputState], Any]] = {
+    "dG": lambda state: matrix_derivatives(
+        state.problem, state.tree, state.x, UnitForces(state.problem, state.tree, state.x)
+    ),
     "J": lambda state: jacobian(state.problem, state.tree, state.x),
     "M": lambda state: mass_matrix(state.problem, state.tree, state.x),
     "MinvJT": lambda state: response(state.problem, state.tree, state.x),
@@ -123,7 +126,7 @@ def jacobian(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
     factors_of = velocities.rows(x)
     J = zeros(tree.rows, len(problem.velocities))
     # Per link: (number of the row in G, row at the link).
-    arriving = _rows_at_links(problem, tree, x)
+    arriving = rows_at_links(problem, tree, x)
     for i in reversed(range(len(tree.links))):
         link = tree.links[i]
         if not arriving[i]:
@@ -153,58 +156,7 @@ def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
     Column r is the articulated-body algorithm (Featherstone, Rigid Body Dynamics Algorithms,
     sec. 7.3) with a unit force in row r as the only load.
     """
-    velocities = Velocities(problem, tree)
-    arriving = _rows_at_links(problem, tree, x)
-    joints: list[JointPropagator] = []
-    pushed: list[dict[int, Vector]] = [{} for _ in tree.links]  # K S D⁻¹ of each row
-    for joint in articulated_joints(tree, x):
-        joints.append(joint)
-        for i in joint.links:
-            if isinstance(joint, FreeBody) or not arriving[i]:
-                continue
-            numbers = [r for r, _ in arriving[i]]
-            moved, _, KSD = joint.to_parent([row for _, row in arriving[i]], i)
-            pushed[joint.i].update(zip(numbers, KSD, strict=True))
-            if joint.parent != WORLD:
-                arriving[joint.parent] += zip(numbers, moved, strict=True)
-    result = zeros(len(problem.velocities), tree.rows)
-    # Per row of G: rates of links in clusters. Per link: accelerations by row of G; a row of
-    # another tree causes no acceleration.
-    rates: list[dict[int, Scalar]] = [{} for _ in range(tree.rows)]
-    acceleration: list[dict[int, Vector]] = [{} for _ in tree.links]
-    for joint in reversed(joints):
-        i = joint.i
-        if isinstance(joint, FreeBody):
-            for r, row in arriving[i]:
-                acceleration[i][r] = joint.solve(row)
-                twist = motion_of_body(tree.links[i], acceleration[i][r])
-                for k in range(6):
-                    result[velocities.first[i] + k][r] = twist[k]
-            continue
-        above = acceleration[joint.parent] if joint.parent != WORLD else {}
-        if isinstance(joint, ClusterPropagator):
-            for r in sorted({*above, *pushed[i]}):
-                a, z = above.get(r, [0.0] * 6), pushed[i].get(r, [0.0] * joint.freedoms)
-                rates[r].update(joint.rates(a, z))
-                for link, b in joint.accelerations(a, z).items():
-                    acceleration[link][r] = b
-            continue
-        transform, index = JointTransform(tree.links[i], x), velocities.single.get(i)
-        sign = 1.0 if index is None else tree.links[i].sign
-        for rows in _alike(above, pushed[i]):
-            A = [above.get(r, [0.0] * 6) for r in rows]
-            KSD = [pushed[i].get(r, [0.0])[0] for r in rows]
-            joint_rates, B = _driven(transform, A, KSD, joint.HSD, joint.S, sign)
-            acceleration[i].update(zip(rows, B, strict=True))
-            for r, rate in zip(rows, joint_rates, strict=True):
-                if index is None:
-                    rates[r][i] = rate
-                else:
-                    result[index][r] = rate
-    for r, of_links in enumerate(rates):
-        for k, value in velocities.of_clusters(of_links).items():
-            result[k][r] = value
-    return result
+    return UnitForces(problem, tree, x).response
 
 
 @step
@@ -219,46 +171,3 @@ def _felt(
     """
     entries = [[row[S] * factor for factor in factors] for row in rows]
     return entries, [transform.force_to_parent(row) for row in rows if moves]
-
-
-@step
-def _driven(
-    transform: JointTransform, A: Matrix, KSD: Vector, HSD: Vector, S: int, sign: float
-) -> tuple[Vector, Matrix]:
-    """Return by row of G the rates of a joint, times `sign`, and the accelerations of its link.
-
-    Parameters
-    ----------
-    A : (rows, 6) accelerations of the parent.
-    KSD : (rows,) K S D⁻¹; see :class:`~delassus_ros.rbda.propagation.Propagator`.
-    HSD : (6,) H S D⁻¹.
-    """
-    rates: Vector = []
-    B: Matrix = []
-    for a, ksd in zip(A, KSD, strict=True):
-        b = transform.motion_to_child(a)
-        rate = ksd - dot(HSD, b)
-        b[S] = b[S] + rate
-        rates.append(rate * sign)
-        B.append(b)
-    return rates, B
-
-
-def _alike(above: Collection[int], pushed: Collection[int]) -> Iterator[list[int]]:
-    """Yield blocks of rows: those in both collections, those in `above`, those in `pushed`."""
-    for numbers in (
-        [r for r in above if r in pushed],
-        [r for r in above if r not in pushed],
-        [r for r in pushed if r not in above],
-    ):
-        for block in blocks(len(numbers)):
-            yield numbers[block]
-
-
-def _rows_at_links(problem: Problem, tree: Tree, x: Inputs) -> list[list[tuple[int, Vector]]]:
-    """Return per link the rows of its contacts as (number in G, row)."""
-    K = contact_rows(problem, tree, x)
-    return [
-        [pair for c in link.contacts for pair in zip(rows_of(c), K[c.index], strict=True)]
-        for link in tree.links
-    ]

@@ -16,7 +16,7 @@ from delassus_ros.compiler.runtime.batch_kernel import BatchKernel, Layout
 from delassus_ros.contact_forces.forces import BatchContactForces, ForceOptions
 from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
-from delassus_ros.outputs import OUTPUTS, OutputArrays
+from delassus_ros.outputs import OutputArrays, row_of
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.friction import active_solver
@@ -189,8 +189,7 @@ class BatchSolver:
             if port.name == "G":
                 picked.insert(0, full[np.ix_(rows, rows)])
                 continue
-            axis = OUTPUTS[port.name].row_axis
-            if axis is not None:
+            for axis in row_of(port.name).row_axes:
                 full = full.take(rows, axis=axis)
             picked.append(full)
             shapes[port.name] = full.shape

@@ -20,7 +20,7 @@ from delassus_ros.contact_forces.forces import ContactForces, ForceOptions
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
-from delassus_ros.outputs import OUTPUTS
+from delassus_ros.outputs import row_of
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import CONTRADICTION, PROXIMAL, STEPS, is_settled
@@ -308,14 +308,16 @@ class _Computation:
         self.solution.problem, self.solution.structure = problem, structure
         secondary = {name: array for name, array in bound.outputs.items() if name != "G"}
         self.solution.secondary = dict(secondary)
-        self._slices: list[_Slices] = []
+        self._slices: list[_Slices | _Blocks] = []
         self._whole: list[Array] = []
         for name, full in secondary.items():
-            axis = OUTPUTS[name].row_axis
-            if axis is None:
+            axes = row_of(name).row_axes
+            if not axes:
                 self._whole.append(full)
+            elif len(axes) == 1:
+                self._slices.append(_Slices(name, full, axes[0]))
             else:
-                self._slices.append(_Slices(name, full, axis))
+                self._slices.append(_Blocks(name, full, axes))
 
     def constrained(
         self, acceleration: ArrayLike | None, regularization: ArrayLike | None
@@ -550,3 +552,31 @@ class _Slices:
         if self.active is not self._full:
             # Rows are in range; with mode="clip" take() needs no buffer for the output.
             self._full.take(self._chosen, self._axis, self.active, "clip")
+
+
+class _Blocks:
+    """The rows and columns of the active contacts of an output with two axes of rows."""
+
+    def __init__(self, name: str, full: Array, axes: tuple[int, ...]) -> None:
+        self.name, self._full, (self._row, self._column) = name, full, axes
+        self.active = full
+        self._some_rows = full
+        self._chosen = np.arange(full.shape[self._row])
+
+    def select(self, rows: Sequence[int]) -> Array:
+        """Choose rows and columns by number; return the array that :meth:`take` fills."""
+        shape = list(self._full.shape)
+        self.active = self._full
+        if len(rows) < shape[self._row]:
+            self._chosen = np.array(rows, np.int64)
+            shape[self._row] = len(rows)
+            self._some_rows = np.empty(shape)
+            shape[self._column] = len(rows)
+            self.active = np.empty(shape)
+        return self.active
+
+    def take(self) -> None:
+        """Copy the chosen rows and columns."""
+        if self.active is not self._full:
+            self._full.take(self._chosen, self._row, self._some_rows, "clip")
+            self._some_rows.take(self._chosen, self._column, self.active, "clip")

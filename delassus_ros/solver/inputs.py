@@ -39,6 +39,8 @@ class InputCheck:
         self._robot = robot = problem.robot
         self._axes = problem.axes
         self._wrenches = problem.wrenches
+        first = ("q", "base_orientation", *PLACEMENTS)
+        self._for_all = tuple(name for name in self._names if name not in first)
         self._placements = {
             port.name: PlacementCheck(problem, port)
             for port in self._ports
@@ -182,7 +184,9 @@ class InputCheck:
             if columns and values is not given.get(port.name) and port.name == "base_orientation":
                 values = values.T
             array = np.ascontiguousarray(self._numbers(port, values, expected))
-            if arrays and port.name in FOR_ALL and array.shape == port.shape:
+            if not columns and len(port.shape) > 1 and array.shape[1:] == port.shape:
+                array = array.reshape(len(array), port.size)
+            if arrays and port.name in self._for_all and array.shape == port.shape:
                 array = array.ravel()
                 count = arrays[0].shape[1 - axis]
                 shape = (port.size, count) if columns else (count, port.size)
@@ -229,8 +233,6 @@ class InputCheck:
         return [name for offset, name in named if offset <= q_index][-1]
 
 
-FOR_ALL = ("rates", "torques", "gravity", "wrenches")
-"""Inputs of a batch that may be one array for all configurations."""
 PLACEMENTS = ("contact_positions", "contact_orientations")
 """Inputs that are mappings by contact."""
 UNIT_TOLERANCE = 1e-3

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from delassus_ros.errors import NAMED
-from delassus_ros.outputs import OUTPUTS
+from delassus_ros.outputs import row_of
 from delassus_ros.problem import Port, Problem
 
 _POSE = 7
@@ -35,7 +35,7 @@ def of_missing(problem: Problem, port: Port) -> str:
     """Return the reason why a problem needs an input, and its value at rest."""
     if port.name == "base_orientation":
         return "; rows in world axes need it: [0, 0, 0, 1] if the root link's axes are the world's"
-    needing = [out.name for out in problem.outputs if port.name in OUTPUTS[out.name].needs]
+    needing = [out.name for out in problem.outputs if port.name in row_of(out.name).needs]
     if not needing:
         return ""
     values = {"gravity": "[0, 0, -9.81]", "wrenches": "{}"}

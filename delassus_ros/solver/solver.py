@@ -6,7 +6,7 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -286,10 +286,37 @@ class DelassusSolver:
             "gravity": gravity,
             "wrenches": wrenches,
         }
-        for name, values in self._check.single(arguments).items():
+        return self._solved(arguments, bound, computed=plain)
+
+    def evaluate(self, inputs: Mapping[str, Any], active: Iterable[str] | None = None) -> Solution:
+        """Compute as :meth:`solve` does, with inputs by name, and seeds of derivatives.
+
+        Parameters
+        ----------
+        inputs : values by name of :attr:`Problem.inputs <delassus_ros.problem.Problem.inputs>`, as
+            the arguments of :meth:`solve`.
+        active : names of the active contacts; all if None. Seeds ``X_bar`` have the rows of all
+            contacts.
+
+        Raises
+        ------
+        InputError, AlgorithmError, NumericalError
+            As :meth:`solve`.
+        """
+        bound = (self._local.binding or self._adopt(self.bind()))[-1]
+        bound.activate(self._names if active is None else active)
+        return self._solved(inputs, bound, computed=False)
+
+    def _solved(self, inputs: Mapping[str, Any], bound: BoundSolver, computed: bool) -> Solution:
+        """Return the solution at inputs after a check.
+
+        Parameters
+        ----------
+        computed : the bound solver has computed at these inputs, and failed.
+        """
+        for name, values in self._check.single(inputs).items():
             bound.inputs[name][...] = values
-        if not plain:
-            compute()
+        solution = bound.solution if computed else bound.solve()
         if solution.status is not _OK:
             self._check.refuse_positions(bound.inputs["q"])
             raise self._numerical_error(solution.status, bound)
@@ -350,15 +377,6 @@ class DelassusSolver:
         AlgorithmError
             If the algorithm is a numeric back end, which has no batch kernel.
         """
-        with self._lock:
-            if self._batch is None:
-                if not isinstance(self._algorithm, TracedAlgorithm):
-                    raise AlgorithmError(
-                        f"algorithm {self.algorithm!r} is a numeric back end and cannot compute "
-                        "batches; call solve() for each configuration"
-                    )
-                kernel = batch_kernel_for(self._problem, self._algorithm, self._cache)
-                self._batch = BatchSolver(self._problem, kernel, self._check)
         arguments = {
             "q": Q,
             "base_orientation": base_orientation,
@@ -369,7 +387,41 @@ class DelassusSolver:
             "gravity": gravity,
             "wrenches": wrenches,
         }
-        return self._batch.solve(arguments, active, threads, layout, out)
+        return self._batch_solver().solve(arguments, active, threads, layout, out)
+
+    def evaluate_batch(
+        self,
+        inputs: Mapping[str, Any],
+        active: Iterable[str] | None = None,
+        threads: int = 1,
+    ) -> BatchSolution:
+        """Compute as :meth:`solve_batch` does, with inputs by name, and seeds of derivatives.
+
+        Parameters
+        ----------
+        inputs : values by name, as for :meth:`evaluate`, one for all configurations or N; ``q`` is
+            (N, nq), ``X_bar`` (N, …) in the shape of output X.
+        active, threads : as for :meth:`solve_batch`.
+
+        Raises
+        ------
+        InputError, AlgorithmError
+            As :meth:`solve_batch`.
+        """
+        return self._batch_solver().solve(inputs, active, threads, "rows", None)
+
+    def _batch_solver(self) -> BatchSolver:
+        """Return the solver of batches; other threads wait for the compiler."""
+        with self._lock:
+            if self._batch is None:
+                if not isinstance(self._algorithm, TracedAlgorithm):
+                    raise AlgorithmError(
+                        f"algorithm {self.algorithm!r} is a numeric back end and cannot compute "
+                        "batches; call solve() for each configuration"
+                    )
+                kernel = batch_kernel_for(self._problem, self._algorithm, self._cache)
+                self._batch = BatchSolver(self._problem, kernel, self._check)
+        return self._batch
 
     def __reduce__(self) -> tuple[type[DelassusSolver], tuple[object, ...]]:
         """Pickle by the arguments of the constructor; machine code is not pickled."""

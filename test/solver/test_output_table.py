@@ -18,7 +18,7 @@ from delassus_ros.scalars.functions import dot, transpose
 
 AXES = {
     "G": "mm", "a0": "m", "JdotV": "m", "qdd0": "n", "J": "mn", "MinvJT": "nm", "h": "n",
-    "M": "nn", "Lambda": "mm", "Jbar": "nm",
+    "M": "nn", "dG": "nmm", "Lambda": "mm", "Jbar": "nm",
 }  # fmt: skip
 ALL_FORCES = ("rates", "torques", "gravity", "wrenches")
 NEEDS = {
@@ -32,7 +32,7 @@ def test_the_table_is_what_kernels_and_recordings_rely_on() -> None:
     assert {name: output.axes for name, output in OUTPUTS.items()} == AXES
     assert list(OUTPUTS) == list(AXES)
     assert {name: output.needs for name, output in OUTPUTS.items() if output.needs} == NEEDS
-    assert kernel_outputs() == ["G", "J", "JdotV", "M", "MinvJT", "a0", "h", "qdd0"]
+    assert kernel_outputs() == ["G", "J", "JdotV", "M", "MinvJT", "a0", "dG", "h", "qdd0"]
     assert set(FORMULAS) == set(kernel_outputs()) - {"G"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.compiler.ir.input_rules import InputRules
@@ -78,7 +79,9 @@ def trace(
             with unknown_constants(graph.parameter):
                 results = evaluate(problem, algorithm, inputs, tree)
         else:
-            with recorded(Routines(graph) if is_large(problem) else None):
+            # Calls of routines have no derivatives.
+            routines = is_large(problem) and not problem.seeded
+            with recorded(Routines(graph) if routines else None):
                 results = evaluate(problem, algorithm, inputs, tree)
     except ZeroDivisionError as error:
         raise CompilerError(
@@ -104,8 +107,7 @@ def trace(
                 f"algorithm {algorithm.name!r}: output {port.name!r} must have shape {port.shape}"
             )
         try:
-            values = rows if len(port.shape) == 1 else [value for row in rows for value in row]
-            outputs += [graph.index_of(value) for value in values]
+            outputs += [graph.index_of(value) for value in _flat(rows, len(port.shape))]
         except CompilerError as error:
             raise CompilerError(
                 f"algorithm {algorithm.name!r}: output {port.name!r}: {error}"
@@ -113,11 +115,16 @@ def trace(
     return Trace.of(graph, outputs, InputRules.of(problem.inputs, problem.robot))
 
 
-def _has_shape(rows: object, shape: tuple[int, ...]) -> bool:
-    """Return whether what an algorithm returned is a list, or a list of rows, of this shape."""
+def _flat(rows: Any, axes: int) -> list[Any]:
+    """Return the values of lists of rows with a number of axes, in order."""
+    return rows if axes == 1 else [value for row in rows for value in _flat(row, axes - 1)]
+
+
+def _has_shape(rows: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether an algorithm returned nested lists of this shape."""
     try:
-        if len(shape) == 1:
-            return len(rows) == shape[0]  # type: ignore[arg-type]
-        return [len(row) for row in rows] == [shape[1]] * shape[0]  # type: ignore[attr-defined]
+        if len(rows) != shape[0]:
+            return False
+        return len(shape) == 1 or all(_has_shape(row, shape[1:]) for row in rows)
     except TypeError:
         return False

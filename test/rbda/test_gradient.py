@@ -1,0 +1,145 @@
+"""∂G/∂y in closed form: against differences at 50 digits and duals, its rank, loops included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cluster_oracle
+import mpmath
+import numpy as np
+import pytest
+import robots
+from cluster_robots import random_problem as random_geared
+
+from delassus_ros import Contact, Problem, Robot, algorithms
+from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
+from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.rbda.tangents import directions, with_all_slopes
+from delassus_ros.samples import random_inputs
+from delassus_ros.scalars.duals import Dual
+from delassus_ros.testing import mpmath_numbers, random_problem
+from delassus_ros.testing.random_trees import ALL
+
+assert mpmath_numbers  # registers the functions over numbers of 50 digits
+STEP = mpmath.mpf(10) ** -20
+
+
+def algorithm(name: str = "pv_osimr") -> TracedAlgorithm:
+    found = algorithms.get(name)
+    assert isinstance(found, TracedAlgorithm)
+    return found
+
+
+def of(problem: Problem, outputs: Any, axes: str | None = None) -> Problem:
+    return Problem(problem.robot, problem.contacts, axes or problem.axes, outputs)
+
+
+def lists(inputs: dict) -> dict[str, list]:
+    return {name: np.ravel(values).tolist() for name, values in inputs.items()}
+
+
+def closed_form(problem: Problem, inputs: dict) -> np.ndarray:
+    return np.array(evaluate(of(problem, ("dG",)), algorithm(), lists(inputs))["dG"], dtype=float)
+
+
+def by_duals(problem: Problem, inputs: dict) -> np.ndarray:
+    """Return ∂G/∂y by forward mode through PV-OSIMr."""
+    n, m = len(problem.velocities), problem.contacts.rows
+    x = with_all_slopes(problem, lists(inputs))
+    G = evaluate(of(problem, ("G",)), algorithm(), x)["G"]
+    slopes = [[v.slopes if isinstance(v, Dual) else [0.0] * n for v in row] for row in G]
+    return np.moveaxis(np.array(slopes, dtype=float).reshape(m, m, n), -1, 0)
+
+
+def by_differences(problem: Problem, inputs: dict) -> np.ndarray:
+    """Return ∂G/∂y by central differences at 50 digits, with a step of 1e-20."""
+    with mpmath.workdps(50):
+        x = {name: [mpmath.mpf(v) for v in values] for name, values in lists(inputs).items()}
+        plain, found = of(problem, ("G",)), []
+        for direction in directions(problem, x):
+            sides = []
+            for sign in (1, -1):
+                moved = {name: list(values) for name, values in x.items()}
+                for (name, i), rate in direction.items():
+                    moved[name][i] += sign * STEP * rate
+                sides.append(evaluate(plain, algorithm(), moved)["G"])
+            found.append(
+                [
+                    [float((a - b) / (2 * STEP)) for a, b in zip(*rows, strict=True)]
+                    for rows in zip(*sides, strict=True)
+                ]
+            )
+    return np.array(found)
+
+
+def error(found: np.ndarray, expected: np.ndarray) -> float:
+    assert found.shape == expected.shape
+    return float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-9))
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(k, marks=pytest.mark.slow) for k in range(5, 30))]
+)
+def test_random_trees_with_quaternions_and_both_axes(seed: int) -> None:
+    problem = random_problem(np.random.default_rng(seed), ALL)
+    inputs = random_inputs(problem, seed)
+    assert error(closed_form(problem, inputs), by_duals(problem, inputs)) <= 1e-11
+
+
+def test_fifty_digits() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    contacts = [Contact("LF", "LF_FOOT"), Contact("RH", "RH_FOOT")]
+    for axes in ("contact", "world"):
+        problem = Problem(robot, contacts, axes)
+        inputs = random_inputs(problem, 3)
+        expected = by_differences(problem, inputs)
+        assert error(closed_form(problem, inputs), expected) <= 1e-12
+        # A floating base: only its rotation matters, and in world axes alone.
+        assert np.abs(expected[:3]).max() <= 1e-15
+        assert (np.abs(expected[3:6]).max() > 0.1) == (axes == "world")
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, 30))]
+)
+def test_gears_belts_and_differentials(seed: int) -> None:
+    problem = random_geared(seed)
+    for axes in ("contact", "world"):
+        turned = of(problem, ("G",), axes)
+        inputs = random_inputs(turned, seed)
+        assert error(closed_form(turned, inputs), by_duals(turned, inputs)) <= 1e-9
+
+
+@pytest.mark.parametrize("robot", [*cluster_oracle.CONSTANT, *cluster_oracle.VARYING])
+def test_loops_of_published_robots(robot: str) -> None:
+    state = next(iter(cluster_oracle.states(robot)))
+    problem = cluster_oracle.problem_of(robot, state)
+    inputs = {"q": cluster_oracle.positions(robot, state)}
+    found = closed_form(problem, inputs)
+    assert error(found, by_duals(problem, inputs)) <= 1e-9
+    if robot == "urdf_four_bar":
+        assert error(found, by_differences(problem, inputs)) <= 1e-8
+
+
+def test_the_rank_is_eight_per_joint() -> None:
+    robot = Robot.from_urdf(robots.talos())
+    soles = [Contact(f"{side}", f"{side}_sole_link", "surface") for side in ("left", "right")]
+    hands = [Contact(f"{side} hand", f"gripper_{side}_base_link", "surface")
+             for side in ("left", "right")]  # fmt: skip
+    problem = Problem(robot, [*soles, *hands])
+    found = closed_form(problem, random_inputs(problem, 1))
+    size = np.abs(found).max()
+    ranks = [np.linalg.matrix_rank(matrix, tol=1e-10 * size) for matrix in found]
+    assert max(ranks) == 8 and ranks[:6] == [0] * 6
+    assert all(np.array_equal(matrix, matrix.T) for matrix in found)
+
+
+def test_counts() -> None:
+    """∂G/∂q costs a fraction of central differences, and grows as its size."""
+    robot = Robot.from_urdf(robots.talos())
+    soles = [Contact(f"{side}", f"{side}_sole_link", "surface") for side in ("left", "right")]
+    problem = Problem(robot, soles)
+    G, dG = (
+        trace(of(problem, outputs), algorithm()).operations.total for outputs in (("G",), ("dG",))
+    )
+    assert dG < 0.2 * (2 * robot.nq * G)
