@@ -25,9 +25,9 @@ class Output:
     description : noun phrase with the symbol, for documentation and help texts.
     needs : inputs besides the configuration that the output depends on.
     field : field of the message ``ContactDynamics``; empty for G, which has a separate message.
-    in_kernel : whether the kernel computes the output. Λ and J̄ depend on the active contacts and
-        are computed from G instead, and from the outputs `of`.
-    of : outputs of the kernel besides G from which Λ and J̄ are computed.
+    in_kernel : whether the kernel computes the output. Λ, J̄ and forces depend on the active
+        contacts and are computed from G instead, and from the outputs `of`.
+    of : outputs of the kernel besides G from which Λ, J̄ and forces are computed.
     """
 
     name: str
@@ -63,6 +63,7 @@ OUTPUTS: dict[str, Output] = {
         Output("dG", "nmm", "derivatives ∂G/∂y"),
         Output("Lambda", "mm", "inertia Λ = G⁻¹", (), "inertia", False),
         Output("Jbar", "nm", "J̄ = M⁻¹ Jᵀ Λ", (), "jbar", False, ("MinvJT",)),
+        Output("forces", "m", "contact forces with friction", _FORCES, "forces", False, ("a0",)),
     )
 }
 """All outputs by name, in the order of the message ``ContactDynamics``."""

@@ -86,3 +86,26 @@ def standing(active: Sequence[str], **cones: dict[str, Any]) -> Solution:
     """Return the solution of that quadruped on some of its feet."""
     problem = feet_problem(**cones)
     return DelassusSolver(problem).solve(**standing_inputs(problem), active=active)
+
+
+def pinocchio_forces(G: Array, a0: Array, friction: float) -> Array:
+    """Return the forces of points by Pinocchio's ADMM solver, under Coulomb's law."""
+    pin = pytest.importorskip("pinocchio")
+    if not hasattr(pin, "ADMMConstraintSolver"):
+        pytest.skip("this Pinocchio has no ADMMConstraintSolver")
+    model = pin.buildSampleModelHumanoidRandom()
+    models, data = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
+    for _ in range(len(a0) // 3):
+        point = pin.PointContactConstraintModel(model, 1)
+        point.setFriction(friction)
+        models.append(pin.ConstraintModel(point))
+        data.append(models[len(models) - 1].createData())
+    settings, result = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
+    for name in ("feasibility", "complementarity"):
+        setattr(settings, f"relative_{name}_tol", 1e-10)
+        setattr(settings, f"absolute_{name}_tol", 1e-12)
+    settings.max_iterations, settings.solve_ncp = 5000, True
+    solver = pin.ADMMConstraintSolver(len(a0))
+    assert solver.solve(pin.DelassusOperatorDense(G), a0.copy(), models, data, settings, result)
+    forces: Array = np.array(result.retrieveConstraintImpulses()).ravel()
+    return forces

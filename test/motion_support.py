@@ -15,22 +15,31 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.model.spatial import Transform, rotation_from_quaternion
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.node.reasons import InputHealth, Limits
-from delassus_ros.outputs import secondary_outputs
+from delassus_ros.outputs import OUTPUTS, secondary_outputs
 
 FEET = ("LF", "RF", "LH", "RH")
 SECONDARY = tuple(secondary_outputs())
+POINTS = tuple(Contact(foot, frame=f"{foot}_FOOT") for foot in FEET)
 TURNED = np.array([0.1, -0.2, 0.3, np.sqrt(1.0 - 0.14)])
 TWIST = np.array([0.3, -0.1, 0.2, 0.4, -0.5, 0.6])
 
 
 class MotionRig:
-    """A pipeline of the quadruped with all outputs; velocities and efforts are random."""
+    """A pipeline of the quadruped with secondary outputs; velocities and efforts are random.
+
+    Parameters
+    ----------
+    outputs : the secondary outputs.
+    contacts : the contacts, by default a point per foot; their names are those of the feet.
+    all_rows : put all contacts into every matrix.
+    """
 
     def __init__(
         self,
@@ -40,12 +49,15 @@ class MotionRig:
         algorithm: str = "pv_osimr",
         frame: str = "",
         limits: Limits | None = None,
+        outputs: Sequence[str] = SECONDARY,
+        contacts: Sequence[Contact] = POINTS,
+        all_rows: bool = False,
         is_compiled: bool = False,
     ) -> None:
         robot = Robot.from_urdf(robots.unlimited(), base=base)
-        contacts = [Contact(foot, frame=f"{foot}_FOOT") for foot in FEET]
-        outputs = [name for name in SECONDARY if name not in ("Lambda", "Jbar")]
-        self.problem = Problem(robot, contacts, axes=axes, outputs=outputs)
+        rows = [OUTPUTS[name] for name in outputs]
+        needed = {name for row in rows for name in ((row.name,) if row.in_kernel else row.of)}
+        self.problem = Problem(robot, contacts, axes=axes, outputs=needed)
         self.joints = list(robot.joint_names)
         self.now = START
         self.warnings: list[tuple[str, str]] = []
@@ -55,10 +67,10 @@ class MotionRig:
         layout = make_layout(self.problem, to_message(START), "odom")
         self.layout = layout
         self.pipeline = Pipeline(
-            solver(self.problem, algorithm), layout, False, lambda: self.now,
+            solver(self.problem, algorithm), layout, all_rows, lambda: self.now,
             lambda kind, text: self.warnings.append((kind, text)), limits or Limits(),
             orientation=source, motion=motion,
-            secondary=DynamicsOutput(self.problem, layout, SECONDARY),
+            secondary=DynamicsOutput(self.problem, layout, outputs),
         )  # fmt: skip
         random = np.random.default_rng(3)
         n = len(self.joints)
@@ -88,7 +100,8 @@ class MotionRig:
     def good(self) -> ContactDynamics:
         """Send good messages of all inputs; return what comes beside the matrix."""
         self.touch(*FEET)
-        self.odometry()
+        if self.problem.robot.base == "floating":
+            self.odometry()
         if "joint_torques" in self.healths():
             self.torques()
         self.matrix, dynamics = self.send()
@@ -135,8 +148,6 @@ class MotionRig:
 
     def inputs(self, twist: Sequence[float] = TWIST, **changes: Any) -> dict[str, np.ndarray]:
         """Return the inputs of what was sent, for a solver or a peer."""
-        import pinocchio as pin
-
         floating = self.problem.robot.base == "floating"
         efforts = changes.get("efforts", self.efforts)
         found = {"q": self.q, "rates": self.rates, "torques": efforts}
@@ -147,8 +158,27 @@ class MotionRig:
             if self.problem.axes == "world":
                 found["base_orientation"] = TURNED
             else:
-                gravity = pin.Quaternion(TURNED).toRotationMatrix().T @ gravity
+                gravity = rotation_from_quaternion(TURNED).T @ gravity
         return {**found, "gravity": gravity}
+
+
+def contradicting() -> MotionRig:
+    """Return a rig with two contacts of one shank that can push it along its axis, apart.
+
+    Where the shank turns, the two points accelerate towards each other, and no force changes that.
+    The rig is at rest; its second contact is above its first one.
+    """
+    places = ((-0.2, "-z"), (-0.1, "z"))
+    one_shank = [
+        Contact(name, "LF_SHANK", "point", Transform.from_xyz_rpy((0, 0, z)), normal=normal)
+        for name, (z, normal) in zip(FEET[:2], places, strict=True)
+    ]
+    rig = MotionRig(
+        base="fixed", torques="zero", outputs=["a0", "forces"], contacts=(*one_shank, *POINTS[2:])
+    )
+    rig.q = np.tile([0.0, 0.7, -0.7], 4)
+    rig.rates = np.zeros(len(rig.joints))
+    return rig
 
 
 def torques_of(rig: MotionRig, names=None, efforts=None) -> JointState:

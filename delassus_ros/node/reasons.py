@@ -9,6 +9,7 @@ from enum import IntEnum, IntFlag
 
 from delassus_ros.conditioning.monitor import ConditionSettings, Examination
 from delassus_ros.errors import listed
+from delassus_ros.solver.friction import ForceSettings
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,10 @@ class Reason(IntFlag):
     JOINT_OUTSIDE_LIMITS = 1 << 49
     # Of Estimate alone.
     SENSORS_CONTRADICT = 1 << 50
+    # Of ContactDynamics alone.
+    FORCES_INFEASIBLE = 1 << 51
+    FORCES_NOT_CONVERGED = 1 << 52
+    FORCES_INACCURATE = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -159,12 +164,14 @@ class Limits:
     input_timeout : age above which joint positions are too old [s]; infinite for never.
     contacts_timeout : the same for the set of active contacts.
     condition : thresholds and damping.
+    forces : friction and law of the contact forces.
     """
 
     max_skew: float = 0.005
     input_timeout: float = 0.5
     contacts_timeout: float = 0.5
     condition: ConditionSettings = field(default_factory=ConditionSettings)
+    forces: ForceSettings = field(default_factory=ForceSettings)
 
     @property
     def patience(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from delassus_ros.contact_forces.forces import (
     ContactForces,
     ForceOptions,
     ForceSolver,
+    Law,
     SolverOptions,
     solver_for,
 )
@@ -29,6 +31,20 @@ PerContact: TypeAlias = ArrayLike | Mapping[str, float]
 """Numbers of contacts: one for all, one for each active contact, or by name."""
 _MOST_SETS = 64
 """Number of sets of active contacts whose solvers are kept; n contacts have 2**n sets."""
+
+
+@dataclass(frozen=True)
+class ForceSettings:
+    """Friction and law of contact forces whose contacts do not say them.
+
+    Attributes
+    ----------
+    friction : coefficient μ of contacts that have none.
+    law : "auto", "coulomb" or "convex".
+    """
+
+    friction: float = 0.6
+    law: Law = "auto"
 
 
 def active_solver(
@@ -64,6 +80,20 @@ def active_solver(
     return solver_for(kinds, coefficients, known)
 
 
+def new_solver(
+    problem: Problem, active: Sequence[str], friction: PerContact | None, options: ForceOptions
+) -> ForceSolver:
+    """Return a solver for the active contacts that nothing else uses; see :func:`active_solver`.
+
+    Raises
+    ------
+    InputError
+        If a coefficient is missing, or a contact is a selection or a surface without dimensions.
+    """
+    kinds, coefficients, known = _arguments(_contacts(problem, active), friction, options)
+    return ForceSolver(kinds, coefficients, **known)
+
+
 def _arguments(
     contacts: Sequence[Contact], friction: PerContact | None, options: ForceOptions
 ) -> tuple[list[str], ArrayLike, SolverOptions]:
@@ -78,7 +108,7 @@ def _arguments(
     if options.get("normals") is None:
         known["normals"] = [contact.normal for contact in contacts]
     kinds = [contact.kind_name for contact in contacts]
-    return kinds, _friction_of(contacts, friction), known
+    return kinds, friction_of(contacts, friction), known
 
 
 def _of_active(what: str, values: PerContact, active: Sequence[str]) -> ArrayLike:
@@ -104,8 +134,18 @@ def _contacts(problem: Problem | None, active: Sequence[str]) -> list[Contact]:
     return contacts
 
 
-def _friction_of(contacts: Sequence[Contact], friction: PerContact | None) -> ArrayLike:
-    """Return one coefficient per contact."""
+def friction_of(contacts: Sequence[Contact], friction: PerContact | None) -> ArrayLike:
+    """Return one coefficient per contact.
+
+    Parameters
+    ----------
+    friction : coefficient of contacts that have none, one for each contact, or by name.
+
+    Raises
+    ------
+    InputError
+        If a coefficient is missing; names the contacts.
+    """
     by_name: Mapping[str, float] = {}
     default: float | None = None
     if isinstance(friction, Mapping):
@@ -142,14 +182,21 @@ def dimensions_of(contacts: Sequence[Contact], dimensions: ArrayLike | None) -> 
     Raises
     ------
     InputError
-        If the dimensions are not numbers.
+        If the dimensions are not numbers, or a surface has none.
     """
     given = None if dimensions is None else numbers("dimensions", dimensions)
     if given is not None and given.shape != (2,):
         return given
     default = (np.nan, np.nan) if given is None else given
     own = [default if c.dimensions is None else c.dimensions for c in contacts]
-    return np.array(own, float).reshape(-1, 2)
+    found = np.array(own, float).reshape(-1, 2)
+    for contact, sizes in zip(contacts, found, strict=True):
+        if contact.kind_name == "surface" and np.isnan(sizes).any():
+            raise InputError(
+                f"contact {contact.name!r} is a surface and has no dimensions; expected length "
+                "and width in m: Contact(…, dimensions=(0.2, 0.1)), or the argument dimensions"
+            )
+    return found
 
 
 class BoundFriction:

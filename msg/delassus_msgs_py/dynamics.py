@@ -30,11 +30,13 @@ BLOCKS: Mapping[str, tuple[str, str]] = {
     "M": ("mass_matrix", "nn"),
     "Lambda": ("inertia", "mm"),
     "Jbar": ("jbar", "nm"),
+    "forces": ("forces", "m"),
 }
 """Per block, in the order of the message, its field and its shape; m rows, n velocities."""
 _STAMP = ("header.stamp.sec", "header.stamp.nanosec")
 _NUMBER = ("sequence", "validity", "reasons")
-_CHANGING = frozenset((*_STAMP, *_NUMBER, *(field for field, _ in BLOCKS.values())))
+_FORCES = ("forces_residual", "forces_validity", "forces_status", "forces_law")
+_CHANGING = frozenset((*_STAMP, *_NUMBER, *_FORCES, *(field for field, _ in BLOCKS.values())))
 """Numbers that may differ among messages that are read by one layout."""
 
 
@@ -46,9 +48,11 @@ class ReceivedDynamics:
     ----------
     stamp
         Stamp of the joint state [ns].
-    a0, JdotV, qdd0, J, MinvJT, h, M, Lambda, Jbar
+    a0, JdotV, qdd0, J, MinvJT, h, M, Lambda, Jbar, forces
         The blocks, read-only and mostly views on the bytes of the message, which they keep; None
         for those that it does not have.
+    friction, normals
+        Read-only arrays (contacts,) and (contacts, 3); None without forces.
     """
 
     stamp: int
@@ -70,6 +74,13 @@ class ReceivedDynamics:
     M: _Array | None = None
     Lambda: _Array | None = None
     Jbar: _Array | None = None
+    forces: _Array | None = None
+    friction: _Array | None = None
+    normals: _Array | None = None
+    forces_residual: float = -1.0
+    forces_validity: int = ContactDynamics.VALIDITY_INVALID
+    forces_status: int = ContactDynamics.FORCES_NONE
+    forces_law: int = ContactDynamics.LAW_NONE
 
 
 def dynamics_to_numpy(msg: ContactDynamics) -> ReceivedDynamics:
@@ -79,8 +90,9 @@ def dynamics_to_numpy(msg: ContactDynamics) -> ReceivedDynamics:
     ------
     MessageError
         If row_offsets is not ascending from 0 with one entry more than contacts, a block has
-        another size than they and velocities say, the message is INVALID and has blocks, or its
-        validity is none of the constants.
+        another size than they and velocities say, the message is INVALID and has blocks, its
+        validity or that of the forces is none of the constants, or friction and normals are not
+        those of the contacts.
 
     """
     check_validity("ContactDynamics", msg.validity)
@@ -108,7 +120,31 @@ def dynamics_to_numpy(msg: ContactDynamics) -> ReceivedDynamics:
             block = np.asarray(values, dtype=np.float64).reshape(expected)
             block.flags.writeable = False
             setattr(found, name, block)
+    _read_forces(msg, found)
     return found
+
+
+def _read_forces(msg: ContactDynamics, found: ReceivedDynamics) -> None:
+    """Set what belongs to the forces of a message, besides the forces."""
+    check_validity("ContactDynamics, of its forces,", msg.forces_validity)
+    count = len(msg.contacts)
+    for name, shape in (("friction", (count,)), ("normals", (count, 3))):
+        values = np.array(getattr(msg, name), dtype=np.float64)
+        if values.size not in (0, int(np.prod(shape))):
+            raise MessageError(
+                f"ContactDynamics has {values.size} values of {name}; expected "
+                f"{int(np.prod(shape))}, as it has {count} contacts, or none"
+            )
+        if values.size:
+            values.flags.writeable = False
+            setattr(found, name, values.reshape(shape))
+    if msg.forces_validity > msg.validity:
+        raise MessageError(
+            f"ContactDynamics has the validity {msg.validity}, and its forces have "
+            f"{msg.forces_validity}; expected no better one"
+        )
+    found.forces_residual, found.forces_validity = msg.forces_residual, msg.forces_validity
+    found.forces_status, found.forces_law = msg.forces_status, msg.forces_law
 
 
 def numpy_to_dynamics(msg: ContactDynamics, blocks: Mapping[str, npt.ArrayLike]) -> None:
@@ -119,7 +155,7 @@ def numpy_to_dynamics(msg: ContactDynamics, blocks: Mapping[str, npt.ArrayLike])
     msg
         The message to write to, whose contacts, row_offsets and velocities are set.
     blocks
-        Arrays by name: a0, JdotV, qdd0, J, MinvJT, h, M, Lambda, Jbar.
+        Arrays by name: a0, JdotV, qdd0, J, MinvJT, h, M, Lambda, Jbar, forces.
 
     Raises
     ------
@@ -229,7 +265,9 @@ class _Known:
         self._constant = layout.constant(_CHANGING)
         self._stamp, self._stamp_at = layout.group(_STAMP)
         self._number, self._number_at = layout.group(_NUMBER)
+        self._forces, self._forces_at = layout.group(_FORCES)
         self._validity = layout.places["validity"].offset
+        self._forces_validity = layout.places["forces_validity"].offset
         self._places: list[tuple[str, int, int, tuple[int, ...]]] = []
         for name, (field, _) in BLOCKS.items():
             place, block = layout.places[field], getattr(received, name)
@@ -238,7 +276,11 @@ class _Known:
 
     def fits(self, data: bytes) -> bool:
         """Whether a message has the constant part of this one, and all its blocks."""
-        return self._constant.fits(data) and data[self._validity] in WITH_VALUES
+        return (
+            self._constant.fits(data)
+            and data[self._validity] in WITH_VALUES
+            and data[self._forces_validity] <= data[self._validity]
+        )
 
     def read(self, data: bytes) -> ReceivedDynamics:
         """Return what a message says that fits."""
@@ -248,6 +290,10 @@ class _Known:
         received.sequence, received.validity, received.reasons = self._number.unpack_from(
             data, self._number_at
         )
+        (
+            received.forces_residual, received.forces_validity, received.forces_status,
+            received.forces_law,
+        ) = self._forces.unpack_from(data, self._forces_at)  # fmt: skip
         for name, start, count, shape in self._places:
             setattr(received, name, np.frombuffer(data, _DOUBLE, count, start).reshape(shape))
         return received

@@ -42,6 +42,11 @@ def make_message(
     msg.header.stamp.sec, msg.header.stamp.nanosec = seed, 999_999_999 - seed
     blocks = {name: random.random([sizes[x] for x in BLOCKS[name][1]]) for name in names}
     numpy_to_dynamics(msg, blocks)
+    if "forces" in blocks:
+        msg.friction, msg.normals = [0.1 * seed] * len(contacts), [0.0, 0.6, 0.8] * len(contacts)
+        msg.forces_residual, msg.forces_validity = 1e-11 * seed, ContactDynamics.VALIDITY_OK
+        msg.forces_status = ContactDynamics.FORCES_SOLVED
+        msg.forces_law = ContactDynamics.LAW_COULOMB
     return msg, blocks
 
 
@@ -62,6 +67,29 @@ def test_a_round_trip_keeps_every_bit(names: tuple[str, ...]) -> None:
     assert found.stamp == 1_999_999_998 and found.velocities == tuple(VELOCITIES)
 
 
+def test_forces_have_friction_normals_and_a_validity_of_their_own() -> None:
+    msg, blocks = make_message(seed=3)
+    reader = DynamicsReader()
+    for seed, status in ((3, "SOLVED"), (4, "INACCURATE"), (5, "FAILED")):
+        later, blocks = make_message(seed=seed)
+        later.friction = msg.friction
+        later.forces_status = getattr(ContactDynamics, f"FORCES_{status}")
+        later.forces_validity = 5 - seed
+        found = reader.read(serialize_message(later))
+        assert found.forces is not None and found.normals is not None
+        assert found.friction is not None and found.friction.tolist() == [0.1 * 3] * 2
+        np.testing.assert_array_equal(found.forces, blocks["forces"])
+        assert found.normals.tolist() == [[0.0, 0.6, 0.8]] * 2
+        assert (found.forces_residual, found.forces_validity) == (1e-11 * seed, 5 - seed)
+        assert found.forces_status == later.forces_status
+        assert found.forces_law == ContactDynamics.LAW_COULOMB
+        check(found, later)
+    assert len(reader._known) == 1
+    unfilled = dynamics_to_numpy(ContactDynamics())
+    assert (unfilled.forces, unfilled.friction, unfilled.forces_residual) == (None, None, -1.0)
+    assert unfilled.forces_validity == ContactDynamics.VALIDITY_INVALID
+
+
 def test_blocks_cannot_be_written_to_by_accident() -> None:
     found = dynamics_to_numpy(make_message()[0])
     assert found.M is not None
@@ -78,6 +106,11 @@ def test_blocks_cannot_be_written_to_by_accident() -> None:
         (lambda m: setattr(m, "validity", 77), "validity 77; expected INVALID=0, DEGRADED=1 or"),
         (lambda m: setattr(m, "validity", 0), "INVALID .* but has 6 values of free_acceleration"),
         (lambda m: setattr(m, "velocities", []), "free_joint_acceleration"),
+        (lambda m: setattr(m, "forces", [0.0] * 5), "5 values of forces; expected 6 or none"),
+        (lambda m: setattr(m, "friction", [0.1]), "1 values of friction; expected 2, as it has 2"),
+        (lambda m: setattr(m, "normals", [0.0] * 2), "2 values of normals; expected 6, as it has"),
+        (lambda m: setattr(m, "forces_validity", 77), "of its forces, has the validity 77; expe"),
+        (lambda m: setattr(m, "validity", 1), "validity 1, and its forces have 2; expected no be"),
     ],
 )
 def test_contradictions_are_named(spoil: Callable[[Any], None], words: str) -> None:

@@ -13,14 +13,14 @@ messages = pytest.importorskip("delassus_msgs.msg", reason="needs the built pack
 # are the same. Changing a field changes them; constants and comments do not.
 TYPE_HASHES = {
     "ActiveContacts": "RIHS01_56d3258f5d004020a10f11fea488dd422e1de185e990d5b5b4aa69306c5281ea",
-    "ContactDynamics": "RIHS01_12ffdf51bbd8010578f1b95fdb6ce2ee06c359a393de28ebeb0775221f9d1925",
+    "ContactDynamics": "RIHS01_5d3f770963c67e2ef04916edea583afc8d4aa192b9c58a65ffcfa3aaf7eef0da",
     "ContactPlacements": "RIHS01_82cd2f599580c14ef7613622973387f41f7f04ebb472af39b27d68c376660bcb",
     "DelassusMatrix": "RIHS01_df65efca769fda57e833d2d7d6431cd9290f4b3c90249a763596b2b32929cfec",
     "Estimate": "RIHS01_8a589e12eeda6a2e2546247bf7cd9a812e4eff106b29933064da78ae4fd045fa",
     "EstimatedContacts": "RIHS01_6bf5004a44072423409b1d5211d8c5a08fb0e0615725f4642bbc1c74da1d37d5",
     "Layout": "RIHS01_ebaf2203e1d0ddda9f50804a7f30d02fd953e7c73334833d9ead8aacce8d1eb5",
     "Summary": "RIHS01_a1fac52d5cd6ed462a64811fe88a124779fe5b94497a1704f8b178f0bb4e45c3",
-    "Compute": "RIHS01_d104b3fd9405696c656e30f40e4b2b6643f9023cc42806be8a907f6abf2d4ae3",
+    "Compute": "RIHS01_77ebd26c5add956b2edb71e13d5e0856a48441c7080fa090b31a0186d012eaf5",
     "ListAlgorithms": "RIHS01_20f29c87561a9335a9153a43ba5d155d60907f7596b520eb40864bd90b47a884",
 }
 SERVICES = ("Compute", "ListAlgorithms")

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+import yaml
 
 from delassus_ros.contact_forces import ForceStatus
 from delassus_ros.contact_forces.machine_code import BUDGET
@@ -18,8 +19,54 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "friction.md"
 
 
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+
+
+def test_the_reader_of_the_page_reads() -> None:
+    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
+    from delassus_msgs.msg import ContactDynamics
+    from rclpy.serialization import serialize_message
+
+    *_, block = _blocks("python")
+    names: dict[str, Any] = {}
+    # The function keeps what it reads.
+    exec(compile(block.replace("        feet =", "        global feet\n        feet ="),
+                 str(PAGE), "exec"), names)  # fmt: skip
+    message = ContactDynamics(
+        validity=2, contacts=["LF", "RF"], row_offsets=[0, 3, 6], forces=range(6),
+        forces_validity=2, friction=[0.7, 0.3], normals=[0, 0, 1] * 2,
+    )  # fmt: skip
+    names["on_dynamics"](serialize_message(message))
+    assert {name: f.tolist() for name, f in names["feet"].items()} == {
+        "LF": [0.0, 1.0, 2.0], "RF": [3.0, 4.0, 5.0],
+    }  # fmt: skip
+
+
+def test_the_parameters_of_the_page_are_read() -> None:
+    settings = pytest.importorskip("delassus_ros.node.settings")
+    (block,) = _blocks("yaml")
+    flat: dict[str, Any] = {}
+
+    def flatten(prefix: str, values: dict[str, Any]) -> None:
+        for key, value in values.items():
+            if isinstance(value, dict):
+                flatten(f"{prefix}{key}.", value)
+            else:
+                flat[prefix + key] = value
+
+    flatten("", yaml.safe_load(block)["delassus_node"]["ros__parameters"])
+    read = settings.Settings.from_parameters(flat)
+    assert [contact.cone for contact in read.contacts] == [
+        {}, {"friction": 0.3, "normal": (0.0, 0.6, 0.8)}, {"dimensions": (0.2, 0.1)},
+    ]  # fmt: skip
+    operation = settings.Operation.from_parameters(flat)
+    assert (operation.limits.forces.friction, operation.limits.forces.law) == (0.7, "auto")
+    assert not settings.misspelt(flat, ["LF", "RF", "sole"])
+
+
 def test_what_the_page_shows_runs() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    *blocks, _ = _blocks("python")
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)

@@ -384,6 +384,14 @@ def _torques() -> Iterator[tuple[object, ...]]:
         yield name, lambda r, at=at: _pushed(r, at=at), DEGRADED, reason, words
 
 
+def _forces() -> Iterator[tuple[object, ...]]:
+    """The shank of two contacts turns, in a rig of :func:`motion_support.contradicting`."""
+    yield (
+        "contradiction", lambda r: _beside(r, velocity=[0.0, 0.0, 2.0, *[0.0] * 9]), DEGRADED,
+        Reason.FORCES_INFEASIBLE, "no contact forces obey the law: contacts 'LF', 'RF' cannot be",
+    )  # fmt: skip
+
+
 def _sensor(standing: Standing, send: str, *args: Any, **options: Any) -> Answer:
     """Send good messages of all sensors, then one of a sensor, and a joint state.
 
@@ -462,6 +470,7 @@ FAULTS = [
         ("motion", "joint_states", _motion()),
         ("motion", "odometry", _twist()),
         ("motion by topic", "joint_torques", _torques()),
+        ("motion with forces", "joint_states", _forces()),
         ("estimator", "wrenches/LF_FOOT", _wrench()),
         ("estimator", "imu", _imu()),
         ("estimator", "odometry", _estimator_base()),

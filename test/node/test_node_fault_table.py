@@ -14,7 +14,7 @@ import robots  # noqa: E402
 from closed_rigs import Bar, Geared  # noqa: E402
 from estimator_support import Standing  # noqa: E402
 from faults import BY_NAME, FEET, Fault  # noqa: E402
-from motion_support import MotionRig  # noqa: E402
+from motion_support import MotionRig, contradicting  # noqa: E402
 from pipeline_support import INVALID, OK, MovingRig, Rig, moving_contacts, said  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
@@ -55,6 +55,7 @@ RIGS: dict[str, Callable[[], Any]] = {
     "driven rocker": driven,
     "moving contacts": lambda: MovingRig(moving()),
     "motion": lambda: MotionRig("contact"),
+    "motion with forces": contradicting,
     "motion by topic": lambda: MotionRig("contact", torques="topic"),
     "estimator": estimator,
 }

@@ -57,6 +57,13 @@ COMPUTED: dict[str, tuple[dict[str, Any], Any]] = {
 
 SHOWN = {
     "contacts.LF.moving": "test_node_placements.py::test_a_rolling_foot_live",
+    "contacts.LF.friction": "test_node_forces_live.py::test_forces_on_topic_and_by_service",
+    "contacts.LF.normal": "test_node_forces_live.py::test_forces_on_topic_and_by_service",
+    "contacts.LF.dimensions": (
+        "test_node_forces_live.py::test_the_corners_of_a_surface_hold_its_wrench"
+    ),
+    "friction": "test_node_forces_live.py::test_forces_on_topic_and_by_service",
+    "law": "test_node_forces_live.py::test_forces_on_topic_and_by_service",
     "contacts.source": "../sim/test_walk_ros.py::test_it_walks_without_contact_sensors",
     "contacts.estimated": "../sim/test_walk_ros.py::test_it_walks_without_contact_sensors",
     "contacts.force_on": "../sim/test_walk_ros.py::test_thresholds_and_gain_of_contact_forces",

@@ -18,12 +18,12 @@ from delassus_ros.scalars.functions import dot, transpose
 
 AXES = {
     "G": "mm", "a0": "m", "JdotV": "m", "qdd0": "n", "J": "mn", "MinvJT": "nm", "h": "n",
-    "M": "nn", "dG": "nmm", "Lambda": "mm", "Jbar": "nm",
+    "M": "nn", "dG": "nmm", "Lambda": "mm", "Jbar": "nm", "forces": "m",
 }  # fmt: skip
 ALL_FORCES = ("rates", "torques", "gravity", "wrenches")
 NEEDS = {
     "JdotV": ("rates",), "h": ("rates", "gravity", "wrenches"), "a0": ALL_FORCES,
-    "qdd0": ALL_FORCES,
+    "qdd0": ALL_FORCES, "forces": ALL_FORCES,
 }  # fmt: skip
 
 

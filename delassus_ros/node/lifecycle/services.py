@@ -40,6 +40,7 @@ from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.refusals import reason_against
 from delassus_ros.node.live.pipeline import Bindings
 from delassus_ros.node.outputs.dynamics import blocks_of, fill
+from delassus_ros.node.outputs.forces import ForceOutput
 from delassus_ros.node.reasons import InputWarning, Reason
 from delassus_ros.problem import Problem
 from delassus_ros.solver.inputs import check_unit
@@ -197,8 +198,15 @@ class ComputeService:
         fill(message, computation.problem, computation.layout, matrix)
         message.validity, message.reasons = matrix.validity, matrix.reasons
         length = self._condition.characteristic_length
-        solution = answer.solution
-        blocks = blocks_of(solution, solution.matrix, computation.secondary, length)
+        solution, forces = answer.solution, None
+        if "forces" in computation.secondary:
+            settings = computation.pipeline.limits.forces
+            forces = ForceOutput(computation.problem).solve(solution, None, settings)
+            forces.write(message)
+            if forces.warning is not None:
+                message.validity = ContactDynamics.VALIDITY_DEGRADED
+                message.reasons |= int(forces.warning.reason)
+        blocks = blocks_of(solution, solution.matrix, computation.secondary, length, forces)
         numpy_to_dynamics(message, blocks)
         return message
 

@@ -27,6 +27,7 @@ from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.topics import CONTACTS, JOINTS
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
+from delassus_ros.node.outputs.forces import ForceOutput, JudgedForces
 from delassus_ros.node.outputs.matrix import MatrixOutput
 from delassus_ros.node.reasons import (
     InputHealth,
@@ -259,6 +260,8 @@ class Pipeline:
         self._inputs.restart(self._now())
         if self.estimator is not None:
             self.estimator.reset()
+        if self._secondary is not None and self._secondary.forces is not None:
+            self._secondary.forces.reset()
 
     def set_clock_step(self, step: int) -> None:
         """Set the longest step of simulated time [ns]; stamps may be ahead by one step."""
@@ -403,10 +406,23 @@ class Pipeline:
         if self._motion is not None and self._motion.caveat is not None:
             caveat = self._motion.caveat
             reasons, text, degraded = reasons | caveat.reason, text or caveat.text, True
+        forces = None if output.forces is None else self._forces(output.forces, solution)
         return output.message(
             last.stamp_ns, self.sequence, solution, matrix, reasons, text, degraded,
-            self._limits.condition.characteristic_length,
+            self._limits, forces,
         )  # fmt: skip
+
+    def _forces(self, output: ForceOutput, solution: Solution) -> JudgedForces:
+        """Return the contact forces of the latest matrix."""
+        touching: tuple[str, ...] | None = None
+        if self._always is not None:
+            touching = self._contacts.active
+            if touching is None or self._stale:
+                return output.unknown(solution, self._limits.forces)
+        forces = output.solve(solution, touching, self._limits.forces)
+        if forces.warning is not None:
+            self._warn("forces", forces.warning.text)
+        return forces
 
     @property
     def latest_motion(self) -> tuple[Solution, Array] | None:

@@ -12,7 +12,8 @@ from delassus_msgs_py import SerializedMessage, numpy_to_dynamics
 from rclpy.serialization import serialize_message
 
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.reasons import Reason, Validity
+from delassus_ros.node.outputs.forces import NUMBERS, ForceOutput, JudgedForces
+from delassus_ros.node.reasons import Limits, Reason, Validity
 from delassus_ros.outputs import OUTPUTS, secondary_outputs
 from delassus_ros.problem import Problem
 from delassus_ros.solver.contact_space import inertia
@@ -21,12 +22,17 @@ from delassus_ros.solver.solution import Solution
 _CHANGING = {
     "stamp": ("header.stamp.sec", "header.stamp.nanosec"),
     "judgement": ("sequence", "validity", "reasons"),
+    "forces": NUMBERS,
 }
 _MOST_WIRES = 64
 
 
 def blocks_of(
-    solution: Solution, matrix: Array, names: Iterable[str], characteristic_length: float
+    solution: Solution,
+    matrix: Array,
+    names: Iterable[str],
+    characteristic_length: float,
+    forces: JudgedForces | None = None,
 ) -> dict[str, Array]:
     """Return the blocks of a message by name.
 
@@ -36,9 +42,12 @@ def blocks_of(
     matrix : the published matrix, which may be damped.
     names : secondary outputs.
     characteristic_length : weight of angular against linear rows in the inverse [m].
+    forces : the contact forces, if they are among the names.
     """
     wanted = tuple(names)
     found = {name: solution.output(name) for name in wanted if OUTPUTS[name].in_kernel}
+    if forces is not None:
+        found["forces"] = forces.forces
     if len(found) < len(wanted):
         scales = solution.scales(characteristic_length)
         Lambda = inertia(matrix, scales, 0.0, solution.structural_rank)
@@ -86,10 +95,18 @@ class DynamicsOutput:
     Attributes
     ----------
     validity, reasons, text : state of the latest message, for diagnostics.
+    forces : computes contact forces; None if they are not among the outputs.
+
+    Raises
+    ------
+    InputError
+        If forces are among the outputs, and a contact has no law of friction.
     """
 
     def __init__(self, problem: Problem, layout: Layout, names: Iterable[str]) -> None:
         self._names = tuple(name for name in secondary_outputs() if name in set(names))
+        self.forces = ForceOutput(problem) if "forces" in self._names else None
+        self._force_settings = Limits().forces
         self._velocities = list(problem.velocities)
         self._invalid = self._empty(layout)
         self._valid = self._empty(layout)
@@ -106,23 +123,36 @@ class DynamicsOutput:
         reasons: Reason,
         text: str,
         degraded: bool,
-        characteristic_length: float,
+        limits: Limits,
+        forces: JudgedForces | None = None,
     ) -> bytes:
         """Return the serialized message for a matrix.
 
         Parameters
         ----------
         stamp, sequence : stamp and number of the matrix.
-        solution, matrix, characteristic_length : as for :func:`blocks_of`.
+        solution, matrix : as for :func:`blocks_of`.
         reasons, degraded : reasons of the message, and whether they make it DEGRADED.
         text : the reasons in words.
+        limits : settings of the inverse and of the forces.
+        forces : the contact forces, if they are among the outputs.
         """
-        wire = self._wires.get(solution.contacts) or self._make(solution)
+        if forces is not None and limits.forces != self._force_settings:
+            # Messages have the friction of their contacts.
+            self._force_settings = limits.forces
+            self._wires.clear()
+        wire = self._wires.get(solution.contacts) or self._make(solution, forces)
+        if forces is not None:
+            wire.data.set("forces", *forces.numbers(degraded))
+            if forces.warning is not None:
+                reasons |= forces.warning.reason
+                text, degraded = text or forces.warning.text, True
         validity = Validity.DEGRADED if degraded else Validity.OK
         self.validity, self.reasons, self.text = validity, reasons, text
         wire.data.set("stamp", *divmod(stamp, 1_000_000_000))
         wire.data.set("judgement", sequence, validity, reasons)
-        blocks = blocks_of(solution, matrix, self._names, characteristic_length)
+        length = limits.condition.characteristic_length
+        blocks = blocks_of(solution, matrix, self._names, length, forces)
         for name, target in wire.blocks.items():
             target[...] = blocks[name]
         return wire.data.to_bytes()
@@ -137,13 +167,15 @@ class DynamicsOutput:
         data: bytes = serialize_message(message)
         return data
 
-    def _make(self, solution: Solution) -> _Wire:
+    def _make(self, solution: Solution, forces: JudgedForces | None) -> _Wire:
         """Return the message of a set of contacts, made at its first use and then kept."""
         if len(self._wires) >= _MOST_WIRES:
             # The oldest entry is dropped.
             del self._wires[next(iter(self._wires))]
         self._valid.contacts = list(solution.contacts)
         self._valid.row_offsets = array.array("I", solution.row_offsets)
+        if forces is not None:
+            forces.write(self._valid)
         wire = self._wires[solution.contacts] = _Wire(self._valid, self._names)
         return wire
 

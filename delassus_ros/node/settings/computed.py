@@ -238,7 +238,7 @@ class Settings:
         # Rates of the base are along the axes of the root link, which turn: v̇ = a − ω × v. In the
         # world's axes a0 does not depend on v.
         needing = ["h", "qdd0", "JdotV", *(["a0"] if problem.axes == "contact" else [])]
-        moved = [name for name in needing if name in self.outputs]
+        moved = [name for name in needing if name in self._needed_outputs]
         if moved and self.orientation_source == "imu":
             axes = ", or 'axes' to 'world'" if moved == ["a0"] else ""
             raise InputError(

@@ -16,6 +16,7 @@ from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings.setting import parse_all
 from delassus_ros.node.settings.table import OPERATION_PARAMETERS
 from delassus_ros.node.system.realtime import RealtimeSettings
+from delassus_ros.solver.friction import ForceSettings
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Operation:
                 input_timeout=values["input_timeout"] or math.inf,
                 contacts_timeout=values["contacts_timeout"] or math.inf,
                 condition=_condition(values),
+                forces=ForceSettings(values["friction"], values["law"]),
             ),
             deadline=values["deadline"] or math.inf,
             rate=values["rate"],

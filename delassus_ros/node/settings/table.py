@@ -245,6 +245,17 @@ OPERATION_PARAMETERS: Mapping[str, Setting] = {
         "both as a fraction of the largest eigenvalue.",
         1e-12, 0.5, live=True,
     ),
+    "friction": Setting(
+        Limits().forces.friction,
+        "Coefficient of friction of contacts that have none, for the output forces.",
+        0.0, 100.0, live=True,
+    ),
+    "law": Setting(
+        Limits().forces.law,
+        "Law of the output forces: coulomb (a contact that slides does not lift off), its convex "
+        "neighbour, or auto: coulomb where G is regular, else convex. Messages say which.",
+        choices=("auto", "coulomb", "convex"), live=True,
+    ),
     "deadline": Setting(
         0.0,
         "Time from the arrival of a joint state after which its matrix is an overrun, which is "

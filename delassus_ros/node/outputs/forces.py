@@ -1,0 +1,217 @@
+"""Contact forces of the node: computed, judged and said in messages.
+
+A solve that is not SOLVED is never OK.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from delassus_msgs.msg import ContactDynamics
+from numpy.typing import NDArray
+
+from delassus_ros.contact_forces.forces import ContactForces, ForceSolver, ForceStatus
+from delassus_ros.contacts import Contact, direction
+from delassus_ros.errors import listed
+from delassus_ros.model.spatial import Array
+from delassus_ros.node.reasons import InputWarning, Reason, Validity
+from delassus_ros.problem import Problem
+from delassus_ros.solver.friction import ForceSettings, friction_of, new_solver
+from delassus_ros.solver.solution import Solution
+
+NUMBERS = ("forces_residual", "forces_validity", "forces_status", "forces_law")
+"""Fields of a message that :meth:`JudgedForces.numbers` returns, in their order."""
+_NO_LAW = ContactDynamics.LAW_NONE
+_LAWS = {"coulomb": ContactDynamics.LAW_COULOMB, "convex": ContactDynamics.LAW_CONVEX}
+_STATUSES: dict[ForceStatus, int] = {
+    status: getattr(ContactDynamics, f"FORCES_{status.name}")
+    for status in ForceStatus
+    if status is not ForceStatus.REFUSED  # of compliances, which the node has not
+}
+_JUDGEMENTS = {
+    ForceStatus.SOLVED: (Validity.OK, Reason.NONE, ""),
+    ForceStatus.INACCURATE: (
+        Validity.DEGRADED, Reason.FORCES_INACCURATE, "contact forces are inaccurate",
+    ),
+    ForceStatus.FAILED: (
+        Validity.INVALID, Reason.FORCES_NOT_CONVERGED, "contact forces did not converge",
+    ),
+    ForceStatus.INFEASIBLE: (
+        Validity.INVALID, Reason.FORCES_INFEASIBLE, "no contact forces obey the law",
+    ),
+    ForceStatus.NOT_FINITE: (
+        Validity.INVALID, Reason.RESULT_NOT_FINITE, "contact forces have no finite matrix and a0",
+    ),
+}  # fmt: skip
+_MOST_SOLVERS = 64
+_SOLVED = ForceStatus.SOLVED
+
+
+@dataclass(slots=True)
+class JudgedForces:
+    """Forces of one solution, with what a message says of them.
+
+    Attributes
+    ----------
+    forces : (m,) for the rows of the solution; NaN if the validity is INVALID.
+    friction, normals : coefficients (contacts,) and directions (contacts, 3) of the contacts of
+        the solution.
+    found : forces of the contacts that touch; None while it is unknown which do.
+    validity : validity of the forces where the matrix is OK.
+    warning : why they are not OK; None if they are.
+    """
+
+    forces: Array
+    friction: Array
+    normals: Array
+    found: ContactForces | None
+    validity: Validity
+    warning: InputWarning | None
+
+    def numbers(self, degraded: bool) -> tuple[float, int, int, int]:
+        """Return the values of :data:`NUMBERS`.
+
+        Parameters
+        ----------
+        degraded : whether the message is DEGRADED for other reasons.
+        """
+        found = self.found
+        if found is None:
+            return -1.0, int(Validity.INVALID), ContactDynamics.FORCES_NONE, _NO_LAW
+        validity = min(self.validity, Validity.DEGRADED) if degraded else self.validity
+        return (
+            found.residual,
+            int(validity),
+            _STATUSES[found.status],
+            _LAWS.get(found.law, _NO_LAW),
+        )
+
+    def write(self, message: ContactDynamics) -> None:
+        """Write all fields about forces but the forces; the message's validity is set before."""
+        message.friction = array.array("d", self.friction.tobytes())
+        message.normals = array.array("d", self.normals.tobytes())
+        degraded = message.validity != ContactDynamics.VALIDITY_OK
+        for name, value in zip(NUMBERS, self.numbers(degraded), strict=True):
+            setattr(message, name, value)
+
+
+@dataclass(slots=True)
+class _Cones:
+    """What the forces of a set of contacts need, made at the first solve of the set."""
+
+    solver: ForceSolver
+    friction: Array
+    normals: Array
+    rows: NDArray[np.int64] | None
+
+
+class ForceOutput:
+    """Contact forces of successive solutions of a problem.
+
+    Each solve begins with the forces of the one before, by the names of the contacts.
+
+    Parameters
+    ----------
+    problem : problem whose contacts are points and surfaces with dimensions.
+
+    Raises
+    ------
+    InputError
+        If a contact is a selection, or a surface without dimensions; names the contact.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._settings = ForceSettings()
+        self._cones: dict[tuple[tuple[str, ...], tuple[str, ...]], _Cones] = {}
+        self._last: ContactForces | None = None
+        self._cones_of(problem.contacts.names, problem.contacts.names)
+
+    def reset(self) -> None:
+        """Begin the next solve without forces of an earlier one."""
+        self._last = None
+
+    def solve(
+        self, solution: Solution, touching: Container[str] | None, settings: ForceSettings
+    ) -> JudgedForces:
+        """Return the forces of a solution.
+
+        Parameters
+        ----------
+        solution : solution with the output a0.
+        touching : contacts that touch, those of the solution if None; the forces of its other
+            contacts are zero.
+        settings : friction and law of contacts that have none.
+        """
+        if settings != self._settings:
+            self._settings = settings
+            self._cones.clear()
+        names = solution.contacts
+        if touching is not None:
+            names = tuple(name for name in names if name in touching)
+        cones = self._cones.get((solution.contacts, names))
+        if cones is None:
+            cones = self._cones_of(solution.contacts, names)
+        G, a0, rows = solution.matrix, solution.output("a0"), cones.rows
+        if rows is not None:
+            G, a0 = G[np.ix_(rows, rows)], a0[rows]
+        solver, last = cones.solver, self._last
+        start = None if last is None else last.start(names, solver.rows.offsets)
+        found = solver.solve(G, a0, start)
+        found.contacts = names
+        usable = found.is_start
+        self._last = found if usable else None
+        forces = found.forces
+        if not usable:
+            forces = np.full(len(solution.matrix), np.nan)
+        elif rows is not None:
+            forces = np.zeros(len(solution.matrix))
+            forces[rows] = found.forces
+        validity, reason, text = _JUDGEMENTS[found.status]
+        warning = None if found.status is _SOLVED else InputWarning(reason, _words(text, found))
+        return JudgedForces(forces, cones.friction, cones.normals, found, validity, warning)
+
+    def unknown(self, solution: Solution, settings: ForceSettings) -> JudgedForces:
+        """Return the INVALID forces of a solution while it is unknown which contacts touch."""
+        self.reset()
+        contacts = [c for c in self._problem.contacts if c.name in solution.contacts]
+        nothing = np.full(len(solution.matrix), np.nan)
+        friction, normals = _directions(contacts, settings)
+        return JudgedForces(nothing, friction, normals, None, Validity.INVALID, None)
+
+    def _cones_of(self, contacts: tuple[str, ...], touching: tuple[str, ...]) -> _Cones:
+        problem, settings = self._problem, self._settings
+        by_name = {contact.name: contact for contact in problem.contacts}
+        chosen = [by_name[name] for name in contacts]
+        rows = None
+        if touching != contacts:
+            touches = [contact.name in touching for contact in chosen]
+            rows = np.flatnonzero(np.repeat(touches, [contact.rows for contact in chosen]))
+        if len(self._cones) >= _MOST_SOLVERS:
+            # The oldest entry is dropped.
+            del self._cones[next(iter(self._cones))]
+        cones = self._cones[contacts, touching] = _Cones(
+            new_solver(problem, touching, settings.friction, {"law": settings.law}),
+            *_directions(chosen, settings),
+            rows,
+        )
+        return cones
+
+
+def _directions(contacts: Sequence[Contact], settings: ForceSettings) -> tuple[Array, Array]:
+    """Return coefficients (k,) and normals (k, 3) of contacts."""
+    friction = np.array(friction_of(contacts, settings.friction), float)
+    return friction, np.array([direction(c.normal) for c in contacts]).reshape(-1, 3)
+
+
+def _words(text: str, found: ContactForces) -> str:
+    """Return why forces are not OK, in words."""
+    if found.status is ForceStatus.INFEASIBLE:
+        names = [found.contacts[i] for i in found.contradiction]
+        return f"{text}: {listed('contact', names)} cannot be held"
+    if found.status is ForceStatus.NOT_FINITE:
+        return text
+    return f"{text}: residual {found.residual:.3g}, law {found.law}"

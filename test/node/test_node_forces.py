@@ -1,0 +1,273 @@
+"""Contact forces beside each matrix: those of the library, and never OK unless SOLVED."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+import robots  # noqa: E402
+from allocated import allocated  # noqa: E402
+from delassus_msgs.msg import ContactDynamics  # noqa: E402
+from delassus_msgs_py import DynamicsReader, dynamics_to_numpy, matrix_to_numpy  # noqa: E402
+from friction import pinocchio_forces  # noqa: E402
+from motion_support import FEET, POINTS, TURNED, MotionRig, contradicting  # noqa: E402
+from pipeline_support import DEGRADED, INVALID, MS, OK  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
+
+from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot  # noqa: E402
+from delassus_ros.contact_forces import ForceSolver, ForceStatus  # noqa: E402
+from delassus_ros.model.spatial import rotation_from_quaternion  # noqa: E402
+from delassus_ros.node.outputs import forces as module  # noqa: E402
+from delassus_ros.node.outputs.forces import ForceOutput  # noqa: E402
+from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
+from delassus_ros.solver.friction import ForceSettings, new_solver  # noqa: E402
+
+LIMITS = Limits()
+
+
+def tick(rig: MotionRig, *active: str, **changes: Any) -> list[Any]:
+    """Send contacts, an odometry and a joint state of the next millisecond."""
+    rig.now += MS
+    rig.touch(*active)
+    if rig.problem.robot.base == "floating":
+        rig.odometry()
+    return rig.send(**changes)
+
+
+@pytest.mark.parametrize("law", ["auto", "coulomb", "convex"])
+def test_forces_are_those_of_the_library_bit_for_bit(law: Any) -> None:
+    """Also where contacts come and go, and forces begin with those of the tick before."""
+    rig = MotionRig(outputs=["forces"], limits=Limits(forces=ForceSettings(0.7, law)))
+    solver, before = DelassusSolver(rig.problem), None
+    for step, active in enumerate((FEET, FEET, FEET[1:], ("LF", "RH"), FEET)):
+        rig.q = rig.q + 0.01 * step
+        matrix, dynamics = tick(rig, *active)
+        s = solver.solve(active=active, **rig.inputs())
+        before = s.contact_forces(0.7, law=law, start=before)
+        assert before.status == ForceStatus.SOLVED
+        found = dynamics_to_numpy(dynamics)
+        assert found.forces is not None and found.contacts == active
+        assert matrix_to_numpy(matrix).tobytes() == s.matrix.tobytes()
+        assert found.forces.tobytes() == before.forces.tobytes()
+        assert found.forces_residual == before.residual <= 1e-10
+        assert (found.validity, found.forces_validity) == (OK, OK)
+        assert found.forces_status == ContactDynamics.FORCES_SOLVED
+        expected = {"coulomb": ContactDynamics.LAW_COULOMB, "convex": ContactDynamics.LAW_CONVEX}
+        assert found.forces_law == expected[before.law]
+        assert found.friction is not None and found.friction.tolist() == [0.7] * len(active)
+        assert found.normals is not None and found.normals.tolist() == [[0, 0, 1]] * len(active)
+
+
+def test_forces_agree_with_pinocchio() -> None:
+    rig = MotionRig(outputs=["forces", "a0"])
+    matrix, dynamics = rig.send()
+    found, G = dynamics_to_numpy(dynamics), matrix_to_numpy(matrix)
+    assert np.linalg.cond(G) < 1e4 and found.forces_law == ContactDynamics.LAW_COULOMB
+    peer = pinocchio_forces(G, found.a0, LIMITS.forces.friction)
+    np.testing.assert_allclose(found.forces, peer, rtol=0, atol=1e-6 * np.abs(peer).max())
+    assert (np.abs(peer.reshape(4, 3)).max(axis=1) > 1.0).any()
+
+
+def test_contacts_have_friction_and_normals_of_their_own() -> None:
+    contacts = (
+        Contact("LF", "LF_FOOT", friction=0.2, normal="-z"), *POINTS[1:3],
+        Contact("RH", "RH_FOOT", normal=(0.0, 0.6, 0.8)),
+    )  # fmt: skip
+    rig = MotionRig(outputs=["forces"], contacts=contacts)
+    _, dynamics = rig.send()
+    found = dynamics_to_numpy(dynamics)
+    expected = DelassusSolver(rig.problem).solve(**rig.inputs()).contact_forces(0.6)
+    assert found.forces.tobytes() == expected.forces.tobytes()
+    assert found.friction.tolist() == [0.2, 0.6, 0.6, 0.6]
+    assert found.normals.tolist() == [[0, 0, -1], [0, 0, 1], [0, 0, 1], [0, 0.6, 0.8]]
+
+
+def test_friction_and_law_change_between_two_ticks() -> None:
+    rig, reader = MotionRig(outputs=["forces"]), DynamicsReader()
+    solver = DelassusSolver(rig.problem)
+    for friction, law in ((0.6, "auto"), (0.2, "auto"), (0.2, "convex"), (0.0, "coulomb")):
+        settings = ForceSettings(friction, law)  # type: ignore[arg-type]
+        rig.pipeline.limits = replace(rig.pipeline.limits, forces=settings)
+        _, dynamics = tick(rig, *FEET)
+        found = reader.read(serialize_message(dynamics))
+        assert found.friction.tolist() == [friction] * 4
+        s = solver.solve(**rig.inputs()).contact_forces(friction, law=law)
+        assert s.status == ForceStatus.SOLVED
+        np.testing.assert_allclose(found.forces, s.forces, atol=1e-6 * np.abs(s.forces).max())
+        by_foot = found.forces.reshape(4, 3)
+        sideways = np.hypot(by_foot[:, 0], by_foot[:, 1])
+        assert (sideways <= friction * by_foot[:, 2] + 1e-9).all()
+
+
+def test_forces_of_all_rows_are_those_of_the_contacts_that_touch() -> None:
+    rig = MotionRig(outputs=["forces"], all_rows=True)
+    solver = DelassusSolver(rig.problem)
+    for active in (FEET, ("RF", "LH"), ()):
+        rig.pipeline.clock_jumped()
+        _, dynamics = tick(rig, *active)
+        found = dynamics_to_numpy(dynamics)
+        assert (found.contacts, found.forces_validity) == (FEET, OK)
+        expected = np.zeros(12)
+        if active:
+            rows = [
+                r for k, foot in enumerate(FEET) if foot in active for r in range(3 * k, 3 * k + 3)
+            ]
+            s = solver.solve(active=active, **rig.inputs())
+            expected[rows] = s.contact_forces(0.6).forces
+        assert found.forces.tobytes() == expected.tobytes()
+    # Too old: nothing tells which contacts touch.
+    rig.now += 600 * MS
+    rig.odometry()
+    _, dynamics = rig.send()
+    found = dynamics_to_numpy(dynamics)
+    assert (found.validity, Reason(found.reasons)) == (DEGRADED, Reason.CONTACTS_STALE)
+    assert found.forces_validity == INVALID and np.isnan(found.forces).all()
+    assert (found.forces_status, found.forces_residual) == (ContactDynamics.FORCES_NONE, -1.0)
+
+
+def test_without_contacts_there_is_nothing_to_push() -> None:
+    rig = MotionRig(outputs=["forces"])
+    rig.touch()
+    found = dynamics_to_numpy(rig.send()[1])
+    assert (found.validity, found.forces_validity, found.forces) == (OK, OK, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "validity", "reason"),
+    [
+        ({"budget": 1}, ForceStatus.FAILED, INVALID, Reason.FORCES_NOT_CONVERGED),
+        (
+            {"tolerance": 1e-300}, ForceStatus.INACCURATE, DEGRADED, Reason.FORCES_INACCURATE,
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_solved_is_not_ok(
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    status: ForceStatus,
+    validity: int,
+    reason: Reason,
+) -> None:
+    def hasty(problem: Problem, active: Any, friction: Any, given: Any) -> ForceSolver:
+        return new_solver(problem, active, friction, {**given, **options})
+
+    monkeypatch.setattr(module, "new_solver", hasty)
+    rig = MotionRig(outputs=["forces", "a0"])
+    matrix, dynamics = rig.send()
+    found = dynamics_to_numpy(dynamics)
+    assert (matrix.validity, found.validity) == (OK, DEGRADED)
+    assert (found.forces_validity, Reason(found.reasons)) == (validity, reason)
+    assert found.forces_status == getattr(ContactDynamics, f"FORCES_{status.name}")
+    assert np.isnan(found.forces).all() == (validity == INVALID)
+    assert np.isfinite(found.a0).all()
+    _, reasons, text = rig.pipeline.secondary_state
+    assert reasons == reason and f"residual {found.forces_residual:.3g}, law coulomb" in text
+    assert ("forces", text) in rig.warnings
+
+
+def test_doubtful_motion_makes_doubtful_forces() -> None:
+    rig = MotionRig(outputs=["forces"])
+    rig.send()
+    # Other positions at the same stamp are those of a second publisher.
+    rig.q = rig.q + 0.1
+    matrix, dynamics = rig.send()
+    assert (matrix.validity, dynamics.validity) == (DEGRADED, DEGRADED)
+    assert dynamics.forces_validity == DEGRADED
+    assert dynamics.forces_status == ContactDynamics.FORCES_SOLVED
+
+
+def test_every_status_is_said() -> None:
+    """Statuses of the library and of the message have the same names."""
+    statuses = {status.name for status in ForceStatus} - {"REFUSED"}  # of compliances
+    constants = {
+        name for name in dir(ContactDynamics) if re.fullmatch("FORCES_[A-Z]+(_FINITE)?", name)
+    }
+    assert constants == {"FORCES_NONE", *(f"FORCES_{name}" for name in statuses)}
+    assert ContactDynamics().forces_status == ContactDynamics.FORCES_NONE
+    assert ContactDynamics().forces_validity == INVALID
+
+
+def test_numbers_that_are_not_finite_give_no_forces() -> None:
+    robot = Robot.from_urdf(robots.unlimited())
+    problem = Problem(robot, [Contact("LF", "LF_FOOT")], outputs=["a0"])
+    zeros, g = np.zeros(18), [0, 0, -9.81]
+    s = DelassusSolver(problem).solve(robot.neutral(), rates=zeros, torques=zeros, gravity=g)
+    s.secondary["a0"][1] = np.nan
+    forces = ForceOutput(problem).solve(s, None, ForceSettings())
+    assert forces.warning is not None and forces.warning.reason == Reason.RESULT_NOT_FINITE
+    assert forces.numbers(False)[1:3] == (INVALID, ContactDynamics.FORCES_NOT_FINITE)
+    assert np.isnan(forces.forces).all()
+
+
+def test_a_contradiction_is_over_at_once() -> None:
+    """A contradiction leaves all but the forces alone; the table of faults has its words."""
+    rig = contradicting()
+    good = dynamics_to_numpy(rig.good())
+    assert (good.validity, good.forces_validity) == (OK, OK)
+    rig.wait(1)
+    found = dynamics_to_numpy(rig.send(velocity=[0.0, 0.0, 2.0, *[0.0] * 9])[1])
+    assert (found.validity, found.forces_validity) == (DEGRADED, INVALID)
+    assert found.forces_status == ContactDynamics.FORCES_INFEASIBLE
+    assert np.isnan(found.forces).all() and np.isfinite(found.a0).all()
+    rig.wait(1)
+    again = dynamics_to_numpy(rig.good())
+    # Nothing of the fault is left: the bits are those of a first solve.
+    assert again.forces.tobytes() == good.forces.tobytes()
+
+
+def test_a_clock_that_jumps_ends_what_forces_begin_with() -> None:
+    rig = MotionRig(outputs=["forces"])
+    first, q = dynamics_to_numpy(rig.send()[1]), rig.q
+    rig.q = q + 0.1
+    tick(rig, *FEET)
+    rig.q = q
+    warm = dynamics_to_numpy(tick(rig, *FEET)[1])
+    assert warm.forces.tobytes() != first.forces.tobytes()
+    rig.pipeline.clock_jumped()
+    again = dynamics_to_numpy(tick(rig, *FEET)[1])
+    assert again.forces.tobytes() == first.forces.tobytes()
+
+
+def test_contact_axes_need_no_other_numbers() -> None:
+    """Along the axes of the contacts the normal is the contact's own z."""
+    rig = MotionRig("contact", outputs=["forces"])
+    found = dynamics_to_numpy(rig.send()[1])
+    gravity = rotation_from_quaternion(TURNED).T @ [0.0, 0.0, -9.81]
+    s = DelassusSolver(rig.problem).solve(**{**rig.inputs(), "gravity": gravity})
+    np.testing.assert_allclose(found.forces, s.contact_forces(0.6).forces, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (np.eye(2, 6), "contact 'LF' is a selection of rows; friction needs points and surfaces"),
+        ("surface", "contact 'LF' is a surface and has no dimensions; expected length and width"),
+    ],
+)
+def test_contacts_without_a_law_are_refused(kind: Any, words: str) -> None:
+    robot = Robot.from_urdf(robots.unlimited())
+    problem = Problem(robot, [Contact("LF", "LF_FOOT", kind)], outputs=["a0"])
+    with pytest.raises(InputError, match=words):
+        ForceOutput(problem)
+
+
+def test_forces_allocate_no_more_tick_by_tick() -> None:
+    rig = MotionRig(outputs=["forces"])
+    sets = [FEET, ("LF", "RH"), FEET[1:]]
+
+    def ticks(count: int) -> None:
+        for k in range(count):
+            _, dynamics = tick(rig, *sets[k // 5 % 3])
+            assert dynamics.forces_validity == OK
+
+    ticks(360)
+    before = allocated()
+    ticks(300)
+    # One array that a tick keeps, of twelve numbers, would be 300 times 96 bytes.
+    assert allocated() - before < 20_000
