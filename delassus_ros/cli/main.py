@@ -11,7 +11,18 @@ import warnings
 from collections.abc import Callable, Sequence
 
 import delassus_ros
-from delassus_ros.cli import bag, commands, config, export, inspection, live, plot, rotors, view
+from delassus_ros.cli import (
+    bag,
+    commands,
+    config,
+    export,
+    inspection,
+    live,
+    plot,
+    rotors,
+    run,
+    view,
+)
 from delassus_ros.cli.options import (
     add_configuration,
     add_contacts,
@@ -38,6 +49,7 @@ examples:
   delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
   delassus plot quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.png
   delassus view my_robot.urdf
+  delassus run my_robot.urdf
   delassus rotors geared_arm.urdf --base fixed
   delassus watch
   delassus contacts LF_FOOT RH_FOOT
@@ -197,6 +209,14 @@ def _parser() -> argparse.ArgumentParser:
             view.view,
             "show the robot in the browser, with sliders for joints and live ellipsoids",
             "my_robot.urdf --forces",
+        )
+    )
+    run.add_run(
+        verb(
+            "run",
+            run.run,
+            "start a node for a robot, with joint states by sliders, and show it in the browser",
+            "my_robot.urdf",
         )
     )
     rotors_of = verb(

@@ -34,10 +34,11 @@ NEUTRAL = "neutral"
 _KINDS = ("point", "surface")
 
 
-def add_robot(parser: argparse.ArgumentParser) -> None:
+def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """Add the robot and its base."""
     parser.add_argument(
         "robot",
+        nargs=None if required else "?",
         metavar="ROBOT",
         help="the robot description, a URDF, xacro or MJCF file, or one that comes with this "
         f"package: {', '.join(BUILT_IN)}",

@@ -8,32 +8,23 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from delassus_msgs.msg import ContactPlacements, DelassusMatrix, Layout
-from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import ReceivedMatrix
 from geometry_msgs.msg import Point
-from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from rclpy.subscription import Subscription
-from sensor_msgs.msg import Image, Imu, JointState
-from std_msgs.msg import String
+from sensor_msgs.msg import Image
 from visualization_msgs.msg import Marker, MarkerArray
 
 from delassus_ros.drawing.ellipsoids import Lengths
 from delassus_ros.drawing.heat_map import heat_map
+from delassus_ros.drawing.received import NodeTopics, facts_of
 from delassus_ros.drawing.scene import FAINT, Scene, Stage, quaternion_of
-from delassus_ros.errors import DelassusError, InputError, listed, unknown
-from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
-from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.inputs.topics import FEW
-from delassus_ros.node.lifecycle.diagnostics import names_of
-from delassus_ros.node.reasons import Reason
+from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.model.spatial import Array
 from delassus_ros.node.settings import PARAMETERS, RCLPY_PREFIXES
 from delassus_ros.node.system.logs import LoopLog, Throttle
 from delassus_ros.node.system.overrides import overrides_of
-from delassus_ros.node.system.queue import pop
 from delassus_ros.ros_program import Program
 
 _HELP = """\
@@ -68,11 +59,6 @@ _COLOURS = {
     DelassusMatrix.VALIDITY_DEGRADED: (0.95, 0.65, 0.1),
     DelassusMatrix.VALIDITY_INVALID: (0.9, 0.15, 0.15),
 }
-_WORDS = {
-    DelassusMatrix.VALIDITY_OK: "OK",
-    DelassusMatrix.VALIDITY_DEGRADED: "DEGRADED",
-    DelassusMatrix.VALIDITY_INVALID: "INVALID",
-}
 _CLEAR = 0.75
 """Opacity of ellipsoids, through which the robot is visible."""
 _THICKEST, _THINNEST = 0.05, 0.005
@@ -81,8 +67,6 @@ _LIFETIME = 1  # s, after which markers that are not repeated disappear
 _PICTURE_PERIOD = 0.2  # s
 _CELL, _LARGEST_PICTURE = 8, 2048
 """Side of an entry, and largest side of the picture, for which entries become smaller [pixels]."""
-_LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class MarkerNode(Node):
@@ -115,24 +99,9 @@ class MarkerNode(Node):
         self._lengths: Lengths | None = None
         self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
         self._pictures = self.create_publisher(Image, "~/heat_map", 10)
-        self._sources: dict[str, Subscription] = {}
-        for name, kind, qos in (
-            ("robot_description", String, _LATCHED), ("layout", Layout, _LATCHED),
-            ("joint_states", JointState, _LATEST), ("odometry", Odometry, _LATEST),
-            ("imu", Imu, _LATEST), ("contact_placements", ContactPlacements, FEW),
-            ("delassus", DelassusMatrix, _LATEST),
-        ):  # fmt: skip
-            topic = f"delassus_node/{name}" if name in ("layout", "delassus") else name
-            raw = kind is DelassusMatrix
-            self._sources[name] = self.create_subscription(kind, topic, _ignore, qos, raw=raw)
-        self._reader = MatrixReader()
+        self._topics = NodeTopics(self, self._warn)
         self._drawn: dict[tuple[str, int], Marker] = {}
-        self._stage: Stage | None = None
-        self._root = ""
-        self._orientation: OrientationInput | None = None
-        self._description = ""
-        self._layout: Layout | None = None
-        self._positions: dict[str, float] = {}
+        self._lengths_of_stage: Stage | None = None
         self._next_picture = 0.0
 
     def _number(self, name: str) -> float:
@@ -161,18 +130,9 @@ class MarkerNode(Node):
             return False
 
     def _draw(self) -> bool:
-        self._take_all()
-        data = self._taken("delassus")
-        if data is None or not (self._watched(self._markers) or self._watched(self._pictures)):
-            return False
-        try:
-            received = self._reader.read(data)
-        except MessageError as error:
-            self._warn("matrix", str(error))
-            return False
-        layout, stage = self._layout, self._stage
-        if layout is None or stage is None or layout.layout_id != received.layout_id:
-            self._warn("layout", self._lacking())
+        watched = self._watched(self._markers) or self._watched(self._pictures)
+        received, stage = self._topics.latest(watched), self._topics.stage
+        if received is None or stage is None:
             return False
         if self._watched(self._markers):
             self._markers.publish(MarkerArray(markers=list(self._shown(received, stage))))
@@ -181,59 +141,6 @@ class MarkerNode(Node):
             self._next_picture = now + _PICTURE_PERIOD
             self._pictures.publish(_picture(received))
         return True
-
-    # Received messages.
-
-    def _taken(self, name: str) -> Any:
-        """Return the oldest message of a topic since the last call, or None."""
-        found = pop(self._sources[name])
-        return None if found is None else found[0]
-
-    def _take_all(self) -> None:
-        layout, description = self._taken("layout"), self._taken("robot_description")
-        self._layout = layout or self._layout
-        if description is not None:
-            self._description = description.data
-        if self._layout is not None and (layout is not None or description is not None):
-            self._read_robot(self._layout)
-        state = self._taken("joint_states")
-        if state is not None and len(state.name) == len(state.position):
-            self._positions.update(zip(state.name, state.position, strict=True))
-        while (placements := self._taken("contact_placements")) is not None:
-            for name, pose in zip(placements.names, placements.poses, strict=False):
-                if self._stage is not None and name in self._stage.frames:
-                    self._stage.frames[name] = self._stage.frames[name][0], _transform(pose)
-        for name in ("odometry", "imu"):
-            message = self._taken(name)
-            if message is not None and self._orientation is not None:
-                self._orientation.take(message, self.get_clock().now().nanoseconds)
-
-    def _read_robot(self, layout: Layout) -> None:
-        if not self._description:
-            return
-        try:
-            robot = Robot.from_urdf(self._description.encode(), layout.base)
-        except DelassusError as error:
-            self._warn("robot", f"the robot cannot be drawn: {error}")
-            return
-        absent = [name for name in layout.frames if name not in robot.frames]
-        if absent:
-            names = listed("frame", absent)
-            self._warn("robot", f"the robot description is of another robot: it has no {names}")
-            return
-        places = zip(layout.contacts, layout.frames, layout.placements, strict=True)
-        self._stage = Stage(robot, {name: (f, _transform(pose)) for name, f, pose in places})
-        self._lengths = None
-        self._root = next(iter(robot.frames))
-        self._positions.clear()
-        self._orientation = OrientationInput(robot) if layout.base == "floating" else None
-
-    def _lacking(self) -> str:
-        if not self._description:
-            topic = self._sources["robot_description"].topic_name
-            return f"no robot description has come on {topic}"
-        topic = self._sources["layout"].topic_name
-        return f"no layout of the matrices that come has come on {topic}"
 
     @staticmethod
     def _watched(publisher: Any) -> bool:
@@ -244,7 +151,7 @@ class MarkerNode(Node):
     def _shown(self, received: ReceivedMatrix, stage: Stage) -> Iterator[Marker]:
         """Yield the markers of a matrix, and deletions of markers that are no longer drawn."""
         self._stamp = received.stamp
-        scene = self._scene(received, stage)
+        scene = self._topics.scene(received)
         before, self._drawn = self._drawn, {}
         colour = _COLOURS[received.validity]
         lengths = self._lengths_of(scene, stage)
@@ -274,57 +181,21 @@ class MarkerNode(Node):
 
     def _lengths_of(self, scene: Scene, stage: Stage) -> Lengths:
         """Return the scale of masses of the robot's first matrix, so that drawings compare."""
-        if self._lengths is not None:
+        if self._lengths is not None and self._lengths_of_stage is stage:
             return self._lengths
         fitting = Lengths.fitting(stage.size, [contact.mass for contact in scene.contacts])
         lengths = Lengths(self._scale or fitting.scale, self._longest or fitting.longest)
         self._lengths = lengths if scene.contacts else None
+        self._lengths_of_stage = stage
         return lengths
-
-    def _scene(self, received: ReceivedMatrix, stage: Stage) -> Scene:
-        if not received.matrix.size:
-            return Scene()
-        world = None
-        if received.axes == DelassusMatrix.AXES_WORLD:
-            world = self._world()
-            if world is None:
-                return Scene()
-        scene = stage.scene(
-            self._positions, received.contacts, received.row_offsets, received.kinds,
-            np.array(received.matrix), world,
-        )  # fmt: skip
-        if scene.unknown:
-            topic = self._sources["joint_states"].topic_name
-            names = listed("joint", scene.unknown)
-            self._warn("joints", f"{names}: no positions on {topic}; drawn at 0")
-        return scene
-
-    def _world(self) -> Array | None:
-        """Return the axes of the world in the root link, as columns; None if unknown."""
-        source = self._orientation
-        if source is None:
-            return np.eye(3)
-        warning = source.warning(self.get_clock().now().nanoseconds)
-        if warning is not None:
-            self._warn("orientation", f"{warning.text}: ellipsoids along the world need it")
-            return None
-        quaternion = np.empty(4)
-        source.write(self._stamp, quaternion)
-        axes: Array = rotation_from_quaternion(quaternion).T
-        return axes
 
     @staticmethod
     def _words(received: ReceivedMatrix, lengths: Lengths) -> str:
         """Return the caption of a matrix, and the scale of its lengths."""
-        lines = [_WORDS[received.validity]]
-        if received.reasons:
-            lines[0] += f": {names_of(Reason(received.reasons))}"
+        facts = facts_of(received)
+        lines = [facts["state"]]
         if received.matrix.size:
-            condition = "-" if received.condition < 0 else f"{received.condition:.3g}"
-            lines.append(
-                f"rank {received.rank} of {len(received.matrix)}, condition {condition}, "
-                f"{received.algorithm}"
-            )
+            lines.append("rank {rank}, condition {condition}, {algorithm}".format(**facts))
             low, high = 10.0 * lengths.longest, 1e3 * lengths.longest
             scale = 1e3 * lengths.scale
             lines.append(f"semi-axes: 1 kg is {scale:.3g} mm, cut to {low:.3g} to {high:.3g} mm")
@@ -342,7 +213,7 @@ class MarkerNode(Node):
             marker.lifetime.sec = _LIFETIME
         self._drawn[group, number] = marker
         marker.action = Marker.ADD
-        marker.header.frame_id = self._root
+        marker.header.frame_id = self._topics.root
         _stamp(marker.header, self._stamp)
         c = marker.color
         c.r, c.g, c.b, c.a = colour
@@ -369,13 +240,6 @@ def _place(marker: Marker, position: Array, quaternion: Array) -> None:
     o.x, o.y, o.z, o.w = quaternion.tolist()
 
 
-def _transform(pose: Any) -> Transform:
-    p, o = pose.position, pose.orientation
-    turn = np.array([o.x, o.y, o.z, o.w])
-    rotation = rotation_from_quaternion(turn) if turn.any() else np.eye(3)
-    return Transform(rotation, np.array([p.x, p.y, p.z]))
-
-
 def _picture(received: ReceivedMatrix) -> Image:
     cell = max(1, min(_CELL, _LARGEST_PICTURE // len(received.matrix)))
     pixels = heat_map(np.array(received.matrix), received.row_offsets, cell)
@@ -385,10 +249,6 @@ def _picture(received: ReceivedMatrix) -> Image:
     image.data = array("B", pixels.tobytes())
     _stamp(image.header, received.stamp)
     return image
-
-
-def _ignore(_message: object) -> None:
-    """Stand in for the callback that a subscription has to have."""
 
 
 def draw_until(node: MarkerNode, stopping: Callable[[], bool]) -> int:

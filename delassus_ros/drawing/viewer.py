@@ -186,6 +186,10 @@ class Viewer:
                 found[contact.name] = x, y
         return found
 
+    def neutral(self) -> Snapshot:
+        """Return the robot in its neutral configuration, without a matrix."""
+        return Snapshot(self._skeleton.poses(self._robot.neutral()))
+
     def show(self, snapshot: Snapshot, warning: str = "") -> None:
         """Draw a snapshot; a warning is shown above its numbers."""
         with self.server.atomic():

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PROGRAMS = set(re.findall(r'"(\w+)": "delassus_ros\.', (ROOT / "setup.py").read_text()))
 TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-LIVE = {"watch", "contacts", "record", "view"}
+LIVE = {"watch", "contacts", "record", "run", "view"}
 """Verbs that talk to a node or show a page; other tests run them."""
 OTHERS = set("cd colcon export git python python3 ros2 rosdep rviz2 source sudo".split())
 

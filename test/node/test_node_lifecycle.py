@@ -217,6 +217,12 @@ def test_what_was_given_for_a_contact_counts_once_it_is_listed(graph, start) -> 
     assert list(node.get_parameter("contacts.toe.xyz").value) == [0, 0, 1]
 
 
+def test_a_node_without_autostart_says_what_it_waits_for(graph, start) -> None:
+    node = start(autostart=False)
+    assert state_of(node) == "unconfigured"
+    graph.wait_for_log("unconfigured, waiting for a lifecycle manager; autostart: true configures")
+
+
 def test_what_is_no_list_of_numbers_is_refused(graph, start) -> None:
     node = start(autostart=False)
     for name in ("contacts.LF.xyz", "contacts.LF.selection", "armature.values"):

@@ -112,6 +112,10 @@ class LifecycleProgram(EventlessNode):
     def start(self) -> None:
         """With autostart, configure and activate as soon as there is a robot description."""
         if not self._autostart:
+            self.get_logger().info(
+                "unconfigured, waiting for a lifecycle manager; "
+                "autostart: true configures by itself"
+            )
             return
         if not self.wanted_description:
             topic = self._description.topic

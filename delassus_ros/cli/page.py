@@ -1,0 +1,152 @@
+"""The page of a robot in the browser: its options, shapes, sliders and first pose."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import webbrowser
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from delassus_ros.cli.description import Description
+from delassus_ros.cli.options import given_joints
+from delassus_ros.cli.proposals import pose_of
+from delassus_ros.closure import Closure
+from delassus_ros.command_line import duration
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.model.joint import JointKind
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
+from delassus_ros.needs import missing
+from delassus_ros.stopping import StopRequest
+
+if TYPE_CHECKING:
+    from delassus_ros.drawing.shapes import Shapes
+    from delassus_ros.drawing.viewer import Dial
+
+_PORT = 8080
+_TURN, _SLIDE = np.pi, 1.0
+"""Half the range of the slider of a joint without limits [rad, m]."""
+
+
+def add_page(parser: argparse.ArgumentParser) -> None:
+    """Add the page of the viewer, and how long it is served."""
+    parser.add_argument(
+        "--port", type=int, default=_PORT, help="port of the page (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print the address, but open no browser"
+    )
+    parser.add_argument(
+        "--seconds", type=duration, metavar="S", help="how long (default: until Ctrl-C)"
+    )
+
+
+def end_of(options: argparse.Namespace, stop: StopRequest) -> Callable[[], bool]:
+    """Return a function that returns whether to end: on request, or after the options' time."""
+    end = np.inf if options.seconds is None else time.monotonic() + options.seconds
+    return lambda: stop.requested or time.monotonic() > end
+
+
+def refuse_without_viser(program: str) -> None:
+    """Refuse to show a page without the packages that do.
+
+    Raises
+    ------
+    InputError
+        If a package is missing; names the command that installs it.
+    """
+    lacking = missing(program, "viser")
+    if lacking is not None:
+        raise InputError(lacking)
+
+
+def shapes_of(description: Description, robot: Robot) -> Shapes:
+    """Return the visual shapes of a robot; a line on standard error names what is not read."""
+    from delassus_ros.drawing.shapes import Shapes
+
+    if description.model is not None:
+        shapes = Shapes.of_mujoco(robot, description.model)
+    else:
+        shapes = Shapes.of_urdf(robot, description.document, description.folder)
+    if shapes.unread:
+        more = f", and {len(shapes.unread) - 1} more" if len(shapes.unread) > 1 else ""
+        print(f"warning: not drawn: {shapes.unread[0]}{more}", file=sys.stderr)
+    return shapes
+
+
+def first_pose(robot: Robot, closure: Closure | None, text: str | None) -> dict[str, float]:
+    """Return the first positions of the joints that are moved, by name [rad, m].
+
+    Raises
+    ------
+    InputError
+        If a joint is unknown or has no slider.
+    """
+    moved = {joint.name for joint in robot.joints if joint.kind.nq == 1}
+    start = {name: value for name, value in pose_of(robot).items() if name in moved}
+    if closure is not None:
+        moved &= set(closure.independent)
+        entries = dict(zip((joint.name for joint in robot.joints), robot.q_offsets, strict=True))
+        start = {name: float(closure.reference[entries[name]]) for name in start if name in moved}
+    for name, value in {} if text is None else given_joints("--q", text).items():
+        if name not in start:
+            raise InputError(f"--q: {unknown('joint', name, start)}")
+        start[name] = value
+    return start
+
+
+def q_at(robot: Robot, closure: Closure | None, positions: Mapping[str, float]) -> Array:
+    """Return q (nq,) at the positions of moved joints.
+
+    Raises
+    ------
+    InputError
+        If loops do not close there.
+    """
+    if closure is None:
+        return robot.q(dict(positions))
+    measured: dict[str, Any] = dict(positions)
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.kind.nq > 1:
+            measured[joint.name] = closure.reference[offset : offset + joint.kind.nq]
+    result = closure.solve(measured)
+    if not result.status.is_valid:
+        raise InputError(f"the loops do not close: {result.about}")
+    return result.q
+
+
+def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[Dial]]:
+    """Return the sliders of joints, in groups by limb."""
+    from delassus_ros.drawing.viewer import Dial
+
+    groups: dict[str, list[Dial]] = {}
+    children: dict[int, int] = {}
+    for joint in robot.joints:
+        children[joint.parent] = children.get(joint.parent, 0) + 1
+    label: dict[int, str] = {}
+    for i, joint in enumerate(robot.joints):
+        alone = joint.parent in label and children[joint.parent] == 1
+        label[i] = label[joint.parent] if alone else joint.name
+        if joint.kind is JointKind.ROOT:
+            del label[i]
+        if joint.name not in start:
+            continue
+        angle = joint.kind is JointKind.REVOLUTE
+        reach = _TURN if angle else _SLIDE
+        low = joint.lower if np.isfinite(joint.lower) else start[joint.name] - reach
+        high = joint.upper if np.isfinite(joint.upper) else start[joint.name] + reach
+        if low < high:
+            dial = Dial(joint.name, "rad" if angle else "m", low, high, start[joint.name])
+            groups.setdefault(label[i], []).append(dial)
+    return groups
+
+
+def announce(address: str, options: argparse.Namespace) -> None:
+    """Print the address of the page, and open it in a browser if there is one."""
+    print(f"{address}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
+    if not options.no_browser:
+        webbrowser.open(address)

@@ -1,0 +1,256 @@
+"""``delassus run`` and ``delassus view --node``: a running node in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from delassus_ros.cli import config
+from delassus_ros.cli.commands import closure_of
+from delassus_ros.cli.description import Description
+from delassus_ros.cli.options import add_reference, add_robot, described, settings_of
+from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
+from delassus_ros.cli.report import Report
+from delassus_ros.closure import Closure
+from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.model.reading.xml import parse_xml
+from delassus_ros.model.robot import Robot
+from delassus_ros.needs import missing, missing_ros
+from delassus_ros.processes import Command, Programs
+from delassus_ros.stopping import StopRequest
+
+if TYPE_CHECKING:
+    from delassus_ros.drawing.received import NodeTopics
+    from delassus_ros.drawing.viewer import Viewer
+
+_PERIOD_S = 0.02
+"""Period of published joint states and of looks for matrices [s]."""
+_SILENCE_S = 1.0
+"""Time without a matrix after which the page says so [s]."""
+_FIRST_LIMIT_S = 300.0
+"""Longest wait for a running node, and for the first matrix where an end is wanted [s]."""
+_ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py", "threadpoolctl")
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the robot, the parameters of the node, and the page."""
+    add_robot(parser)
+    add_reference(parser)
+    parser.add_argument(
+        "--params",
+        metavar="PARAMS.yaml",
+        help="parameters of the node (default: those that `delassus config` proposes)",
+    )
+    parser.add_argument(
+        "--own-joint-states",
+        action="store_true",
+        help="publish no joint states: they come from elsewhere, on joint_states",
+    )
+    parser.add_argument("--q", metavar="JOINT=VALUE,…", help="first positions, in rad and m")
+    add_page(parser)
+
+
+def run(options: argparse.Namespace) -> Report:
+    """Start a node for a robot, publish what it needs, and show its matrices in the browser."""
+    refuse_without(("viser", "trimesh"), "delassus run")
+    description = described(options)
+    description.refuse_mjcf()
+    parameters = options.params and Path(options.params).read_text(encoding="utf-8")
+    if parameters is None:
+        parameters = config.proposed(options, description).text + "\n"
+    text = ElementTree.tostring(description.document, encoding="unicode")
+    with tempfile.TemporaryDirectory(prefix="delassus_run_") as folder:
+        file = Path(folder) / "params.yaml"
+        file.write_text(parameters, encoding="utf-8")
+        settings = settings_of(str(file))
+        if not settings.contacts:
+            raise InputError(
+                f"nothing of robot {description.robot.name!r} looks as if it touched; name "
+                "contacts in a file of --params"
+            )
+        # Refused here, a problem has a short message and starts no node.
+        settings.problem(text)
+        # Locked joints stay in the page's robot, which is that of the description.
+        robot = description.robot
+        closure = closure_of(options, robot) if robot.is_closed else None
+        start = first_pose(robot, closure, options.q)
+        start |= {name: settings.lock[name] for name in settings.lock.keys() & start.keys()}
+        moved = {name: value for name, value in start.items() if name not in settings.lock}
+        node = [sys.executable, "-m", "delassus_ros.node.main", "--ros-args", "--params-file"]
+        commands = [Command("delassus_node", [*node, str(file), "-p", "autostart:=true"])]
+        with StopRequest() as stop, Programs(commands, os.environ) as children, _graph() as graph:
+            print(f"delassus_node starts in ROS domain {os.environ.get('ROS_DOMAIN_ID', '0')}",
+                  file=sys.stderr, flush=True)  # fmt: skip
+            stand = _Stand(graph, text, [c.name for c in settings.contacts])
+            viewer = _viewer(description, robot, stand.contacts, options)
+            try:
+                if not options.own_joint_states:
+                    viewer.add_dials(dials(robot, moved))
+                announce(viewer.address, options)
+
+                def step() -> bool:
+                    if children.dead():
+                        raise DelassusError(children.report())
+                    if not options.own_joint_states:
+                        stand.publish(robot, closure, {**start, **viewer.positions})
+                    stand.touch(viewer.active)
+                    return stop.requested
+
+                count = _follow(stand.topics, viewer, step, options.seconds)
+            finally:
+                viewer.close()
+    data = {"robot": robot.name, "address": viewer.address, "contacts": stand.contacts,
+            "matrices": count}  # fmt: skip
+    return Report(f"{robot.name}: {count} matrices were shown", data)
+
+
+def view_node(options: argparse.Namespace) -> Report:
+    """Show the matrices of a running node in the browser."""
+    refuse_without(("viser", "trimesh"), "delassus view")
+    with StopRequest() as stop, _graph() as graph:
+        from delassus_ros.drawing.received import NodeTopics
+
+        topics = NodeTopics(graph, lambda _, words: None, options.node)
+        deadline = time.monotonic() + _FIRST_LIMIT_S
+        while topics.robot is None and not stop.requested:
+            topics.latest()
+            if time.monotonic() > deadline:
+                raise InputError(f"{topics.lacking()} within {_FIRST_LIMIT_S:g} s")
+            time.sleep(_PERIOD_S)
+        if topics.robot is None or topics.layout is None:
+            return Report("nothing was shown", {"matrices": 0})
+        folder = None if options.robot is None else Path(options.robot).resolve().parent
+        description = Description(topics.robot, parse_xml(topics.description.encode()), folder)
+        viewer = _viewer(description, topics.robot, (), options)
+        try:
+            announce(viewer.address, options)
+            count = _follow(topics, viewer, lambda: stop.requested, options.seconds)
+        finally:
+            viewer.close()
+    return Report(f"{topics.robot.name}: {count} matrices were shown", {"matrices": count})
+
+
+def refuse_without(packages: tuple[str, ...], program: str) -> None:
+    """Refuse to start without ROS or packages of the page.
+
+    Raises
+    ------
+    DelassusError
+        If a package is missing; names the command that installs it.
+    """
+    lacking = missing(program, *packages) or missing_ros(program, *_ROS)
+    if lacking is not None:
+        raise DelassusError(lacking)
+
+
+def _viewer(
+    description: Description, robot: Robot, contacts: Any, options: argparse.Namespace
+) -> Viewer:
+    from delassus_ros.drawing.viewer import Viewer
+
+    shapes = shapes_of(description, robot)
+    return Viewer(robot, shapes, contacts, options.port)
+
+
+def _follow(
+    topics: NodeTopics, viewer: Viewer, step: Callable[[], bool], seconds: float | None
+) -> int:
+    """Show matrices of a node until `step` returns True; return how many were shown.
+
+    Parameters
+    ----------
+    seconds : time from the first matrix to the end [s]; None for no end.
+
+    Raises
+    ------
+    InputError
+        If an end is wanted and no matrix comes in time; says what is missing.
+    """
+    from delassus_ros.drawing.received import facts_of
+    from delassus_ros.drawing.snapshot import Snapshot
+
+    count, shown = 0, viewer.neutral()
+    start = last = drawn = time.monotonic()
+    while not step():
+        now = time.monotonic()
+        received = topics.latest()
+        if received is not None and topics.stage is not None:
+            poses = topics.stage.poses(topics.q())
+            shown = Snapshot(poses, topics.scene(received), facts_of(received))
+            viewer.show(shown)
+            start = start if count else now
+            count, last, drawn = count + 1, now, now
+        elif now - drawn > _SILENCE_S:
+            drawn, silent = now, f"no matrix for {now - last:.0f} s"
+            viewer.show(shown, silent if count else f"{silent}; {topics.lacking()}")
+        if seconds is not None and now - start > (seconds if count else _FIRST_LIMIT_S):
+            if not count:
+                raise InputError(f"no matrix within {_FIRST_LIMIT_S:g} s; {topics.lacking()}")
+            break
+        time.sleep(_PERIOD_S)
+    return count
+
+
+@contextmanager
+def _graph() -> Iterator[Any]:
+    """Provide a node of this process during a block."""
+    import rclpy
+
+    from delassus_ros.ros_program import ros
+
+    with ros([]):
+        node = rclpy.create_node("delassus_run", start_parameter_services=False)
+        try:
+            yield node
+        finally:
+            node.destroy_node()
+
+
+class _Stand:
+    """The publishers that a node needs: robot description, joint states and active contacts."""
+
+    def __init__(self, node: Any, description: str, contacts: list[str]) -> None:
+        from delassus_msgs.msg import ActiveContacts
+        from sensor_msgs.msg import JointState
+        from std_msgs.msg import String
+
+        from delassus_ros.drawing.received import LATCHED, NodeTopics
+
+        self._node, self.contacts = node, contacts
+        self.topics = NodeTopics(node, lambda _, words: None)
+        self._description = node.create_publisher(String, "robot_description", LATCHED)
+        self._description.publish(String(data=description))
+        self._states = node.create_publisher(JointState, "joint_states", 10)
+        self._active = node.create_publisher(ActiveContacts, "active_contacts", LATCHED)
+
+    def publish(
+        self, robot: Robot, closure: Closure | None, positions: Mapping[str, float]
+    ) -> None:
+        """Publish joint positions; nothing where loops do not close."""
+        from sensor_msgs.msg import JointState
+
+        try:
+            q = q_at(robot, closure, positions)
+        except InputError:
+            return  # the page keeps the latest pose
+        joints = zip(robot.joints, robot.q_offsets, strict=True)
+        found = {joint.name: float(q[offset]) for joint, offset in joints if joint.kind.nq == 1}
+        message = JointState(name=list(found), position=list(found.values()))
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._states.publish(message)
+
+    def touch(self, names: list[str]) -> None:
+        """Publish the active contacts."""
+        from delassus_msgs.msg import ActiveContacts
+
+        message = ActiveContacts(names=names, status=[ActiveContacts.ACTIVE] * len(names))
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._active.publish(message)

@@ -1,0 +1,228 @@
+"""The latest messages of a running node, as scenes on its robot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from delassus_msgs.msg import ContactPlacements, DelassusMatrix, Layout
+from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import String
+
+from delassus_ros.drawing.scene import Scene, Stage
+from delassus_ros.drawing.skeleton import completed
+from delassus_ros.errors import DelassusError, InputError, listed
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
+from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.inputs.topics import FEW
+from delassus_ros.node.lifecycle.diagnostics import names_of
+from delassus_ros.node.reasons import Reason
+from delassus_ros.node.system.queue import pop
+
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+_VALIDITIES = {
+    DelassusMatrix.VALIDITY_OK: "OK",
+    DelassusMatrix.VALIDITY_DEGRADED: "DEGRADED",
+    DelassusMatrix.VALIDITY_INVALID: "INVALID",
+}
+_LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class NodeTopics:
+    """The topics of a running node, whose messages are taken when it is time to draw.
+
+    Messages that arrive at 1 kHz in between stay in the middleware.
+
+    Parameters
+    ----------
+    node : node that subscribes.
+    warn : called with a kind and a text about what cannot be drawn.
+    source : name of the node whose matrices are drawn.
+
+    Attributes
+    ----------
+    layout : layout of the matrices; None before the first.
+    stage : the robot on which matrices are drawn; None before its description and the layout.
+    robot : robot of the stage.
+    root : name of its root link.
+    description : its URDF.
+    positions : latest positions of joints by name [rad, m].
+    """
+
+    def __init__(
+        self, node: Node, warn: Callable[[str, str], object], source: str = "delassus_node"
+    ) -> None:
+        self._node, self._warn = node, warn
+        self._sources: dict[str, Subscription] = {}
+        for name, kind, qos in (
+            ("robot_description", String, LATCHED), ("layout", Layout, LATCHED),
+            ("joint_states", JointState, _LATEST), ("odometry", Odometry, _LATEST),
+            ("imu", Imu, _LATEST), ("contact_placements", ContactPlacements, FEW),
+            ("delassus", DelassusMatrix, _LATEST),
+        ):  # fmt: skip
+            topic = f"{source}/{name}" if name in ("layout", "delassus") else name
+            raw = kind is DelassusMatrix
+            self._sources[name] = node.create_subscription(kind, topic, _ignore, qos, raw=raw)
+        self._reader = MatrixReader()
+        self._orientation: OrientationInput | None = None
+        self.layout: Layout | None = None
+        self.stage: Stage | None = None
+        self.robot: Robot | None = None
+        self.root = ""
+        self.description = ""
+        self.positions: dict[str, float] = {}
+
+    def latest(self, wanted: bool = True) -> ReceivedMatrix | None:
+        """Take all messages; return the latest matrix if it is new and can be drawn.
+
+        Parameters
+        ----------
+        wanted : whether the matrix is of use; if not, it is not read.
+        """
+        self._take_all()
+        data = self._taken("delassus")
+        if data is None or not wanted:
+            return None
+        try:
+            received = self._reader.read(data)
+        except MessageError as error:
+            self._warn("matrix", str(error))
+            return None
+        layout = self.layout
+        if layout is None or self.stage is None or layout.layout_id != received.layout_id:
+            self._warn("layout", self.lacking())
+            return None
+        return received
+
+    def scene(self, received: ReceivedMatrix) -> Scene:
+        """Return the scene of a matrix on its robot at the latest joint positions.
+
+        Raises
+        ------
+        DelassusError
+            If an input cannot be drawn, such as a position that is NaN.
+        """
+        if self.stage is None or not received.matrix.size:
+            return Scene()
+        world = None
+        if received.axes == DelassusMatrix.AXES_WORLD:
+            world = self._world(received.stamp)
+            if world is None:
+                return Scene()
+        scene = self.stage.scene(
+            self.positions, received.contacts, received.row_offsets, received.kinds,
+            np.array(received.matrix), world,
+        )  # fmt: skip
+        if scene.unknown:
+            topic = self._sources["joint_states"].topic_name
+            names = listed("joint", scene.unknown)
+            self._warn("joints", f"{names}: no positions on {topic}; drawn at 0")
+        return scene
+
+    def q(self) -> Array:
+        """Return the latest positions (nq,) of the robot's joints; unknown ones are neutral.
+
+        Raises
+        ------
+        InputError
+            If there is no robot yet.
+        """
+        if self.robot is None:
+            raise InputError(self.lacking())
+        return completed(self.robot, self.positions)[0]
+
+    def lacking(self) -> str:
+        """Return a text about the messages that are missing for a robot."""
+        if not self.description:
+            topic = self._sources["robot_description"].topic_name
+            return f"no robot description has come on {topic}"
+        topic = self._sources["layout"].topic_name
+        return f"no layout of the matrices that come has come on {topic}"
+
+    def _taken(self, name: str) -> Any:
+        """Return the oldest message of a topic since the last call, or None."""
+        found = pop(self._sources[name])
+        return None if found is None else found[0]
+
+    def _take_all(self) -> None:
+        layout, description = self._taken("layout"), self._taken("robot_description")
+        self.layout = layout or self.layout
+        if description is not None:
+            self.description = description.data
+        if self.layout is not None and (layout is not None or description is not None):
+            self._read_robot(self.layout)
+        state = self._taken("joint_states")
+        if state is not None and len(state.name) == len(state.position):
+            self.positions.update(zip(state.name, state.position, strict=True))
+        while (placements := self._taken("contact_placements")) is not None:
+            for name, pose in zip(placements.names, placements.poses, strict=False):
+                if self.stage is not None and name in self.stage.frames:
+                    self.stage.frames[name] = self.stage.frames[name][0], _transform(pose)
+        for name in ("odometry", "imu"):
+            message = self._taken(name)
+            if message is not None and self._orientation is not None:
+                self._orientation.take(message, self._node.get_clock().now().nanoseconds)
+
+    def _read_robot(self, layout: Layout) -> None:
+        if not self.description:
+            return
+        try:
+            robot = Robot.from_urdf(self.description.encode(), layout.base)
+        except DelassusError as error:
+            self._warn("robot", f"the robot cannot be drawn: {error}")
+            return
+        absent = [name for name in layout.frames if name not in robot.frames]
+        if absent:
+            names = listed("frame", absent)
+            self._warn("robot", f"the robot description is of another robot: it has no {names}")
+            return
+        places = zip(layout.contacts, layout.frames, layout.placements, strict=True)
+        self.stage = Stage(robot, {name: (f, _transform(pose)) for name, f, pose in places})
+        self.robot, self.root = robot, next(iter(robot.frames))
+        self.positions.clear()
+        self._orientation = OrientationInput(robot) if layout.base == "floating" else None
+
+    def _world(self, stamp: int) -> Array | None:
+        """Return the axes of the world in the root link, as columns; None if unknown."""
+        source = self._orientation
+        if source is None:
+            return np.eye(3)
+        warning = source.warning(self._node.get_clock().now().nanoseconds)
+        if warning is not None:
+            self._warn("orientation", f"{warning.text}: ellipsoids along the world need it")
+            return None
+        quaternion = np.empty(4)
+        source.write(stamp, quaternion)
+        axes: Array = rotation_from_quaternion(quaternion).T
+        return axes
+
+
+def facts_of(received: ReceivedMatrix) -> dict[str, str]:
+    """Return the state of a matrix, its rank and its condition in words."""
+    state = _VALIDITIES[received.validity]
+    if received.reasons:
+        state += f": {names_of(Reason(received.reasons))}"
+    facts = {"state": state}
+    if received.matrix.size:
+        facts["rank"] = f"{received.rank} of {len(received.matrix)}"
+        facts["condition"] = "-" if received.condition < 0 else f"{received.condition:.3g}"
+        facts["algorithm"] = received.algorithm
+    return facts
+
+
+def _transform(pose: Any) -> Transform:
+    p, o = pose.position, pose.orientation
+    turn = np.array([o.x, o.y, o.z, o.w])
+    rotation = rotation_from_quaternion(turn) if turn.any() else np.eye(3)
+    return Transform(rotation, np.array([p.x, p.y, p.z]))
+
+
+def _ignore(_message: object) -> None:
+    """Stand in for the callback that a subscription has to have."""

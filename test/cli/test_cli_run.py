@@ -1,0 +1,98 @@
+"""`delassus run` and `delassus view`: a node of one's own robot, and pages that show matrices."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import robots
+from cli_support import refusal
+
+pytest.importorskip("viser", reason="viser is not installed")
+
+from delassus_ros.cli.main import main  # noqa: E402
+
+QUIET = ("--no-browser", "--json")
+
+
+def test_a_robot_of_mjcf_is_shown_until_the_time_is_over(tmp_path: Path, capsys) -> None:
+    pytest.importorskip("mujoco", reason="mujoco is not installed")
+    path = tmp_path / "biped.xml"
+    legs = "".join(
+        f'<body name="{side}_foot" pos="0 {y} -0.5"><joint name="{side}_knee" axis="0 1 0"/>'
+        '<geom type="sphere" size="0.05" pos="0 0 -0.4"/></body>'
+        for side, y in (("left", 0.1), ("right", -0.1))
+    )
+    path.write_text(
+        '<mujoco model="biped"><worldbody><body name="trunk" pos="0 0 1"><freejoint/>'
+        f'<geom type="box" size="0.1 0.1 0.1"/>{legs}</body></worldbody></mujoco>'
+    )
+    assert main(["view", str(path), "--forces", "--seconds", "0.1", *QUIET]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert found["base"] == "floating" and found["shapes"] == 3 and found["unread"] == []
+    assert [c["name"] for c in found["contacts"]] == ["left_foot", "right_foot"]
+    assert "compiling 6 rows of biped ..." in captured.err and found["address"] in captured.err
+    words = refusal(capsys, "view", str(path), "--base", "fixed")
+    assert "has a free joint, which makes its base floating" in words
+    assert "described by MJCF, and delassus_node reads URDF" in refusal(capsys, "run", str(path))
+
+
+def test_robots_of_this_package_have_names(capsys) -> None:
+    assert main(["view", "geared", "--seconds", "0.1", *QUIET]) == 0
+    assert json.loads(capsys.readouterr().out)["robot"] == "delassus_quadruped_geared"
+    assert "name a robot: the path of a URDF or MJCF file, or one of quadruped" in refusal(
+        capsys, "view"
+    )
+    words = refusal(capsys, "view", "quadruped", "--q", "LF_KNEE=1", *QUIET)
+    assert words.startswith("--q: unknown joint 'LF_KNEE'")
+
+
+def test_without_viser_the_command_that_installs_it_is_named(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "delassus_ros.needs._absent", lambda names: [n for n in names if n == "viser"]
+    )
+    assert "'pip install viser' with that Python installs it" in refusal(
+        capsys, "view", "quadruped"
+    )
+
+
+def test_a_node_of_ones_own_robot_and_a_page_of_a_running_node(capfd, monkeypatch) -> None:
+    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+    pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
+    from ros_domains import new_domain
+
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(new_domain()))
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    command = [sys.executable, "-m", "delassus_ros.cli.main", "run", str(robots.quadruped())]
+    running = subprocess.Popen(
+        [*command, *QUIET, "--q", "LF_KFE=-1.2"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        # The node is compiled and started meanwhile: its layout is waited for.
+        assert main(["view", "--node", "--seconds", "0.2", *QUIET]) == 0
+        assert json.loads(capfd.readouterr().out)["matrices"] > 0
+        running.send_signal(signal.SIGINT)
+        out, _ = running.communicate(timeout=60)
+    finally:
+        running.kill()
+        running.communicate()
+    assert running.returncode == 0
+    found = json.loads(out)
+    assert found["robot"] == "delassus_quadruped" and found["matrices"] > 0
+    assert found["contacts"] == ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]
+
+
+def test_a_node_that_cannot_start_is_reported(tmp_path: Path, capfd, monkeypatch) -> None:
+    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+    pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
+    path = tmp_path / "params.yaml"
+    path.write_text("/**: {ros__parameters: {contacts: {names: [a], a: {frame: nowhere}}}}")
+    assert main(["run", "quadruped", "--params", str(path), *QUIET]) == 2
+    error = capfd.readouterr().err
+    assert "unknown frame 'nowhere'" in error and "Traceback" not in error
