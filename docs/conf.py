@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import delassus_ros
 
 sys.path.insert(0, str(Path(__file__).parent))
 import docstrings  # noqa: E402
+import pages  # noqa: E402
 
 project = "delassus_ros"
 copyright = "the delassus_ros authors"
@@ -63,22 +63,10 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 
-def _diagrams(_app: object, page: str, source: list[str]) -> None:
-    """Show the drawings of diagrams: who writes Mermaid draws them again, see CONTRIBUTING."""
-    numbers = iter(range(100))
-    folder = "../" * page.count("/") + "pictures"
-    source[0] = re.sub(
-        r"```mermaid\n.*?```",
-        lambda _: f"![diagram]({folder}/{Path(page).name}_{next(numbers)}.svg)",
-        source[0],
-        flags=re.DOTALL,
-    )
-
-
 def setup(app: object) -> None:
     """Register what is above."""
-    app.connect("source-read", _diagrams)  # type: ignore[attr-defined]
     connect = app.connect  # type: ignore[attr-defined]
+    connect("source-read", pages.rewrite)
     # Before napoleon, whose priority is 500.
     connect("autodoc-process-docstring", docstrings.rewrite, priority=400)
     connect("autodoc-process-signature", docstrings.short_types)

@@ -1,9 +1,9 @@
 """Draws the pictures of the documentation: ``MUJOCO_GL=egl python scripts/pictures.py``.
 
-The simulated quadruped bends its knees; at each foot is the ellipsoid of its effective mass, which
-says how heavy the robot is there in each direction, and bars join feet that move with each other.
-Beside it the heat map of its matrix, what `delassus plot` draws, and what `delassus watch` shows
-of the demo.
+The simulated quadruped bends its knees on the floor. At each foot are the ellipsoid of the foot's
+effective mass and an arrow along the contact force; bars join feet that move with each other.
+Plots are SVG: the heat map of the matrix, an arm near a singularity, a robot with a four-bar, the
+figure of `delassus plot`, and the text of `delassus watch` beside the demo.
 """
 
 from __future__ import annotations
@@ -21,18 +21,22 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.main import main as delassus
-from delassus_ros.drawing.heat_map import heat_map
+from delassus_ros.contacts import row_scales
+from delassus_ros.drawing import figures
 from delassus_ros.drawing.scene import Placed, Scene, Stage
+from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.arm import TOOL, arm_urdf
 from delassus_ros.sim.plants import make_plant
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 LEGS = ("LF", "RF", "LH", "RH")
-WIDTH, HEIGHT, FRAMES = 720, 470, 28
-GREEN, BLUE = (0.1, 0.7, 0.3, 0.55), (0.2, 0.4, 0.9, 1.0)
-FLOOR = (0.94, 0.95, 0.97, 1.0)
+WIDTH, HEIGHT, FRAMES = 720, 470, 22
+GREEN, BLUE, RED = (0.1, 0.7, 0.3, 0.55), (0.2, 0.4, 0.9, 1.0), (0.85, 0.2, 0.15, 1.0)
+FORCE_M_PER_N = 0.009
+FLOOR, LINE = (1.0, 1.0, 1.0, 0.8), (0.55, 0.58, 0.63, 1.0)
 SCALE, LONGEST = 0.25, 0.3
 
 
@@ -57,17 +61,50 @@ def couplings(scene: Any, pose: np.ndarray, drawn: Scene) -> None:
         scene.ngeom += 1
 
 
+def grid(scene: Any, half: float = 0.6, step: float = 0.15) -> None:
+    """Add lines on the floor, `step` apart [m]."""
+    shape = mujoco.mjtGeom.mjGEOM_CAPSULE
+    for place in np.arange(-half, half + step / 2, step):
+        for ends in (((place, -half, 0), (place, half, 0)), ((-half, place, 0), (half, place, 0))):
+            geom = scene.geoms[scene.ngeom]
+            mujoco.mjv_initGeom(geom, shape, np.zeros(3), np.zeros(3), np.eye(3).ravel(), LINE)
+            mujoco.mjv_connector(geom, shape, 0.0012, *map(np.array, ends))
+            scene.ngeom += 1
+
+
+def arrow(scene: Any, start: np.ndarray, force: np.ndarray) -> None:
+    """Add an arrow along a force in world axes [N]."""
+    geom = scene.geoms[scene.ngeom]
+    shape = mujoco.mjtGeom.mjGEOM_ARROW
+    mujoco.mjv_initGeom(geom, shape, np.zeros(3), np.zeros(3), np.eye(3).ravel(), RED)
+    mujoco.mjv_connector(geom, shape, 0.008, start, start + FORCE_M_PER_N * force)
+    scene.ngeom += 1
+
+
+def standing_forces(robot: Robot, solver: DelassusSolver, q: np.ndarray) -> np.ndarray:
+    """Return the forces (4, 3) of the feet under torques that hold the robot up [N]."""
+    n = len(solver.problem.velocities)
+    rest = {"rates": np.zeros(n), "gravity": [0.0, 0.0, -9.81], "base_orientation": [0, 0, 0, 1]}
+    s = solver.solve(q, torques=np.zeros(n), **rest)
+    weight = 9.81 * sum(body.inertia.mass for body in robot.bodies)
+    torques = s.h - s.J.T @ np.tile([0.0, 0.0, weight / 4], 4)
+    torques[:6] = 0.0
+    return solver.solve(q, torques=torques, **rest).contact_forces(0.7).forces.reshape(-1, 3)
+
+
 def film() -> None:
     """Draw the quadruped as it bends its knees and stretches them."""
     plant = make_plant("quadruped")
     model, data = plant._model, plant._data
     model.vis.global_.offwidth, model.vis.global_.offheight = WIDTH, HEIGHT
     model.vis.headlight.ambient[:], model.vis.headlight.diffuse[:] = 0.5, 0.7
-    model.geom_rgba[model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE] = FLOOR
     model.geom_matid[model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE] = -1
+    # Ellipsoids below the floor are seen through it.
+    model.geom_rgba[model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE] = FLOOR
     robot = Robot.from_urdf(demo_urdf().encode())
     contacts = [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
     solver = DelassusSolver(Problem(robot, contacts))
+    dynamic = DelassusSolver(Problem(robot, contacts, axes="world", outputs=["a0", "h", "J"]))
     stage = Stage(robot, {c.name: (c.frame, c.placement) for c in contacts})
     renderer, camera = mujoco.Renderer(model, HEIGHT, WIDTH), mujoco.MjvCamera()
     camera.lookat[:] = 0.0, 0.0, 0.13
@@ -88,21 +125,68 @@ def film() -> None:
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = data.xmat[1].reshape(3, 3), data.xpos[1]
         renderer.update_scene(data, camera)
+        grid(renderer.scene)
         for contact in drawn.contacts:
             ellipsoid(renderer.scene, pose, contact)
         couplings(renderer.scene, pose, drawn)
+        for contact, force in zip(drawn.contacts, standing_forces(robot, dynamic, q), strict=True):
+            arrow(renderer.scene, pose[:3, :3] @ contact.centre + pose[:3, 3], force)
         images.append(Image.fromarray(renderer.render()))
-    first, *others = [image.quantize(96) for image in images]
+    # Dithered areas do not compress.
+    first, *others = [image.quantize(64, dither=Image.Dither.NONE) for image in images]
     target = PICTURES / "quadruped.gif"
-    first.save(target, save_all=True, append_images=others, duration=70, loop=0, optimize=True)
+    first.save(target, save_all=True, append_images=others, duration=90, loop=0, optimize=True)
 
 
-def colours() -> None:
-    """Draw the heat map of the standing quadruped's matrix, as on the topic ``~/heat_map``."""
-    robot = Robot.from_urdf(demo_urdf().encode())
-    solver = DelassusSolver(Problem(robot, [Contact(leg, f"{leg}_FOOT") for leg in LEGS]))
-    G = solver.solve([0.1, 0.7, -1.4] * 4).matrix
-    Image.fromarray(heat_map(G, (0, 3, 6, 9, 12), cell=24)).save(PICTURES / "heat_map.png")
+def heat_map() -> None:
+    """Draw the matrix of the standing quadruped in the colours of the topic ``~/heat_map``."""
+    problem = Problem(Robot.from_urdf(demo_urdf().encode()), feet())
+    G = DelassusSolver(problem).solve([0.1, 0.7, -1.4] * 4).matrix
+    figure, (axes,) = figures.new_figure(1, solid=False)
+    figures.draw_matrix(axes, G, LEGS, problem.contacts.row_offsets)
+    figures.save(figure, PICTURES / "heat_map.svg")
+
+
+def feet() -> list[Contact]:
+    """Return the feet of the quadruped."""
+    return [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
+
+
+def robot_and_masses(axes: Any, problem: Problem, q: np.ndarray) -> None:
+    """Draw a robot with the effective masses of its contacts."""
+    contacts, skeleton = problem.contacts, Skeleton(problem.robot)
+    G = DelassusSolver(problem).solve(q).matrix
+    stage = Stage(problem.robot, {c.name: (c.frame, c.placement) for c in contacts})
+    kinds = tuple(contact.kind_name for contact in contacts)
+    scene = stage.scene(q, contacts.names, contacts.row_offsets, kinds, G)
+    figures.draw_robot(axes, skeleton.bones(skeleton.poses(q)), scene)
+
+
+def arm() -> None:
+    """Draw the arm as its wrist comes to its singular posture."""
+    robot = Robot.from_urdf(arm_urdf().encode(), base="fixed")
+    problem = Problem(robot, [Contact(TOOL, kind="surface")])
+    way = np.linspace(0.8, 0.02, 100)
+    postures = [robot.q({"joint_2": 0.5, "joint_3": 1.2, "joint_5": angle}) for angle in way]
+    G = DelassusSolver(problem).solve_batch(postures).matrix
+    scales = row_scales(problem.contacts, 0.1)
+    figure, (body, condition) = figures.new_figure(2)
+    robot_and_masses(body, problem, postures[0])
+    conditions = np.linalg.cond(G * np.outer(scales, scales))
+    figures.draw_condition(condition, conditions, "wrist from 0.8 rad to 0.02 rad")
+    figures.save(figure, PICTURES / "arm.svg")
+
+
+def four_bar() -> None:
+    """Draw the quadruped with geared joints and a four-bar on its trunk."""
+    robot = Robot.from_urdf(demo_urdf("geared").encode())
+    closure = Closure(robot)
+    bent = {f"{leg}_{joint}": angle for leg in LEGS for joint, angle in
+            (("HFE", 0.7), ("KFE", -1.4))}  # fmt: skip
+    measured = {**dict.fromkeys(closure.independent, 0.0), "LIFT_CRANK": 0.4, **bent}
+    figure, (axes,) = figures.new_figure(1)
+    robot_and_masses(axes, Problem(robot, feet()), closure.solve(measured).q)
+    figures.save(figure, PICTURES / "four_bar.svg")
 
 
 def terminal() -> None:
@@ -130,13 +214,15 @@ def main() -> None:
     """Draw all pictures."""
     PICTURES.mkdir(exist_ok=True)
     film()
-    colours()
+    heat_map()
+    arm()
+    four_bar()
     terminal()
     urdf = Path(__file__).resolve().parents[1] / "delassus_ros" / "sim" / "quadruped.urdf"
     stance = ",".join(f"{leg}_HFE=0.7,{leg}_KFE=-1.4" for leg in LEGS)
     contacts = [word for leg in LEGS for word in ("--contact", f"{leg}={leg}_FOOT")]
     way = ",".join(f"{leg}_HFE=0.1,{leg}_KFE=-0.35" for leg in LEGS)
-    figure = str(PICTURES / "plot.png")
+    figure = str(PICTURES / "plot.svg")
     delassus(["plot", str(urdf), *contacts, "--q", stance, "--to", way, "-o", figure])
 
 

@@ -19,6 +19,8 @@ from delassus_ros.model.spatial import Array
 _INK, _BONE, _BLUE, _GREEN = "#20242c", "#8a93a3", "#3f6fd8", "#2fae62"
 _SPHERE = 24
 """Number of meridians of an ellipsoid; the number of parallels is half of it."""
+_DECADES = 1.5
+"""Largest number of decades that a linear axis shows."""
 
 
 def ellipsoid_surface(contact: Placed, lengths: Lengths) -> tuple[Array, Array, Array]:
@@ -49,8 +51,9 @@ def draw_robot(axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene) ->
         axes.plot(*zip(*ends, strict=True), linestyle="--", **line)
     for contact in scene.contacts:
         axes.plot_surface(
-            *ellipsoid_surface(contact, lengths), color=_GREEN, alpha=0.55, linewidth=0
-        )
+            *ellipsoid_surface(contact, lengths), color=_GREEN, alpha=0.55, linewidth=0,
+            rasterized=True,
+        )  # fmt: skip
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.view_init(elev=18, azim=-55)
@@ -79,7 +82,7 @@ def draw_friction(
     rim = np.stack([friction * np.cos(around), friction * np.sin(around), np.ones(_SPHERE)])
     for point, force in zip(points, scale * forces, strict=True):
         cone = point[:, None, None] + rim[:, None, :] * np.array([[0.0], [force[2]]])
-        axes.plot_surface(*cone, color=_GREEN, alpha=0.25, linewidth=0)
+        axes.plot_surface(*cone, color=_GREEN, alpha=0.25, linewidth=0, rasterized=True)
         axes.plot(*zip(point, point + force, strict=True), color=_BLUE, linewidth=2.0)
     axes.set_aspect("equal")
     axes.set_axis_off()
@@ -97,14 +100,15 @@ def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence
     middles = [(a + b - 1) / 2 for a, b in zip(row_offsets, row_offsets[1:], strict=False)]
     axes.set_xticks(middles, names, rotation=45, ha="right")
     axes.set_yticks(middles, names)
-    axes.set_title("log₁₀ |G_ij| / √(G_ii G_jj)", color=_INK)
-    axes.figure.colorbar(image, ax=axes, shrink=0.8)
+    axes.set_title("how rows move with each other", color=_INK)
+    axes.figure.colorbar(image, ax=axes, shrink=0.8, label="log₁₀ |G_ij| / √(G_ii G_jj)")
 
 
 def draw_condition(axes: Any, conditions: Array, along: str) -> None:
     """Draw condition numbers along a path, from 0 to 1, or their distribution."""
     shown = np.where(conditions > SINGULAR, np.nan, conditions)
-    axes.semilogy(np.linspace(0.0, 1.0, len(conditions)), shown, color=_BLUE)
+    axes.plot(np.linspace(0.0, 1.0, len(conditions)), shown, color=_BLUE)
+    _fit_scale(axes, shown)
     if (conditions > SINGULAR).all():
         axes.text(0.5, 0.5, "singular everywhere", ha="center", transform=axes.transAxes)
         axes.set_yticks([])
@@ -129,9 +133,10 @@ def draw_active(axes: Any, seconds: Array, active: Array, names: Sequence[str]) 
 
 
 def draw_over_time(axes: Any, seconds: Array, values: Mapping[str, Array], title: str) -> None:
-    """Draw positive numbers over time, by name, on a logarithmic scale."""
+    """Draw positive numbers over time, by name; logarithmic if they span decades."""
     for name, numbers in values.items():
-        axes.semilogy(seconds, numbers, linewidth=1.2, label=name or None)
+        axes.plot(seconds, numbers, linewidth=1.2, label=name or None)
+    _fit_scale(axes, np.concatenate([np.ravel(each) for each in values.values()] or [np.ones(1)]))
     if any(values):
         axes.legend(frameon=False)
     axes.set_xlabel("s")
@@ -148,9 +153,20 @@ def draw_times(axes: Any, times: Mapping[str, Sequence[tuple[int, float]]]) -> N
     axes.set_xlabel("contacts")
     axes.set_ylabel("µs per call")
     axes.set_ylim(bottom=0.0)
-    axes.set_title("time", color=_INK)
+    axes.set_title("time of a call", color=_INK)
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    # The axis begins at 0, so no line is at the bottom.
+    axes.legend(frameon=False, loc="lower right")
+
+
+def _fit_scale(axes: Any, values: Array) -> None:
+    """Choose a logarithmic y axis for values that span more than :data:`_DECADES` decades.
+
+    Over fewer decades ticks of a logarithmic axis are close, and their labels overlap.
+    """
+    known = values[np.isfinite(values) & (values > 0.0)]
+    if known.size and np.log10(known.max() / known.min()) > _DECADES:
+        axes.set_yscale("log")
 
 
 def new_figure(panels: int, solid: bool = True) -> tuple[Figure, list[Any]]:
@@ -166,7 +182,7 @@ def new_figure(panels: int, solid: bool = True) -> tuple[Figure, list[Any]]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format of the file name's suffix.
+    """Write a figure in the format of the file name's suffix; equal figures give equal files.
 
     Raises
     ------
@@ -175,4 +191,6 @@ def save(figure: Figure, path: Path) -> None:
     OSError
         If the file cannot be written.
     """
-    figure.savefig(path, dpi=150)
+    metadata = {"Date": None} if path.suffix in (".svg", ".svgz") else None
+    with matplotlib.rc_context({"svg.hashsalt": "delassus_ros"}):
+        figure.savefig(path, dpi=150, metadata=metadata)

@@ -1,1 +1,1 @@
-"""Contact forces from a Delassus matrix: see README.md beside this folder."""
+"""Contact forces from a Delassus matrix: see docs/examples/force_prediction.md."""

@@ -1,4 +1,4 @@
-"""The picture of README.md: predicted and simulated forces of one foot, and the errors."""
+"""The picture of its page: predicted and simulated forces of one foot, and the errors."""
 
 from __future__ import annotations
 

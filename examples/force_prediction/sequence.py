@@ -1,6 +1,6 @@
 """Predicted against simulated forces over stance, lift-off, landing and slip, without ROS.
 
-``python -m force_prediction.sequence`` prints the table of README.md; ``--plot FILE`` draws it.
+``python -m force_prediction.sequence`` prints the table of the page; ``--plot FILE`` draws it.
 """
 
 from __future__ import annotations

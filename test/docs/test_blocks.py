@@ -53,7 +53,8 @@ def test_every_block_of_python_runs(page: Path, monkeypatch, tmp_path: Path) -> 
     (tmp_path / "docs" / "geared_leg.urdf").write_text(leg)
     is_notebook = "mystnb" in page.read_text(encoding="utf-8")
     desk = folder if is_notebook else tmp_path
-    (desk / "quadruped.urdf").write_text(robots.quadruped().read_text())
+    for name in ("quadruped.urdf", "my_robot.urdf"):
+        (desk / name).write_text(robots.quadruped().read_text())
     monkeypatch.chdir(desk)
     before = sorted(tmp_path.rglob("*"))
     algorithms.names()  # which fills the registry

@@ -63,3 +63,36 @@ def test_the_words_after_a_colon_are_no_type() -> None:
         entries += len(fields)
         assert (":returns:" in shown) == ("Returns" in lines), name
     assert entries > 200
+
+
+def rewritten(page: str) -> str:
+    """Return a page as the site shows it."""
+    spec = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    source = [(ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")]
+    module.rewrite(None, page, source)
+    return source[0]
+
+
+def test_parameters_are_definitions_on_the_site() -> None:
+    plain = (ROOT / "docs/reference/parameters.md").read_text(encoding="utf-8")
+    tables = [text.partition("\n\n")[0] for text in plain.split("| name | default | |\n")[1:]]
+    row = re.compile(r"^\| `([^|]*)\| ([^|]*)\|(.*)\|$", re.MULTILINE)
+    rows = [found for table in tables for found in row.findall(table)]
+    shown = rewritten("reference/parameters")
+    assert "| name | default |" not in shown and len(rows) > 60
+    for name, default, words in rows:
+        label = f" (default: {default.strip()})" if default.strip() else ""
+        assert f"`{name.strip()}{label}\n: {words.strip()}\n" in shown, name
+
+
+def test_notebooks_can_be_downloaded() -> None:
+    notebooks = [p for p in ROOT.glob("docs/**/*.md") if "mystnb" in p.read_text("utf-8")]
+    assert len(notebooks) > 5
+    for page in notebooks:
+        name = page.relative_to(ROOT / "docs").with_suffix("").as_posix()
+        assert f"<{page.stem}.ipynb>`" in rewritten(name), name
+    extras = re.findall(r"\.\[([^]]*)\]", (ROOT / "binder" / "postBuild").read_text())
+    assert extras
+    assert all((ROOT / "requirements" / f"{e}.txt").exists() for e in extras[0].split(","))
