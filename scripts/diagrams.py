@@ -18,6 +18,11 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
+# Boxes are as wide as their words in Mermaid's font. Where a reader has none but wider ones, smaller
+# letters fit, and what is still too wide is not cut off.
+FITTING = "<style>foreignObject{overflow:visible;}#my-svg .label div{font-size:13px;}"
+
+
 def main() -> int:
     """Draw every diagram, with the digest of its text, by which a test knows whose it is."""
     for page in sorted(DOCS.glob("**/*.md")):
@@ -32,7 +37,8 @@ def main() -> int:
                 files = ["-p", settings, "-i", written, "-o", drawing]
                 subprocess.run(["mmdc", "-q", *files, "-b", "white"], check=True)
             digest = hashlib.sha256(text.encode()).hexdigest()
-            drawing.write_text(f"{drawing.read_text().rstrip()}\n<!-- {digest} -->\n")
+            drawn = drawing.read_text().rstrip().replace("<style>", FITTING, 1)
+            drawing.write_text(f"{drawn}\n<!-- {digest} -->\n")
             print(drawing)
     return 0
 
