@@ -11,6 +11,7 @@ import numpy as np
 
 from delassus_ros.arguments import shown
 from delassus_ros.errors import RobotError
+from delassus_ros.model.chains import BALL, chain
 from delassus_ros.model.constraints import Coupling, Loop, LoopKind
 from delassus_ros.model.edit import locked
 from delassus_ros.model.joint import WORLD, Joint, JointKind, root_name
@@ -29,7 +30,9 @@ def read_mujoco(source: Any, robot_type: type[MechanismT]) -> MechanismT:
 
     A free joint of the first body is the floating base; others are floating joints inside the
     tree. Joints and bodies without a name are called by their number, ``joint0``, ``body1``. Of a
-    body with several joints, all but the last move bodies without inertia. Frames are bodies and
+    body with several joints, all but the last move bodies without inertia. A ball joint is a chain
+    of three revolute joints ``name_X``, ``name_Y``, ``name_Z``, see
+    :mod:`~delassus_ros.model.chains`. Frames are bodies and
     sites; a site with the name of a body is ``name/site``. Active equalities become loops
     (connect, weld) and couplings (joint and tendon, if linear); an equality of a single joint
     locks the joint, see :func:`~delassus_ros.model.edit.locked`. Mocap bodies belong to the world,
@@ -39,10 +42,10 @@ def read_mujoco(source: Any, robot_type: type[MechanismT]) -> MechanismT:
     Raises
     ------
     RobotError
-        If there is a ball joint, an equality that cannot be said here (of a flex, or of what
-        floats with a mocap body), or an armature of something else than a hinge or slide; names
-        it. If MuJoCo cannot compile the source, it is something else, or the model would be too
-        large, see :mod:`delassus_ros.model.reading.mjcf_size`.
+        If there is an equality that cannot be said here (of a flex, or of what floats with a
+        mocap body), or an armature of something else than a hinge or slide; names it.
+        If MuJoCo cannot compile the source, it is something else, or the model would be too large,
+        see :mod:`delassus_ros.model.reading.mjcf_size`.
     """
     return _Reading(compiled(source)).robot(robot_type)
 
@@ -145,10 +148,7 @@ class _Reading:
         name = self._joint_names[j]
         kind = int(model.jnt_type[j])
         if kind == int(types.mjJNT_BALL):
-            raise RobotError(
-                f"joint {name!r} is a ball joint, which has no counterpart here; expected hinge, "
-                "slide and free joints"
-            )
+            return self._add_ball(b, j, above, pose)
         self._names.append(self._body_names[b])
         self._inertias.append(Inertia())
         number = len(self._joints)
@@ -187,6 +187,22 @@ class _Reading:
             )
         )  # fmt: skip
         return number, at.inverse()
+
+    def _add_ball(self, b: int, j: int, above: int, pose: Transform) -> tuple[int, Transform]:
+        """Append the chain of a ball joint; see :meth:`_add_joint`."""
+        name = self._joint_names[j]
+        if self._armatures[j]:
+            raise RobotError(
+                f"joint {name!r} is a ball joint with an armature of {self._armatures[j]:g}, "
+                "which has no counterpart here: write armature='0', and add the inertia to the "
+                "bodies"
+            )
+        at = Transform(translation=self._model.jnt_pos[j])
+        joints = chain(name, BALL, above, pose @ at, len(self._joints))
+        self._joints += joints
+        self._names += [self._body_names[b]] * len(joints)
+        self._inertias += [Inertia()] * len(joints)
+        return len(self._joints) - 1, at.inverse()
 
     def _frames(self) -> list[Frame]:
         import mujoco

@@ -13,7 +13,7 @@ from delassus_ros.model.joint import Joint, JointKind
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.reading.mujoco import body_names, joint_names, pose_of
 from delassus_ros.model.reading.states import StateMap
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import Array, Transform
 
 UNIT_ROUNDING = 1e-12
 """Difference between 1 and a quaternion's norm below which the quaternion is not normalized: a
@@ -58,6 +58,26 @@ class MujocoMap(StateMap):
         what: str = mujoco.mjtJoint(int(self.model.jnt_type[number])).name
         return _KINDS.get(what), self.model.jnt_axis[number].tolist(), what
 
+    def _is_ball(self, name: str) -> bool:
+        import mujoco
+
+        number = self._by_name.get(name, -1)
+        ball = int(mujoco.mjtJoint.mjJNT_BALL)
+        return number >= 0 and int(self.model.jnt_type[number]) == ball
+
+    def _rotation(self, number: int, positions: Array) -> Array:
+        first = int(self.model.jnt_qposadr[number])
+        name = list(self._by_name)[number]
+        return pose_of(np.zeros(3), _quaternion(name, positions, first)).rotation
+
+    def _write_rotation(self, number: int, rotation: Array, positions: Array) -> None:
+        first = int(self.model.jnt_qposadr[number])
+        positions[first : first + 4] = np.roll(Transform(rotation).quaternion(), 1)
+
+    def _angular(self, number: int) -> slice:
+        first = int(self.model.jnt_dofadr[number])
+        return slice(first, first + 3)
+
     def _is_free(self, number: int) -> bool:
         import mujoco
 
@@ -85,7 +105,7 @@ class MujocoMap(StateMap):
         first = int(self.model.jnt_qposadr[number])
         if joint.kind not in _FREE:
             return positions[first : first + 1]
-        w, x, y, z = _quaternion(joint, positions, first).tolist()
+        w, x, y, z = _quaternion(joint.name, positions, first + 3).tolist()
         return np.array([*positions[first : first + 3].tolist(), x, y, z, w])
 
     def _write_position(
@@ -115,17 +135,18 @@ class MujocoMap(StateMap):
 
     def _axes_of(self, joint: Joint, number: int, positions: Array) -> Array:
         """Return the axes of the body that a free joint moves, as columns (3, 3)."""
-        quaternion = _quaternion(joint, positions, int(self.model.jnt_qposadr[number]))
+        first = int(self.model.jnt_qposadr[number])
+        quaternion = _quaternion(joint.name, positions, first + 3)
         return pose_of(np.zeros(3), quaternion).rotation
 
 
-def _quaternion(joint: Joint, positions: Array, first: int) -> Array:
-    """Return the unit quaternion w, x, y, z of a free joint."""
-    quaternion = positions[first + 3 : first + 7]
+def _quaternion(joint: str, positions: Array, first: int) -> Array:
+    """Return the unit quaternion w, x, y, z of a free or ball joint."""
+    quaternion = positions[first : first + 4]
     norm = float(np.linalg.norm(quaternion))
     if not norm:
         raise RobotError(
-            f"qpos[{first + 3}:{first + 7}] (joint {joint.name!r}) is zero; expected a quaternion "
+            f"qpos[{first}:{first + 4}] (joint {joint!r}) is zero; expected a quaternion "
             "w, x, y, z"
         )
     unit: Array = quaternion if abs(norm - 1.0) < UNIT_ROUNDING else quaternion / norm

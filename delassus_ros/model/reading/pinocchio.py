@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from delassus_ros.arguments import instance
 from delassus_ros.errors import RobotError
+from delassus_ros.model.chains import BALL, chain
 from delassus_ros.model.constraints import Coupling
 from delassus_ros.model.joint import WORLD, Joint, JointKind
 from delassus_ros.model.mechanism import Body, Frame, MechanismT
+from delassus_ros.model.reading.pinocchio_joints import Leading, Part, parts_of
 from delassus_ros.model.spatial import Array, Inertia, Transform
-
-MIMIC = "JointModelMimic"
-FREE_FLYER = "JointModelFreeFlyer"
-DIRECTION_ROUNDING = 1e-12
-"""Of the parts of a joint's direction: less is none."""
 
 
 def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
@@ -29,11 +25,18 @@ def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
     their rotors times the squares of their ratios, which Pinocchio's crba leaves out. Positions of
     joints without bounds are angles here, where Pinocchio has cosine and sine.
 
+    Joints of several freedoms become single joints, one after the other: a universal joint
+    ``name_1`` and ``name_2``, SphericalZYX ``name_Z``, ``name_Y``, ``name_X``, a translation
+    ``name_PX`` and so on, a spherical joint ``name_X``, ``name_Y``, ``name_Z`` (see
+    :mod:`~delassus_ros.model.chains`), the parts of a composite joint ``name_1`` and so on. A
+    helical joint is a revolute one on a prismatic one, ``name_slide``, that follows its angle. A
+    composite of a translation and a rotation on the universe is a floating joint.
+
     Raises
     ------
     RobotError
-        If a joint has no counterpart: helical, spherical, universal, composite and the like, or
-        one of several freedoms with armature; names it and its type. If it is no model.
+        If a joint has no counterpart: ellipsoids, or a joint with six, planar or spherical
+        freedoms and an armature; names it and its type. If it is no model.
     """
     import pinocchio as pin
 
@@ -44,34 +47,60 @@ def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
     couplings: list[Coupling] = []
     body_of = {0: WORLD}
     for j in range(1, model.njoints):
-        name, joint = model.names[j], model.joints[j]
-        parent, pose = body_of[model.parents[j]], model.jointPlacements[j]
+        body, pose = body_of[model.parents[j]], model.jointPlacements[j]
         placement = Transform(pose.rotation, pose.translation)
-        kind, axis = kind_and_axis(name, joint, neutral)
-        if kind is JointKind.FLOATING and not joints:
-            kind = JointKind.ROOT
-        armature, lower, upper = 0.0, -np.inf, np.inf
-        own = slice(joint.idx_v, joint.idx_v + joint.nv)
-        rotors = model.rotorInertia[own] * model.rotorGearRatio[own] ** 2
-        armatures = np.where(model.armature[own] != 0.0, model.armature[own], rotors)
-        if joint.nv > 1 and armatures.any():
-            raise RobotError(
-                f"joint {name!r} is a {joint.shortname()} with armature {armatures.tolist()}, "
-                "which has no counterpart here; expected those of revolute and prismatic joints"
-            )
-        if joint.nv == 1:
-            armature = float(armatures[0])
-            if joint.nq == 1:
-                q = joint.idx_q
-                lower, upper = model.lowerPositionLimit[q], model.upperPositionLimit[q]
-        body_of[j] = len(joints)
-        limits = (float(lower), float(upper)) if lower <= upper else (-np.inf, np.inf)
-        joints.append(Joint(name, kind, parent, placement, np.array(axis), armature, *limits))
+        for part in parts_of(model, j, neutral):
+            own = _joints(model, part, body, placement @ part.placement, len(joints))
+            joints += own
+            bodies += [Body(each.name, Inertia()) for each in own]
+            body, placement = len(joints) - 1, Transform()
+            if part.leading is not None:
+                couplings.append(_following(part.name, part.leading))
+        body_of[j] = body
         inertia = model.inertias[j]
-        bodies.append(Body(name, Inertia.from_com(inertia.mass, inertia.lever, inertia.inertia)))
-        if joint.shortname() == MIMIC:
-            couplings.append(_mimic(model, j, joint))
+        total = Inertia.from_com(inertia.mass, inertia.lever, inertia.inertia)
+        bodies[body] = Body(model.names[j], total)
     return robot_type(model.name or "robot", joints, bodies, _frames(model, body_of), couplings)
+
+
+def _joints(
+    model: Any, part: Part, parent: int, placement: Transform, first: int
+) -> list[Joint]:
+    """Return the joints of a part, the first of which has the index `first`."""
+    armatures = _armatures(model, part)
+    single = part.kind in (JointKind.REVOLUTE, JointKind.PRISMATIC)
+    if not single and armatures.any():
+        raise RobotError(
+            f"joint {part.name!r} is a {part.what} with armature {armatures.tolist()}, "
+            "which has no counterpart here; expected those of single freedoms: set it to 0, and "
+            "add the inertia to the bodies"
+        )
+    if part.kind is None:
+        return chain(part.name, BALL, parent, placement, first)
+    kind = part.kind
+    if kind is JointKind.FLOATING and not first:
+        kind = JointKind.ROOT
+    armature, limits = 0.0, (-np.inf, np.inf)
+    if single and part.leading is None:
+        armature = float(armatures[0])
+        if part.q.stop - part.q.start == 1:
+            q = part.q.start
+            lower, upper = float(model.lowerPositionLimit[q]), float(model.upperPositionLimit[q])
+            limits = (lower, upper) if lower <= upper else limits
+    return [Joint(part.name, kind, parent, placement, np.array(part.axis), armature, *limits)]
+
+
+def _armatures(model: Any, part: Part) -> Array:
+    """Return the armature of each freedom of a part; without one, that of its rotor."""
+    rotors = model.rotorInertia[part.v] * model.rotorGearRatio[part.v] ** 2
+    found: Array = np.where(model.armature[part.v] != 0.0, model.armature[part.v], rotors)
+    return found
+
+
+def _following(name: str, leading: Leading) -> Coupling:
+    """Return what couples a joint to the one that it follows."""
+    ratios = ((name, 1.0), (leading.joint, -leading.scaling))
+    return Coupling(f"{name} mimics {leading.joint}", ratios, -leading.offset)
 
 
 def model_of(given: Any) -> Any:
@@ -80,55 +109,6 @@ def model_of(given: Any) -> Any:
 
     model = given.model if isinstance(given, pin.RobotWrapper) else given
     return instance("model", model, pin.Model, "pinocchio.buildModelFromUrdf(path)", RobotError)
-
-
-def _unit(direction: list[float]) -> list[float]:
-    return [each / math.hypot(*direction) for each in direction]
-
-
-def kind_and_axis(name: str, joint: Any, neutral: Array) -> tuple[JointKind, list[float]]:
-    """Return the kind of a joint and its axis."""
-    z, short = [0.0, 0.0, 1.0], joint.shortname()
-    if short == FREE_FLYER:
-        return JointKind.FLOATING, z
-    if short == "JointModelPlanar":
-        return JointKind.PLANAR, z
-    data = joint.createData()
-    joint.calc(data, neutral)
-    S = np.asarray(data.S, dtype=float).reshape(6, -1)
-    if short == MIMIC:
-        # Its own motion, of which Pinocchio has that by its primary's position.
-        scaling = joint.extract().scaling
-        if not scaling:
-            raise RobotError(
-                f"joint {name!r} mimics another with multiplier 0, so that it does not move; "
-                "expected another multiplier, or a fixed joint"
-            )
-        S = S / scaling
-    if S.shape[1] == 1 and short not in ("JointModelComposite", "JointModelEllipsoid"):
-        linear, angular = S[:3, 0].tolist(), S[3:, 0].tolist()
-        if max(map(abs, linear)) < DIRECTION_ROUNDING:
-            return JointKind.REVOLUTE, _unit(angular)
-        if max(map(abs, angular)) < DIRECTION_ROUNDING:
-            return JointKind.PRISMATIC, _unit(linear)
-    raise RobotError(
-        f"joint {name!r} is a {short}, which has no counterpart here; expected revolute, "
-        "prismatic and planar joints and free-flyers"
-    )
-
-
-def _mimic(model: Any, j: int, joint: Any) -> Coupling:
-    """Return what couples a mimicking joint to its primary."""
-    primary = model.names[primary_of(model, j)]
-    own = joint.extract()
-    ratios = ((model.names[j], 1.0), (primary, -float(own.scaling)))
-    return Coupling(f"{model.names[j]} mimics {primary}", ratios, -float(own.offset))
-
-
-def primary_of(model: Any, j: int) -> int:
-    """Return the number of the joint that joint j mimics."""
-    pairs = zip(model.mimicking_joints, model.mimicked_joints, strict=True)
-    return next(int(first) for second, first in pairs if second == j)
 
 
 def _frames(model: Any, body_of: dict[int, int]) -> list[Frame]:

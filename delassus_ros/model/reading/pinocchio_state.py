@@ -7,17 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from delassus_ros.errors import RobotError
+from delassus_ros.model.chains import SMALLEST_COSINE, angles_of
 from delassus_ros.model.joint import Joint, JointKind
 from delassus_ros.model.mechanism import Mechanism
-from delassus_ros.model.reading.pinocchio import (
+from delassus_ros.model.reading.pinocchio import model_of
+from delassus_ros.model.reading.pinocchio_joints import (
     FREE_FLYER,
-    MIMIC,
-    kind_and_axis,
-    model_of,
-    primary_of,
+    SPHERICAL,
+    Part,
+    parts_of,
+    position_of,
+    write_position,
 )
 from delassus_ros.model.reading.states import StateMap
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 
 
 class PinocchioMap(StateMap):
@@ -44,27 +48,40 @@ class PinocchioMap(StateMap):
         return super().is_of(model_of(model))
 
     def _joint_numbers(self) -> Mapping[str, int]:
-        return {name: j for j, name in enumerate(self.model.names) if j}
+        neutral = self._reference()
+        found = [
+            (j, part)
+            for j in range(1, self.model.njoints)
+            for part in parts_of(self.model, j, neutral)
+        ]
+        self._joint_of = [j for j, _ in found]
+        self._parts = [part for _, part in found]
+        return {part.name: k for k, part in enumerate(self._parts)}
 
     def _motion_of(
         self, joint: Joint, number: int
     ) -> tuple[JointKind | None, Sequence[float], str]:
-        theirs = self.model.joints[number]
-        return *kind_and_axis(joint.name, theirs, self._reference()), theirs.shortname()
+        part = self._parts[number]
+        return part.kind, part.axis, part.what
+
+    def _is_ball(self, name: str) -> bool:
+        return name in self._by_name and self._parts[self._by_name[name]].kind is None
 
     def _is_free(self, number: int) -> bool:
-        return bool(self.model.joints[number].shortname() == FREE_FLYER)
+        return self._parts[number].is_free
 
     def _free_joint_carrying(self, number: int) -> int | None:
-        number = int(self.model.parents[number])
-        while number and not self._is_free(number):
-            number = int(self.model.parents[number])
-        return number or None
+        free = {self._joint_of[k]: k for k, part in enumerate(self._parts) if part.is_free}
+        j = int(self.model.parents[self._joint_of[number]])
+        while j and j not in free:
+            j = int(self.model.parents[j])
+        return free.get(j)
 
     def _free_joint_of(self, links: Collection[str]) -> int | None:
+        free = {self._joint_of[k]: k for k, part in enumerate(self._parts) if part.is_free}
         for frame in self.model.frames:
-            if frame.name in links and self._is_free(frame.parentJoint):
-                return int(frame.parentJoint)
+            if frame.name in links and frame.parentJoint in free:
+                return free[frame.parentJoint]
         return None
 
     def _reference(self) -> Array:
@@ -74,53 +91,92 @@ class PinocchioMap(StateMap):
         return neutral
 
     def _position(self, joint: Joint, number: int, positions: Array) -> Array:
-        theirs = self.model.joints[number]
-        if theirs.shortname() == MIMIC:
-            mimic, primary = theirs.extract(), self.model.joints[primary_of(self.model, number)]
-            leading: Array = positions[primary.idx_q : primary.idx_q + primary.nq]
-            return np.array([mimic.scaling * _with_angle(leading, 1)[0] + mimic.offset])
-        values: Array = positions[theirs.idx_q : theirs.idx_q + theirs.nq]
-        if joint.kind is JointKind.ROOT:
-            return np.array(values)
-        return _with_angle(values, joint.kind.nq)
+        part = self._parts[number]
+        if not part.is_free:
+            return position_of(part, positions)
+        if part.what == FREE_FLYER:
+            return np.array(positions[part.q])
+        pose = self._computed(part, positions).M
+        place = Transform(pose.rotation, pose.translation)
+        return np.array([*place.translation, *place.quaternion()])
 
     def _write_position(
         self, joint: Joint, number: int, values: Array, positions: Array
     ) -> None:
-        theirs = self.model.joints[number]
-        if theirs.shortname() == MIMIC:
-            return
-        if len(values) != theirs.nq:
-            values = np.array([*values[:-1], np.cos(values[-1]), np.sin(values[-1])])
-        positions[theirs.idx_q : theirs.idx_q + theirs.nq] = values
+        part = self._parts[number]
+        if not part.is_free:
+            write_position(part, values, positions)
+        elif part.what == FREE_FLYER:
+            positions[part.q] = values
+        else:
+            self._write_pose(part, values, positions)
+
+    def _write_pose(self, part: Part, values: Array, positions: Array) -> None:
+        """Write the pose (7,) of a composite of a translation and a rotation."""
+        (_, first), (turn, second) = zip(
+            part.joint.extract().joints, part.joint.extract().jointPlacements, strict=True
+        )
+        rotation = rotation_from_quaternion(values[3:])
+        # pose = first · translation · second · rotation
+        between = first.rotation @ second.rotation
+        own = between.T @ rotation
+        start = part.q.start
+        offset = first.translation + first.rotation @ second.translation
+        positions[start : start + 3] = first.rotation.T @ (values[:3] - offset)
+        entries = slice(turn.idx_q, turn.idx_q + turn.nq)
+        if turn.shortname() == SPHERICAL:
+            positions[entries] = Transform(own).quaternion()
+        else:
+            positions[entries] = angles_of(own, "ZYX")
+
+    def _computed(self, part: Part, positions: Array) -> Any:
+        """Return Pinocchio's data of a joint at positions."""
+        data = part.joint.createData()
+        part.joint.calc(data, positions)
+        return data
 
     def _velocity(self, joint: Joint, number: int, positions: Array, velocities: Array) -> Array:
-        theirs = self.model.joints[number]
-        if theirs.shortname() == MIMIC:
-            first = self.model.joints[primary_of(self.model, number)].idx_v
-            rates: Array = theirs.extract().scaling * velocities[first : first + 1]
-            return rates
-        values: Array = velocities[theirs.idx_v : theirs.idx_v + theirs.nv].copy()
-        if joint.kind is JointKind.PLANAR:
-            values[:2] = _axes_in_plane(theirs, positions) @ values[:2]
+        part = self._parts[number]
+        values: Array = velocities[part.v].copy()
+        if part.leading is not None:
+            values *= part.leading.scaling
+        elif joint.kind is JointKind.PLANAR:
+            values[:2] = _axes_in_plane(part.joint, positions) @ values[:2]
+        elif part.is_free and part.what != FREE_FLYER:
+            values = np.asarray(self._computed(part, positions).S) @ values
         return values
 
     def _write_velocity(
         self, joint: Joint, number: int, positions: Array, values: Array, velocities: Array
     ) -> None:
-        theirs = self.model.joints[number]
-        if theirs.shortname() == MIMIC:
+        part = self._parts[number]
+        if part.leading is not None:
             return
         if joint.kind is JointKind.PLANAR:
-            values[:2] = _axes_in_plane(theirs, positions).T @ values[:2]
-        velocities[theirs.idx_v : theirs.idx_v + theirs.nv] = values
+            values[:2] = _axes_in_plane(part.joint, positions).T @ values[:2]
+        elif part.is_free and part.what != FREE_FLYER:
+            values = self._coordinates(part, positions, values)
+        velocities[part.v] = values
 
+    def _coordinates(self, part: Part, positions: Array, twist: Array) -> Array:
+        """Return the velocities (6,) of a composite root that has a twist (6,) in its own axes."""
+        S = np.asarray(self._computed(part, positions).S)
+        if abs(float(np.linalg.det(S))) < SMALLEST_COSINE:
+            raise RobotError(
+                f"joint {part.name!r} has angles about z, y and x, of which the second is 90° "
+                "here, where two of them are one; expected a free-flyer, or another orientation"
+            )
+        found: Array = np.linalg.solve(S, twist)
+        return found
 
-def _with_angle(values: Array, count: int) -> Array:
-    """Return `count` positions of a joint: cosine and sine at the end become their angle."""
-    if len(values) == count:
-        return values
-    return np.array([*values[:-2], np.arctan2(values[-1], values[-2])])
+    def _rotation(self, number: int, positions: Array) -> Array:
+        return rotation_from_quaternion(positions[self._parts[number].q])
+
+    def _write_rotation(self, number: int, rotation: Array, positions: Array) -> None:
+        positions[self._parts[number].q] = Transform(rotation).quaternion()
+
+    def _angular(self, number: int) -> slice:
+        return self._parts[number].v
 
 
 def _axes_in_plane(joint: Any, q: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,12 @@ from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import sized
 from delassus_ros.errors import RobotError
+from delassus_ros.model.chains import (
+    angles_of,
+    angular_to_rates,
+    rates_to_angular,
+    rotation_of,
+)
 from delassus_ros.model.joint import Joint, JointKind
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE, Array
@@ -19,11 +26,32 @@ AXIS_TOLERANCE = 1e-6
 """Largest difference of two unit axes of one joint, per component: files print few digits."""
 
 
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """A joint of the robot, or the chain that stands for a ball joint, and the model's joint.
+
+    Attributes
+    ----------
+    joint : the joint; the first one of a chain.
+    number : of the model's joint.
+    q, v : entries in the robot's q and v.
+    ball : name of the model's ball joint, and the axes of the chain; None for a single joint.
+    """
+
+    joint: Joint
+    number: int
+    q: slice
+    v: slice
+    ball: tuple[str, str] | None = None
+
+
 class StateMap(ABC):
     """Positions and velocities of a robot to and from those of one model of another library.
 
-    Joints correspond by name; the floating base of the robot corresponds to the free joint of the
-    model that carries the robot's first joint or, without joints, the base's link.
+    Joints correspond by name, and the three joints ``name_X``, ``name_Y`` and ``name_Z`` of the
+    robot to a ball joint ``name`` of the model. The floating base of the robot corresponds to the
+    free joint of the model that carries the robot's first joint or, without joints, the base's
+    link.
 
     Parameters
     ----------
@@ -33,7 +61,7 @@ class StateMap(ABC):
     Attributes
     ----------
     robot, model : the two sides.
-    numbers : the model's joint number of each joint of the robot.
+    ties : the joints of both, in the order of the robot.
 
     Raises
     ------
@@ -52,10 +80,7 @@ class StateMap(ABC):
         self.model = model
         self._nq = model.nq
         self._by_name = self._joint_numbers()
-        self.numbers = tuple(
-            self._floating_base() if joint.kind is JointKind.ROOT else self._checked_number(joint)
-            for joint in robot.joints
-        )
+        self.ties = tuple(self._tied())
 
     def is_of(self, model: Any) -> bool:
         """Return whether this map is of a model, which has got no more joints since."""
@@ -77,12 +102,15 @@ class StateMap(ABC):
         """
         theirs = sized(self.POSITIONS, positions, self.model.nq, "the model's", RobotError)
         q, base = self.robot.neutral(), None
-        for joint, offset, number in self._joints(self.robot.q_offsets):
-            values = self._position(joint, number, theirs)
-            if joint.kind is JointKind.ROOT:
+        for tie in self.ties:
+            if tie.ball is not None:
+                q[tie.q] = angles_of(self._rotation(tie.number, theirs), tie.ball[1])
+                continue
+            values = self._position(tie.joint, tie.number, theirs)
+            if tie.joint.kind is JointKind.ROOT:
                 base = values
             else:
-                q[offset : offset + joint.kind.nq] = values
+                q[tie.q] = values
         return q, base
 
     def positions_to(self, q: ArrayLike, base: ArrayLike | None = None) -> Array:
@@ -98,11 +126,14 @@ class StateMap(ABC):
         ours = sized("q", q, self.robot.nq, "the robot's", RobotError)
         pose = _base_pose(self.robot, base)
         positions = self._reference()
-        for joint, offset, number in self._joints(self.robot.q_offsets):
-            is_base = joint.kind is JointKind.ROOT
-            values = pose if is_base else ours[offset : offset + joint.kind.nq]
+        for tie in self.ties:
+            if tie.ball is not None:
+                rotation = rotation_of(ours[tie.q], tie.ball[1])
+                self._write_rotation(tie.number, rotation, positions)
+                continue
+            values = pose if tie.joint.kind is JointKind.ROOT else ours[tie.q]
             if values is not None:
-                self._write_position(joint, number, values, positions)
+                self._write_position(tie.joint, tie.number, values, positions)
         return positions
 
     def velocities_from(self, positions: ArrayLike, velocities: ArrayLike) -> Array:
@@ -116,8 +147,13 @@ class StateMap(ABC):
         at = sized(self.POSITIONS, positions, self.model.nq, "the model's", RobotError)
         theirs = sized(self.VELOCITIES, velocities, self.model.nv, "the model's", RobotError)
         v = np.zeros(self.robot.nv)
-        for joint, offset, number in self._joints(self.robot.v_offsets):
-            v[offset : offset + joint.kind.nv] = self._velocity(joint, number, at, theirs)
+        for tie in self.ties:
+            if tie.ball is None:
+                v[tie.v] = self._velocity(tie.joint, tie.number, at, theirs)
+            else:
+                angles = angles_of(self._rotation(tie.number, at), tie.ball[1])
+                E = angular_to_rates(angles, *tie.ball)
+                v[tie.v] = E @ theirs[self._angular(tie.number)]
         return v
 
     def velocities_to(self, positions: ArrayLike, v: ArrayLike) -> Array:
@@ -133,14 +169,37 @@ class StateMap(ABC):
         at = sized(self.POSITIONS, positions, self.model.nq, "the model's", RobotError)
         ours = sized("v", v, self.robot.nv, "the robot's", RobotError)
         velocities = np.zeros(self.model.nv)
-        for joint, offset, number in self._joints(self.robot.v_offsets):
-            values = ours[offset : offset + joint.kind.nv].copy()
-            self._write_velocity(joint, number, at, values, velocities)
+        for tie in self.ties:
+            values = ours[tie.v].copy()
+            if tie.ball is None:
+                self._write_velocity(tie.joint, tie.number, at, values, velocities)
+            else:
+                angles = angles_of(self._rotation(tie.number, at), tie.ball[1])
+                E = rates_to_angular(angles, tie.ball[1])
+                velocities[self._angular(tie.number)] = E @ values
         return velocities
 
-    def _joints(self, offsets: Sequence[int]) -> Iterator[tuple[Joint, int, int]]:
-        """Yield each joint of the robot, its first entry and its number in the model."""
-        return zip(self.robot.joints, offsets, self.numbers, strict=True)
+    def _tied(self) -> Iterator[Tie]:
+        """Yield the joints of the robot, the three of a ball joint together."""
+        robot = self.robot
+        left = list(zip(robot.joints, robot.q_offsets, robot.v_offsets, strict=True))
+        while left:
+            joint, q, v = left.pop(0)
+            entries = slice(q, q + joint.kind.nq), slice(v, v + joint.kind.nv)
+            if joint.kind is JointKind.ROOT:
+                yield Tie(joint, self._floating_base(), *entries)
+                continue
+            name, _, letter = joint.name.rpartition("_")
+            chain = [joint, *(each for each, _, _ in left[:2])]
+            letters = letter + "".join(each.name.rpartition("_")[2] for each in chain[1:])
+            is_chain = joint.name not in self._by_name and self._is_ball(name)
+            if is_chain and [each.name for each in chain] == [f"{name}_{one}" for one in letters]:
+                _check_chain(chain, name, letters)
+                del left[:2]
+                ball = (name, letters)
+                yield Tie(joint, self._by_name[name], slice(q, q + 3), slice(v, v + 3), ball)
+                continue
+            yield Tie(joint, self._checked_number(joint), *entries)
 
     def _checked_number(self, joint: Joint) -> int:
         """Return the number of a joint in the model; refuse one that moves in another way."""
@@ -199,6 +258,22 @@ class StateMap(ABC):
         """
 
     @abstractmethod
+    def _is_ball(self, name: str) -> bool:
+        """Return whether the model has a ball joint of this name."""
+
+    @abstractmethod
+    def _rotation(self, number: int, positions: Array) -> Array:
+        """Return the rotation (3, 3) of a ball joint."""
+
+    @abstractmethod
+    def _write_rotation(self, number: int, rotation: Array, positions: Array) -> None:
+        """Write the rotation of a ball joint to `positions`."""
+
+    @abstractmethod
+    def _angular(self, number: int) -> slice:
+        """Return the entries of a ball joint's angular velocity, in the axes of its body."""
+
+    @abstractmethod
     def _is_free(self, number: int) -> bool:
         """Return whether a joint of the model has six freedoms."""
 
@@ -233,6 +308,19 @@ class StateMap(ABC):
         self, joint: Joint, number: int, positions: Array, values: Array, velocities: Array
     ) -> None:
         """Write the velocities of one joint, an array that may be changed, to `velocities`."""
+
+
+def _check_chain(chain: Sequence[Joint], name: str, letters: str) -> None:
+    """Refuse joints that are called as the chain of a ball joint, but are no such chain."""
+    kinds = {joint.kind for joint in chain}
+    axes = [joint.axis.tolist() for joint in chain]
+    wanted = [np.eye(3)["XYZ".index(each)].tolist() for each in letters if each in "XYZ"]
+    if sorted(letters) != ["X", "Y", "Z"] or kinds != {JointKind.REVOLUTE} or axes != wanted:
+        raise RobotError(
+            f"joint {name!r} of the model is a ball joint; expected three revolute joints "
+            f"{name}_X, {name}_Y and {name}_Z about these axes, as of a robot that was read from "
+            "the model"
+        )
 
 
 def _base_pose(robot: Mechanism, base: ArrayLike | None) -> Array | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.errors import RobotError, unknown
+from delassus_ros.model.chains import chain
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.constraints import FunctionConstraint
 from delassus_ros.model.joint import WORLD, Joint, JointKind, root_name
@@ -151,12 +152,10 @@ class _Assembly:
     def _add_joint(
         self, joint: JointDescription, kind: JointKind, parent: int, placement: Transform
     ) -> int:
-        for letter in joint.chain:
-            axis = np.eye(3)["XYZ".index(letter)]
-            parent = self._add_body(Joint(f"{joint.name}_{letter}", kind, parent, placement, axis))
-            placement = Transform()
         if joint.chain:
-            return parent
+            for each in chain(joint.name, joint.chain, parent, placement, len(self._joints)):
+                last = self._add_body(each)
+            return last
         limits = {"lower": joint.lower, "upper": joint.upper, "velocity": joint.velocity}
         return self._add_body(Joint(joint.name, kind, parent, placement, joint.axis, **limits))
 
@@ -175,11 +174,13 @@ class _Assembly:
 def with_joint_types(description: Description, side: SideFile) -> Description:
     """Return the description with the joints as the side file has them."""
     joints = dict(description.joints)
-    for name, chain in side.chains.items():
+    for name, letters in side.chains.items():
         if name not in joints:
             raise RobotError(f"joints: {unknown('joint', name, joints)}")
         if joints[name].mimic is not None:
             raise RobotError(f"joints: {name!r} has a <mimic>; it cannot be of another type")
-        kind = JointKind.REVOLUTE if chain else None
-        joints[name] = replace(joints[name], kind=kind, chain=chain, lower=-np.inf, upper=np.inf)
+        kind = JointKind.REVOLUTE if letters else None
+        joints[name] = replace(
+            joints[name], kind=kind, chain=letters, lower=-np.inf, upper=np.inf
+        )
     return replace(description, joints=joints)

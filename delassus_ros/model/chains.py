@@ -1,0 +1,88 @@
+"""Ball joints as chains of revolute joints: their joints, angles and rates.
+
+A ball joint is three revolute joints about the axes of its frame, x, y and z, one after the other.
+At a second angle of ±90° the first and third axis are one, and the chain has no third freedom: M
+is singular there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.joint import Joint, JointKind
+from delassus_ros.model.spatial import Array, Transform, skew
+
+BALL = "XYZ"
+"""Axes of the chain that a ball joint becomes."""
+SMALLEST_COSINE = 1e-6
+"""Least cosine of the second angle at which rates of the chain are computed [1]."""
+
+
+def chain(name: str, letters: str, parent: int, placement: Transform, first: int) -> list[Joint]:
+    """Return the revolute joints about axes of one frame that a joint becomes.
+
+    Parameters
+    ----------
+    name : of the joint; its parts are ``name_X`` and so on.
+    letters : the axes in their order.
+    parent, placement : of the first joint.
+    first : index that the first joint gets in the robot.
+    """
+    joints = []
+    for k, letter in enumerate(letters):
+        axis = np.eye(3)["XYZ".index(letter)]
+        joints.append(Joint(f"{name}_{letter}", JointKind.REVOLUTE, parent, placement, axis))
+        parent, placement = first + k, Transform()
+    return joints
+
+
+def angles_of(rotation: Array, letters: str = BALL) -> Array:
+    """Return the angles [rad] of a rotation (3, 3) about three different axes in their order.
+
+    The second is between −90° and 90°; where it is one of them, the third is 0.
+    """
+    i, j, k = ("XYZ".index(letter) for letter in letters)
+    even = 1.0 if letters in ("XYZ", "YZX", "ZXY") else -1.0
+    flat = float(np.hypot(rotation[i, i], rotation[i, j]))
+    second = np.arctan2(even * rotation[i, k], flat)
+    if flat < SMALLEST_COSINE**2:
+        return np.array([np.arctan2(even * rotation[k, j], rotation[j, j]), second, 0.0])
+    first = np.arctan2(-even * rotation[j, k], rotation[k, k])
+    return np.array([first, second, np.arctan2(-even * rotation[i, j], rotation[i, i])])
+
+
+def rotation_of(angles: Array, letters: str = BALL) -> Array:
+    """Return the rotation (3, 3) of angles [rad] about axes in their order."""
+    rotation: Array = np.eye(3)
+    for angle, letter in zip(angles.tolist(), letters, strict=True):
+        w = skew(np.eye(3)["XYZ".index(letter)])
+        rotation = rotation @ (np.eye(3) + np.sin(angle) * w + (1.0 - np.cos(angle)) * w @ w)
+    return rotation
+
+
+def rates_to_angular(angles: Array, letters: str = BALL) -> Array:
+    """Return E (3, 3) with ω = E ȧ: the angular velocity in the axes of the moved body."""
+    columns, after = np.zeros((3, 3)), np.eye(3)
+    for k in (2, 1, 0):
+        columns[:, k] = after["XYZ".index(letters[k])]
+        after = np.asarray(rotation_of(angles[k : k + 1], letters[k]) @ after)
+    return columns
+
+
+def angular_to_rates(angles: Array, what: str, letters: str) -> Array:
+    """Return the inverse (3, 3) of :func:`rates_to_angular`.
+
+    Raises
+    ------
+    RobotError
+        If the second angle is a right angle; names the joint, `what`.
+    """
+    if abs(float(np.cos(angles[1]))) < SMALLEST_COSINE:
+        raise RobotError(
+            f"joint {what!r} is a chain of three revolute joints whose second angle is "
+            f"{np.degrees(angles[1]):.4g}°, where its first and third axis are one; expected less "
+            "than 90°: turn the frame of the joint in the model"
+        )
+    inverse: Array = np.asarray(np.linalg.inv(rates_to_angular(angles, letters)), np.float64)
+    return inverse
