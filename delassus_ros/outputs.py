@@ -6,6 +6,7 @@ outputs that the kernel computes are in :data:`delassus_ros.rbda.outputs.FORMULA
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -72,6 +73,17 @@ OUTPUTS: dict[str, Output] = {
 def kernel_outputs() -> list[str]:
     """Return the names of the outputs that a kernel can compute, in the order of its ports."""
     return sorted(name for name, output in OUTPUTS.items() if output.in_kernel)
+
+
+def needed_outputs(names: Iterable[str]) -> set[str]:
+    """Return the outputs of the kernel from which some outputs are computed; unknown ones stay."""
+    return {
+        needed
+        for name in names
+        for needed in (
+            OUTPUTS[name].of if name in OUTPUTS and not OUTPUTS[name].in_kernel else (name,)
+        )
+    }
 
 
 def secondary_outputs() -> list[str]:

@@ -22,7 +22,7 @@ from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.node.reasons import InputHealth, Limits
-from delassus_ros.outputs import OUTPUTS, secondary_outputs
+from delassus_ros.outputs import needed_outputs, secondary_outputs
 
 FEET = ("LF", "RF", "LH", "RH")
 SECONDARY = tuple(secondary_outputs())
@@ -55,9 +55,7 @@ class MotionRig:
         is_compiled: bool = False,
     ) -> None:
         robot = Robot.from_urdf(robots.unlimited(), base=base)
-        rows = [OUTPUTS[name] for name in outputs]
-        needed = {name for row in rows for name in ((row.name,) if row.in_kernel else row.of)}
-        self.problem = Problem(robot, contacts, axes=axes, outputs=needed)
+        self.problem = Problem(robot, contacts, axes=axes, outputs=needed_outputs(outputs))
         self.joints = list(robot.joint_names)
         self.now = START
         self.warnings: list[tuple[str, str]] = []

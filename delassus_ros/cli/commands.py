@@ -17,24 +17,30 @@ from delassus_ros.cli import report as text
 from delassus_ros.cli.options import (
     NEUTRAL,
     configuration_of,
+    described,
+    forces_of,
     given_joints,
     motion_of,
     orientation_of,
+    outputs_of,
     problem_of,
+    problem_with,
 )
 from delassus_ros.cli.report import Report, about, progress
 from delassus_ros.cli.tables import compare_tables, is_table
 from delassus_ros.closure import Closure
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings
+from delassus_ros.contact_forces import ContactForces, ForceStatus
 from delassus_ros.contacts import row_scales
-from delassus_ros.errors import DelassusError, InputError, RobotError
+from delassus_ros.errors import DelassusError, InputError, RobotError, listed
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.outputs import row_of
+from delassus_ros.outputs import OUTPUTS, needed_outputs, row_of
 from delassus_ros.problem import Problem
 from delassus_ros.samples import random_inputs
+from delassus_ros.solver.friction import active_solver
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
 from delassus_ros.terminal import visible
@@ -75,7 +81,7 @@ def list_algorithms(_: argparse.Namespace) -> Report:
 
 def compute(options: argparse.Namespace) -> Report:
     """Return the matrix at one configuration."""
-    problem = problem_of(options)
+    problem = problem_with(options, described(options), needed_outputs(outputs_of(options)))
     closed = problem.robot.is_closed
     if closed:
         q, done = closed_configuration(options, problem.robot)
@@ -84,6 +90,10 @@ def compute(options: argparse.Namespace) -> Report:
         q, done = configuration_of(options, problem.robot), ""
     orientation = orientation_of(options, problem)
     motion = motion_of(options, problem)
+    friction = forces_of(options)
+    if friction is not None:
+        # Refuses contacts without friction before the compilation.
+        active_solver(problem, problem.contacts.names, *friction)
     # Last: the compilation takes long.
     solver = DelassusSolver(problem, options.algorithm)
     solution = solver.solve(
@@ -93,6 +103,7 @@ def compute(options: argparse.Namespace) -> Report:
         torques=motion.get("torques"),
         gravity=motion.get("gravity"),
     )
+    forces = None if friction is None else solution.contact_forces(friction[0], **friction[1])
     labels = _row_labels(problem)
     length = ConditionSettings().characteristic_length
     scales = row_scales(problem.contacts, length)
@@ -109,11 +120,16 @@ def compute(options: argparse.Namespace) -> Report:
         ("algorithm", solver.algorithm),
         ("kernel", solver.operations or "not counted for a back end"),
         *([("loops", done)] if closed else []),
+        *([("forces", _words_of(forces))] if forces is not None else []),
     ]  # fmt: skip
+    asked = [name for name in outputs_of(options) if name not in ("G", "forces")]
     lines = [
         text.headline(problem), "", text.matrix(solution.matrix, labels), "",
-        *_other_outputs(problem, solution, labels), text.table(facts),
+        *_other_outputs(problem, solution, labels, asked),
     ]  # fmt: skip
+    if forces is not None and forces.is_start:
+        lines += ["forces", text.matrix(forces.forces.reshape(-1, 1), labels), ""]
+    lines.append(text.table(facts))
     data = {
         **about(problem),
         "joints": problem.robot.joint_names,
@@ -126,11 +142,29 @@ def compute(options: argparse.Namespace) -> Report:
         "operations": None if solver.operations is None else solver.operations.total,
         "warnings": options.warnings,
     }
-    return Report("\n".join(lines), data)
+    if forces is None:
+        return Report("\n".join(lines), data)
+    data |= {
+        "forces": forces.forces if forces.is_start else None,
+        "forces_status": forces.status.name,
+        "forces_residual": forces.residual,
+        "forces_law": forces.law,
+        "contradiction": [forces.contacts[i] for i in forces.contradiction],
+    }
+    return Report("\n".join(lines), data, int(forces.status is not ForceStatus.SOLVED))
 
 
-def _other_outputs(problem: Problem, solution: Solution, labels: list[str]) -> list[str]:
-    """Return the secondary outputs under their names."""
+def _words_of(forces: ContactForces) -> str:
+    """Return status, residual and law of contact forces."""
+    names = [forces.contacts[i] for i in forces.contradiction]
+    more = f": {listed('contact', names)} cannot be held" if names else ""
+    return f"{forces.status.name}{more}, residual {forces.residual:.2g}, law {forces.law}"
+
+
+def _other_outputs(
+    problem: Problem, solution: Solution, labels: list[str], asked: Collection[str]
+) -> list[str]:
+    """Return the secondary outputs that were asked for, under their names."""
     lines: list[str] = []
     twist = ("x", "y", "z", "about x", "about y", "about z")
     names = [
@@ -138,7 +172,7 @@ def _other_outputs(problem: Problem, solution: Solution, labels: list[str]) -> l
         for k, name in enumerate(problem.velocities if len(problem.outputs) > 1 else ())
     ]
     for port in problem.outputs:
-        if port.name != "G":
+        if port.name in asked:
             values = solution.output(port.name)
             rows = labels if row_of(port.name).row_axes[:1] == (0,) else names
             lines += [port.name, text.matrix(values.reshape(len(rows), -1), rows), ""]

@@ -12,6 +12,7 @@ from delassus_ros.cli.options import (
     add_axes,
     add_base,
     add_contacts,
+    length_and_width,
     outputs_of,
     problem_of,
     settings_of,
@@ -124,7 +125,7 @@ def export_kernel(options: argparse.Namespace) -> Report:
         contacts = problem.contacts
         solver = export_contact_forces(
             [contact.kind_name for contact in contacts], name, target=target,
-            dimensions=dimensions_of(contacts, _dimensions(options.dimensions)),
+            dimensions=dimensions_of(contacts, length_and_width(options.dimensions)),
             normals=[contact.normal for contact in contacts],
         )  # fmt: skip
         contents |= {forces[0]: solver.object_file, forces[1]: solver.header.encode()}
@@ -182,16 +183,6 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
     robot = robot.lock(settings.lock) if settings.lock else robot
     problem = Problem(robot, settings.contacts, settings.axes, outputs_of(options))
     return problem, options.algorithm or settings.algorithm
-
-
-def _dimensions(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        length, width = map(float, text.split(","))
-    except ValueError as error:
-        raise InputError(f"--dimensions {text}: expected LENGTH,WIDTH in m, as 0.2,0.1") from error
-    return [length, width]
 
 
 def _cmake(name: str, package: str, objects: list[str], header: str) -> str:

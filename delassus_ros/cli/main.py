@@ -26,6 +26,7 @@ from delassus_ros.cli import (
 from delassus_ros.cli.options import (
     add_configuration,
     add_contacts,
+    add_forces,
     add_outputs,
     add_problem,
     add_robot,
@@ -169,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     add_problem(compute)
     add_configuration(compute)
     add_outputs(compute)
+    add_forces(compute)
     compute.add_argument(
         "--algorithm",
         default="pv_osimr",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from delassus_ros.cli.bases import BASE_RULE
 from delassus_ros.cli.description import BUILT_IN, Description, described_by
 from delassus_ros.cli.parsing import frames
+from delassus_ros.contact_forces.forces import ForceOptions
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
 from delassus_ros.model.ranges import PlausibleRanges, angles
@@ -27,6 +28,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.settings import Settings, misspelt, setting_of
 from delassus_ros.outputs import kernel_outputs
 from delassus_ros.problem import Problem
+from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.inputs import check_unit
 from delassus_ros.solver.remedies import counted
 
@@ -155,7 +157,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         "--outputs",
         default="G",
         metavar="NAME,…",
-        help=f"what to print besides G, any of {', '.join(kernel_outputs()[1:])} "
+        help=f"what to print besides G, any of {', '.join((*kernel_outputs()[1:], 'forces'))} "
         "(default: G alone)",
     )
     for name, what in _MOTION.items():
@@ -166,6 +168,65 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
             metavar=form,
             help=f"{what}; for outputs that need it (default: {default})",
         )
+
+
+def add_forces(parser: argparse.ArgumentParser) -> None:
+    """Add friction and law of the output ``forces``."""
+    parser.add_argument(
+        "--friction",
+        type=float,
+        metavar="MU",
+        help=f"coefficient of friction, for the output forces (default: {ForceSettings.friction})",
+    )
+    parser.add_argument(
+        "--law",
+        choices=("auto", "coulomb", "convex"),
+        help="law of the output forces (default: auto: coulomb where G is regular, else convex)",
+    )
+    parser.add_argument(
+        "--dimensions",
+        metavar="LENGTH,WIDTH",
+        help="length along x and width along y of surfaces [m], for the output forces",
+    )
+
+
+def forces_of(options: argparse.Namespace) -> tuple[float, ForceOptions] | None:
+    """Return friction and arguments of the output ``forces``; None if it is not asked for.
+
+    Raises
+    ------
+    InputError
+        If an option of forces is given without them.
+    """
+    names = ("friction", "law", "dimensions")
+    if "forces" not in outputs_of(options):
+        for name in names:
+            if getattr(options, name) is not None:
+                raise InputError(f"--{name} is of use with --outputs forces alone")
+        return None
+    arguments: ForceOptions = {
+        "law": options.law or ForceSettings.law,
+        "dimensions": length_and_width(options.dimensions),
+    }
+    friction = ForceSettings.friction if options.friction is None else options.friction
+    return friction, arguments
+
+
+def length_and_width(text: str | None) -> list[float] | None:
+    """Return the numbers of ``--dimensions``; None without them.
+
+    Raises
+    ------
+    InputError
+        If the text is not two numbers.
+    """
+    if text is None:
+        return None
+    try:
+        length, width = map(float, text.split(","))
+    except ValueError as error:
+        raise InputError(f"--dimensions {text}: expected LENGTH,WIDTH in m, as 0.2,0.1") from error
+    return [length, width]
 
 
 def outputs_of(options: argparse.Namespace) -> list[str]:
@@ -221,7 +282,7 @@ def problem_of(options: argparse.Namespace) -> Problem:
 
 
 def problem_with(
-    options: argparse.Namespace, found: Description, outputs: Sequence[str] = ("G",)
+    options: argparse.Namespace, found: Description, outputs: Iterable[str] = ("G",)
 ) -> Problem:
     """Return the problem of a robot with the contacts and axes of the options.
 

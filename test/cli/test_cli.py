@@ -232,6 +232,78 @@ def test_compute_prints_further_outputs(capsys) -> None:
     assert np.allclose(printed_output(out, "h").ravel(), h, rtol=1e-5, atol=1e-9)
 
 
+_FEET = [part for foot in ("LF", "RF", "LH", "RH") for part in ("--contact", f"{foot}_FOOT")]
+
+
+def test_compute_prints_contact_forces(capsys) -> None:
+    q = ",".join(f"{leg}_HFE=0.7,{leg}_KFE=-1.4" for leg in ("LF", "RF", "LH", "RH"))
+    command = [
+        "compute", QUADRUPED, *_FEET, "--axes", "world", "--orientation", "0,0,0,1", "--q", q,
+        "--outputs", "forces",
+    ]  # fmt: skip
+    robot = Robot.from_urdf(QUADRUPED)
+    contacts = [Contact(f"{foot}_FOOT", f"{foot}_FOOT") for foot in ("LF", "RF", "LH", "RH")]
+    problem = Problem(robot, contacts, axes="world", outputs=["a0"])
+    bent = {name: float(value) for name, value in (word.split("=") for word in q.split(","))}
+    s = DelassusSolver(problem).solve(
+        robot.q(bent), base_orientation=[0, 0, 0, 1], rates=np.zeros(18), torques=np.zeros(18),
+        gravity=[0, 0, -9.81],
+    )  # fmt: skip
+    for more, friction, law in (
+        ([], 0.6, "auto"),
+        (["--friction", "0.1", "--law", "convex"], 0.1, "convex"),
+    ):
+        out = output(capsys, *command, *more)
+        expected = s.contact_forces(friction, law=law)
+        found = printed_output(out, "forces").ravel()
+        assert np.allclose(found, expected.forces, rtol=1e-5, atol=1e-6)
+        assert re.search(rf"^forces +SOLVED, residual \S+, law {expected.law}$", out, re.M)
+        assert "\na0\n" not in out
+        data = json.loads(output(capsys, *command, *more, "--json"))
+        assert np.array_equal(data["forces"], expected.forces)
+        assert (data["forces_status"], data["forces_law"]) == ("SOLVED", expected.law)
+        assert data["forces_residual"] == expected.residual and data["contradiction"] == []
+
+
+def test_compute_says_which_contacts_have_no_forces(capsys, tmp_path: Path) -> None:
+    """An arm of one joint swings its tip; the tip's normal is where the arm cannot move."""
+    path = tmp_path / "arm.urdf"
+    path.write_text(
+        '<robot name="arm"><link name="base"/><link name="tip"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="j" type="continuous"><parent link="base"/><child link="tip"/>'
+        '<axis xyz="1 0 0"/></joint><link name="end"/><joint name="f" type="fixed">'
+        '<parent link="tip"/><child link="end"/><origin xyz="0 0 1"/></joint></robot>'
+    )
+    command = (
+        "compute", str(path), "--base", "fixed", "--axes", "world", "--contact", "end",
+        "--outputs", "forces", "--rates", "2", "--json",
+    )  # fmt: skip
+    assert main(command) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data["forces_status"] == "INFEASIBLE" and data["forces"] is None
+    assert data["contradiction"] == ["end"]
+
+
+def test_compute_refuses_friction_that_does_not_fit(capsys) -> None:
+    for arguments, words in (
+        (("--friction", "0.5"), "--friction is of use with --outputs forces alone"),
+        (("--law", "convex"), "--law is of use with --outputs forces alone"),
+        (
+            ("--outputs", "forces", "--dimensions", "2,1", "--friction=-1"),
+            "friction is -1; expected coeff",
+        ),
+        (("--outputs", "forces"), "contact 'RH_FOOT' is a surface and has no dimensions"),
+        (("--outputs", "forces", "--dimensions", "0.2"), "--dimensions 0.2: expected LENGTH,WIDT"),
+    ):
+        said = refusal(capsys, "compute", QUADRUPED, *LEGS, *arguments)
+        assert words in said, said
+    out = output(
+        capsys, "compute", QUADRUPED, *LEGS, "--outputs", "forces", "--dimensions", "0.2,0.1"
+    )
+    assert re.search(r"^forces +SOLVED", out, re.MULTILINE)
+
+
 def test_compute_refuses_outputs_and_inputs_that_do_not_fit(capsys) -> None:
     for arguments, words in (
         (("--outputs", "adot"), "unknown output 'adot'; did you mean 'JdotV'?"),

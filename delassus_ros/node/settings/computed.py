@@ -27,7 +27,7 @@ from delassus_ros.node.settings.table import (
     CONTACT_PARAMETERS,
     PROBLEM_PARAMETERS,
 )
-from delassus_ros.outputs import OUTPUTS, secondary_outputs
+from delassus_ros.outputs import needed_outputs, secondary_outputs
 from delassus_ros.problem import Axes, Problem
 
 
@@ -146,13 +146,7 @@ class Settings:
             text, base=self.base, armature=self.armature, loops=self.loops or None
         )
         robot = robot.lock(self.lock) if self.lock else robot
-        return Problem(robot, self.contacts, axes=self.axes, outputs=self._needed_outputs)
-
-    @property
-    def _needed_outputs(self) -> set[str]:
-        """Outputs of the kernel, from which all remaining outputs follow."""
-        rows = [OUTPUTS[name] for name in self.outputs]
-        return {name for row in rows for name in ({row.name} if row.in_kernel else row.of)}
+        return Problem(robot, self.contacts, axes=self.axes, outputs=needed_outputs(self.outputs))
 
     def motion(self, problem: Problem, base: OrientationInput | None) -> MotionInput | None:
         """Return the input of velocities and torques; None if no output needs them.
@@ -238,7 +232,7 @@ class Settings:
         # Rates of the base are along the axes of the root link, which turn: v̇ = a − ω × v. In the
         # world's axes a0 does not depend on v.
         needing = ["h", "qdd0", "JdotV", *(["a0"] if problem.axes == "contact" else [])]
-        moved = [name for name in needing if name in self._needed_outputs]
+        moved = [name for name in needing if name in needed_outputs(self.outputs)]
         if moved and self.orientation_source == "imu":
             axes = ", or 'axes' to 'world'" if moved == ["a0"] else ""
             raise InputError(
