@@ -204,20 +204,20 @@ def iterated(
     for attempt in range(1, 3):
         if least <= tolerance or info[SWEEPS] + info[NEWTON] >= min(ROUND_STEPS, budget):
             break
-        for i in range(k):
-            f[i] = best[i]
-        acceleration(k, H, a, f, u)
         r = least
+        if attempt > 1:
+            for i in range(k):
+                f[i] = best[i]
+            acceleration(k, H, a, f, u)
         for j in range(min(SWEEPS_MOST, budget - int(info[SWEEPS] + info[NEWTON]))):
             before = r
             sweep(k, contacts, law, kinds, mu, H, f, u)
+            # Sweeps change u step by step, and large forces leave rounding errors in it.
+            acceleration(k, H, a, f, u)
             r = residual(contacts, law, kinds, mu, f, u)
             info[SWEEPS] += 1.0
             if r <= tolerance or (j + 1 >= attempt and r > SWEEP_GAIN * before):
                 break
-        # Sweeps change u step by step, and large forces on the way leave rounding errors in u.
-        acceleration(k, H, a, f, u)
-        r = residual(contacts, law, kinds, mu, f, u)
         if r < least:
             least = r
             for i in range(k):
@@ -322,28 +322,44 @@ def assembled(
     n: int, k: int, starts: Ints, columns: Ints, weights: Doubles, G: Doubles, a0: Doubles,
     R: Doubles, H: Doubles, a: Doubles, product: Doubles,
 ) -> bool:  # fmt: skip
-    """Write H = W'G W + R and a = W'a0; return whether all are finite."""
-    total = 0.0
+    """Write H = W'G W + R and a = W'a0; return whether all are finite.
+
+    The inner loops run over neighbours in memory, but for those that write `product`, (k, n) W'G
+    column-major.
+    """
     for i in range(k):
         value = 0.0
         for e in range(starts[i], starts[i + 1]):
             value += weights[e] * a0[columns[e]]
         a[i] = value
-        total += abs(value)
-    for j in range(k):
-        for i in range(n):
-            product[i] = 0.0
-        for e in range(starts[j], starts[j + 1]):
+        first = starts[i]
+        w = weights[first]
+        row = G[columns[first] * n :]
+        for c in range(n):
+            product[c * k + i] = w * row[c]
+        for e in range(first + 1, starts[i + 1]):
             w = weights[e]
-            column = G[columns[e] :]
-            for i in range(n):
-                product[i] += w * column[i * n]
+            row = G[columns[e] * n :]
+            for c in range(n):
+                product[c * k + i] += w * row[c]
+    for j in range(k):
+        column = H[j * k :]
+        first = starts[j]
+        w = weights[first]
+        part = product[columns[first] * k :]
         for i in range(k):
-            value = 0.0
-            for e in range(starts[i], starts[i + 1]):
-                value += weights[e] * product[columns[e]]
-            H[j * k + i] = value
-            total += abs(value)
+            column[i] = w * part[i]
+        for e in range(first + 1, starts[j + 1]):
+            w = weights[e]
+            part = product[columns[e] * k :]
+            for i in range(k):
+                column[i] += w * part[i]
+    total = 0.0
+    for i in range(k):
+        total += abs(a[i])
+    for i in range(k * k):
+        total += abs(H[i])
+    for j in range(k):
         H[j * k + j] += R[j]
     return isfinite(total)
 
@@ -360,7 +376,8 @@ def scaled(k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, a: Double
         size = max(kinds[c], 1)
         mean = 0.0
         for i in range(at, at + size):
-            mean += H[i * k + i] / size
+            mean += H[i * k + i]
+        mean /= size
         factor = 1.0 / sqrt(mean) if mean > 1e-16 * largest else 1e8 / sqrt(largest)
         for i in range(at, at + size):
             s[i] = factor
@@ -379,8 +396,9 @@ def scaled(k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, a: Double
         a[i] /= peak
         square += a[i] * a[i]
     norm = sqrt(square)
+    inverse = 1.0 / norm
     for i in range(k):
-        a[i] /= norm
+        a[i] *= inverse
     return peak * norm
 
 

@@ -40,9 +40,11 @@ def sweep(
                 local_coulomb(k, mu[c], H[at * k + at :], f[at:], u[at:])
             else:
                 local_convex(k, mu[c], H[at * k + at :], f[at:], u[at:])
-            moved(k, H[at * k :], f[at] - x, u)
-            moved(k, H[(at + 1) * k :], f[at + 1] - y, u)
-            moved(k, H[(at + 2) * k :], f[at + 2] - z, u)
+            x, y, z = f[at] - x, f[at + 1] - y, f[at + 2] - z
+            if x != 0.0 or y != 0.0 or z != 0.0:
+                column = H[at * k :]
+                for i in range(k):
+                    u[i] += column[i] * x + column[k + i] * y + column[2 * k + i] * z
             at += 3
         else:
             before = f[at]
@@ -50,15 +52,12 @@ def sweep(
                 f[at] -= u[at] / H[at * k + at]
             if kinds[c] == UNILATERAL:
                 f[at] = max(f[at], 0.0)
-            moved(k, H[at * k :], f[at] - before, u)
+            change = f[at] - before
+            if change != 0.0:
+                column = H[at * k :]
+                for i in range(k):
+                    u[i] += column[i] * change
             at += 1
-
-
-def moved(k: int, column: Doubles, force: float, u: Doubles) -> None:
-    """Add to u what a change of one force gives."""
-    if force != 0.0:
-        for i in range(k):
-            u[i] += column[i] * force
 
 
 def local_coulomb(k: int, mu: float, W: Doubles, f: Doubles, u: Doubles) -> None:
@@ -79,8 +78,10 @@ def local_coulomb(k: int, mu: float, W: Doubles, f: Doubles, u: Doubles) -> None
     if mu == 0.0:
         f[2] = -qn / wn
         return
-    ax, ay, az = xx - wx * wx / wn, xy - wx * wy / wn, yy - wy * wy / wn
-    gx, gy = -(qx - wx * qn / wn), -(qy - wy * qn / wn)
+    per_normal = 1.0 / wn
+    vx, vy = wx * per_normal, wy * per_normal
+    ax, ay, az = xx - wx * vx, xy - wx * vy, yy - wy * vy
+    gx, gy = vx * qn - qx, vy * qn - qy
     size = ax + az
     lam, low, high = 0.0, 0.0, -1.0
     x, y, normal, t = 0.0, 0.0, 0.0, 0.0
@@ -89,7 +90,7 @@ def local_coulomb(k: int, mu: float, W: Doubles, f: Doubles, u: Doubles) -> None
         singular = max(LEAST_DETERMINANT * size * size, TINY)
         inverse = 1.0 / max(bx * bz - ay * ay, singular)
         x, y = (bz * gx - ay * gy) * inverse, (bx * gy - ay * gx) * inverse
-        normal = -(qn + wx * x + wy * y) / wn
+        normal = -(qn * per_normal + vx * x + vy * y)
         t = sqrt(x * x + y * y)
         if step == 0 and t <= mu * normal:
             break
