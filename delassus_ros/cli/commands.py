@@ -16,6 +16,7 @@ from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.cli import report as text
 from delassus_ros.cli.options import (
     NEUTRAL,
+    POSE,
     configuration_of,
     described,
     forces_of,
@@ -26,7 +27,7 @@ from delassus_ros.cli.options import (
     problem_of,
     problem_with,
 )
-from delassus_ros.cli.report import Report, about, progress
+from delassus_ros.cli.report import Report, about, compiling, progress, waiting
 from delassus_ros.cli.tables import compare_tables, is_table
 from delassus_ros.closure import Closure
 from delassus_ros.closure.samples import closed_inputs
@@ -37,7 +38,7 @@ from delassus_ros.errors import DelassusError, InputError, RobotError, listed
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.outputs import OUTPUTS, needed_outputs, row_of
+from delassus_ros.outputs import needed_outputs, row_of
 from delassus_ros.problem import Problem
 from delassus_ros.samples import random_inputs
 from delassus_ros.solver.friction import active_solver
@@ -95,7 +96,8 @@ def compute(options: argparse.Namespace) -> Report:
         # Refuses contacts without friction before the compilation.
         active_solver(problem, problem.contacts.names, *friction)
     # Last: the compilation takes long.
-    solver = DelassusSolver(problem, options.algorithm)
+    with waiting(compiling(problem)):
+        solver = DelassusSolver(problem, options.algorithm)
     solution = solver.solve(
         q,
         base_orientation=orientation,
@@ -196,7 +198,8 @@ def compare(options: argparse.Namespace) -> Report:
         refuse_reference(options, problem.robot)
         samples = [random_inputs(problem, seed) for seed in range(_COMPARED)]
         compared, reference = samples, _REFERENCE
-        expected = _matrices(DelassusSolver(problem, _REFERENCE), compared)
+        with waiting(compiling(problem)):
+            expected = _matrices(DelassusSolver(problem, _REFERENCE), compared)
     rows: list[tuple[object, ...]] = [
         ("algorithm", "operations", "sin/cos", "min µs", "median µs", f"error to {reference}")
     ]
@@ -348,8 +351,8 @@ def closed_configuration(options: argparse.Namespace, robot: Robot) -> tuple[Arr
         If a loop does not close at the positions, or is not determined by them; names the loop.
     """
     closure = closure_of(options, robot)
-    if options.q == NEUTRAL or "=" in options.q:
-        named = {} if options.q == NEUTRAL else given_joints("--q", options.q)
+    if options.q in (NEUTRAL, POSE) or "=" in options.q:
+        named = {} if options.q in (NEUTRAL, POSE) else given_joints("--q", options.q)
         wanted = configuration_of(options, robot)
         measured: Mapping[str, Any] | Array = _measured(robot, closure, named, wanted)
     else:

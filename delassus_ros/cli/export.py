@@ -17,7 +17,7 @@ from delassus_ros.cli.options import (
     problem_of,
     settings_of,
 )
-from delassus_ros.cli.report import Report, about, headline, table
+from delassus_ros.cli.report import Report, about, compiling, headline, table, waiting
 from delassus_ros.compiler.export import Target, check_name, export
 from delassus_ros.contact_forces.export import export_contact_forces
 from delassus_ros.errors import InputError
@@ -118,7 +118,8 @@ def export_kernel(options: argparse.Namespace) -> Report:
     _check_files(options, written)
     problem, algorithm = _asked_for(options)
     target = Target(options.target, options.cpu)
-    exported = export(problem, algorithm, name, target)
+    with waiting(compiling(problem)):
+        exported = export(problem, algorithm, name, target)
     contents = {output: exported.object_file, header: exported.header.encode()}
     objects = [output]
     if options.friction:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from delassus_ros.cli.bases import BASE_RULE
 from delassus_ros.cli.description import BUILT_IN, Description, described_by
 from delassus_ros.cli.parsing import frames
+from delassus_ros.cli.proposals import pose_of
 from delassus_ros.contact_forces.forces import ForceOptions
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
@@ -32,7 +33,7 @@ from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.inputs import check_unit
 from delassus_ros.solver.remedies import counted
 
-NEUTRAL = "neutral"
+NEUTRAL, POSE = "neutral", "pose"
 _KINDS = ("point", "surface")
 
 
@@ -131,9 +132,9 @@ def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
         "--q",
         default=NEUTRAL,
         metavar="VALUES",
-        help="'neutral'; all entries of q as 0.1,-0.2,…; or some joints as hip=0.1,knee=-0.2 "
-        "with the others neutral; rad and m (default: %(default)s). Joints in loops that you "
-        "leave out start from --reference.",
+        help="'neutral'; 'pose', which is the middle of limits that exclude 0; all entries of q as "
+        "0.1,-0.2,…; or some joints as hip=0.1,knee=-0.2 with the others neutral; rad and m "
+        "(default: %(default)s). Joints in loops that you leave out start from --reference.",
     )
     add_degrees(parser, "--q" + more)
     parser.add_argument(
@@ -360,8 +361,10 @@ def configuration_of(options: argparse.Namespace, robot: Robot, option: str = "-
     Implausible positions are reported on standard error.
     """
     text = getattr(options, option.removeprefix("--"))
-    if text == NEUTRAL:
+    if text == NEUTRAL or (text == POSE and robot.is_closed):
         return robot.neutral()
+    if text == POSE:
+        return robot.q(pose_of(robot))
     if "=" not in text:
         names = [joint.name for joint in robot.joints for _ in range(joint.kind.nq)]
         q = _as_many(option, text, names)

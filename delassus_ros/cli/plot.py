@@ -11,13 +11,14 @@ import numpy as np
 
 from delassus_ros.cli.commands import closed_configuration, closure_of, refuse_reference
 from delassus_ros.cli.options import (
+    POSE,
     add_configuration,
     add_problem,
     configuration_of,
     orientation_of,
     problem_of,
 )
-from delassus_ros.cli.report import Report, about, headline, progress, table
+from delassus_ros.cli.report import Report, about, compiling, headline, progress, table, waiting
 from delassus_ros.cli.tables import is_table, plot_table
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings
@@ -43,6 +44,7 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
     """Add the plotted problem, the file, and the configuration to which the robot moves."""
     add_problem(parser, required=False)
     add_configuration(parser, " and --to")
+    parser.set_defaults(q=POSE)
     parser.add_argument(
         "-o",
         "--output",
@@ -76,7 +78,8 @@ def plot(options: argparse.Namespace) -> Report:
     robot, contacts = problem.robot, problem.contacts
     q = _configuration(options, robot)
     orientation = orientation_of(options, problem)
-    solver = DelassusSolver(problem, options.algorithm)
+    with waiting(compiling(problem)):
+        solver = DelassusSolver(problem, options.algorithm)
     G = solver.solve(q, base_orientation=orientation).matrix
     skeleton = Skeleton(robot)
     stage = Stage(robot, {c.name: (c.frame, c.placement) for c in contacts})

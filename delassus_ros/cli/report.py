@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,6 +21,8 @@ from delassus_ros.terminal import replace_line, visible, visible_json
 T = TypeVar("T")
 _SILENT = 2.0
 """Time after which progress is shown on a terminal [s]."""
+_REFRESH = 0.5
+"""Time between two lines of progress [s]."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +60,49 @@ def _plain(value: Any) -> Any:
     return value
 
 
+@contextmanager
+def waiting(words: str = "") -> Iterator[Callable[[str], None]]:
+    """Show on a terminal what is under way, and for how long, once the block takes 2 s.
+
+    Yields
+    ------
+    a function that replaces the words.
+    """
+    shown, done, began = [words], threading.Event(), time.monotonic()
+
+    def show() -> None:
+        pause = _SILENT
+        while not done.wait(pause):
+            replace_line(f"{shown[0]} ... {time.monotonic() - began:.0f} s")
+            pause = _REFRESH
+        if pause == _REFRESH:
+            replace_line("")
+
+    def say(words: str) -> None:
+        shown[0] = words
+
+    thread = threading.Thread(target=show, daemon=True)
+    if sys.stderr.isatty():
+        thread.start()
+    try:
+        yield say
+    finally:
+        done.set()
+        if thread.ident is not None:
+            thread.join()
+
+
 def progress(label: str, items: Sequence[T], names: Iterable[str] | None = None) -> Iterator[T]:
-    """Yield items; after 2 s, show on a terminal how many are done."""
-    began, said = time.monotonic(), False
-    for k, (item, name) in enumerate(zip(items, names or map(str, items), strict=True)):
-        if sys.stderr.isatty() and time.monotonic() - began > _SILENT:
-            replace_line(f"{label}: {name} ({k + 1} of {len(items)})")
-            said = True
-        yield item
-    if said:
-        replace_line("")
+    """Yield items; after 2 s, show on a terminal which one is under way."""
+    with waiting() as say:
+        for k, (item, name) in enumerate(zip(items, names or map(str, items), strict=True)):
+            say(f"{label}: {name} ({k + 1} of {len(items)})")
+            yield item
+
+
+def compiling(problem: Problem) -> str:
+    """Return the words about the compilation of a problem, for :func:`waiting`."""
+    return f"compiling {problem.contacts.rows} rows of {visible(problem.robot.name)}"
 
 
 def table(rows: Sequence[Sequence[object]], numeric: Sequence[int] = (), indent: str = "") -> str:

@@ -27,7 +27,7 @@ from delassus_ros.cli.page import (
     refuse_without_viser,
     shapes_of,
 )
-from delassus_ros.cli.report import Report, about, headline
+from delassus_ros.cli.report import Report, about, compiling, headline, waiting
 from delassus_ros.cli.run import view_node
 from delassus_ros.closure import Closure
 from delassus_ros.command_line import positive
@@ -139,9 +139,9 @@ def drawing(
 
 def compiled(problem: Problem) -> DelassusSolver:
     """Return the solver of a problem; a line on standard error says that it is compiled."""
-    rows = problem.contacts.rows
-    print(f"compiling {rows} rows of {problem.robot.name} ...", file=sys.stderr, flush=True)
+    print(f"{compiling(problem)} ...", file=sys.stderr, flush=True)
     began = time.monotonic()
-    solver = DelassusSolver(problem, "auto")
+    with waiting(compiling(problem)):
+        solver = DelassusSolver(problem, "auto")
     print(f"ready after {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
     return solver

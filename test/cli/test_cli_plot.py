@@ -13,6 +13,7 @@ from cli_support import QUADRUPED, output, refusal
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.cli.proposals import pose_of
 
 FEET = ("--contact", "LF_FOOT", "--contact", "RH_FOOT")
 
@@ -24,7 +25,7 @@ def test_a_figure_of_a_quadruped(capsys, tmp_path: Path, monkeypatch) -> None:
     robot = Robot.from_urdf(QUADRUPED)
     problem = Problem(robot, [Contact("LF", "LF_FOOT"), Contact("RH", "RH_FOOT")])
     solver = DelassusSolver(problem, "dense")
-    G = solver.solve(robot.neutral()).matrix
+    G = solver.solve(robot.q(pose_of(robot))).matrix
     masses = 1.0 / np.linalg.eigvalsh(G[:3, :3])[::-1]
     np.testing.assert_allclose(found["masses"]["LF_FOOT"], masses, rtol=1e-9)
     assert len(found["conditions"]) == 200
