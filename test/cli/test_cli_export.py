@@ -123,6 +123,56 @@ def test_an_operational_space_law_in_cpp(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
+def test_a_controller_with_friction_in_cpp(tmp_path: Path) -> None:
+    """contact_forces.cpp takes the share of the torques that Python's forces allow."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    run_as_commented(EXAMPLE.with_name("contact_forces.cpp"), tmp_path, {})
+    undefined = subprocess.run(
+        ["nm", "-u", tmp_path / "contact_forces"], capture_output=True, text=True, check=True
+    ).stdout
+    assert not re.search(r"\b(_Zn[wa]|malloc|calloc|realloc)", undefined)
+
+    robot, legs = Robot.from_urdf(QUADRUPED), ("LF", "RF", "LH", "RH")
+    contacts = [Contact(leg, f"{leg}_FOOT") for leg in legs]
+    problem = Problem(robot, contacts, axes="world", outputs=["a0", "J", "h"])
+    bound, rng = DelassusSolver(problem).bind(), np.random.default_rng(3)
+    bound.set_friction(0.6)
+    level, gravity, rest = [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, -9.81], np.zeros(18)
+    lines, expected = [], []
+    for size in (0.0, 2.0, 3.0, 4.0, 5.0, 40.0):
+        q = np.tile([0.0, 0.7, -1.4], 4) + rng.uniform(-0.1, 0.1, 12)
+        for name, values in zip(
+            ("base_orientation", "rates", "torques", "gravity"), (level, rest, rest, gravity),
+            strict=True,
+        ):  # fmt: skip
+            bound.inputs[name] = values
+        s = bound.solve(q)
+        load = np.zeros(12)
+        load[2::3] = s.h[2] / 4.0
+        hold = s.h - s.J.T @ load
+        hold[:6] = 0.0
+        wanted = hold + np.r_[np.zeros(6), rng.normal(scale=size, size=12)]
+        for share in (1.0, 0.75, 0.5, 0.25, 0.0):
+            bound.inputs["torques"] = hold + share * (wanted - hold)
+            bound.solve(q)
+            found = bound.contact_forces()
+            f = found.forces.reshape(4, 3)
+            if (np.hypot(f[:, 0], f[:, 1]) <= 0.9 * 0.6 * f[:, 2]).all() and (f[:, 2] > 0).all():
+                break
+        expected.append([share, found.status, sum(found.steps), *found.forces])
+        lines.append(" ".join(map(repr, np.r_[q, level, rest, hold, gravity, wanted].tolist())))
+    lines.insert(2, lines[0].replace(lines[0].split()[0], "nan", 1))
+    printed = subprocess.run(
+        [tmp_path / "contact_forces"], input="\n".join(lines), capture_output=True, text=True,
+        check=True,
+    ).stdout.splitlines()  # fmt: skip
+    assert printed.pop(2) == "no forces: status 2"
+    values = np.array([[float(word) for word in line.split()] for line in printed])
+    np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-7)
+    assert values[0, 0] == 1.0 and len(set(values[:, 0])) >= 3, values[:, 0]
+
+
 def test_export_says_what_it_wrote(capsys, tmp_path: Path) -> None:
     out = output(capsys, *exported(tmp_path))
     assert re.search(r"^function +quadruped_kernel$", out, re.MULTILINE)
