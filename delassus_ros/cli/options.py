@@ -132,7 +132,7 @@ def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
         "--q",
         default=NEUTRAL,
         metavar="VALUES",
-        help="'neutral'; 'pose', which is the middle of limits that exclude 0; all entries of q as "
+        help="'neutral'; 'pose', the middle of limits that exclude 0; all entries of q as "
         "0.1,-0.2,…; or some joints as hip=0.1,knee=-0.2 with the others neutral; rad and m "
         "(default: %(default)s). Joints in loops that you leave out start from --reference.",
     )
