@@ -18,8 +18,8 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
-# Boxes are as wide as their words in Mermaid's font. Where a reader has none but wider ones, smaller
-# letters fit, and what is still too wide is not cut off.
+# Boxes are as wide as their words in the font of Mermaid. With the wider fonts of some readers
+# smaller letters fit, and a text that is still too wide is not cut off.
 FITTING = "<style>foreignObject{overflow:visible;}#my-svg .label div{font-size:13px;}"
 
 

@@ -334,12 +334,12 @@ class ForceSolver:
     def solve_in_place(self, G: Array, a0: Array, start: Array | None = None) -> ContactForces:
         """Return the forces of one problem without a new array: the next call overwrites them.
 
+        With a compliance that is too small for Coulomb's law and G the status is REFUSED.
+
         Parameters
         ----------
         G, a0, start : arrays like those of :meth:`solve`; shapes are not checked, and ``start``
             may be the ``cone_forces`` of the last result.
-
-        With a compliance that is too small for Coulomb's law and G the status is REFUSED.
         """
         self._G[...] = G
         self._a0[...] = a0
