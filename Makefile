@@ -22,8 +22,10 @@ export AMENT_PREFIX_PATH := $(abspath $(VENV))
 ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
 export ROS_AUTOMATIC_DISCOVERY_RANGE
 
-# Those of the benchmarks are large; `make bench` and `make contact-problems` alone need them.
-REQUIREMENTS := $(filter-out requirements/bench.txt,$(wildcard requirements/*.txt))
+# Those of the benchmarks are large; `make bench` and `make contact-problems` alone need them. So are
+# CasADi, JAX and PyTorch, without which `make test` skips their tests; `make doors` runs them.
+DOORS := requirements/casadi.txt requirements/jax.txt requirements/torch.txt
+REQUIREMENTS := $(filter-out requirements/bench.txt $(DOORS),$(wildcard requirements/*.txt))
 MESSAGES := $(shell find msg -type f -not -path '*/.*' -not -path 'msg/test/*' -not -name '*.pyc')
 # Files of tests are spread over processes; ARGS=-n0 keeps to one, as debuggers want.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
@@ -57,6 +59,7 @@ help:
 	@echo '                side by side; ARGS="--quick", "--output FOLDER", "--fuzz N"'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make setup      only sets up $(VENV)'
+	@echo 'make doors      installs CasADi, JAX and PyTorch, and runs the tests of what needs them'
 	@echo 'make docs       builds the documentation site in build/site'
 	@echo 'make clean      removes all that these commands made'
 	@echo 'PYTHON=python3.12 make ... takes that Python (3.10 to 3.14)'
@@ -115,6 +118,11 @@ bench: $(STAMPS)/bench
 .PHONY: contact-problems
 contact-problems: $(STAMPS)/bench
 	@$(BIN)/python -m benchmarks.contact_problems $(ARGS)
+
+.PHONY: doors
+doors: setup
+	@$(INSTALL) $(addprefix -r ,$(DOORS))
+	@$(BIN)/python -m pytest -n0 test/doors $(ARGS)
 
 .PHONY: docs
 docs: setup

@@ -17,7 +17,6 @@ from benchmarks.timing import Routine
 from delassus_ros import Problem, algorithms
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.model.spatial import Array
-from delassus_ros.scalars import functions as scalars
 
 ALGORITHM = "pv_osimr"
 FUNCTION = "casadi_kernel"
@@ -40,19 +39,8 @@ def _casadi() -> Any:
     except ImportError as error:
         raise AbsentError("the Python package casadi is not installed") from error
 
-    def sincos(angle: Any) -> tuple[Any, Any]:
-        return casadi.sin(angle), casadi.cos(angle)
-
-    def select(x: Any, positive: Any, otherwise: Any) -> Any:
-        return casadi.if_else(x > 0, positive, otherwise)
-
-    def positive(x: Any, what: str) -> Any:
-        return x
-
-    scalars.sincos.register(casadi.SX, sincos)
-    scalars.sqrt.register(casadi.SX, casadi.sqrt)
-    scalars.select.register(casadi.SX, select)
-    scalars.positive.register(casadi.SX, positive)
+    register_symbols = importlib.import_module("delassus_ros.doors.casadi").register_symbols
+    register_symbols()
     return casadi
 
 

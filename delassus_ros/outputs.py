@@ -22,7 +22,7 @@ class Output:
     ----------
     name : name of the port, and of the attribute of a solution.
     axes : one letter per axis of the array: ``"m"`` rows of the contacts, ``"n"`` independent
-        velocities, ``"3"`` axes of a vector.
+        velocities, ``"3"`` axes of a vector, ``"i"`` entries of the inputs.
     description : noun phrase with the symbol, for documentation and help texts.
     needs : inputs besides the configuration that the output depends on.
     field : field of the message ``ContactDynamics``; empty for G, which has a separate message.
@@ -44,9 +44,9 @@ class Output:
         """The axes along which rows of contacts lie."""
         return tuple(axis for axis, letter in enumerate(self.axes) if letter == "m")
 
-    def shape(self, m: int, n: int) -> tuple[int, ...]:
-        """Return the shape for m rows and n independent velocities."""
-        return tuple({"m": m, "n": n, "3": 3}[axis] for axis in self.axes)
+    def shape(self, m: int, n: int, entries: int = 0) -> tuple[int, ...]:
+        """Return the shape for m rows, n independent velocities and entries of the inputs."""
+        return tuple({"m": m, "n": n, "3": 3, "i": entries}[axis] for axis in self.axes)
 
 
 _FORCES = ("rates", "torques", "gravity", "wrenches")
@@ -113,6 +113,7 @@ SEEDED: dict[str, Output] = {
             Output(f"{name}_bar", axes, f"gradient with respect to {words}")
             for name, axes, words in (
                 ("q", "n", "the configuration"),
+                ("inputs", "i", "all entries of the inputs"),
                 *((name, axes, name) for name, axes in DIRECTIONS.items()),
             )
         ),
@@ -120,7 +121,9 @@ SEEDED: dict[str, Output] = {
 }
 """Products with derivatives, whose seeds are inputs: ``X_dot``, the change of an output X along a
 direction (jvp), and ``q_bar``, ``rates_bar``, ``torques_bar`` and ``gravity_bar``, the gradients
-of Σ X_bar · X over the problem's other outputs X (vjp)."""
+of Σ X_bar · X over the problem's other outputs X (vjp). ``inputs_bar`` has the partial derivatives
+with respect to each entry of the inputs of :attr:`Problem.unseeded
+<delassus_ros.problem.Problem.unseeded>`: of quaternions and of dependent joints, too."""
 
 
 def row_of(name: str) -> Output:

@@ -22,7 +22,7 @@ Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
 _OFF = 0.01
 """Largest relative violation of a coupling by velocities: couplings of simulators are soft."""
-_OF_FLOATING = frozenset({"G", "dG", "G_dot", "q_bar"})
+_OF_FLOATING = frozenset({"G", "dG", "G_dot", "q_bar", "inputs_bar"})
 """Outputs of robots with a floating joint inside the tree."""
 _BARS = frozenset(name for name in SEEDED if name.endswith("_bar"))
 _RESTING = 1e-6
@@ -324,14 +324,16 @@ class Problem:
         quaternion and for a floating base, whose columns are zero in contact axes, along the twist
         in body axes. ``X_dot`` is the change of an output X along a direction; ``q_bar`` (n,),
         ``rates_bar`` (n,), ``torques_bar`` (n,) and ``gravity_bar`` (3,) are the gradients of
-        Σ X_bar · X over the other outputs X. See :mod:`delassus_ros.algorithms.derivatives`.
+        Σ X_bar · X over the other outputs X, and ``inputs_bar`` has the partial derivatives by all
+        entries of the inputs, without seeds. See :mod:`delassus_ros.algorithms.derivatives`.
 
         With couplings or loops the velocities are independent, so that J is J_span E and MinvJT is
         (Eᵀ M E)⁻¹ Eᵀ J_spanᵀ, in terms of the Jacobian J_span and the inertia M of all joints.
         """
         m = self._contacts.rows
         nv = len(self.velocities) if self._outputs != ("G",) else 0
-        return tuple(Port(name, row_of(name).shape(m, nv)) for name in self._outputs)
+        entries = sum(port.size for port in self.unseeded.inputs) if self.seeded else 0
+        return tuple(Port(name, row_of(name).shape(m, nv, entries)) for name in self._outputs)
 
     @cached_property
     def canonical_bytes(self) -> bytes:

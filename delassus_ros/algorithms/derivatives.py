@@ -58,7 +58,9 @@ def _gradients(
     n = len(problem.velocities)
     entries = {("q", i) for i in range(len(primal["q"]))}
     entries |= {entry for direction in directions(problem, primal) for entry in direction}
-    entries |= {(name, i) for name in names if name in primal for i in range(len(primal[name]))}
+    names, whole = list(names), [(name, i) for name in primal for i in range(len(primal[name]))]
+    wanted = primal if "inputs" in names else [name for name in names if name in primal]
+    entries |= {(name, i) for name, i in whole if name in wanted}
     ordered = sorted(entries)
     values: Vector = []
     seeds: Vector = []
@@ -81,7 +83,9 @@ def _gradients(
     by_entry = dict(zip(ordered, found, strict=True))
     bars: Outputs = {}
     for name in names:
-        if name == "q":
+        if name == "inputs":
+            bars["inputs_bar"] = [by_entry[entry] for entry in whole]
+        elif name == "q":
             bars["q_bar"] = transposed(problem, primal, by_entry)
         else:
             size = 3 if DIRECTIONS[name] == "3" else n

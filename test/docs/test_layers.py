@@ -18,8 +18,8 @@ LAYERS = (
     "ros_program",
     "model", "contacts", "outputs", "problem", "samples", "command_line",
     "scalars", "rbda", "pinocchio_model", "algorithms",
-    "compiler", "contact_forces", "task_inertia", "solver", "gradients", "closure", "dynamics",
-    "measured", "conditioning", "rotor_report", "testing",
+    "compiler", "contact_forces", "task_inertia", "solver", "gradients", "doors", "closure",
+    "dynamics", "measured", "conditioning", "rotor_report", "testing",
     "node", "estimator", "monitor", "drawing", "recordings", "sim",
     "cli", "programs",
 )  # fmt: skip

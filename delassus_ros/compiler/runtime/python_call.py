@@ -122,7 +122,8 @@ def _definition(name: bytes, address: int, flags: int, doc: bytes | None) -> _Me
     interpreter some functions are freed after this module and its cache.
     """
     definition = _MethodDef(name, address, flags, doc)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    keep = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
+    keep(definition)
     return definition
 
 
@@ -136,14 +137,14 @@ def link() -> None:
 
 @lru_cache(maxsize=1)
 def _new_capsule() -> Callable[..., object]:
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
-    return new
+    # A prototype of its own: the attributes of ctypes.pythonapi's functions are shared by all
+    # packages of the process, and others set other types.
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, *[ctypes.c_void_p] * 3)
+    return kind(("PyCapsule_New", ctypes.pythonapi))
 
 
 @lru_cache(maxsize=1)
 def _new_function() -> Callable[..., Callable[..., int]]:
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype = ctypes.py_object
-    new.argtypes = [ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p]
-    return new
+    types = (ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, *types)
+    return kind(("PyCFunction_NewEx", ctypes.pythonapi))

@@ -270,3 +270,14 @@ def test_a_definition_outlives_the_cache_of_definitions() -> None:
     del definition
     gc.collect()
     assert alive() is not None
+
+
+def test_other_packages_may_set_the_types_of_python_s_functions(
+    machine_code: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX sets those of PyCapsule_New, which all users of ctypes.pythonapi share."""
+    python_call._new_capsule.cache_clear()
+    destructor = ctypes.CFUNCTYPE(None, ctypes.py_object)
+    new = ctypes.pythonapi.PyCapsule_New
+    monkeypatch.setattr(new, "argtypes", [ctypes.c_void_p, ctypes.c_char_p, destructor])
+    assert python_call._capsule(array("q", [1, 2])) is not None
