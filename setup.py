@@ -14,6 +14,7 @@ MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
 
 COMMANDS = {
     "delassus": "delassus_ros.programs:delassus",
+    "delassus_adapter": "delassus_ros.programs:adapter",
     "delassus_compare": "delassus_ros.programs:compare",
     "delassus_demo": "delassus_ros.sim.demo:main",
     "delassus_estimator": "delassus_ros.programs:estimator",
@@ -53,6 +54,7 @@ data_files = [
     (f"share/{NAME}/launch", files("launch/*.py")),
     (f"share/{NAME}/config", files("config/*.yaml")),
     (f"share/{NAME}/config/estimator", files("config/estimator/*.yaml")),
+    (f"share/{NAME}/config/robots", files("config/robots/*.yaml")),
     (f"share/{NAME}/config/security", files("config/security/*.xml")),
     (f"share/{NAME}/config/view", files("config/view/*")),
 ]

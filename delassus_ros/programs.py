@@ -41,6 +41,7 @@ def _node(program: str, module: str) -> int:
         return 128 + signal.SIGINT
 
 
+adapter = partial(_node, "delassus_adapter", "delassus_ros.adapter.node")
 compare = partial(_node, "delassus_compare", "delassus_ros.monitor.compare_node")
 estimator = partial(_node, "delassus_estimator", "delassus_ros.estimator.node")
 markers = partial(_node, "delassus_markers", "delassus_ros.drawing.marker_node")

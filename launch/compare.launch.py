@@ -100,6 +100,8 @@ def _nodes(context) -> list:
             # With autostart: no lifecycle manager knows the names of these nodes.
             "autostart": "true",
             "params_file": value("params_file") or config,
+            # Arguments of this file reach the included one, which means another robot by it.
+            "robot": "",
             **{name: value(name) for name in _PASSED_ON},
         }
         if value("robot"):

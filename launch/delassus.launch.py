@@ -1,31 +1,37 @@
 """Start delassus_node for a robot.
 
 Usage: ros2 launch delassus_ros delassus.launch.py params_file:=... robot_description_file:=...
+       ros2 launch delassus_ros delassus.launch.py robot:=go2 robot_description_file:=...
 
 ros2 launch delassus_ros delassus.launch.py --show-args explains the arguments.
 """
 
 from pathlib import Path
 
+import yaml
+from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
 
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments, and a function that makes the node from their values."""
-    quadruped = PathJoinSubstitution(
-        [FindPackageShare("delassus_ros"), "config", "quadruped.yaml"]
-    )
     return LaunchDescription(
         [
             DeclareLaunchArgument(
                 "params_file",
-                default_value=quadruped,
-                description="Parameters of the node: base, axes, contacts; see config/.",
+                default_value="",
+                description="Parameters of the node: base, axes, contacts; see config/. If empty, "
+                "those of the robot, or of quadruped.yaml.",
+            ),
+            DeclareLaunchArgument(
+                "robot",
+                default_value="",
+                description="Name of a file in config/robots, such as go2: its parameters, and an "
+                "adapter for the messages of its maker.",
             ),
             DeclareLaunchArgument(
                 "robot_description_file",
@@ -91,7 +97,8 @@ def _node(context) -> list[Node]:
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
 
-    parameters = [str(_existing("params_file", value("params_file")))]
+    file = _parameters(value("params_file"), value("robot"))
+    parameters = [str(file)]
     # Later parameters override those of the file, so that only arguments with a value are added.
     added = {
         name: _truth(name, value(name)) for name in ("autostart", "use_sim_time") if value(name)
@@ -99,15 +106,25 @@ def _node(context) -> list[Node]:
     if value("algorithm"):
         added["algorithm"] = value("algorithm")
     if value("robot_description_file"):
-        file = _existing("robot_description_file", value("robot_description_file"))
-        urdf = _urdf(file, value("xacro_arguments"))
+        source = _existing("robot_description_file", value("robot_description_file"))
+        urdf = _urdf(source, value("xacro_arguments"))
         # As a string: launch would otherwise try to read the text as YAML.
         added["robot_description"] = ParameterValue(urdf, value_type=str)
     elif value("xacro_arguments"):
         raise RuntimeError("xacro_arguments are given, but no robot_description_file")
     if added:
         parameters.append(added)
+    adapter = Node(
+        package="delassus_ros",
+        executable="delassus_adapter",
+        name="delassus_adapter",
+        namespace=value("namespace"),
+        parameters=[str(file), *({"use_sim_time": t} for t in [added.get("use_sim_time")] if t)],
+        ros_arguments=["--log-level", value("log_level")],
+        output="screen",
+    )
     return [
+        *([adapter] if _has_adapter(file) else []),
         Node(
             package="delassus_ros",
             executable="delassus_node",
@@ -117,8 +134,31 @@ def _node(context) -> list[Node]:
             remappings=[("robot_description", value("robot_description_topic"))],
             ros_arguments=["--log-level", value("log_level"), "--enclave", value("enclave")],
             output="screen",
-        )
+        ),
     ]
+
+
+def _parameters(params_file: str, robot: str) -> Path:
+    """Return the parameter file: the given one, that of the robot, or that of the quadruped."""
+    if params_file and robot:
+        raise RuntimeError("params_file and robot exclude each other")
+    if params_file:
+        return _existing("params_file", params_file)
+    config = Path(get_package_share_directory("delassus_ros")) / "config"
+    if not robot:
+        return config / "quadruped.yaml"
+    found = config / "robots" / f"{robot}.yaml"
+    if not found.is_file():
+        known = ", ".join(sorted(file.stem for file in found.parent.glob("*.yaml")))
+        raise RuntimeError(f"robot: there is no {robot!r}; robots: {known}")
+    return found
+
+
+def _has_adapter(file: Path) -> bool:
+    """Return whether a parameter file has parameters of an adapter."""
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    names = content if isinstance(content, dict) else {}
+    return any(str(name).rpartition("/")[2] == "delassus_adapter" for name in names)
 
 
 def _truth(argument: str, text: str) -> bool:

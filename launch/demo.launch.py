@@ -41,6 +41,8 @@ def generate_launch_description() -> LaunchDescription:
             "use_sim_time": "false",
             "log_level": LaunchConfiguration("log_level"),
             "enclave": "/delassus/delassus_node",
+            # Last, as params_file has the robot of the demo.
+            "robot": "",
         }.items(),
     )
     return LaunchDescription(

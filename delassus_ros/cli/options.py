@@ -132,7 +132,7 @@ def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
         "--q",
         default=NEUTRAL,
         metavar="VALUES",
-        help="'neutral'; 'pose', the middle of limits that exclude 0; all entries of q as "
+        help="'neutral'; 'pose', the middle of limits that exclude 0; all of q as "
         "0.1,-0.2,…; or some joints as hip=0.1,knee=-0.2 with the others neutral; rad and m "
         "(default: %(default)s). Joints in loops that you leave out start from --reference.",
     )
@@ -550,8 +550,10 @@ def parameters_of(path: str) -> dict[str, Any]:
 
 
 def _section(path: str, content: Any) -> Mapping[Any, Any]:
-    """Return the parameters of the one node in the file."""
+    """Return the parameters of the one node in the file, or of delassus_node among several."""
     found = dict(_sections("", content))
+    own = {name: found[name] for name in found if name.rpartition("/")[2] == "delassus_node"}
+    found = own if len(found) > 1 and len(own) == 1 else found
     if len(found) != 1:
         names = ", ".join(found) or "none"
         raise InputError(

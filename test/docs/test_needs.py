@@ -77,7 +77,7 @@ def test_every_program_begins_where_it_is_said() -> None:
     """The names in setup.py are functions; what they start has a main."""
     text = (Path(__file__).parents[2] / "setup.py").read_text()
     found = re.findall(r'"(delassus\w*)": "([\w.]+):(\w+)"', text)
-    assert len(found) == 9
+    assert len(found) == 10
     for _, module, function in found:
         assert callable(getattr(importlib.import_module(module), function))
 

@@ -132,7 +132,7 @@ def test_there_are_lines_to_try():
 def test_a_line_that_does_not_work_is_seen(capsys):
     for words in (
         ["delassus", "compute", "nowhere.urdf", "--contact", "LF_FOOT"],
-        ["ros2", "launch", "delassus_ros", "delassus.launch.py", "robot:=mine"],
+        ["ros2", "launch", "delassus_ros", "delassus.launch.py", "robots:=mine"],
         ["make", "nothing"],
         ["delassus_nothing"],
     ):

@@ -234,6 +234,8 @@ def test_delassus_launch_takes_the_description_from_a_topic(capfd) -> None:
     [
         ({"robot_description_file": "/no.urdf"}, "robot_description_file: there is no file /no."),
         ({"params_file": "/no.yaml"}, "params_file: there is no file /no.yaml"),
+        ({"robot": "go3"}, "robot: there is no 'go3'; robots: b2, ergocub, franka, g1, go2"),
+        ({"robot": "go2", "params_file": "/no.yaml"}, "params_file and robot exclude each other"),
         ({"xacro_arguments": "a:=b"}, "xacro_arguments are given, but no robot_description_file"),
         (
             {"robot_description_file": str(robots.quadruped()), "xacro_arguments": "a:=b"},
@@ -245,6 +247,18 @@ def test_delassus_launch_takes_the_description_from_a_topic(capfd) -> None:
 )
 def test_delassus_launch_refuses_what_it_cannot_do(arguments: dict[str, str], words: str) -> None:
     refused("delassus.launch.py", arguments, words)
+
+
+def test_a_robot_comes_with_its_adapter(capfd) -> None:
+    """The messages of go2's maker are not installed here: the adapter names their origin."""
+    urdf = str(robots.example("go2_description/urdf/go2.urdf"))
+    arguments = {"robot": "go2", "robot_description_file": urdf}
+    with Launch("delassus.launch.py", **arguments) as launch, Graph(capfd, DOMAIN) as graph:
+        graph.fault = launch.fault
+        layout = graph.until(lambda: graph.layouts and graph.layouts[-1], "layout")
+        assert list(layout.contacts) == ["FR", "FL", "RR", "RL"]
+        words = "it comes from https://github.com/unitreerobotics/unitree_ros2"
+        graph.until(lambda: words in launch.output, "line of the adapter")
 
 
 def test_delassus_launch_names_a_robot_file_that_cannot_be_read(tmp_path: Path) -> None:

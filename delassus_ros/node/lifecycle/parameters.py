@@ -143,9 +143,11 @@ def _choices(name: str, setting: Setting) -> tuple[str, ...]:
     return setting.choices
 
 
-def declare_one(node: Node, name: str, setting: Setting) -> None:
+def declare_one(node: Node, name: str, setting: Setting, read_only: bool = False) -> None:
     """Declare a parameter with its description and range; refuse a number that is too small."""
-    descriptor = ParameterDescriptor(description=setting.description, read_only=name == AUTOSTART)
+    descriptor = ParameterDescriptor(
+        description=setting.description, read_only=read_only or name == AUTOSTART
+    )
     default = setting.default
     choices = _choices(name, setting)
     if choices:

@@ -1,0 +1,1 @@
+"""Messages of robots' makers, converted into those that the nodes subscribe to."""

@@ -1,0 +1,333 @@
+"""From a maker's message to joint states, orientation, odometry and contacts, without ROS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from delassus_ros.adapter.clock import Stamp, TickClock
+from delassus_ros.adapter.fields import field_of, message_type
+from delassus_ros.adapter.settings import UNITS, settings_of
+from delassus_ros.errors import InputError
+from delassus_ros.model.spatial import Transform, rotation_from_quaternion, rotation_from_rpy
+
+UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)
+"""Status of a contact, as ``delassus_msgs/ActiveContacts`` has it."""
+UNIT_TOLERANCE = 0.01
+"""Largest difference between 1 and a quaternion's norm; single precision is within 1e-6."""
+STANDARD_GRAVITY = 9.81
+_REST = 2.0
+"""Largest difference of an accelerometer's norm from gravity at which it tells up [m/s²]."""
+_UP, _NOT_UP = 0.9, 0.5
+"""Cosines to the vertical of a likely and of an unlikely accelerometer."""
+
+
+@dataclass(frozen=True)
+class Joints:
+    """Joint positions [rad, m], velocities and torques; the latter two may be empty."""
+
+    names: list[str]
+    position: list[float]
+    velocity: list[float]
+    effort: list[float]
+
+
+@dataclass(frozen=True)
+class Inertial:
+    """A unit quaternion x, y, z, w, angular velocity and acceleration, None where not measured."""
+
+    orientation: list[float]
+    angular_velocity: list[float] | None
+    linear_acceleration: list[float] | None
+
+
+@dataclass(frozen=True)
+class BaseState:
+    """Position [m], unit quaternion x, y, z, w and twist (6,), linear first; None without one."""
+
+    position: list[float]
+    orientation: list[float]
+    twist: list[float] | None
+
+
+@dataclass
+class Converted:
+    """The parts of a message that could be converted, and what was wrong.
+
+    Attributes
+    ----------
+    stamp : time of the message [ns].
+    joints, inertial, base : None where not configured, or refused.
+    contacts : status by name; None likewise.
+    faults : texts by kind: ``stamp``, ``joints``, ``orientation``, ``odometry``, ``contacts``.
+    """
+
+    stamp: int
+    joints: Joints | None = None
+    inertial: Inertial | None = None
+    base: BaseState | None = None
+    contacts: dict[str, int] | None = None
+    faults: dict[str, str] = field(default_factory=dict)
+
+
+class Refused(Exception):
+    """A part of a message cannot be converted; the text is the reason."""
+
+
+class Adapter:
+    """Converts messages of one type, one after the other.
+
+    Parameters
+    ----------
+    parameters : values of :data:`~delassus_ros.adapter.settings.PARAMETERS` by name.
+
+    Raises
+    ------
+    InputError
+        If a parameter is wrong, the message package is missing, or the type has no such field.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self.settings = settings_of(parameters)
+        settings = self.settings
+        self.type = message_type(settings["source.type"], settings["source.package"])
+        self._fields = {
+            name: field_of(self.type, settings[name], f"parameter {name!r}")
+            for name in _FIELDS
+            if settings[name]
+        }
+        for name in _MANY:
+            if name in self._fields and not self._fields[name].many:
+                raise InputError(
+                    f"parameter {name!r}: {settings[name]} is a single value; expected an array"
+                )
+        self._clock = TickClock(settings["stamp.tick_period"])
+        self._touching: dict[str, bool] = {}
+        self.converts_joints = "joints.position" in self._fields
+        self.converts_orientation = bool({"imu.orientation", "imu.rpy"} & self._fields.keys())
+        self.converts_base = "odometry.pose" in self._fields
+        self.converts_contacts = bool({"contacts.force", "contacts.status"} & self._fields.keys())
+
+    def convert(self, message: Any, arrival: int) -> Converted:
+        """Return the parts of a message.
+
+        Parameters
+        ----------
+        message : of :attr:`type`.
+        arrival : time of arrival [ns].
+        """
+        stamp = self._stamp(message, arrival)
+        found = Converted(stamp.nanoseconds)
+        if stamp.fault:
+            found.faults["stamp"] = stamp.fault
+        for is_converted, kind, convert in (
+            (self.converts_joints, "joints", self._joints),
+            (self.converts_orientation, "orientation", self._inertial),
+            (self.converts_base, "odometry", self._base),
+            (self.converts_contacts, "contacts", self._contacts),
+        ):
+            if is_converted:
+                try:
+                    convert(message, found)
+                except Refused as reason:
+                    found.faults[kind] = str(reason)
+        return found
+
+    def _value(self, name: str, message: Any) -> Any:
+        """Return the value of a field, None without one."""
+        one = self._fields.get(name)
+        return None if one is None else one.read(message)
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def _stamp(self, message: Any, arrival: int) -> Stamp:
+        given = self._value("stamp.field", message)
+        if given is not None:
+            time = getattr(given, "stamp", given)
+            found = int(time.sec) * 10**9 + int(time.nanosec)
+            if found == 0:
+                return Stamp(arrival, "the stamp is zero: the time of arrival is taken")
+            return Stamp(found)
+        tick = self._value("stamp.tick", message)
+        return Stamp(arrival) if tick is None else self._clock.stamp(int(tick), arrival)
+
+    # --- joints -------------------------------------------------------------------------------
+
+    def _joints(self, message: Any, found: Converted) -> None:
+        names = self._joint_names(message)
+        scale = UNITS[self.settings["joints.unit"]]
+        columns: list[list[float]] = []
+        for name, factor in (("position", scale), ("velocity", scale), ("effort", 1.0)):
+            values = self._value(f"joints.{name}", message)
+            if values is None:
+                columns.append([])
+                continue
+            _check_count(values, names, self._fields[f"joints.{name}"].path, "joints")
+            columns.append(
+                [factor * float(v) for v, own in zip(values, names, strict=False) if own]
+            )
+        position, velocity, effort = columns
+        found.joints = Joints([name for name in names if name], position, velocity, effort)
+
+    def _joint_names(self, message: Any) -> Sequence[str]:
+        settings = self.settings
+        listed = self._value("joints.names_field", message)
+        if listed is not None:
+            return list(listed)
+        names: Sequence[str] = settings["joints.names"]
+        mode = self._value("joints.mode_field", message)
+        if mode is None or int(mode) == settings["joints.joint_mode"]:
+            return names
+        if int(mode) != settings["joints.motor_mode"]:
+            raise Refused(
+                f"{settings['joints.mode_field']} is {int(mode)}; expected "
+                f"{settings['joints.joint_mode']} for joints or {settings['joints.motor_mode']} "
+                "for motors"
+            )
+        pairs = zip(names, settings["joints.motor_names"], strict=True)
+        return [motor or name for name, motor in pairs]
+
+    # --- base ---------------------------------------------------------------------------------
+
+    def _inertial(self, message: Any, found: Converted) -> None:
+        rpy = self._value("imu.rpy", message)
+        acceleration = _triple(self._value("imu.linear_acceleration", message))
+        if rpy is not None:
+            angles = _triple(rpy)
+            if not np.isfinite(angles).all():
+                raise Refused(f"{self._fields['imu.rpy'].path} is not finite: {angles}")
+            quaternion = Transform(rotation_from_rpy(angles)).quaternion().tolist()
+        else:
+            given = self._value("imu.orientation", message)
+            what = self._fields["imu.orientation"].path
+            quaternion = _unit(given, what, self.settings["imu.order"])
+            self._check_order(quaternion, acceleration, found)
+        rates = _triple(self._value("imu.angular_velocity", message))
+        if rates is not None and self.settings["imu.rates_along"] == "world":
+            rates = (rotation_from_quaternion(quaternion).T @ rates).tolist()
+        found.inertial = Inertial(quaternion, rates, acceleration)
+
+    def _check_order(
+        self, quaternion: list[float], acceleration: list[float] | None, found: Converted
+    ) -> None:
+        """Note an orientation that contradicts the accelerometer, if another order would not.
+
+        At rest the accelerometer shows up.
+        """
+        if acceleration is None:
+            return
+        size = math.hypot(*acceleration)
+        if not abs(size - STANDARD_GRAVITY) < _REST:
+            return
+        up = np.array(acceleration) / size
+        x, y, z, w = quaternion
+        order = self.settings["imu.order"]
+        other = [y, z, w, x] if order == "xyzw" else [w, x, y, z]
+        cosine, swapped = (
+            float((rotation_from_quaternion(q) @ up)[2]) for q in (quaternion, other)
+        )
+        if cosine < _NOT_UP and swapped > _UP:
+            right = "wxyz" if order == "xyzw" else "xyzw"
+            found.faults["orientation"] = (
+                f"the quaternion contradicts the accelerometer, whose direction it turns "
+                f"{math.degrees(math.acos(max(-1.0, cosine))):.0f}° from the vertical; as {right} "
+                f"both agree: set imu.order to {right!r}"
+            )
+
+    def _base(self, message: Any, found: Converted) -> None:
+        pose = self._value("odometry.pose", message)
+        twist = self._value("odometry.twist", message)
+        path = self._fields["odometry.pose"].path
+        position = _triple(pose.position)
+        quaternion = _unit(pose.orientation, f"{path}.orientation", "xyzw")
+        both = None
+        if twist is not None:
+            both = [*_triple(twist.linear), *_triple(twist.angular)]
+        found.base = BaseState(position, quaternion, both)
+
+    # --- contacts -----------------------------------------------------------------------------
+
+    def _contacts(self, message: Any, found: Converted) -> None:
+        by_field = self._value("contacts.names_field", message)
+        names = self.settings["contacts.names"] if by_field is None else list(by_field)
+        one = self._fields.get("contacts.force") or self._fields["contacts.status"]
+        values = one.read(message)
+        _check_count(values, names, one.path, "contacts")
+        by_force = "contacts.force" in self._fields
+        status = self._by_force if by_force else self._by_status
+        # Entries beyond the names are of no contact of ours.
+        pairs = [(name, value) for name, value in zip(names, values, strict=False) if name]
+        found.contacts = {name: status(name, value) for name, value in pairs}
+        lost = [name for name, value in pairs if by_force and not math.isfinite(value)]
+        if lost:
+            found.faults["contacts"] = (
+                f"{one.path} is not finite for {', '.join(map(repr, lost))}: unknown contacts"
+            )
+
+    def _by_force(self, name: str, force: float) -> int:
+        if not math.isfinite(force):
+            # A contact that was unknown begins at the upper threshold again.
+            self._touching.pop(name, None)
+            return UNKNOWN
+        touched = self._touching.get(name, False)
+        threshold = self.settings["contacts.force_off" if touched else "contacts.force_on"]
+        self._touching[name] = force >= threshold if touched else force > threshold
+        return ACTIVE if self._touching[name] else INACTIVE
+
+    def _by_status(self, name: str, value: Any) -> int:
+        settings = self.settings
+        for status, key in ((INACTIVE, "inactive"), (ACTIVE, "active"), (SLIPPING, "slipping")):
+            if int(value) in settings[f"contacts.{key}"]:
+                return status
+        return UNKNOWN
+
+
+_FIELDS = (
+    "stamp.field", "stamp.tick", "joints.names_field", "joints.position", "joints.velocity",
+    "joints.effort", "joints.mode_field", "imu.orientation", "imu.rpy", "imu.angular_velocity",
+    "imu.linear_acceleration", "odometry.pose", "odometry.twist", "contacts.names_field",
+    "contacts.force", "contacts.status",
+)  # fmt: skip
+"""Parameters that are paths of fields."""
+_MANY = (
+    "joints.names_field", "joints.position", "joints.velocity", "joints.effort",
+    "contacts.names_field", "contacts.force", "contacts.status",
+)  # fmt: skip
+"""Fields with an entry per joint or contact."""
+
+
+def _check_count(values: Sequence[Any], names: Sequence[str], path: str, what: str) -> None:
+    """Refuse an array that lacks the entry of a name."""
+    missing = [name for name in names[len(values) :] if name]
+    if missing:
+        raise Refused(
+            f"{path} has {len(values)} entries, fewer than the {len(names)} {what}: "
+            f"{missing[0]!r} is missing"
+        )
+
+
+def _triple(given: Any) -> Any:
+    """Return three numbers of an array or of a message with x, y and z; None for None."""
+    if given is None:
+        return None
+    if hasattr(given, "x"):
+        return [float(given.x), float(given.y), float(given.z)]
+    return [float(value) for value in given]
+
+
+def _unit(given: Any, what: str, order: str) -> list[float]:
+    """Return a unit quaternion x, y, z, w of an array in this order, or of a message."""
+    if hasattr(given, "w"):
+        values = [float(given.x), float(given.y), float(given.z), float(given.w)]
+    else:
+        values = [float(value) for value in given]
+        if order == "wxyz":
+            values = [*values[1:], values[0]]
+    norm = math.hypot(*values)
+    if not abs(norm - 1.0) <= UNIT_TOLERANCE:
+        raise Refused(f"{what} has norm {norm:.4g}; expected a unit quaternion")
+    return [value / norm for value in values]

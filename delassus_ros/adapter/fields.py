@@ -1,0 +1,151 @@
+"""Paths of fields in ROS messages of any type: checked against the type, read from messages.
+
+Knows no ROS: a message type is a Python class with ``get_fields_and_field_types()``, as rosidl
+generates it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from delassus_ros.errors import InputError, unknown
+
+_TYPE = re.compile(r"(?P<package>\w+)/(?:msg/)?(?P<name>\w+)$")
+_SEQUENCE = re.compile(r"sequence<(?P<element>[\w/]+)(?:, \d+)?>$")
+_ARRAY = re.compile(r"(?P<element>[\w/]+)\[\d+\]$")
+_PATH = re.compile(r"\w+(\[\d*\])?(\.\w+(\[\d*\])?)*$")
+
+
+def message_type(name: str, source: str = "") -> Any:
+    """Return the class of a message type.
+
+    Parameters
+    ----------
+    name : such as ``sensor_msgs/msg/JointState``.
+    source : where the package comes from, for the error.
+
+    Raises
+    ------
+    InputError
+        If the name is no name of a type, its package is not installed, or the package has no such
+        message.
+    """
+    found = _TYPE.match(name)
+    if found is None:
+        raise InputError(
+            f"message type {name!r:.100} is no type; expected e.g. 'sensor_msgs/msg/JointState'"
+        )
+    package = found["package"]
+    try:
+        module = importlib.import_module(f"{package}.msg")
+    except ModuleNotFoundError as error:
+        if error.name not in (package, f"{package}.msg"):
+            raise
+        advice = f"; it comes from {source}" if source else ""
+        raise InputError(
+            f"message type {name!r}: the message package {package!r} is not installed for "
+            f"{sys.executable}{advice}; build it with colcon and source its setup.bash"
+        ) from error
+    if not hasattr(module, found["name"]):
+        known = [each for each in dir(module) if each[0].isupper()]
+        raise InputError(f"package {package!r}: {unknown('message', found['name'], known)}")
+    return getattr(module, found["name"])
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field that a path leads to.
+
+    Attributes
+    ----------
+    path : such as ``motor_state[].q``; ``[]`` stands for each entry of an array.
+    kind : type of the values as rosidl names it: ``float``, ``geometry_msgs/Pose``.
+    many : whether the field has a value for each entry of an array.
+    read : returns the value of a message, or the list of values.
+    """
+
+    path: str
+    kind: str
+    many: bool
+    read: Callable[[Any], Any]
+
+
+def field_of(message: Any, path: str, what: str) -> Field:
+    """Return the field of a message type that a path leads to.
+
+    Parameters
+    ----------
+    message : class of the message.
+    path : names of fields separated by dots; ``[]`` takes each entry of an array, ``[3]`` one. An
+        array of plain numbers at the end is taken entry by entry without ``[]``, too.
+    what : name of the parameter, for errors.
+
+    Raises
+    ------
+    InputError
+        If a field is unknown, an index stands at a field that is no array, or an array of messages
+        has none; names the parameter, the field and those that exist.
+    """
+    if not _PATH.match(path):
+        raise InputError(
+            f"{what} is {path!r:.100}; expected names of fields, e.g. 'motor_state[].q'"
+        )
+    kind, many = message, False
+    steps: list[Callable[[Any], Any]] = []
+    shown = ""
+    type_name = ""
+    for part in path.split("."):
+        name, bracket, index = part.partition("[")
+        index = index.rstrip("]")
+        fields: Mapping[str, str] = getattr(kind, "get_fields_and_field_types", dict)()
+        if name not in fields:
+            where = shown or f"type {message.__name__}"
+            raise InputError(f"{what}: {where}: {unknown('field', name, fields)}")
+        shown = f"{shown}.{name}" if shown else name
+        type_name = fields[name]
+        array = _SEQUENCE.match(type_name) or _ARRAY.match(type_name)
+        if bracket and array is None:
+            raise InputError(f"{what}: {shown} is a {type_name}, no array")
+        is_last = part == path.rsplit(".", 1)[-1] and shown.count(".") == path.count(".")
+        if array is not None:
+            type_name = array["element"]
+            if not bracket and not is_last:
+                raise InputError(f"{what}: {shown} is an array; write {shown}[]")
+        steps.append(attrgetter(name))
+        if index:
+            steps.append(_entry(int(index)))
+        elif array is not None:
+            if many:
+                raise InputError(f"{what}: {path} has two arrays; give an index to one of them")
+            many = True
+            steps.append(list)
+        if many and steps[-1] is not list:
+            steps[-1] = _each(steps[-1])
+        if "/" in type_name and not is_last:
+            kind = message_type(type_name)
+        elif not is_last:
+            kind = None
+    return Field(path, type_name, many, _chained(steps))
+
+
+def _entry(index: int) -> Callable[[Any], Any]:
+    return lambda values: values[index]
+
+
+def _each(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda values: [step(value) for value in values]
+
+
+def _chained(steps: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    def read(message: Any) -> Any:
+        for step in steps:
+            message = step(message)
+        return message
+
+    return read

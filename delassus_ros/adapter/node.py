@@ -1,0 +1,207 @@
+"""ROS node that converts a maker's messages into those that the nodes of this package take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delassus_msgs.msg import ActiveContacts
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import Imu, JointState
+
+from delassus_ros.adapter.conversion import Adapter, Converted
+from delassus_ros.adapter.settings import PARAMETERS
+from delassus_ros.errors import unknown
+from delassus_ros.node.inputs.topics import LATCHED
+from delassus_ros.node.lifecycle.parameters import declare_one
+from delassus_ros.node.settings import RCLPY_PREFIXES
+from delassus_ros.node.system.executor import run_until_stopped
+from delassus_ros.node.system.logs import LoopLog, Throttle
+from delassus_ros.node.system.overrides import overrides_of
+from delassus_ros.node.system.timers import STEADY
+from delassus_ros.ros_program import Program
+
+REPORT_PERIOD_S = 1.0
+CONTACT_PERIOD_NS = 50_000_000
+"""Longest time between two sets of contacts that are equal [ns]: readers want 10 Hz or more."""
+_UNKNOWN_COVARIANCE = -1.0
+"""First entry of a covariance for a quantity that is not measured, as sensor_msgs/Imu has it."""
+
+_HELP = """\
+usage: delassus_adapter [--ros-args ...]
+
+Converts messages of a robot's maker into those that delassus_node and delassus_estimator take. A
+file of config/robots has the parameters of one robot: which field means what.
+
+subscribes  source.topic     source.type, any message type that is installed
+publishes   joint_states     sensor_msgs/JointState     with joints.position
+            imu              sensor_msgs/Imu            with imu.orientation or imu.rpy
+            odometry         nav_msgs/Odometry          with odometry.pose
+            active_contacts  delassus_msgs/ActiveContacts with contacts.force or contacts.status
+            /diagnostics     diagnostic_msgs/DiagnosticArray, once a second
+
+example     delassus_adapter --ros-args --params-file config/robots/go2.yaml
+"""
+
+
+class AdapterNode(Node):
+    """Converts each message as it comes.
+
+    Parameters
+    ----------
+    **options : further arguments of :class:`rclpy.node.Node`.
+
+    Raises
+    ------
+    rclpy.exceptions.ParameterException
+        If a parameter has a value of the wrong type or out of range.
+    InputError
+        If the parameters do not fit the type of the messages, or the type is not installed.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("delassus_adapter", **options)
+        log = LoopLog(self.get_logger())
+        self._warn = Throttle(log.warning)
+        try:
+            for name, setting in PARAMETERS.items():
+                declare_one(self, name, setting)
+            for name in overrides_of(self):
+                if name not in PARAMETERS and not name.startswith(RCLPY_PREFIXES):
+                    text = unknown("parameter", name, PARAMETERS)
+                    self.get_logger().warning(f"{text}; it is ignored")
+            adapter = Adapter({name: self.get_parameter(name).value for name in PARAMETERS})
+            self._start(adapter)
+        except BaseException:
+            # The caller gets no node to destroy.
+            self.destroy_node()
+            raise
+
+    def _start(self, adapter: Adapter) -> None:
+        """Subscribe and advertise what the adapter converts."""
+        self._adapter = adapter
+        self._received, self._faults = 0, dict[str, str]()
+        self._told: tuple[dict[str, int] | None, int] = (None, 0)
+        settings = adapter.settings
+        self._joints: Any = (
+            self.create_publisher(JointState, "joint_states", 10)
+            if adapter.converts_joints
+            else None
+        )
+        self._imu: Any = (
+            self.create_publisher(Imu, "imu", 10) if adapter.converts_orientation else None
+        )
+        self._odometry: Any = (
+            self.create_publisher(Odometry, "odometry", 10) if adapter.converts_base else None
+        )
+        self._contacts: Any = (
+            self.create_publisher(ActiveContacts, "active_contacts", LATCHED)
+            if adapter.converts_contacts
+            else None
+        )
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        # Best effort receives from publishers of either reliability.
+        qos = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+        topic = settings["source.topic"]
+        self._source = self.create_subscription(adapter.type, topic, self._on_message, qos)
+        self.create_timer(REPORT_PERIOD_S, self.report, clock=STEADY)
+        self.get_logger().info(f"converting {settings['source.type']} on {topic}")
+
+    def _on_message(self, message: Any) -> None:
+        self._received += 1
+        found = self._adapter.convert(message, self.get_clock().now().nanoseconds)
+        for kind, text in found.faults.items():
+            self._faults[kind] = text
+            self._warn(kind, text)
+        self._publish(found)
+
+    def _publish(self, found: Converted) -> None:
+        settings = self._adapter.settings
+        if found.joints is not None:
+            state = JointState(
+                name=found.joints.names,
+                position=found.joints.position,
+                velocity=found.joints.velocity,
+                effort=found.joints.effort,
+            )
+            self._joints.publish(_stamped(state, found.stamp))
+        if found.inertial is not None:
+            imu = _stamped(Imu(), found.stamp, settings["imu.frame"])
+            _write(imu.orientation, found.inertial.orientation)
+            for name in ("angular_velocity", "linear_acceleration"):
+                values = getattr(found.inertial, name)
+                if values is None:
+                    getattr(imu, f"{name}_covariance")[0] = _UNKNOWN_COVARIANCE
+                else:
+                    _write(getattr(imu, name), values)
+            self._imu.publish(imu)
+        if found.base is not None:
+            odometry = _stamped(Odometry(), found.stamp, settings["odometry.world_frame"])
+            odometry.child_frame_id = settings["odometry.frame"]
+            _write(odometry.pose.pose.position, found.base.position)
+            _write(odometry.pose.pose.orientation, found.base.orientation)
+            if found.base.twist is not None:
+                _write(odometry.twist.twist.linear, found.base.twist[:3])
+                _write(odometry.twist.twist.angular, found.base.twist[3:])
+            self._odometry.publish(odometry)
+        if found.contacts is not None:
+            self._publish_contacts(found.contacts, found.stamp)
+
+    def _publish_contacts(self, contacts: dict[str, int], stamp: int) -> None:
+        """Publish a set of contacts that is new, or whose last message is old."""
+        told, when = self._told
+        if contacts == told and 0 <= stamp - when < CONTACT_PERIOD_NS:
+            return
+        self._told = contacts, stamp
+        message = ActiveContacts(names=list(contacts), status=list(contacts.values()))
+        self._contacts.publish(_stamped(message, stamp))
+
+    def report(self) -> None:
+        """Publish the state of the last second."""
+        received, faults = self._received, self._faults
+        self._received, self._faults = 0, {}
+        topic = self._source.topic_name
+        if not received:
+            others = self.count_publishers(topic)
+            level = DiagnosticStatus.STALE
+            text = (
+                f"nothing has come on {topic}, whose publishers are {others}"
+                if others
+                else f"no node publishes {topic}"
+            )
+        elif faults:
+            level, text = DiagnosticStatus.WARN, next(iter(faults.values()))
+        else:
+            level, text = DiagnosticStatus.OK, f"converts {topic}"
+        values = {"messages": str(received), **faults}
+        status = DiagnosticStatus(
+            level=level,
+            name=f"{self.get_fully_qualified_name().removeprefix('/')}: adapter",
+            message=text,
+            values=[KeyValue(key=key, value=value) for key, value in values.items()],
+        )
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(array)
+
+
+def _stamped(message: Any, nanoseconds: int, frame: str = "") -> Any:
+    """Return a message after its header was written."""
+    stamp = message.header.stamp
+    stamp.sec, stamp.nanosec = divmod(nanoseconds, 10**9)
+    message.header.frame_id = frame
+    return message
+
+
+def _write(message: Any, values: list[float]) -> None:
+    """Write x, y, z and, of a quaternion, w."""
+    for name, value in zip("xyzw", values, strict=False):
+        setattr(message, name, value)
+
+
+main = Program("delassus_adapter", AdapterNode, run_until_stopped, _HELP)
+
+if __name__ == "__main__":
+    main.end_process()

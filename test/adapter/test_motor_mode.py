@@ -1,0 +1,165 @@
+"""Ankles whose messages have motors: adapter and node give what the joints themselves give.
+
+An ankle with pitch and roll, moved by two cranks on the shank over rods.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from delassus_msgs.msg import ActiveContacts, ContactDynamics, DelassusMatrix  # noqa: E402
+from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
+from pipeline_support import START, to_message  # noqa: E402
+from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from delassus_ros import Closure, DelassusSolver  # noqa: E402
+from delassus_ros.adapter.conversion import Adapter  # noqa: E402
+from delassus_ros.adapter.fields import message_type  # noqa: E402
+from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
+from delassus_ros.node.outputs.dynamics import DynamicsOutput  # noqa: E402
+from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
+from delassus_ros.node.reasons import Limits  # noqa: E402
+from delassus_ros.node.settings import Settings  # noqa: E402
+
+JOINTS = ["ankle_pitch", "ankle_roll"]
+MOTORS = ["crank_B", "crank_A"]
+ADAPTER = {
+    "source.type": "unitree_hg/msg/LowState",
+    "joints.names": JOINTS,
+    "joints.position": "motor_state[].q",
+    "joints.velocity": "motor_state[].dq",
+    "joints.effort": "motor_state[].tau_est",
+    "joints.mode_field": "mode_pr",
+    "joints.motor_names": MOTORS,
+}
+
+
+def ankle() -> str:
+    """Return the URDF; at zero each rod hangs straight from its crank to its pin on the foot."""
+    inertial = (
+        '<inertial><origin xyz="0.01 0.002 -0.01"/><mass value="0.4"/><inertia ixx="0.002" ixy="0"'
+        ' ixz="0" iyy="0.003" iyz="0" izz="0.002"/></inertial>'
+    )
+    links = ["shank", "cross", "foot", "sole"]
+    joints = [
+        ("ankle_pitch", "shank", "cross", "0 0 0", "0 1 0"),
+        ("ankle_roll", "cross", "foot", "0 0 0", "1 0 0"),
+        ("tread", "foot", "sole", "0.03 0 -0.05", ""),
+    ]
+    for side, y in (("A", 0.04), ("B", -0.04)):
+        links += [f"crank_{side}_link", f"rod_{side}", f"end_{side}", f"pin_{side}"]
+        joints += [
+            (f"crank_{side}", "shank", f"crank_{side}_link", f"0 {y} 0.2", "0 1 0"),
+            (f"ball_{side}", f"crank_{side}_link", f"rod_{side}", "-0.05 0 0", "0 1 0"),
+            (f"tip_{side}", f"rod_{side}", f"end_{side}", "0 0 -0.2", ""),
+            (f"hold_{side}", "foot", f"pin_{side}", f"-0.05 {y} 0", ""),
+        ]
+    text = "".join(f'<link name="{each}">{inertial}</link>' for each in links)
+    for name, parent, child, xyz, axis in joints:
+        kind = "continuous" if axis else "fixed"
+        text += (
+            f'<joint name="{name}" type="{kind}"><origin xyz="{xyz}"/><parent link="{parent}"/>'
+            f'<child link="{child}"/>{f"<axis xyz={chr(34)}{axis}{chr(34)}/>" if axis else ""}'
+            "</joint>"
+        )
+    return f'<robot name="ankle">{text}</robot>'
+
+
+LOOPS = (
+    "{joints: {ball_A: universal_yx, ball_B: universal_yx},"
+    " independent: [ankle_pitch, ankle_roll],"
+    " loops: [{frames: [end_A, pin_A], type: point}, {frames: [end_B, pin_B], type: point}]}"
+)
+
+
+@pytest.mark.usefixtures("makers")
+def test_motors_give_the_matrices_and_the_dynamics_of_joints() -> None:
+    adapter = Adapter(ADAPTER)
+    settings = Settings.from_parameters(
+        {
+            "base": "fixed", "loops": LOOPS, "outputs": ["h", "qdd0"], "contacts.names": ["sole"],
+            "contacts.sole.frame": "sole",
+        }
+    )  # fmt: skip
+    problem = settings.problem(ankle())
+    closure = Closure(problem)
+    rng = np.random.default_rng(1)
+    joints, rates = rng.uniform(-0.25, 0.25, 2), rng.uniform(-1.0, 1.0, 2)
+    order = [problem.velocities.index(name) for name in JOINTS]
+
+    def motors(at: np.ndarray) -> np.ndarray:
+        solved = closure.solve(dict(zip(JOINTS, at, strict=True)))
+        names = list(problem.robot.joint_names)
+        return np.array([solved.q[names.index(name)] for name in MOTORS])
+
+    step = 1e-6
+    # Rows: motors; columns: joints.
+    E = np.array(
+        [(motors(joints + step * d) - motors(joints - step * d)) / (2 * step) for d in np.eye(2)]
+    ).T
+    assert np.abs(E - np.eye(2)).max() > 0.05 and abs(np.linalg.det(E)) > 0.1
+    motor_torques = rng.uniform(-3.0, 3.0, 2)
+    as_joints = _through(
+        adapter,
+        settings,
+        problem,
+        0,
+        joints,
+        rates,
+        E.T @ motor_torques,  # virtual work
+    )
+    as_motors = _through(adapter, settings, problem, 1, motors(joints), E @ rates, motor_torques)
+    G, h, qdd0 = as_joints
+    expected = DelassusSolver(problem, "ltl").solve(
+        closure.solve(dict(zip(JOINTS, joints, strict=True))).q,
+        rates=rates[order], torques=(E.T @ motor_torques)[order], gravity=settings.gravity,
+    )  # fmt: skip
+    # Messages have single precision.
+    for found, other, right in zip(
+        as_motors, as_joints, (expected.matrix, expected.h, expected.qdd0), strict=True
+    ):
+        assert np.linalg.norm(other - right) < 1e-5 * np.linalg.norm(right)
+        assert np.linalg.norm(found - right) < 1e-5 * np.linalg.norm(right)
+
+
+def _through(
+    adapter: Adapter, settings: Settings, problem: Any, mode: int, q: Any, v: Any, torques: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return G, h and qdd0 that adapter and node make of a message."""
+    message = message_type("unitree_hg/msg/LowState")(mode_pr=mode)
+    for motor, *each in zip(message.motor_state, q, v, torques, strict=False):
+        motor.q, motor.dq, motor.tau_est = map(float, each)
+    found = adapter.convert(message, START)
+    assert found.faults == {} and found.joints is not None
+    assert found.joints.names == (MOTORS if mode else JOINTS)
+    layout = make_layout(problem, to_message(START), "odom")
+    pipeline = Pipeline(
+        DelassusSolver(problem), layout, False, lambda: START, lambda kind, text: None, Limits(),
+        Closure(problem), None, settings.motion(problem, None),
+        DynamicsOutput(problem, layout, settings.outputs),
+    )  # fmt: skip
+    active = ActiveContacts(names=["sole"], status=[ActiveContacts.ACTIVE])
+    active.header.stamp = to_message(START)
+    pipeline.set_contacts(active)
+    state = JointState(
+        name=found.joints.names, position=found.joints.position,
+        velocity=found.joints.velocity, effort=found.joints.effort,
+    )  # fmt: skip
+    state.header.stamp = to_message(START)
+    data = pipeline.answer(serialize_message(state))
+    for task in pipeline.tasks:  # code for other measured joints
+        task.wait()
+        data = pipeline.answer(serialize_message(state))
+    assert data is not None, pipeline.last.text
+    answer = deserialize_message(data, DelassusMatrix)
+    assert answer.validity == DelassusMatrix.VALIDITY_OK, pipeline.last.text
+    dynamics = deserialize_message(pipeline.secondary_outputs(), ContactDynamics)
+    numbers = dynamics_to_numpy(dynamics)
+    assert numbers.h is not None and numbers.qdd0 is not None
+    return matrix_to_numpy(answer), numbers.h, numbers.qdd0
