@@ -95,7 +95,7 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
         default="matrix,effective_mass",
         metavar="NAMES",
         help="columns of the tables beside stamps, validity, rank and condition: any of matrix, "
-        "effective_mass, impulse and estimated_force (default: %(default)s)",
+        "effective_mass, impulse, estimated_force and forces (default: %(default)s)",
     )
     parser.add_argument(
         "--format",

@@ -7,8 +7,9 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from delassus_ros.cli.report import Report, table
 from delassus_ros.command_line import duration
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
+from delassus_ros.drawing.force_cones import ForceInCone
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing, missing_ros
@@ -141,8 +143,8 @@ class _Strange:
 def watch(options: argparse.Namespace) -> Report:
     """Show effective masses of contacts, validity, rank and condition until told to stop."""
     with _ros("delassus watch") as (node, stopping):
-        from delassus_msgs.msg import DelassusMatrix
-        from delassus_msgs_py import MatrixReader, MessageError
+        from delassus_msgs.msg import ContactDynamics, DelassusMatrix
+        from delassus_msgs_py import DynamicsReader, MatrixReader, MessageError
         from rclpy.qos import QoSProfile, ReliabilityPolicy
 
         from delassus_ros.node.system.queue import pop
@@ -150,7 +152,11 @@ def watch(options: argparse.Namespace) -> Report:
         topic = f"{options.node}/delassus"
         qos = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
         source = node.create_subscription(DelassusMatrix, topic, lambda _: None, qos, raw=True)
-        reader, end = MatrixReader(), _end(options.seconds)
+        beside = node.create_subscription(
+            ContactDynamics, f"{options.node}/dynamics", lambda _: None, qos, raw=True
+        )
+        reader, dynamics, end = MatrixReader(), DynamicsReader(), _end(options.seconds)
+        forces: dict[str, Any] = {}
         pace, count, latest, lines = MessageRate(), 0, None, 0
         strange = _Strange(source.topic_name)
         pace.look(time.monotonic(), 0)
@@ -164,9 +170,14 @@ def watch(options: argparse.Namespace) -> Report:
                     strange.add(str(error))
                     continue
                 count += 1
+            while (found := pop(beside)) is not None:
+                try:
+                    forces = contact_forces_of(dynamics.read(found[0]))
+                except MessageError as error:
+                    strange.add(str(error))
             pace.look(time.monotonic(), count - before)
             if sys.stdout.isatty():
-                shown = "\n".join([_view(latest, pace, source.topic_name), *strange.words])
+                shown = "\n".join([_view(latest, pace, source.topic_name, forces), *strange.words])
                 control(f"\033[{lines}A\033[J" if lines else "", sys.stdout)
                 print(shown, flush=True)
                 lines = shown.count("\n") + 1
@@ -180,7 +191,9 @@ def watch(options: argparse.Namespace) -> Report:
             )
         data = {"topic": source.topic_name, "rate": pace.rate, "silence": pace.silence,
                 "matrices": count, "unreadable": strange.count, **_about(latest)}  # fmt: skip
-        text = "\n".join([_view(latest, pace, source.topic_name), *strange.words])
+        if forces:
+            data["forces"] = forces
+        text = "\n".join([_view(latest, pace, source.topic_name, forces), *strange.words])
         return Report("" if lines else text, data, int(strange.count > 0))
 
 
@@ -303,10 +316,7 @@ def _about(received: Any) -> dict[str, Any]:
         "rank": received.rank,
         "condition": received.condition,
         "algorithm": received.algorithm,
-        "masses": {
-            received.contacts[i]: _masses(G[rows, rows])
-            for i, rows in blocks.items()
-        },
+        "masses": {received.contacts[i]: _masses(G[rows, rows]) for i, rows in blocks.items()},
     }
 
 
@@ -315,8 +325,33 @@ def _masses(block: Array) -> Array:
     return EffectiveMass.of(block).masses if np.isfinite(block).all() else np.full(3, np.nan)
 
 
-def _view(received: Any, pace: MessageRate, topic: str) -> str:
-    """Return the view of the latest matrix and of the rate of matrices."""
+def contact_forces_of(received: Any) -> dict[str, Any]:
+    """Return the contact forces of a message of secondary outputs as data; empty without forces.
+
+    Per contact the data are those of :class:`~delassus_ros.drawing.force_cones.ForceInCone`.
+    """
+    from delassus_ros.node.outputs.forces import LAW_NAMES, STATUS_NAMES
+    from delassus_ros.node.reasons import Validity
+
+    if received.forces is None or received.friction is None or received.normals is None:
+        return {}
+    found: dict[str, Any] = {}
+    for k, name in enumerate(received.contacts):
+        first = received.row_offsets[k]
+        force, normal = received.forces[first : first + 3], received.normals[k]
+        parts = ForceInCone.of(force, normal, float(received.friction[k]))
+        found[name] = asdict(parts)
+    return {
+        "validity": Validity(received.forces_validity).name,
+        "status": STATUS_NAMES.get(received.forces_status, "unknown"),
+        "law": LAW_NAMES.get(received.forces_law, "unknown"),
+        "residual": received.forces_residual,
+        "contacts": found,
+    }
+
+
+def _view(received: Any, pace: MessageRate, topic: str, forces: Mapping[str, Any]) -> str:
+    """Return the view of the latest matrix, of contact forces and of the rate of matrices."""
     if received is None:
         return f"waiting for {topic} ..."
     about = _about(received)
@@ -332,4 +367,15 @@ def _view(received: Any, pace: MessageRate, topic: str) -> str:
         rows = [("contact", "lightest", "", "heaviest kg")]
         rows += [(name, *(f"{m:.4g}" for m in masses)) for name, masses in about["masses"].items()]
         lines += ["", table(rows, numeric=(1, 2, 3))]
+    if forces:
+        parts: list[tuple[object, ...]] = [("contact", "normal N", "sideways N", "of cone %")]
+        for name, force in forces["contacts"].items():
+            shown = (force["normal"], force["sideways"], 100.0 * force["share"])
+            parts.append((name, *("-" if np.isnan(value) else f"{value:.4g}" for value in shown)))
+        lines += [
+            "",
+            f"forces {forces['validity']}: {forces['status']}, residual {forces['residual']:.2g}, "
+            f"law {forces['law']}",
+            table(parts, numeric=(1, 2, 3)),
+        ]  # fmt: skip
     return "\n".join(lines)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
-from delassus_msgs_py import MatrixReader, ReceivedMatrix
+from delassus_msgs_py import DynamicsReader, MatrixReader, ReceivedMatrix
 
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
@@ -25,7 +25,7 @@ from delassus_ros.recordings.writer import RecordingWriter, type_name
 
 NODE = "/delassus_node"
 _MATRIX, _DYNAMICS = type_name(DelassusMatrix), type_name(ContactDynamics)
-COLUMNS = ("matrix", "effective_mass", "impulse", "estimated_force")
+COLUMNS = ("matrix", "effective_mass", "impulse", "estimated_force", "forces")
 """Optional columns of a table, besides those that every table has, e.g. condition and rank."""
 _ROWS = 2048
 """Number of rows that are written as one group."""
@@ -42,6 +42,14 @@ _ALWAYS = (
     Column("condition", "condition number; -1 unknown"),
 )
 """Columns of every table of a recording, in the order in which rows are filled."""
+
+_OF_FORCES = (
+    Column("forces_residual", "residual of the law of friction; -1 without forces"),
+    Column("forces_validity", "of the forces: 0 INVALID, 1 DEGRADED, 2 OK", "uint8"),
+    Column("forces_status", "ContactDynamics.FORCES_*", "uint8"),
+    Column("forces_law", "ContactDynamics.LAW_*", "uint8"),
+)
+"""Columns beside the column ``forces``, named as the fields of the message."""
 
 
 class Output(Protocol):
@@ -116,7 +124,10 @@ class ParquetOutput:
         self._rows: list[tuple[Any, ...]] = []
         self._matrices: list[Array] = []
         self._impulses: list[Array] = []
+        self._estimated: list[Array] = []
+        self._dynamics = DynamicsReader()
         self._forces: list[Array] = []
+        self._of_forces: list[tuple[Any, ...]] = []
         self._first: int | None = None
         self._count = 0
         layout = computation.layout
@@ -130,9 +141,11 @@ class ParquetOutput:
             "effective_mass": Column("effective_mass", "lightest to heaviest [kg]", size=3 * k),
             "impulse": Column("impulse", "that stops the contacts [N s], [N m s]", size=m),
             "estimated_force": Column("estimated_force", "wrenches [N], [N m]", size=6 * k),
+            "forces": Column("forces", "with friction, in rows of G [N], [N m]", size=m),
         }
         found = [*_ALWAYS, Column("active", "which contacts have rows", "bool", k)]
-        return found + [chosen[name] for name in self._chosen]
+        found += [chosen[name] for name in self._chosen]
+        return found + list(_OF_FORCES if "forces" in self._chosen else ())
 
     def write(self, answer: Answer) -> None:
         """Add a row."""
@@ -147,7 +160,9 @@ class ParquetOutput:
         if "impulse" in self._chosen:
             self._impulses.append(self._impulse(seen, places))
         if "estimated_force" in self._chosen:
-            self._forces.append(self._estimated_forces())
+            self._estimated.append(self._estimated_forces())
+        if "forces" in self._chosen and answer.secondary is not None:
+            self._add_forces(answer.secondary)
         self._count += 1
         if len(self._rows) >= _ROWS:
             self._flush()
@@ -173,6 +188,16 @@ class ParquetOutput:
             impulse[self._rows_of(places)] = np.linalg.lstsq(seen.matrix, wanted, rcond=1e-10)[0]
         return impulse
 
+    def _add_forces(self, secondary: bytes) -> None:
+        """Add the contact forces of a message of the secondary outputs, NaN where INVALID."""
+        forces = np.full(self._contacts.rows, np.nan)
+        found = self._dynamics.read(secondary)
+        if found.forces is not None:
+            places = [self._contacts.names.index(name) for name in found.contacts]
+            forces[self._rows_of(places)] = found.forces
+        self._forces.append(forces)
+        self._of_forces.append(tuple(getattr(found, column.name) for column in _OF_FORCES))
+
     def _estimated_forces(self) -> Array:
         estimator = self._computation.pipeline.estimator
         forces = np.full((len(self._contacts), 6), np.nan)
@@ -197,9 +222,15 @@ class ParquetOutput:
         rows["matrix"] = matrices.reshape(n, -1)
         if "effective_mass" in self._chosen:
             rows["effective_mass"] = masses(matrices, self._contacts)
-        rows["impulse"], rows["estimated_force"] = self._impulses, self._forces
+        rows["impulse"], rows["estimated_force"] = self._impulses, self._estimated
+        rows["forces"] = self._forces
+        for column, values in zip(_OF_FORCES, zip(*self._of_forces, strict=True), strict=False):
+            rows[column.name] = values
         self._table.write(rows)
-        for kept in (self._rows, self._matrices, self._impulses, self._forces):
+        for kept in (
+            self._rows, self._matrices, self._impulses, self._estimated, self._forces,
+            self._of_forces,
+        ):  # fmt: skip
             kept.clear()
 
     def close(self) -> None:
@@ -234,3 +265,5 @@ def check_columns(columns: Sequence[str], computation: Computation) -> None:
         )
     if "estimated_force" in columns and computation.pipeline.estimator is None:
         raise InputError("column 'estimated_force' needs the parameter contacts.source: force")
+    if "forces" in columns and "forces" not in computation.secondary:
+        raise InputError("column 'forces' needs forces among the parameter 'outputs'")

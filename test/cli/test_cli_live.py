@@ -22,12 +22,12 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 import robots  # noqa: E402
-from delassus_msgs.msg import DelassusMatrix  # noqa: E402
-from delassus_msgs_py import contact_block  # noqa: E402
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix  # noqa: E402
+from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix, contact_block  # noqa: E402
 from ros_support import Graph, graph_of_programs, overrides  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
-from delassus_ros.cli.live import MessageRate  # noqa: E402
+from delassus_ros.cli.live import MessageRate, _view, contact_forces_of  # noqa: E402
 from delassus_ros.cli.main import main  # noqa: E402
 from delassus_ros.cli.ros2 import DelassusCommand  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
@@ -123,14 +123,22 @@ def test_watch_goes_on_after_messages_that_cannot_be_read(graph, node, after: bo
     wrong[0].validity = 77
     wrong[1].row_offsets = [0, 4]
     wrong[2].matrix = array.array("d", [np.nan] * 9)
+    beside = graph.peer.create_publisher(ContactDynamics, "odd/dynamics", 10)
+    forces = ContactDynamics(
+        validity=2, contacts=["LF"], row_offsets=[0, 3], forces=[0.3, 0.4, 2.0],
+        friction=[0.5], normals=[0.0, 0.0, 1.0], forces_residual=1e-11, forces_validity=2,
+        forces_status=ContactDynamics.FORCES_SOLVED, forces_law=ContactDynamics.LAW_COULOMB,
+    )  # fmt: skip
     with command("watch", "--seconds", "10", "--node", "odd", "--json") as watch:
 
         def ended() -> bool:
             for message in wrong[: 2 + after]:
                 odd.publish(message)
+            beside.publish(forces)
             return watch.poll() is not None
 
         graph.until(odd.get_subscription_count, "watch")
+        graph.until(beside.get_subscription_count, "watch of what is beside")
         graph.until(ended, "end of watch")
         out, error = watch.communicate()
     assert "Traceback" not in error
@@ -141,6 +149,31 @@ def test_watch_goes_on_after_messages_that_cannot_be_read(graph, node, after: bo
     found = json.loads(out)
     assert watch.returncode == 1 and found["unreadable"] >= 2 and found["matrices"] >= 1
     assert found["masses"] == {"LF": [None, None, None]} and found["validity"] == "OK"
+    assert found["forces"] == {
+        "validity": "OK", "status": "SOLVED", "law": "coulomb", "residual": 1e-11,
+        "contacts": {"LF": {"normal": 2.0, "sideways": 0.5, "share": 0.5}},
+    }  # fmt: skip
+
+
+def test_forces_are_shown_with_their_share_of_the_cone() -> None:
+    received = ReceivedDynamics(
+        0, "", "", 1, 2, 0, ("LF", "RF", "LH"), (0, 3, 6, 9), 0, (),
+        forces=np.array([0.3, 0.4, 2.0, 0.0, 0.0, 0.0, 1.0, 0.0, -2.0]),
+        friction=np.array([0.5, 0.5, 0.5]),
+        normals=np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]),
+        forces_residual=2e-7, forces_validity=1, forces_status=2, forces_law=2,
+    )  # fmt: skip
+    matrix = ReceivedMatrix.of(DelassusMatrix())
+    pace = MessageRate()
+    pace.look(0.0, 0)
+    lines = _view(matrix, pace, "topic", contact_forces_of(received)).splitlines()
+    at = lines.index("forces DEGRADED: INACCURATE, residual 2e-07, law convex")
+    rows = [line.split() for line in lines[at + 2 : at + 5]]
+    assert rows == [
+        ["LF", "2", "0.5", "50"], ["RF", "0", "0", "-"], ["LH", "2", "1", "100"],
+    ]  # fmt: skip
+    received.forces = None
+    assert contact_forces_of(received) == {}
 
 
 def test_watch_says_that_nothing_comes(graph, capfd) -> None:

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from delassus_msgs.msg import DelassusMatrix, Layout
-from delassus_msgs_py import matrix_to_numpy
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
+from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
 from geometry_msgs.msg import Vector3
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 from recordings_support import (
     BEGIN,
     FEET,
+    JOINTS,
     PARAMETERS,
     STEP,
     TYPES,
@@ -144,6 +145,59 @@ def test_impulses_stop_the_contacts(made, out: Path) -> None:
         impulse[[0, 1, 2, 9, 10, 11]], s.impact(moving).impulse, rtol=1e-9, atol=1e-9
     )
     np.testing.assert_allclose(s.matrix @ s.impact(moving).impulse, -s.J @ moving, rtol=1e-9)
+
+
+def test_contact_forces_in_the_table_and_in_the_messages(made, out: Path) -> None:
+    # The outputs of the test above, whose kernel is cached, and forces.
+    parameters = {**PARAMETERS, "outputs": ["J", "a0", "forces"], "torques": "zero",
+                  "friction": 0.5, "contacts.LF.friction": 0.2}  # fmt: skip
+    rates = np.random.default_rng(1).normal(size=12)
+    messages = [description()]
+    for k in range(6):
+        time = BEGIN + k * STEP
+        messages.append(touching(time, *(("LF", "RH") if k < 3 else FEET)))
+        odometry = Odometry(child_frame_id="base")
+        odometry.header.frame_id, odometry.pose.pose.orientation.w = "odom", 1.0
+        messages.append(at(time, "/odometry", odometry))
+        # One without velocities has a matrix and no forces.
+        velocity = rates.tolist() if k != 4 else []
+        joints = JointState(name=JOINTS, position=positions(time).tolist(), velocity=velocity)
+        messages.append(at(time, "/joint_states", joints))
+    types = {**TYPES, "/odometry": "nav_msgs/msg/Odometry"}
+    found = made(messages, parameters, types, columns=("matrix", "forces"))
+    assert (found.error, found.matrices) == ("", 6), found
+    table = parquet.read_table(out / "run.parquet")
+    recorded = list(Recording(out / "run.mcap").messages())
+    beside = [
+        dynamics_to_numpy(deserialize_message(m.data, ContactDynamics))
+        for m in recorded
+        if m.topic.endswith("/dynamics")
+    ]
+    robot = Robot.from_urdf(demo_urdf().encode())
+    mu = {foot: 0.2 if foot == "LF" else 0.5 for foot in FEET}
+    contacts = [Contact(f, f"{f}_FOOT") for f in FEET]
+    solver = DelassusSolver(Problem(robot, contacts, outputs=["J", "a0"]))
+    last = None
+    for k, (row, message) in enumerate(zip(table.to_pylist(), beside, strict=True)):
+        forces, active = np.array(row["forces"]), ("LF", "RH") if k < 3 else FEET
+        assert (row["validity"], row["active"]) == (2, [foot in active for foot in FEET])
+        if k == 4:
+            assert np.isnan(forces).all()
+            assert (row["forces_status"], row["forces_validity"]) == (0, 0)
+            assert (row["forces_law"], row["forces_residual"], message.validity) == (0, -1.0, 0)
+            continue
+        s = solver.solve(
+            positions(BEGIN + k * STEP), active, rates=np.r_[np.zeros(6), rates],
+            torques=np.zeros(18), gravity=[0, 0, -9.81],
+        )  # fmt: skip
+        last = s.contact_forces(mu, start=last)
+        assert np.isnan(forces).tolist() == [foot not in active for foot in FEET for _ in range(3)]
+        there = forces[~np.isnan(forces)]
+        assert there.tobytes() == last.forces.tobytes() == message.forces.tobytes()
+        assert row["forces_residual"] == last.residual == message.forces_residual
+        assert (row["forces_status"], row["forces_validity"]) == (1, 2)
+        assert row["forces_law"] == message.forces_law == (1 if last.law == "coulomb" else 2)
+        assert message.friction.tolist() == [mu[foot] for foot in active]
 
 
 def test_what_is_finished_is_not_done_twice(made, out: Path, tmp_path: Path, monkeypatch) -> None:
@@ -372,6 +426,7 @@ def test_bytes_that_are_no_message_are_passed_over(made) -> None:
     ("options", "words"),
     [
         ({"columns": ("impulse",)}, "column 'impulse' needs the velocities of the contacts"),
+        ({"columns": ("forces",)}, "column 'forces' needs forces among the parameter 'outputs'"),
         ({"columns": ("estimated_force",)}, "needs the parameter contacts.source: force"),
     ],
 )

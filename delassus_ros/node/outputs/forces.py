@@ -31,6 +31,9 @@ _STATUSES: dict[ForceStatus, int] = {
     for status in ForceStatus
     if status is not ForceStatus.REFUSED  # of compliances, which the node has not
 }
+LAW_NAMES = {number: name for name, number in _LAWS.items()}
+STATUS_NAMES = {number: status.name for status, number in _STATUSES.items()}
+"""Names by the constants of the message."""
 _JUDGEMENTS = {
     ForceStatus.SOLVED: (Validity.OK, Reason.NONE, ""),
     ForceStatus.INACCURATE: (
