@@ -128,7 +128,10 @@ class Limbs:
         hands = self._hands()
         below = {body for hand in hands for body in self._below(hand)}
         self.fingers = [robot.joints[i].name for i in sorted(below) if robot.joints[i].kind.nq]
-        leaves = [i for i in sorted(kept) if not self._children[i] and i in self._frames]
+        leaves = [
+            i for i in sorted(kept)
+            if not self._children[i] and i in self._frames and not self._is_separate(i)
+        ]  # fmt: skip
         rolling = {i for i in leaves if self._rolls(i)}
         self.wheels = [self._frames[i][0] for i in leaves if i in rolling]
         self.ends = [
@@ -181,6 +184,11 @@ class Limbs:
             found += self._children[each]
         return found
 
+    def _is_separate(self, body: int) -> bool:
+        """Return whether a body floats beside the robot, as a ball of a scene does."""
+        kinds = {self._robot.joints[i].kind for i in (body, *self._above(body))}
+        return JointKind.FLOATING in kinds
+
     def _rolls(self, body: int) -> bool:
         """Return whether a body is a wheel by its names."""
         names = [self._robot.joints[body].name, *self._frames.get(body, [])[:1]]
@@ -189,6 +197,8 @@ class Limbs:
     def _frame(self, body: int) -> str:
         """Return the frame of a body that touches: the best name, else the last one."""
         names = self._frames.get(body) or [self._robot.joints[body].name]
+        # A site with the name of its body is "name/site".
+        names = [name for name in names if not name.endswith("/site")] or names
         able = [name for name in names if not _UNTOUCHED.search(name)] or names
         for word in _BEST:
             for name in able:

@@ -6,7 +6,10 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from delassus_ros.cli.commands import closure_of, refuse_reference
 from delassus_ros.cli.description import BUILT_IN
@@ -15,6 +18,7 @@ from delassus_ros.cli.options import (
     add_reference,
     add_robot,
     described,
+    given_joints,
     problem_with,
 )
 from delassus_ros.cli.page import (
@@ -31,7 +35,10 @@ from delassus_ros.cli.report import Report, about, compiling, headline, waiting
 from delassus_ros.cli.run import view_node
 from delassus_ros.closure import Closure
 from delassus_ros.command_line import positive
-from delassus_ros.errors import InputError
+from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
+from delassus_ros.needs import missing, missing_ros
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 from delassus_ros.stopping import StopRequest
@@ -60,6 +67,12 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         metavar="JOINT=VALUE,…",
         help="first positions of some joints, in rad and m (default: 0, or the middle of limits "
         "that exclude 0)",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="FILE",
+        help="show the robot over the time of a recording (.mcap, a folder of rosbag2, .db3), or "
+        "over the rows of a table of joint positions, as `delassus trajectory` takes",
     )
     parser.add_argument(
         "--forces",
@@ -93,6 +106,7 @@ def view(options: argparse.Namespace) -> Report:
     if closure is None:
         refuse_reference(options, robot)
     start = first_pose(robot, closure, options.q)
+    recorded = None if options.data is None else timeline(options, problem)
     shapes = shapes_of(description, robot)
     if options.forces is not None:
         problem = force_problem(problem)
@@ -101,9 +115,13 @@ def view(options: argparse.Namespace) -> Report:
         viewer = Viewer(robot, shapes, problem.contacts.names, options.port)
         try:
             photographer = Photographer(solver, options.forces, viewer.soles(problem.contacts))
-            viewer.add_dials(dials(robot, start))
-            viewer.activate(photographer.standing(q_at(robot, closure, start)))
-            draw = drawing(viewer, photographer, closure, start)
+            if recorded is None:
+                viewer.add_dials(dials(robot, start))
+                at = by_sliders(viewer, robot, closure, start)
+            else:
+                at = by_time(viewer, *recorded)
+            viewer.activate(photographer.standing(at()))
+            draw = drawing(viewer, photographer, at)
             draw()
             announce(viewer.address, options)
             viewer.run(draw, end_of(options, stop))
@@ -115,26 +133,73 @@ def view(options: argparse.Namespace) -> Report:
 
 
 def drawing(
-    viewer: Viewer, photographer: Photographer, closure: Closure | None, start: Mapping[str, float]
+    viewer: Viewer, photographer: Photographer, at: Callable[[], Array]
 ) -> Callable[[], None]:
-    """Return a function that draws the robot as the sliders and boxes of a viewer say.
+    """Return a function that draws the robot at the configuration that `at` returns.
 
-    Parameters
-    ----------
-    start : first positions of the moved joints, at which loops close.
+    Where `at` raises an InputError, the robot stays where it is, and the page has the message.
     """
-    robot = photographer.robot
-    latest = [q_at(robot, closure, start)]
+    latest = [at()]
 
     def draw() -> None:
         warning = ""
         try:
-            latest[0] = q_at(robot, closure, {**start, **viewer.positions})
+            latest[0] = at()
         except InputError as error:
             warning = str(error)
         viewer.show(photographer.snapshot(latest[0], viewer.active), warning)
 
     return draw
+
+
+def by_sliders(
+    viewer: Viewer, robot: Robot, closure: Closure | None, start: Mapping[str, float]
+) -> Callable[[], Array]:
+    """Return a function that returns q (nq,) at the sliders of joints.
+
+    Parameters
+    ----------
+    start : first positions of the moved joints, at which loops close.
+    """
+    return lambda: q_at(robot, closure, {**start, **viewer.positions})
+
+
+def by_time(viewer: Viewer, seconds: Array, Q: Array) -> Callable[[], Array]:
+    """Return a function that returns q (nq,) at a slider over times (N,) [s] of Q (N, nq)."""
+    slider = viewer.add_timeline(seconds)
+
+    def at() -> Array:
+        k = int(np.searchsorted(seconds, slider.value, side="right")) - 1
+        q: Array = Q[max(k, 0)]
+        return q
+
+    return at
+
+
+def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Array]:
+    """Return times (N,) [s] and configurations (N, nq) of a recording or table.
+
+    Raises
+    ------
+    DelassusError
+        If a package is missing, or the file has no positions of the robot's joints.
+    """
+    path = Path(options.data)
+    if path.suffix in (".mcap", ".db3") or (path.is_dir() and any(path.glob("*.db3"))):
+        lacking = missing("delassus view", "mcap") or missing_ros("delassus view", "rclpy")
+        if lacking is not None:
+            raise DelassusError(lacking)
+        from delassus_ros.recordings.positions import recorded_positions
+
+        return recorded_positions(path, problem.robot)
+    if path.suffix not in (".npy", ".npz", ".csv"):
+        lacking = missing("delassus view", "pyarrow")
+        if lacking is not None:
+            raise DelassusError(lacking)
+    from delassus_ros.recordings.trajectory import Source, configurations
+
+    reference = given_joints("--reference", options.reference) if options.reference else None
+    return configurations(Source(path), problem, reference)
 
 
 def compiled(problem: Problem) -> DelassusSolver:

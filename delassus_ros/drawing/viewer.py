@@ -66,6 +66,7 @@ class Viewer:
     Attributes
     ----------
     size : largest extent of the robot in its neutral configuration [m].
+    timeline : slider over the time of a recording; None without one.
     changed : set whenever the user has moved or switched something; cleared by the caller.
 
     Raises
@@ -96,9 +97,10 @@ class Viewer:
         self._lengths: Lengths | None = None
         self._ground: float | None = None
         self._drawn: dict[str, viser.SceneNodeHandle] = {}
+        self.timeline: viser.GuiSliderHandle[float] | None = None
         self._add_robot(shapes)
         self._words = self.server.gui.add_html("")
-        self._scale = self.server.gui.add_slider("ellipsoids", 0.1, 2.0, 0.05, 0.5)
+        self._scale = self.server.gui.add_slider("ellipsoids", 0.1, 2.0, 0.05, 0.75)
         self._scale.on_update(self._note)
         self._dials: dict[str, viser.GuiSliderHandle[float]] = {}
         with self.server.gui.add_folder("active contacts"):
@@ -147,6 +149,7 @@ class Viewer:
             float(seconds[0]),
         )  # fmt: skip
         slider.on_update(self._note)
+        self.timeline = slider
         return slider
 
     @property
@@ -367,7 +370,7 @@ class Viewer:
             parts.append(f"<p>semi-axis of an ellipsoid: {length:.3g} mm per kg</p>")
         if snapshot.forces:
             newtons = [
-                _row(html.escape(each.contact), *(f"{value:.1f}" for value in each.force))
+                _row(html.escape(each.contact), *map(_newtons, each.force.tolist()))
                 for each in snapshot.forces
             ]
             head = _row("contact force", "x", "y", "z N")
@@ -395,6 +398,11 @@ def _add_mesh(
 
 def _masses(mass: EffectiveMass) -> list[str]:
     return [f"{m:.3g}" if np.isfinite(m) else "∞" for m in mass.masses]
+
+
+def _newtons(force: float) -> str:
+    """Return a force [N] without the sign of zero."""
+    return f"{round(force, 1) + 0.0:.1f}"
 
 
 def _row(*cells: str) -> str:

@@ -164,6 +164,38 @@ def map_trajectory(
     return Written(count, failed, tuple(judge.found.values()), judge.joints, judge.of)
 
 
+def configurations(
+    source: Source, problem: Problem, reference: Mapping[str, float] | None = None
+) -> tuple[Array, Array]:
+    """Return times (N,) [s] and configurations (N, nq) of a table of joint positions.
+
+    Times are those of the column ``timestamp``, else numbers of rows. Rows whose loops do not
+    close are left out.
+
+    Raises
+    ------
+    InputError
+        As for :func:`map_trajectory`.
+    """
+    closure = Closure(problem, reference) if problem.robot.is_closed else None
+    times: list[Array] = []
+    found: list[Array] = []
+    count = 0
+    for Q, kept in _batches(source, problem, ROWS, closure, _Judge(problem.robot)):
+        stamps = kept.get("timestamp")
+        rows = np.arange(count, count + len(Q), dtype=np.float64)
+        count += len(Q)
+        times.append(rows if stamps is None else np.asarray(stamps, dtype=np.float64))
+        found.append(Q)
+    if not count:
+        raise InputError(f"{source.path}: no rows")
+    every = np.concatenate(found)
+    closed = np.isfinite(every).all(axis=1)
+    if not closed.any():
+        raise InputError(f"{source.path}: the loops close in none of {count} rows")
+    return np.concatenate(times)[closed], every[closed]
+
+
 def _write(
     target: Path,
     problem: Problem,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import robots
 from cli_support import refusal
@@ -50,6 +51,15 @@ def test_robots_of_this_package_have_names(capsys) -> None:
     )
     words = refusal(capsys, "view", "quadruped", "--q", "LF_KNEE=1", *QUIET)
     assert words.startswith("--q: unknown joint 'LF_KNEE'")
+
+
+def test_a_table_is_shown_over_its_rows(tmp_path: Path, capsys) -> None:
+    np.save(tmp_path / "q.npy", np.zeros((5, 12)))
+    data = ("--data", str(tmp_path / "q.npy"), "--seconds", "0.1")
+    assert main(["view", "quadruped", *data, *QUIET]) == 0
+    assert json.loads(capsys.readouterr().out)["robot"] == "delassus_quadruped"
+    words = refusal(capsys, "view", "quadruped", "--data", str(tmp_path / "p.npy"))
+    assert "p.npy" in words
 
 
 def test_without_viser_the_command_that_installs_it_is_named(capsys, monkeypatch) -> None:

@@ -16,7 +16,7 @@ pytest.importorskip("viser", reason="viser is not installed")
 from browser import browser, wait_until  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.cli.view import dials, drawing, first_pose  # noqa: E402
+from delassus_ros.cli.view import by_sliders, by_time, dials, drawing, first_pose  # noqa: E402
 from delassus_ros.closure import Closure  # noqa: E402
 from delassus_ros.drawing.ellipsoids import Lengths  # noqa: E402
 from delassus_ros.drawing.shapes import Shapes  # noqa: E402
@@ -39,7 +39,7 @@ def shown(
     try:
         start = first_pose(problem.robot, closure, None)
         viewer.add_dials(dials(problem.robot, start))
-        draw = drawing(viewer, photographer, closure, start)
+        draw = drawing(viewer, photographer, by_sliders(viewer, problem.robot, closure, start))
         draw()
         yield viewer, draw, photographer
     finally:
@@ -69,7 +69,7 @@ def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
         np.testing.assert_allclose(ball.position, expected.centre, atol=1e-3)
         lengths = Lengths.fitting(viewer.size, [placed.mass for placed in first.contacts])
         axes = expected.mass.semi_axes(lengths.scale, lengths.longest)
-        np.testing.assert_allclose(ball.scale, 0.5 * axes, rtol=1e-6)
+        np.testing.assert_allclose(ball.scale, 0.75 * axes, rtol=1e-6)
         knee = problem.robot.joint_names.index("LF_KFE")
         body = scene.get_handle_by_name(f"/robot/body_{knee + 1}")
         pose = photographer.stage.poses(q)[knee + 1]
@@ -131,6 +131,22 @@ def test_loops_follow_the_sliders_of_the_independent_joints() -> None:
         np.testing.assert_allclose(ball.position, expected.centre, atol=1e-6)
         # Without shapes the skeleton is drawn.
         assert viewer.server.scene.get_handle_by_name("/robot/bones") is not None
+
+
+def test_a_time_slider_shows_the_latest_configuration_before_it() -> None:
+    problem, shapes = quadruped()
+    Q = np.random.default_rng(0).uniform(-0.3, 0.3, (3, problem.robot.nq))
+    with shown(problem, shapes) as (viewer, _, photographer):
+        at = by_time(viewer, np.array([0.0, 1.0, 2.0]), Q)
+        slider = viewer.timeline
+        assert slider is not None
+        draw = drawing(viewer, photographer, at)
+        for seconds, row in ((0.0, 0), (0.9, 0), (1.0, 1), (2.0, 2)):
+            slider.value = seconds
+            draw()
+            expected = photographer.snapshot(Q[row], LEGS).scene.contacts[0].centre
+            ball = viewer.server.scene.get_handle_by_name(LF)
+            np.testing.assert_allclose(ball.position, expected, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -1,0 +1,46 @@
+"""Configurations over time: of recordings and tables, as the viewer shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+
+from delassus_ros import Contact, InputError, Problem, Robot
+from delassus_ros.recordings.trajectory import Source, configurations
+
+
+def test_a_table_has_its_rows_as_times_or_its_time_stamps(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    problem = Problem(robot, [Contact("LF", "LF_FOOT")])
+    Q = np.random.default_rng(0).uniform(-0.3, 0.3, (7, robot.nq))
+    np.save(tmp_path / "q.npy", Q)
+    seconds, found = configurations(Source(tmp_path / "q.npy"), problem)
+    np.testing.assert_array_equal(seconds, np.arange(7.0))
+    np.testing.assert_array_equal(found, Q)
+    names = ",".join(robot.joint_names)
+    rows = "\n".join(f"{0.1 * k}," + ",".join(map(repr, q.tolist())) for k, q in enumerate(Q))
+    (tmp_path / "q.csv").write_text(f"timestamp,{names}\n{rows}\n")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    seconds, found = configurations(Source(tmp_path / "q.csv"), problem)
+    np.testing.assert_allclose(seconds, 0.1 * np.arange(7.0))
+    np.testing.assert_array_equal(found, Q)
+
+
+def test_a_recording_has_its_joint_states_over_time(tmp_path: Path) -> None:
+    for package in ("mcap", "rclpy", "delassus_msgs"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    from recordings_support import BEGIN, STEP, positions, walk, write
+
+    from delassus_ros.recordings.positions import recorded_positions
+
+    robot = Robot.from_urdf(robots.quadruped())
+    path = write(tmp_path / "run.mcap", walk(20))
+    seconds, Q = recorded_positions(path, robot)
+    np.testing.assert_allclose(seconds, 1e-9 * STEP * np.arange(20), atol=1e-9)
+    np.testing.assert_allclose(Q, [positions(BEGIN + k * STEP) for k in range(20)])
+    arm = Robot.from_urdf(robots.example("panda_description/urdf/panda.urdf"), "fixed")
+    with pytest.raises(InputError, match="no joint state has a joint of robot 'panda'"):
+        recorded_positions(path, arm)
