@@ -57,6 +57,7 @@ help:
 	@echo 'make contact-problems'
 	@echo '                2 000 problems of contact with friction as HDF5 and Parquet, and solvers'
 	@echo '                side by side; ARGS="--quick", "--output FOLDER", "--fuzz N"'
+	@echo 'make papers     tables of the papers beside ours, to docs/papers; ARGS=--quick'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make setup      only sets up $(VENV)'
 	@echo 'make doors      installs CasADi, JAX and PyTorch, and runs the tests of what needs them'
@@ -123,6 +124,10 @@ contact-problems: $(STAMPS)/bench
 doors: setup
 	@$(INSTALL) $(addprefix -r ,$(DOORS))
 	@$(BIN)/python -m pytest -n0 test/doors $(ARGS)
+
+.PHONY: papers
+papers: setup
+	@$(BIN)/python -m benchmarks.papers $(ARGS)
 
 .PHONY: docs
 docs: setup

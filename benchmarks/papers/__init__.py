@@ -1,0 +1,1 @@
+"""Pages that set the papers' tables and figures beside this project's: ``make papers``."""

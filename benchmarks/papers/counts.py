@@ -1,0 +1,56 @@
+"""Operation counts of the methods that the pages compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from delassus_ros import Problem, Robot, algorithms
+from delassus_ros.algorithms.registry import TracedAlgorithm
+from delassus_ros.compiler.ir.input_rules import InputRules
+from delassus_ros.compiler.ir.trace import Trace, trace
+from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
+from delassus_ros.errors import RobotError
+from delassus_ros.problem import Port
+from delassus_ros.rbda.robot_tree import RobotTree
+from delassus_ros.scalars.graph import Graph
+
+
+def of_algorithm(problem: Problem, name: str) -> int:
+    """Return the generic count of an algorithm of G, without sines and cosines."""
+    algorithm = algorithms.get(name)
+    if not isinstance(algorithm, TracedAlgorithm):
+        raise TypeError(f"algorithm {name!r} cannot be counted")
+    return trace(problem, algorithm, generic=True).operations.total
+
+
+def of_methods(robot: Robot, function: str) -> Mapping[str, int | str]:
+    """Return the counts of the methods of a function, or the reason of a refusal, by name.
+
+    Constants of the robot are folded: they are its own numbers.
+
+    Parameters
+    ----------
+    function : ``"inverse"`` or ``"forward"``.
+    """
+    methods, given = {
+        "inverse": (INVERSE, "accelerations"), "forward": (FORWARD, "torques")
+    }[function]  # fmt: skip
+    found: dict[str, int | str] = {}
+    for name, method in methods.items():
+        try:
+            found[name] = _count(robot, method, given)
+        except RobotError as error:
+            found[name] = str(error)
+    return found
+
+
+def _count(robot: Robot, method: Method, given: str) -> int:
+    tree = RobotTree(robot, build=method.build)
+    ports = [
+        Port("q", (robot.nq,)), Port("rates", (tree.size,)), Port(given, (tree.size,)),
+        Port("gravity", (3,)),
+    ]  # fmt: skip
+    graph = Graph()
+    results = method.formula(tree, graph.input_block(ports))
+    outputs = [graph.index_of(value) for value in results]
+    return Trace.of(graph, outputs, InputRules.of(ports, robot)).operations.total
