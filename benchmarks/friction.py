@@ -1,7 +1,8 @@
 """Contact forces beside pyramids and Pinocchio's ADMM: errors of forces, and times from Python.
 
 ``python -m benchmarks.friction`` prints errors where a foot of the demo robot slides, and medians
-of times of one process, in which the solvers take turns.
+of times of one process, in which the solvers take turns; with ``--kernel`` the times of machine
+code beside the kernel of G and a0.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import friction_kernel
 from delassus_ros import (
     Contact,
     ContactForces,
@@ -198,10 +200,16 @@ def main() -> None:
     """Print errors of forces, and the median time of a call of each solver."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=50)
+    parser.add_argument(
+        "--kernel", action="store_true", help="time machine code beside the kernel and do no more"
+    )
     parser.add_argument("--picture", type=Path, help="draw the humanoid's forces and do no more")
     options = parser.parse_args()
     if options.picture:
         draw(options.picture)
+        return
+    if options.kernel:
+        friction_kernel.say()
         return
     problems = [random_problem(seed) for seed in range(options.problems)]
     for name, shares in errors().items():

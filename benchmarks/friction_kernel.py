@@ -172,7 +172,10 @@ def swaying(ticks: int) -> tuple[Problem, Iterator[tuple[tuple[str, ...], dict[s
                 "base_orientation": np.array([0.0, 0.0, 0.0, 1.0]),
                 "rates": np.zeros(36), "torques": np.zeros(36), "gravity": np.array(GRAVITY),
             }  # fmt: skip
-            s = full.solve(**state)
+            s = full.solve(
+                state["q"], base_orientation=state["base_orientation"], rates=state["rates"],
+                torques=state["torques"], gravity=state["gravity"],
+            )  # fmt: skip
             torques = s.output("h") - s.output("J").T @ load.ravel()
             state["torques"] = torques + random.normal(0.0, 0.3, 36)
             state["torques"][:6] = 0.0
@@ -239,6 +242,5 @@ def say() -> None:
                     f"{name:30} {law:8} {tolerance:5g}: G + a0 {np.median(times.kernel):5.2f} us, "
                     f"with forces {np.median(times.both):5.2f} us; ratio {half:4.2f} median, "
                     f"{tail:4.2f} at 95 %, {most:4.2f} largest; {np.median(times.steps):g} steps, "
-                    f"{100 * times.solved:.1f} % solved, {100 * (times.ratios <= 2).mean():.0f} % "
-                    "up to 2"
+                    f"{100 * times.solved:.1f} % solved"
                 )
