@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ from rclpy.node import Node
 from sensor_msgs.msg import Image
 from visualization_msgs.msg import Marker, MarkerArray
 
+from delassus_ros.contacts import cone_axes
 from delassus_ros.drawing.ellipsoids import Lengths
+from delassus_ros.drawing.force_cones import PlacedForce, cone_surface
 from delassus_ros.drawing.heat_map import heat_map
-from delassus_ros.drawing.received import NodeTopics, facts_of
+from delassus_ros.drawing.received import NodeTopics, facts_of, words_of_forces
 from delassus_ros.drawing.scene import FAINT, Scene, Stage, quaternion_of
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
@@ -31,9 +33,12 @@ _HELP = """\
 usage: delassus_markers [--ros-args ...]
 
 Draws the matrices of delassus_node for RViz and Foxglove: an ellipsoid of effective mass at each
-contact, lines between contacts that move together, and rank and condition in words.
+contact, lines between contacts that move together, and rank and condition in words. Where the
+outputs of delassus_node have forces: an arrow per contact force in its friction cone, red where it
+is at the boundary of the cone.
 
 subscribes  delassus_node/delassus   delassus_msgs/DelassusMatrix
+            delassus_node/dynamics   delassus_msgs/ContactDynamics: contact forces
             delassus_node/layout     delassus_msgs/Layout (latched)
             joint_states             sensor_msgs/JointState
             robot_description        std_msgs/String (latched)
@@ -47,10 +52,15 @@ parameters  rate     markers per second (default 30)
             scale    length of an ellipsoid's semi-axis per effective mass [m/kg]; 0, the default:
                      the smallest mass of the first matrix is a twelfth of the robot's size
             longest  longest semi-axis [m]; 0, the default: a quarter of the robot's size
+            force    length of an arrow per contact force [m/N]; 0, the default: an arrow of the
+                     robot's weight is as long as the robot
 
 example     delassus_markers --ros-args -p scale:=0.05
 """
-_PARAMETERS = {"rate": (30.0, 1.0, 200.0), "scale": (0.0, 1e-6, 1e3), "longest": (0.0, 1e-3, 1e2)}
+_PARAMETERS = {
+    "rate": (30.0, 1.0, 200.0), "scale": (0.0, 1e-6, 1e3), "longest": (0.0, 1e-3, 1e2),
+    "force": (0.0, 1e-9, 1e3),
+}  # fmt: skip
 """Per parameter: default (0: derived from the robot), least and largest value."""
 _OTHERS = ("contacts.", *RCLPY_PREFIXES)
 """Prefixes of parameters of delassus_node and rclpy, which are ignored."""
@@ -59,8 +69,14 @@ _COLOURS = {
     DelassusMatrix.VALIDITY_DEGRADED: (0.95, 0.65, 0.1),
     DelassusMatrix.VALIDITY_INVALID: (0.9, 0.15, 0.15),
 }
-_CLEAR = 0.75
-"""Opacity of ellipsoids, through which the robot is visible."""
+_CLEAR, _CONE = 0.75, 0.25
+"""Opacity of ellipsoids, through which the robot is visible, and of friction cones."""
+_SLIDING = (0.9, 0.15, 0.15)
+"""Colour of forces at the boundary of their cones."""
+_SHAFT = 0.01
+"""Diameter of the arrows of forces, as a share of the robot's size."""
+_MOST_CONES = 64
+"""Number of coefficients of friction whose cones are kept."""
 _THICKEST, _THINNEST = 0.05, 0.005
 """Line widths for coupling 1 and for faint couplings, as shares of the robot's size."""
 _LIFETIME = 1  # s, after which markers that are not repeated disappear
@@ -103,6 +119,8 @@ class MarkerNode(Node):
         self._drawn: dict[tuple[str, int], Marker] = {}
         self._lengths_of_stage: Stage | None = None
         self._next_picture = 0.0
+        self._force_scale = values["force"]
+        self._cones: dict[float, list[Point]] = {}
 
     def _number(self, name: str) -> float:
         """Declare a parameter and return its value; 1 is a number as 1.0 is."""
@@ -170,14 +188,57 @@ class MarkerNode(Node):
             marker.points = [Point(x=x, y=y, z=z) for x, y, z in (end.tolist() for end in ends)]
             marker.scale.x = stage.size * (_THINNEST + (_THICKEST - _THINNEST) * share)
             yield marker
+        forces = self._topics.forces(received)
+        if forces is not None:
+            yield from self._shown_forces(before, forces[1], forces[0].forces_validity, stage)
         text = self._marker(before, "state", 0, Marker.TEXT_VIEW_FACING, (*colour, 1.0))
         text.scale.z = 0.05
         text.pose.position.z = 0.5
         text.text = self._words(received, lengths)
+        if forces is not None:
+            text.text += f"\nforces {words_of_forces(forces[0])}"
         yield text
         for key in before.keys() - self._drawn.keys():
             before[key].action = Marker.DELETE
             yield before[key]
+
+    def _shown_forces(
+        self,
+        before: dict[tuple[str, int], Marker],
+        placed: Sequence[PlacedForce],
+        validity: int,
+        stage: Stage,
+    ) -> Iterator[Marker]:
+        """Yield an arrow and a friction cone for each contact that pushes."""
+        scale = self._force_scale or stage.size / stage.weight
+        shaft = _SHAFT * stage.size
+        colour = _COLOURS[validity]
+        for k, each in enumerate(placed):
+            if not scale * each.parts.normal > 0.0:
+                # A contact that does not push has neither an arrow nor a cone.
+                continue
+            own = _SLIDING if each.parts.slides else colour
+            arrow = self._marker(before, "contact forces", k, Marker.ARROW, (*own, 1.0))
+            ends = each.point, each.point + scale * each.force
+            arrow.points = [Point(x=x, y=y, z=z) for x, y, z in (end.tolist() for end in ends)]
+            arrow.scale.x, arrow.scale.y, arrow.scale.z = shaft, 2.0 * shaft, 0.0
+            yield arrow
+            cone = self._marker(before, "friction cones", k, Marker.TRIANGLE_LIST, (*own, _CONE))
+            _place(cone, each.point, quaternion_of(cone_axes(each.normal).T))
+            height = scale * each.parts.normal
+            cone.scale.x = cone.scale.y = cone.scale.z = height
+            cone.points = self._cone(each.friction)
+            yield cone
+
+    def _cone(self, friction: float) -> list[Point]:
+        """Return the corners of the triangles of a cone of height 1 m."""
+        if friction not in self._cones:
+            if len(self._cones) >= _MOST_CONES:
+                self._cones.clear()
+            vertices, faces = cone_surface(1.0, friction)
+            corners = vertices[faces.ravel()].tolist()
+            self._cones[friction] = [Point(x=x, y=y, z=z) for x, y, z in corners]
+        return self._cones[friction]
 
     def _lengths_of(self, scene: Scene, stage: Stage) -> Lengths:
         """Return the scale of masses of the robot's first matrix, so that drawings compare."""

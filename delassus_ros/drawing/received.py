@@ -6,8 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from delassus_msgs.msg import ContactPlacements, DelassusMatrix, Layout
-from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix
+from delassus_msgs.msg import ContactDynamics, ContactPlacements, DelassusMatrix, Layout
+from delassus_msgs_py import (
+    DynamicsReader,
+    MatrixReader,
+    MessageError,
+    ReceivedDynamics,
+    ReceivedMatrix,
+)
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -15,6 +21,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 
+from delassus_ros.drawing.force_cones import PlacedForce
 from delassus_ros.drawing.scene import Scene, Stage
 from delassus_ros.drawing.skeleton import completed
 from delassus_ros.errors import DelassusError, InputError, listed
@@ -23,6 +30,7 @@ from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternio
 from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.topics import FEW
 from delassus_ros.node.lifecycle.diagnostics import names_of
+from delassus_ros.node.outputs.forces import LAW_NAMES, STATUS_NAMES
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.system.queue import pop
 
@@ -32,6 +40,8 @@ _VALIDITIES = {
     DelassusMatrix.VALIDITY_DEGRADED: "DEGRADED",
     DelassusMatrix.VALIDITY_INVALID: "INVALID",
 }
+_APART_NS = 100_000_000
+"""Largest difference between the stamps of a matrix and of forces that are drawn with it [ns]."""
 _LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -65,12 +75,14 @@ class NodeTopics:
             ("robot_description", String, LATCHED), ("layout", Layout, LATCHED),
             ("joint_states", JointState, _LATEST), ("odometry", Odometry, _LATEST),
             ("imu", Imu, _LATEST), ("contact_placements", ContactPlacements, FEW),
-            ("delassus", DelassusMatrix, _LATEST),
+            ("delassus", DelassusMatrix, _LATEST), ("dynamics", ContactDynamics, _LATEST),
         ):  # fmt: skip
-            topic = f"{source}/{name}" if name in ("layout", "delassus") else name
-            raw = kind is DelassusMatrix
+            of_node = name in ("layout", "delassus", "dynamics")
+            topic = f"{source}/{name}" if of_node else name
+            raw = kind in (DelassusMatrix, ContactDynamics)
             self._sources[name] = node.create_subscription(kind, topic, _ignore, qos, raw=raw)
-        self._reader = MatrixReader()
+        self._reader, self._dynamics_reader = MatrixReader(), DynamicsReader()
+        self._dynamics: ReceivedDynamics | None = None
         self._orientation: OrientationInput | None = None
         self.layout: Layout | None = None
         self.stage: Stage | None = None
@@ -126,6 +138,37 @@ class NodeTopics:
             self._warn("joints", f"{names}: no positions on {topic}; drawn at 0")
         return scene
 
+    def forces(
+        self, received: ReceivedMatrix
+    ) -> tuple[ReceivedDynamics, list[PlacedForce]] | None:
+        """Return the contact forces beside a matrix, on the robot; None without forces.
+
+        The list is empty where the forces are INVALID.
+
+        Raises
+        ------
+        DelassusError
+            If an input cannot be drawn, such as a position that is NaN.
+        """
+        found = self._dynamics
+        if found is None or found.forces is None or self.stage is None:
+            return None
+        if found.layout_id != received.layout_id or abs(found.stamp - received.stamp) > _APART_NS:
+            return None
+        nothing = found, list[PlacedForce]()
+        if found.friction is None or found.normals is None or not found.forces_validity:
+            return nothing
+        world = None
+        if found.axes == DelassusMatrix.AXES_WORLD:
+            world = self._world(found.stamp)
+            if world is None:
+                return nothing
+        placed = self.stage.forces(
+            self.positions, found.contacts, found.row_offsets, found.forces, found.friction,
+            found.normals, world,
+        )  # fmt: skip
+        return found, placed
+
     def q(self) -> Array:
         """Return the latest positions (nq,) of the robot's joints; unknown ones are neutral.
 
@@ -165,6 +208,12 @@ class NodeTopics:
             for name, pose in zip(placements.names, placements.poses, strict=False):
                 if self.stage is not None and name in self.stage.frames:
                     self.stage.frames[name] = self.stage.frames[name][0], _transform(pose)
+        dynamics = self._taken("dynamics")
+        if dynamics is not None:
+            try:
+                self._dynamics = self._dynamics_reader.read(dynamics)
+            except MessageError as error:
+                self._warn("dynamics", str(error))
         for name in ("odometry", "imu"):
             message = self._taken(name)
             if message is not None and self._orientation is not None:
@@ -215,6 +264,14 @@ def facts_of(received: ReceivedMatrix) -> dict[str, str]:
         facts["condition"] = "-" if received.condition < 0 else f"{received.condition:.3g}"
         facts["algorithm"] = received.algorithm
     return facts
+
+
+def words_of_forces(received: ReceivedDynamics) -> str:
+    """Return validity, status, residual and law of the contact forces of a message in words."""
+    status = STATUS_NAMES.get(received.forces_status, "no status")
+    words = f"{_VALIDITIES[received.forces_validity]}: {status}"
+    law = LAW_NAMES.get(received.forces_law)
+    return words if law is None else f"{words}, residual {received.forces_residual:.2g}, law {law}"
 
 
 def _transform(pose: Any) -> Transform:

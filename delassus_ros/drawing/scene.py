@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from delassus_ros.drawing.ellipsoids import EffectiveMass, coupling, linear_blocks
+from delassus_ros.drawing.force_cones import PlacedForce
 from delassus_ros.drawing.skeleton import Skeleton, completed, size_of
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform
 
+_GRAVITY = 9.81
+"""Acceleration of gravity [m/s²]."""
 FAINT = 0.02
 """Couplings below this are not drawn."""
 
@@ -62,11 +65,13 @@ class Stage:
     Attributes
     ----------
     size : largest extent of the robot in its neutral configuration [m].
+    weight : weight of the moving bodies [N].
     """
 
     def __init__(self, robot: Robot, frames: Mapping[str, tuple[str, Transform]]) -> None:
         self._robot, self._skeleton = robot, Skeleton(robot)
         self.frames = dict(frames)
+        self.weight = _GRAVITY * sum(body.inertia.mass for body in robot.bodies)
         self.size = size_of(self._skeleton.bones(self._skeleton.poses(robot.neutral())))
 
     def poses(self, q: Array) -> Array:
@@ -126,6 +131,41 @@ class Stage:
             for j in range(i)
         }
         return Scene(placed, couplings, untold)
+
+    def forces(
+        self,
+        positions: Mapping[str, float],
+        contacts: tuple[str, ...],
+        row_offsets: tuple[int, ...],
+        forces: Array,
+        friction: Array,
+        normals: Array,
+        world: Array | None = None,
+    ) -> list[PlacedForce]:
+        """Return contact forces on the robot.
+
+        Parameters
+        ----------
+        positions, world : as for :meth:`scene`.
+        contacts, row_offsets, forces, friction, normals : as in ContactDynamics.
+
+        Raises
+        ------
+        InputError
+            If a contact is unknown.
+        """
+        poses = self._skeleton.poses(completed(self._robot, positions)[0])
+        found = []
+        for k, contact in enumerate(contacts):
+            if contact not in self.frames:
+                raise InputError(unknown("contact", contact, self.frames))
+            pose = self.pose(poses, contact)
+            axes = pose[:3, :3] if world is None else world
+            wrench = forces[row_offsets[k] : row_offsets[k + 1]]
+            found.append(
+                PlacedForce.of(contact, pose, axes, wrench, normals[k], float(friction[k]))
+            )
+        return found
 
 
 def quaternion_of(rotation: Array) -> Array:

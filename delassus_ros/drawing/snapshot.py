@@ -9,6 +9,7 @@ import numpy as np
 
 from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.conditioning.structural_rank import numerical_rank
+from delassus_ros.drawing.force_cones import pressure
 from delassus_ros.drawing.scene import Scene, Stage
 from delassus_ros.errors import DelassusError
 from delassus_ros.model.spatial import Array
@@ -172,14 +173,10 @@ class Photographer:
         sizes = [self._soles.get(name, _SOLE) for name in names]
         found = solution.contact_forces(friction, dimensions=sizes)
         drawn = []
-        kinds = {contact.name: contact.kind_name for contact in self._problem.contacts}
         for k, name in enumerate(names):
             rows = found.forces[solution.row_offsets[k] : solution.row_offsets[k + 1]]
             centre = next(placed.centre for placed in scene.contacts if placed.name == name)
-            pressure = np.zeros(3)
-            if kinds[name] == "surface" and rows[2] > 0.0:
-                pressure[:2] = -rows[4] / rows[2], rows[3] / rows[2]
-            drawn.append(DrawnForce(name, centre + pressure, rows[:3], friction))
+            drawn.append(DrawnForce(name, centre + pressure(rows), rows[:3], friction))
         words = f"{found.status.name}, residual {found.residual:.1e}"
         moves = np.abs(found.accelerations).max(initial=0.0) > _STILL
         return drawn, f"{words}; some contacts slide or lift off" if moves else words

@@ -18,6 +18,7 @@ import viser
 
 from delassus_ros.contacts import Contact
 from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths
+from delassus_ros.drawing.force_cones import cone_surface
 from delassus_ros.drawing.scene import FAINT, Scene, quaternion_of
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton, size_of
@@ -336,7 +337,7 @@ class Viewer:
             )  # fmt: skip
             cone = f"{_ROOT}/cones/{_key(each.contact)}"
             height = scale * float(each.force[2])
-            vertices, faces = _cone(height, each.friction)
+            vertices, faces = cone_surface(height, each.friction)
             drawn[cone] = self.server.scene.add_mesh_simple(
                 cone, vertices, faces, color=_BLUE, opacity=_CONE, side="double",
                 position=each.point, cast_shadow=False, receive_shadow=False,
@@ -416,15 +417,3 @@ def _row(*cells: str) -> str:
 def _key(name: str) -> str:
     """Return a name of a contact as part of a path of the scene."""
     return name.replace("%", "%25").replace("/", "%2F")
-
-
-def _cone(height: float, friction: float) -> tuple[Array, Array]:
-    """Return vertices and faces of a cone about z with its tip at the origin."""
-    count = 32
-    around = np.linspace(0.0, 2.0 * np.pi, count, endpoint=False)
-    rim = height * np.stack(
-        [friction * np.cos(around), friction * np.sin(around), np.ones(count)], axis=1
-    )
-    k = np.arange(count)
-    faces = np.stack([np.zeros(count, dtype=int), 1 + k, 1 + (k + 1) % count], axis=1)
-    return np.concatenate([np.zeros((1, 3)), rim]), faces

@@ -16,13 +16,13 @@ pytest.importorskip("visualization_msgs", reason="visualization_msgs is not inst
 
 import robots  # noqa: E402
 from builtin_interfaces.msg import Time  # noqa: E402
-from delassus_msgs.msg import ContactPlacements, DelassusMatrix  # noqa: E402
+from delassus_msgs.msg import ContactDynamics, ContactPlacements, DelassusMatrix  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from geometry_msgs.msg import Pose  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
 from ros_support import LATCHED, Graph, overrides  # noqa: E402
 from sensor_msgs.msg import Image  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from std_msgs.msg import Header, String  # noqa: E402
 from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
@@ -35,6 +35,8 @@ from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 
 SOLES = {"LF": "surface", "RF": "point", "LH": "point"}
 TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])
+OK, DEGRADED = DelassusMatrix.VALIDITY_OK, DelassusMatrix.VALIDITY_DEGRADED
+INVALID = DelassusMatrix.VALIDITY_INVALID
 GREEN, AMBER, RED = (0.15, 0.75, 0.35), (0.95, 0.65, 0.1), (0.9, 0.15, 0.15)
 
 
@@ -146,6 +148,110 @@ def test_ellipsoids_are_the_contacts_blocks_where_these_are(graph: Graph, axes: 
             mass = 1.0 / np.linalg.norm(moved)
             np.testing.assert_allclose(moved, direction / mass, atol=1e-6 / mass)
             assert length == pytest.approx(2.0 * np.clip(0.05 * mass, 0.004, 0.4), rel=1e-6)
+
+
+def _beside(matrix: DelassusMatrix, forces: np.ndarray, **fields: Any) -> ContactDynamics:
+    """Return a message with forces beside a matrix of contacts LF (a surface) and RF."""
+    message = ContactDynamics(
+        header=matrix.header, layout_id=matrix.layout_id, sequence=matrix.sequence,
+        validity=OK, contacts=["LF", "RF"], row_offsets=[0, 6, 9], axes=matrix.axes,
+        forces=forces, friction=[0.5, 0.8], normals=[0.0, 0.0, 1.0, 0.0, -0.6, 0.8],
+        forces_residual=1e-11, forces_validity=OK, forces_status=ContactDynamics.FORCES_SOLVED,
+        forces_law=ContactDynamics.LAW_COULOMB,
+    )  # fmt: skip
+    for name, value in fields.items():
+        setattr(message, name, value)
+    return message
+
+
+@pytest.mark.parametrize("axes", ["contact", "world"])
+def test_forces_are_arrows_in_their_cones(graph: Graph, axes: str) -> None:
+    drawn = Drawn(graph, axes=axes, drawn={"force": 0.01})
+    graph.touch(["LF", "RF"])
+    drawn.until(lambda m: len(of(m, "effective mass")) == 2, "ellipsoids")
+    publisher = graph.peer.create_publisher(ContactDynamics, "delassus_node/dynamics", 10)
+    graph.until(publisher.get_subscription_count, "subscription")
+    # The first force is inside its cone, the second one, along its normal and x, at the boundary.
+    normal = np.array([0.0, -0.6, 0.8])
+    forces = np.concatenate([[3.0, 4.0, 20.0, -1.0, 0.5, 0.1], 10.0 * normal + [8.0, 0.0, 0.0]])
+
+    def has(marked: Any, **fields: Any) -> Any:
+        def condition(markers: list[Marker]) -> bool:
+            publisher.publish(_beside(graph.matrices[-1], forces, **fields))
+            return bool(marked(markers))
+
+        return drawn.until(condition, "markers of forces")
+
+    markers = has(lambda m: len(of(m, "contact forces")) == 2)
+    arrows, cones = of(markers, "contact forces"), of(markers, "friction cones")
+    assert [m.type for m in arrows] == [Marker.ARROW] * 2
+    assert [m.type for m in cones] == [Marker.TRIANGLE_LIST] * 2
+    assert [colour(m) for m in arrows] == [colour(m) for m in cones] == [GREEN, RED]
+    assert all(m.color.a == 1.0 for m in arrows) and all(0.0 < m.color.a < 0.5 for m in cones)
+    skeleton = Skeleton(drawn.robot)
+    poses = skeleton.poses(drawn.q)
+    # The centre of pressure of the surface.
+    offsets = np.array([[-0.5 / 20.0, -1.0 / 20.0, 0.0], [0.0, 0.0, 0.0]])
+    along = [np.array([0.0, 0.0, 1.0]), normal]
+    for k, (foot, mu, pushes) in enumerate((("LF", 0.5, 20.0), ("RF", 0.8, 10.0))):
+        pose = skeleton.frame(poses, f"{foot}_FOOT")
+        turn = pose[:3, :3] if axes == "contact" else rotation_from_quaternion(TURN).T
+        begin, end = (np.array([p.x, p.y, p.z]) for p in arrows[k].points)
+        first = (0, 6)[k]
+        np.testing.assert_allclose(begin, pose[:3, 3] + turn @ offsets[k], atol=1e-9)
+        np.testing.assert_allclose(end - begin, 0.01 * turn @ forces[first : first + 3], atol=1e-9)
+        cone = cones[k]
+        place = cone.pose.position
+        np.testing.assert_allclose([place.x, place.y, place.z], begin, atol=1e-9)
+        np.testing.assert_allclose(axes_of(cone)[:, 2], turn @ along[k], atol=1e-9)
+        corners = np.array([[p.x, p.y, p.z] for p in cone.points])
+        corners *= [cone.scale.x, cone.scale.y, cone.scale.z]
+        assert len(corners) % 3 == 0 and cone.header.frame_id == "base"
+        rim = corners[corners[:, 2] > 0.0]
+        np.testing.assert_allclose(rim[:, 2], 0.01 * pushes)
+        np.testing.assert_allclose(np.hypot(rim[:, 0], rim[:, 1]), mu * 0.01 * pushes)
+    words = of(markers, "state")[0].text.splitlines()[-1]
+    assert words == "forces OK: SOLVED, residual 1e-11, law coulomb"
+    # A contact that lets go loses its arrow and its cone.
+    forces[6:] = 0.0
+    markers = has(lambda m: len(of(m, "contact forces")) == 1)
+    assert len(of(markers, "friction cones")) == 1
+    doubtful = {"validity": DEGRADED, "forces_validity": DEGRADED}
+    status = ContactDynamics.FORCES_INACCURATE
+    markers = has(
+        lambda m: "INACCURATE" in of(m, "state")[0].text, forces_status=status, **doubtful
+    )
+    assert colour(of(markers, "contact forces")[0]) == AMBER
+    # INVALID forces are words alone.
+    forces[:] = np.nan
+    failed = {"forces_status": ContactDynamics.FORCES_INFEASIBLE, "forces_validity": INVALID}
+    markers = has(lambda m: "forces INVALID: INFEASIBLE" in of(m, "state")[0].text, **failed)
+    assert not of(markers, "contact forces") and not of(markers, "friction cones")
+    assert len(of(markers, "effective mass")) == 2
+
+
+def test_forces_of_another_time_or_robot_are_not_drawn(graph: Graph) -> None:
+    drawn = Drawn(graph)
+    graph.touch(["LF", "RF"])
+    drawn.until(lambda m: len(of(m, "effective mass")) == 2, "ellipsoids")
+    publisher = graph.peer.create_publisher(ContactDynamics, "delassus_node/dynamics", 10)
+    graph.until(publisher.get_subscription_count, "subscription")
+    forces = np.array([0.0, 0.0, 20.0, 0.0, 0.0, 0.0, 0.0, 0.0, 20.0])
+    drawn.until(
+        lambda m: (
+            publisher.publish(_beside(graph.matrices[-1], forces)) or of(m, "contact forces")
+        ),
+        "arrows",
+    )
+    for fields in ({"layout_id": "another"}, {"header": Header(stamp=Time(sec=1))}):
+        drawn.until(
+            lambda m, f=fields: (
+                publisher.publish(_beside(graph.matrices[-1], forces, **f))
+                or not of(m, "contact forces")
+            ),
+            "no arrows",
+        )
+        assert "forces" not in of(drawn.arrays[-1].markers, "state")[0].text
 
 
 def test_what_is_degraded_is_amber(graph: Graph) -> None:
@@ -324,5 +430,5 @@ def test_whole_numbers_are_numbers_and_misspelt_parameters_are_named(graph: Grap
     graph.nodes.append(node)
     assert node.period == 0.02
     named = graph.wait_for_log("unknown parameter 'scle'; did you mean 'scale'?")
-    assert named.endswith("parameters: rate, scale, longest; it is ignored")
+    assert named.endswith("parameters: rate, scale, longest, force; it is ignored")
     assert not any("autostart" in line or "contacts" in line for line in graph.log)
