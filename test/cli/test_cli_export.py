@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -18,6 +19,7 @@ from cli_support import QUADRUPED, output, refusal
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import NumericAlgorithm, registry
+from delassus_ros.contact_forces.export import export_contact_forces
 from delassus_ros.node.settings import OPERATION_PARAMETERS
 
 CONFIG = Path(__file__).parents[2] / "config" / "quadruped.yaml"
@@ -570,6 +572,28 @@ int main(void) { return QUADRUPED_FORCES_CONTACTS == QUADRUPED_CONTACTS &&
     assert subprocess.run([str(tmp_path / "program")], check=False).returncode == 0
     package = (tmp_path / "quadrupedConfig.cmake").read_text()
     assert "/quadruped.o;${CMAKE_CURRENT_LIST_DIR}/quadruped_forces.o" in package
+
+
+def test_friction_of_a_parameter_file(tmp_path, capsys):
+    """Normals and dimensions come from the contacts, whose cones are shown."""
+    config = tmp_path / "node.yaml"
+    contacts = (
+        "{names: [LF, RH], LF: {frame: LF_FOOT, normal: -x, friction: 0.4}, "
+        "RH: {frame: RH_FOOT, kind: surface, dimensions: [0.2, 0.1]}}"
+    )
+    config.write_text(f"/**: {{ros__parameters: {{contacts: {contacts}}}}}")
+    said = output(capsys, *exported(tmp_path, "--friction", config=config))
+    assert "LF (point, friction 0.4, normal -x), RH (surface, dimensions (0.2, 0.1))" in said
+    data = json.loads(output(capsys, *exported(tmp_path, "--friction", "--json", config=config)))
+    point, surface = data["contacts"]
+    assert (point["friction"], point["normal"], "dimensions" in point) == (0.4, "-x", False)
+    assert surface["dimensions"] == [0.2, 0.1] and "friction" not in surface
+    weights = export_contact_forces(
+        ["point", "surface"], "quadruped", dimensions=(0.2, 0.1), normals=["-x", "z"]
+    )
+    assert (tmp_path / "quadruped_forces.h").read_text() == weights.header
+    plain = export_contact_forces(["point", "surface"], "quadruped", dimensions=(0.2, 0.1))
+    assert plain.header != weights.header
 
 
 def test_what_friction_cannot_be_exported_for(tmp_path, capsys):

@@ -17,6 +17,7 @@ from delassus_msgs.msg import ContactDynamics  # noqa: E402
 from delassus_msgs_py import DynamicsReader, dynamics_to_numpy, matrix_to_numpy  # noqa: E402
 from friction import pinocchio_forces  # noqa: E402
 from motion_support import FEET, POINTS, TURNED, MotionRig, contradicting  # noqa: E402
+from on_floats import solver_on_floats  # noqa: E402
 from pipeline_support import DEGRADED, INVALID, MS, OK  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 
@@ -31,6 +32,11 @@ from delassus_ros.solver.friction import ForceSettings, new_solver  # noqa: E402
 LIMITS = Limits()
 
 
+def compiled(**options: Any) -> MotionRig:
+    """Return a rig whose matrices have the bits of `DelassusSolver`."""
+    return MotionRig(is_compiled=True, **options)
+
+
 def tick(rig: MotionRig, *active: str, **changes: Any) -> list[Any]:
     """Send contacts, an odometry and a joint state of the next millisecond."""
     rig.now += MS
@@ -43,7 +49,7 @@ def tick(rig: MotionRig, *active: str, **changes: Any) -> list[Any]:
 @pytest.mark.parametrize("law", ["auto", "coulomb", "convex"])
 def test_forces_are_those_of_the_library_bit_for_bit(law: Any) -> None:
     """Also where contacts come and go, and forces begin with those of the tick before."""
-    rig = MotionRig(outputs=["forces"], limits=Limits(forces=ForceSettings(0.7, law)))
+    rig = compiled(outputs=["forces"], limits=Limits(forces=ForceSettings(0.7, law)))
     solver, before = DelassusSolver(rig.problem), None
     for step, active in enumerate((FEET, FEET, FEET[1:], ("LF", "RH"), FEET)):
         rig.q = rig.q + 0.01 * step
@@ -64,8 +70,24 @@ def test_forces_are_those_of_the_library_bit_for_bit(law: Any) -> None:
         assert found.normals is not None and found.normals.tolist() == [[0, 0, 1]] * len(active)
 
 
+def test_forces_go_on_by_name() -> None:
+    """Two contacts after two others: neither begins with forces that it did not have."""
+    rig = compiled(outputs=["forces"])
+    tick(rig, "LF", "RF")
+    found = dynamics_to_numpy(tick(rig, "RF", "LH")[1])
+    s = DelassusSolver(rig.problem).solve(active=("LF", "RF"), **rig.inputs())
+    before = s.contact_forces(LIMITS.forces.friction)
+    s = DelassusSolver(rig.problem).solve(active=("RF", "LH"), **rig.inputs())
+    expected = s.contact_forces(LIMITS.forces.friction, start=before)
+    assert found.forces.tobytes() == expected.forces.tobytes()
+    # A start by place has other bits.
+    before.contacts = ("RF", "LH")
+    wrong = s.contact_forces(LIMITS.forces.friction, start=before)
+    assert wrong.forces.tobytes() != expected.forces.tobytes()
+
+
 def test_forces_agree_with_pinocchio() -> None:
-    rig = MotionRig(outputs=["forces", "a0"])
+    rig = compiled(outputs=["forces", "a0"])
     matrix, dynamics = rig.send()
     found, G = dynamics_to_numpy(dynamics), matrix_to_numpy(matrix)
     assert np.linalg.cond(G) < 1e4 and found.forces_law == ContactDynamics.LAW_COULOMB
@@ -79,7 +101,7 @@ def test_contacts_have_friction_and_normals_of_their_own() -> None:
         Contact("LF", "LF_FOOT", friction=0.2, normal="-z"), *POINTS[1:3],
         Contact("RH", "RH_FOOT", normal=(0.0, 0.6, 0.8)),
     )  # fmt: skip
-    rig = MotionRig(outputs=["forces"], contacts=contacts)
+    rig = compiled(outputs=["forces"], contacts=contacts)
     _, dynamics = rig.send()
     found = dynamics_to_numpy(dynamics)
     expected = DelassusSolver(rig.problem).solve(**rig.inputs()).contact_forces(0.6)
@@ -89,7 +111,7 @@ def test_contacts_have_friction_and_normals_of_their_own() -> None:
 
 
 def test_friction_and_law_change_between_two_ticks() -> None:
-    rig, reader = MotionRig(outputs=["forces"]), DynamicsReader()
+    rig, reader = compiled(outputs=["forces"]), DynamicsReader()
     solver = DelassusSolver(rig.problem)
     for friction, law in ((0.6, "auto"), (0.2, "auto"), (0.2, "convex"), (0.0, "coulomb")):
         settings = ForceSettings(friction, law)  # type: ignore[arg-type]
@@ -106,7 +128,7 @@ def test_friction_and_law_change_between_two_ticks() -> None:
 
 
 def test_forces_of_all_rows_are_those_of_the_contacts_that_touch() -> None:
-    rig = MotionRig(outputs=["forces"], all_rows=True)
+    rig = compiled(outputs=["forces"], all_rows=True)
     solver = DelassusSolver(rig.problem)
     for active in (FEET, ("RF", "LH"), ()):
         rig.pipeline.clock_jumped()
@@ -132,7 +154,7 @@ def test_forces_of_all_rows_are_those_of_the_contacts_that_touch() -> None:
 
 
 def test_without_contacts_there_is_nothing_to_push() -> None:
-    rig = MotionRig(outputs=["forces"])
+    rig = compiled(outputs=["forces"])
     rig.touch()
     found = dynamics_to_numpy(rig.send()[1])
     assert (found.validity, found.forces_validity, found.forces) == (OK, OK, None)
@@ -158,7 +180,7 @@ def test_what_is_not_solved_is_not_ok(
         return new_solver(problem, active, friction, {**given, **options})
 
     monkeypatch.setattr(module, "new_solver", hasty)
-    rig = MotionRig(outputs=["forces", "a0"])
+    rig = compiled(outputs=["forces", "a0"])
     matrix, dynamics = rig.send()
     found = dynamics_to_numpy(dynamics)
     assert (matrix.validity, found.validity) == (OK, DEGRADED)
@@ -172,7 +194,7 @@ def test_what_is_not_solved_is_not_ok(
 
 
 def test_doubtful_motion_makes_doubtful_forces() -> None:
-    rig = MotionRig(outputs=["forces"])
+    rig = compiled(outputs=["forces"])
     rig.send()
     # Other positions at the same stamp are those of a second publisher.
     rig.q = rig.q + 0.1
@@ -197,7 +219,7 @@ def test_numbers_that_are_not_finite_give_no_forces() -> None:
     robot = Robot.from_urdf(robots.unlimited())
     problem = Problem(robot, [Contact("LF", "LF_FOOT")], outputs=["a0"])
     zeros, g = np.zeros(18), [0, 0, -9.81]
-    s = DelassusSolver(problem).solve(robot.neutral(), rates=zeros, torques=zeros, gravity=g)
+    s = solver_on_floats(problem).solve(robot.neutral(), rates=zeros, torques=zeros, gravity=g)
     s.secondary["a0"][1] = np.nan
     forces = ForceOutput(problem).solve(s, None, ForceSettings())
     assert forces.warning is not None and forces.warning.reason == Reason.RESULT_NOT_FINITE
@@ -222,7 +244,7 @@ def test_a_contradiction_is_over_at_once() -> None:
 
 
 def test_a_clock_that_jumps_ends_what_forces_begin_with() -> None:
-    rig = MotionRig(outputs=["forces"])
+    rig = compiled(outputs=["forces"])
     first, q = dynamics_to_numpy(rig.send()[1]), rig.q
     rig.q = q + 0.1
     tick(rig, *FEET)
@@ -239,7 +261,7 @@ def test_contact_axes_need_no_other_numbers() -> None:
     rig = MotionRig("contact", outputs=["forces"])
     found = dynamics_to_numpy(rig.send()[1])
     gravity = rotation_from_quaternion(TURNED).T @ [0.0, 0.0, -9.81]
-    s = DelassusSolver(rig.problem).solve(**{**rig.inputs(), "gravity": gravity})
+    s = solver_on_floats(rig.problem).solve(**{**rig.inputs(), "gravity": gravity})
     np.testing.assert_allclose(found.forces, s.contact_forces(0.6).forces, atol=1e-6)
 
 
@@ -258,7 +280,7 @@ def test_contacts_without_a_law_are_refused(kind: Any, words: str) -> None:
 
 
 def test_forces_allocate_no_more_tick_by_tick() -> None:
-    rig = MotionRig(outputs=["forces"])
+    rig = compiled(outputs=["forces"])
     sets = [FEET, ("LF", "RH"), FEET[1:]]
 
     def ticks(count: int) -> None:

@@ -162,7 +162,10 @@ class ForceOutput:
         if rows is not None:
             G, a0 = G[np.ix_(rows, rows)], a0[rows]
         solver, last = cones.solver, self._last
-        start = None if last is None else last.start(names, solver.rows.offsets)
+        start = None
+        if last is not None:
+            same = last.contacts == names
+            start = last.cone_forces if same else last.start(names, solver.rows.offsets)
         found = solver.solve(G, a0, start)
         found.contacts = names
         usable = found.is_start
