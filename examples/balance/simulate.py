@@ -15,10 +15,11 @@ import numpy.typing as npt
 from control.film import Film
 from control.kinematics import State
 from control.offline import parser, show
+from control.prediction import off_by, predicted
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.gait import TouchState
-from delassus_ros.sim.humanoid import FEET
+from delassus_ros.sim.humanoid import FEET, SOLE
 from delassus_ros.sim.plant import STEP_S, Plant, PlantSettings
 from delassus_ros.sim.plants import make_plant
 
@@ -52,6 +53,7 @@ class Record:
     time, height, upright : of the pelvis.
     centre, wanted : the centre of mass (3,) and where it was to be.
     wrenches, simulated : of the feet as the program wants them and as the floor gives them (2, 6).
+    predicted : of the feet under the torques that were commanded, by G and friction (2, 6).
     bears, touches : which feet were to bear, and which feel the floor (2,).
     soles : where the feet are (2, 3).
     slips : which feet slide over it (2,).
@@ -69,6 +71,7 @@ class Record:
     wanted: list[Array] = field(default_factory=list)
     wrenches: list[Array] = field(default_factory=list)
     simulated: list[Array] = field(default_factory=list)
+    predicted: list[Array] = field(default_factory=list)
     bears: list[list[bool]] = field(default_factory=list)
     touches: list[list[bool]] = field(default_factory=list)
     slips: list[list[bool]] = field(default_factory=list)
@@ -122,6 +125,7 @@ def run(
         began = time.perf_counter()
         command = controller.command(state, given, EVERY * STEP_S)
         record.took.append(time.perf_counter() - began)
+        record.predicted.append(_predicted(given, command.torques, touches, settings.friction))
         if lost is not True:
             plant.command(command.torques)
         for _ in range(EVERY):
@@ -129,6 +133,15 @@ def run(
         _note(record, plant, command, touches)
     record.unsolved = controller.unsolved
     return record
+
+
+def _predicted(given: Matrices, torques: Array, touches: list[bool], friction: float) -> Array:
+    """Return the wrenches of the feet under torques of the joints, (2, 6)."""
+    feet = slice(6, None)  # after the pelvis
+    applied = np.concatenate([np.zeros(6), torques])
+    free = np.linalg.solve(given.M, applied - given.h)
+    a0 = given.J[feet] @ free + given.JdotV[feet]
+    return predicted(given.G[feet, feet], a0, "surface", touches, friction, dimensions=SOLE)
 
 
 def _note(record: Record, plant: Plant, command: Command, touches: list[bool]) -> None:
@@ -166,6 +179,7 @@ def report(record: Record) -> Iterator[str]:
     )
     rms = np.sqrt(np.nanmean(error) / size.mean())
     yield f"forces in stance off by {100 * rms:.1f} % rms of {np.sqrt(size.mean()):.0f} N"
+    yield off_by(np.array(record.predicted)[both][:, :3], simulated[both][:, :3])
     slipping = np.array(record.slips)[both].mean()
     yield f"feet in stance slide in {100 * slipping:.1f} % of the ticks"
     walked = 1e2 * (np.mean(record.soles[-1], axis=0) - np.mean(record.soles[0], axis=0))[0]

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from control.film import Film
 from control.offline import parser, show
+from control.prediction import off_by, predicted
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Solution
 from delassus_ros.sim.arm import TOOL, arm_urdf
 from delassus_ros.sim.plant import STEP_S, Floor, Plant, PlantSettings
 
@@ -99,6 +100,8 @@ class Record:
     time : [s].
     phase : of the sequence.
     felt : normal force [N].
+    predicted, simulated : forces on the tool under the torques that were commanded, by G and
+        friction, and as the surface gives them, along the axes of the world (3,) [N].
     off : distance of the tool from its path, along the surface [m].
     torques : (n,).
     wrist : angle of joint_5, at whose zero the wrist is singular [rad].
@@ -108,6 +111,8 @@ class Record:
     time: list[float] = field(default_factory=list)
     phase: list[str] = field(default_factory=list)
     felt: list[float] = field(default_factory=list)
+    predicted: list[Array] = field(default_factory=list)
+    simulated: list[Array] = field(default_factory=list)
     off: list[float] = field(default_factory=list)
     torques: list[Array] = field(default_factory=list)
     wrist: list[float] = field(default_factory=list)
@@ -162,9 +167,11 @@ def run(
         task = wiping.task(EVERY * STEP_S, sensed.q, sensed.velocity, tool, rows, contact)
         state = np.concatenate([sensed.q, sensed.velocity, GRAVITY])
         command = law(state, rows, tool, task)
+        record.predicted.append(_predicted(s, sensed.velocity, command, tool, normal, settings))
         plant.command(command)
         for _ in range(EVERY):
             plant.step()
+        record.simulated.append(plant.contact_forces()[0])
         record.time.append(plant.time)
         record.phase.append(wiping.phase)
         record.felt.append(float(normal @ contact))
@@ -175,6 +182,26 @@ def run(
         if wiping.phase == "done":
             break
     return record
+
+
+def _predicted(
+    s: Solution, velocity: Array, torques: Array, tool: Tool, normal: Array, settings: PlantSettings
+) -> Array:
+    """Return the force on the tool under torques, along the axes of the world (3,).
+
+    Friction opposes the sliding of the tool at the end of the tick: in the surface, accelerations
+    are those that bring the tool to rest within the tick, and those without contact.
+    """
+    linear = slice(0, 3)
+    along = tool.rotation.T @ normal
+    moves = s.output("J")[linear] @ velocity
+    slides = moves - along * (along @ moves)
+    free = s.output("MinvJT")[:, linear].T @ (torques - s.output("h")) + s.output("JdotV")[linear]
+    a0 = free + slides / (EVERY * STEP_S)
+    (force,) = predicted(
+        s.matrix[linear, linear], a0, "point", [True], settings.friction, normals=[along]
+    )
+    return np.asarray(tool.rotation @ force)
 
 
 def report(record: Record, pressure: float = 20.0) -> Iterator[str]:
@@ -190,6 +217,9 @@ def report(record: Record, pressure: float = 20.0) -> Iterator[str]:
             f"{phase}: normal force {felt[on].mean():.2f} N, off by "
             f"{100 * error / pressure:.1f} % rms; path off by {1e3 * off[on].max():.2f} mm at most"
         )
+    on = record.during("circle", "tilt")
+    if on.any():
+        yield off_by(np.array(record.predicted)[on], np.array(record.simulated)[on])
     on = record.during("settle")
     if on.any():
         first = int(np.flatnonzero(on)[0])

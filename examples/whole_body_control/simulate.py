@@ -15,6 +15,7 @@ import numpy.typing as npt
 from control.film import Film
 from control.kinematics import State
 from control.offline import parser, show
+from control.prediction import off_by, predicted
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.gait import TouchState
@@ -46,6 +47,7 @@ class Record:
     time, height, upright : of the base.
     position, wanted : of the base (3,) and where it was to be.
     forces, simulated : of the feet as the program wants them and as the floor gives them (4, 3).
+    predicted : of the feet under the torques that were commanded, by G and friction (4, 3).
     stands, touches : which feet were to stand, and which feel the floor (4,).
     slips : which feet slide over it (4,).
     torques : (n,).
@@ -60,6 +62,7 @@ class Record:
     wanted: list[Array] = field(default_factory=list)
     forces: list[Array] = field(default_factory=list)
     simulated: list[Array] = field(default_factory=list)
+    predicted: list[Array] = field(default_factory=list)
     stands: list[list[bool]] = field(default_factory=list)
     touches: list[list[bool]] = field(default_factory=list)
     slips: list[list[bool]] = field(default_factory=list)
@@ -110,12 +113,21 @@ def run(
         began = time.perf_counter()
         command = controller.command(state, rows, EVERY * STEP_S)
         record.took.append(time.perf_counter() - began)
+        record.predicted.append(_predicted(rows, command.torques, touches, settings.friction))
         if lost is not True:
             plant.command(command.torques)
         for _ in range(EVERY):
             plant.step()
         _note(record, plant, command, sensed.position, touches)
     return record
+
+
+def _predicted(rows: Rows, torques: Array, touches: list[bool], friction: float) -> Array:
+    """Return the forces of the feet under torques of the joints, (4, 3)."""
+    feet = slice(6, None)  # after the trunk
+    applied = np.concatenate([np.zeros(6), torques])
+    a0 = rows.a0[feet] + rows.response[:, feet].T @ applied
+    return predicted(rows.G[feet, feet], a0, "point", touches, friction)
 
 
 def _note(
@@ -151,6 +163,7 @@ def report(record: Record) -> Iterator[str]:
     yield f"trunk off by {1e3 * np.sqrt((away**2).sum(axis=1).mean()):.0f} mm rms"
     rms = np.sqrt(np.nanmean((error**2).sum(axis=1)))
     yield f"contact forces in stance off by {100 * rms / size:.1f} % rms of {size:.1f} N"
+    yield off_by(np.array(record.predicted)[both], simulated[both])
     slipping = np.array(record.slips)[both].mean()
     yield f"feet in stance slide in {100 * slipping:.1f} % of the ticks"
     yield f"controller {1e6 * np.median(record.took):.0f} us at the median"

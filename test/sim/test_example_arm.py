@@ -43,6 +43,14 @@ def test_force_and_path(runs: dict[str, simulate.Record], surface: str, phase: s
     assert np.sqrt(np.mean((felt - 20.0) ** 2)) < 0.05 * 20.0
     assert off.max() < 2e-3
     assert record.phase[-1] == "done"
+    predicted, simulated = np.array(record.predicted)[on], np.array(record.simulated)[on]
+    size = (simulated**2).sum()
+    assert ((predicted - simulated) ** 2).sum() < 0.1**2 * size
+    # Friction is a part of it: without it the error is larger.
+    upright = predicted - 0.0
+    upright[:, :2] = 0.0
+    assert phase == "tilt" or ((upright - simulated) ** 2).sum() > 0.15**2 * size
+    assert sum("predicted by G with friction" in line for line in simulate.report(record)) == 1
 
 
 @pytest.mark.parametrize("surface", simulate.SURFACES)

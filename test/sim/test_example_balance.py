@@ -230,6 +230,11 @@ def test_it_steps_and_takes_pushes(settings: PlantSettings | None) -> None:
     size = np.array(record.simulated)[both]
     assert np.sqrt((off[:, :3] ** 2).sum() / (size[:, :3] ** 2).sum()) < 0.15
     assert np.sqrt((off[:, 3:] ** 2).mean()) < 3.0
+    predicted = np.array(record.predicted)
+    assert not predicted[~np.array(record.touches)].any()
+    wrong = (predicted[both] - size)[:, :3]
+    assert np.sqrt((wrong**2).sum() / (size[:, :3] ** 2).sum()) < 0.15
+    assert sum("predicted by G with friction" in line for line in simulate.report(record)) == 1
 
 
 @pytest.mark.parametrize("algorithm", but_slow(["efpa", "ltl"], "efpa"))

@@ -158,6 +158,10 @@ def test_it_walks_is_pushed_and_does_not_fall(seed: int) -> None:
     error = (np.array(record.forces) - np.array(record.simulated))[stood]
     size = np.array(record.simulated)[stood]
     assert (error**2).sum() < 0.15**2 * (size**2).sum()
+    predicted = np.array(record.predicted)
+    assert not predicted[~np.array(record.touches)].any()
+    assert ((predicted[stood] - size) ** 2).sum() < 0.15**2 * (size**2).sum()
+    assert sum("predicted by G with friction" in line for line in simulate.report(record)) == 1
     lifted = np.array([act == "lift" for act in record.act])
     assert not np.array(record.touches)[lifted, 0][-50:].any()
 
