@@ -185,7 +185,12 @@ def run(
 
 
 def _predicted(
-    s: Solution, velocity: Array, torques: Array, tool: Tool, normal: Array, settings: PlantSettings
+    s: Solution,
+    velocity: Array,
+    torques: Array,
+    tool: Tool,
+    normal: Array,
+    settings: PlantSettings,
 ) -> Array:
     """Return the force on the tool under torques, along the axes of the world (3,).
 
