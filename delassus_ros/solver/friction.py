@@ -70,10 +70,7 @@ def active_solver(
         have a restitution.
     """
     contacts = _contacts(problem, active)
-    if problem is not None and isinstance(friction, Mapping):
-        for name in friction:
-            if name not in problem.contacts.names:
-                raise InputError(f"friction: {problem.contacts.unknown(str(name))}")
+    _refuse_unknown(problem, friction)
     kinds, coefficients, known = _arguments(contacts, friction, options)
     if restitution is not None:
         known["restitution"] = _of_active("restitution", restitution, active)
@@ -92,6 +89,13 @@ def new_solver(
     """
     kinds, coefficients, known = _arguments(_contacts(problem, active), friction, options)
     return ForceSolver(kinds, coefficients, **known)
+
+
+def _refuse_unknown(problem: Problem | None, friction: PerContact | None) -> None:
+    if problem is not None and isinstance(friction, Mapping):
+        for name in friction:
+            if name not in problem.contacts.names:
+                raise InputError(f"friction: {problem.contacts.unknown(str(name))}")
 
 
 def _arguments(
@@ -220,6 +224,7 @@ class BoundFriction:
     ) -> None:
         solution.output("a0")
         problem = solution.problem
+        _refuse_unknown(problem, friction)
         self._names = () if problem is None else problem.contacts.names
         self._kinds, coefficients, self._options = _arguments(
             _contacts(problem, self._names), friction, options

@@ -142,6 +142,8 @@ def test_what_is_refused() -> None:
         bound.contact_forces()
     with pytest.raises(InputError, match="friction lacks contacts 'LH', 'RH'"):
         bound.set_friction({"LF": 0.5, "RF": 0.5})
+    with pytest.raises(InputError, match="friction: unknown contact 'LX'"):
+        bound.set_friction(dict.fromkeys((*FEET, "LX"), 0.5))
     with pytest.raises(InputError, match="unknown law 'ncp'"):
         bound.set_friction(0.5, law="ncp")  # type: ignore[arg-type]
     robot = Robot.from_urdf(demo_urdf().encode())
