@@ -27,8 +27,10 @@ export ROS_AUTOMATIC_DISCOVERY_RANGE
 DOORS := requirements/casadi.txt requirements/jax.txt requirements/torch.txt
 REQUIREMENTS := $(filter-out requirements/bench.txt $(DOORS),$(wildcard requirements/*.txt))
 MESSAGES := $(shell find msg -type f -not -path '*/.*' -not -path 'msg/test/*' -not -name '*.pyc')
-# Files of tests are spread over processes; ARGS=-n0 keeps to one, as debuggers want.
-PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+# Files of tests are spread over processes; ARGS=-n0 keeps to one, as debuggers want. There are
+# three for two processors, since some tests wait for programs.
+WORKERS := $(shell n=$$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)); echo $$((n < 6 ? n : 6)))
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PACKAGE := setup.py setup.cfg pyproject.toml package.xml \
   $(shell find delassus_ros launch config resource -type f -not -name '*.pyc' 2>/dev/null)
 

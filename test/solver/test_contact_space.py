@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from functools import cache
 
 import numpy as np
 import pytest
@@ -172,7 +173,13 @@ def ur5(turned: int, angle: float) -> tuple[Problem, np.ndarray]:
 
 
 def shoulder(delta: float) -> tuple[Problem, np.ndarray]:
-    """Return the arm with its wrist above the first axis, but for an angle: det J changes sign."""
+    """Return the arm with its wrist above the first axis, but for an angle."""
+    return ur5(1, singular_shoulder() + delta)
+
+
+@cache
+def singular_shoulder() -> float:
+    """Return the angle at which det J of the arm changes its sign."""
     problem, _ = ur5(1, 0.0)
     solver = DelassusSolver(Problem(problem.robot, problem.contacts, outputs=["J"]))
 
@@ -188,7 +195,7 @@ def shoulder(delta: float) -> tuple[Problem, np.ndarray]:
     for _ in range(50):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if np.sign(determinant(middle)) == signs[k] else (low, middle)
-    return ur5(1, low + delta)
+    return low
 
 
 def stretched(delta: float) -> tuple[Problem, np.ndarray]:
