@@ -34,6 +34,7 @@ from delassus_ros.errors import CompilerError  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 from delassus_ros.node.lifecycle.diagnostics import Level  # noqa: E402
 from delassus_ros.node.settings import (
+    CONTACT_PARAMETERS,  # noqa: E402
     PARAMETERS,  # noqa: E402
 )
 
@@ -450,7 +451,7 @@ def test_every_parameter_is_described(start) -> None:
     node = start(autostart=False)
     names = node.list_parameters([], 0).names
     own = [name for name in names if not name.startswith(("qos_overrides", "use_sim", "start_"))]
-    assert len(own) == len(PARAMETERS) + 6 * len(FEET)
+    assert len(own) == len(PARAMETERS) + len(CONTACT_PARAMETERS) * len(FEET)
     for name in own:
         assert node.describe_parameter(name).description, name
 
