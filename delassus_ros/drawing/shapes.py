@@ -6,8 +6,8 @@ out, with a line about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -91,13 +91,13 @@ class Shapes:
             name = link.get("name", "")
             for visual in link.iterfind("visual"):
                 try:
-                    mesh = _geometry(visual, folder)
+                    meshes = _geometry(visual, folder)
                     place = _origin(visual)
                 except (RobotError, ValueError, OSError) as error:
                     unread.append(f"link {name!r}: {error}")
                     continue
                 colour = _colour(visual, colours)
-                found.append(_shape(robot, name, mesh, place, colour))
+                found += _joined([_shape(robot, name, mesh, place, colour) for mesh in meshes])
         return cls(tuple(found), tuple(unread))
 
     @classmethod
@@ -130,9 +130,39 @@ def _shape(
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = pose.rotation, pose.translation
     mesh.apply_transform(matrix)
-    if colour is None and mesh.visual.kind is None:
-        colour = GREY
-    return Shape(name, frame.body, mesh, colour)
+    return Shape(name, frame.body, mesh, colour or _colour_of(mesh))
+
+
+def _joined(shapes: Sequence[Shape]) -> list[Shape]:
+    """Return shapes of one link with those of the same colour as one."""
+    by_colour: dict[Colour, list[Shape]] = {}
+    for shape in shapes:
+        if shape.colour is not None:
+            by_colour.setdefault(shape.colour, []).append(shape)
+    joined = [
+        replace(same[0], mesh=trimesh.util.concatenate([shape.mesh for shape in same]))
+        for same in by_colour.values()
+    ]
+    return [*joined, *(shape for shape in shapes if shape.colour is None)]
+
+
+def _colour_of(mesh: trimesh.Trimesh) -> Colour | None:
+    """Return the one colour of a mesh; None if it has a picture or colours of its own."""
+    if mesh.visual.kind is None:
+        return GREY
+    if mesh.visual.kind != "texture":
+        return None
+    material = mesh.visual.material
+    if (
+        getattr(material, "baseColorTexture", None) is None
+        and getattr(material, "image", None) is None
+    ):
+        red, green, blue, opacity = (float(value) / 255.0 for value in material.main_color)
+        return red, green, blue, opacity
+    if hasattr(material, "metallicFactor"):
+        # glTF takes materials for metal that do not say what they are, and metal is black here.
+        material.metallicFactor = 0.0
+    return None
 
 
 def _origin(visual: Element) -> Transform:
@@ -144,8 +174,8 @@ def _origin(visual: Element) -> Transform:
     )
 
 
-def _geometry(visual: Element, folder: Path | None) -> trimesh.Trimesh:
-    """Return the mesh of a visual, in its own axes.
+def _geometry(visual: Element, folder: Path | None) -> list[trimesh.Trimesh]:
+    """Return the meshes of a visual, one per material, in its own axes.
 
     Raises
     ------
@@ -167,7 +197,7 @@ def _geometry(visual: Element, folder: Path | None) -> trimesh.Trimesh:
         found = (_capsule if shape.tag == "capsule" else _cylinder)(radius, length)
     else:
         raise ValueError(f"unknown shape <{shape.tag}>")
-    return found
+    return [found]
 
 
 def _cylinder(radius: float, length: float) -> trimesh.Trimesh:
@@ -185,8 +215,8 @@ def _capsule(radius: float, length: float) -> trimesh.Trimesh:
     return found
 
 
-def _read(shape: Element, folder: Path | None) -> trimesh.Trimesh:
-    """Return the mesh of a file, scaled."""
+def _read(shape: Element, folder: Path | None) -> list[trimesh.Trimesh]:
+    """Return the meshes of a file, scaled."""
     uri = shape.get("filename", "")
     path = mesh_file(uri, folder)
     if path is None:
@@ -195,14 +225,18 @@ def _read(shape: Element, folder: Path | None) -> trimesh.Trimesh:
         if find_spec("collada") is None:
             raise RobotError(f"{path} needs the Python package: 'pip install pycollada'")
     try:
-        mesh: trimesh.Trimesh = trimesh.load_scene(path).to_mesh()
+        parts = trimesh.load_scene(path).dump()
     except Exception as error:
         # Readers of meshes raise errors of any kind; this one names the file.
         raise RobotError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    meshes = [part for part in parts if isinstance(part, trimesh.Trimesh) and len(part.faces)]
+    if not meshes:
+        raise RobotError(f"{path} has no faces")
     scale = numbers_in(shape.get("scale", "1 1 1"))
     if scale != [1.0, 1.0, 1.0]:
-        mesh.apply_scale(scale)
-    return mesh
+        for mesh in meshes:
+            mesh.apply_scale(scale)
+    return meshes
 
 
 def mesh_file(uri: str, folder: Path | None) -> Path | None:

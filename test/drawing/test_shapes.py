@@ -64,6 +64,19 @@ def test_meshes_are_found_scaled_and_turned(tmp_path: Path) -> None:
     assert mesh_file("package://other/meshes/part.stl", package) is None
 
 
+def test_a_mesh_of_two_materials_has_two_colours(tmp_path: Path) -> None:
+    (tmp_path / "two.mtl").write_text("newmtl a\nKd 1 0 0\nnewmtl b\nKd 0 0 1\n")
+    corners = [f"v {x} {y} {z}" for z in (0, 1) for x, y in ((0, 0), (1, 0), (0, 1))]
+    text = "\n".join(["mtllib two.mtl", *corners, "usemtl a", "f 1 2 3", "usemtl b", "f 4 5 6"])
+    (tmp_path / "two.obj").write_text(text)
+    found = shapes_of(visual("<mesh filename='two.obj'/>", place=""), tmp_path).shapes
+    assert sorted((shape.colour[0], shape.colour[2]) for shape in found) == [(0, 1), (1, 0)]
+    assert [len(shape.mesh.faces) for shape in found] == [1, 1]
+    grey = "<material name='g'><color rgba='0.5 0.5 0.5 1'/></material>"
+    (one,) = shapes_of(visual("<mesh filename='two.obj'/>", grey, ""), tmp_path).shapes
+    assert one.colour == (0.5, 0.5, 0.5, 1.0) and len(one.mesh.faces) == 2
+
+
 def test_what_cannot_be_read_is_named_and_the_rest_drawn(tmp_path: Path) -> None:
     (tmp_path / "broken.stl").write_bytes(b"solid")
     (tmp_path / "broken.dae").write_bytes(b"<COLLADA>")
