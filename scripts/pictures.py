@@ -3,7 +3,8 @@
 The simulated quadruped bends its knees on the floor. At each foot are the ellipsoid of the foot's
 effective mass and an arrow along the contact force; bars join feet that move with each other.
 Plots are SVG: the heat map of the matrix, an arm near a singularity, a robot with a four-bar, the
-figure of `delassus plot`, and the text of `delassus watch` beside the demo.
+figure of `delassus plot`, and the text of `delassus watch` beside the demo. The page of
+`delassus view` is taken in Chromium.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.arm import TOOL, arm_urdf
 from delassus_ros.sim.plants import make_plant
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 LEGS = ("LF", "RF", "LH", "RH")
 WIDTH, HEIGHT, FRAMES = 720, 470, 22
@@ -210,9 +213,37 @@ def terminal() -> None:
     (PICTURES / "watch.svg").write_text(svg)
 
 
+def page() -> None:
+    """Take a picture of the page of `delassus view`, with contact forces, in Chromium."""
+    from browser import browser, wait_until
+
+    legs = {"thigh": -0.4, "shank": 0.8, "ankle": -0.4}
+    pose = ",".join(f"{side}_{joint}_joint={angle}" for side in ("left", "right")
+                    for joint, angle in legs.items())  # fmt: skip
+    program = Path(sys.executable).parent / "delassus"
+    command = [program, "view", "humanoid", "--forces", "--q", pose, "--no-browser"]
+    viewer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert viewer.stderr is not None
+        address = next(line.split()[0] for line in viewer.stderr if line.startswith("http"))
+        with browser((1200, 840)) as shown:
+            shown.open(address)
+            sliders = "document.querySelectorAll('[role=slider]').length"
+            wait_until(lambda: shown.value(sliders) > 0)
+            # The notice about rendering without a GPU; then the scene fades in.
+            shown.value("document.querySelectorAll('.mantine-Notification-closeButton')"
+                        ".forEach(button => button.click())")  # fmt: skip
+            time.sleep(20.0)
+            (PICTURES / "view.png").write_bytes(shown.screenshot())
+    finally:
+        viewer.terminate()
+        viewer.communicate()
+
+
 def main() -> None:
     """Draw all pictures."""
     PICTURES.mkdir(exist_ok=True)
+    page()
     film()
     heat_map()
     arm()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,14 +11,17 @@ from pathlib import Path
 import numpy as np
 
 from delassus_ros.cli.commands import closed_configuration, closure_of, refuse_reference
+from delassus_ros.cli.description import Description
 from delassus_ros.cli.options import (
     POSE,
     add_configuration,
     add_problem,
     configuration_of,
+    described,
     orientation_of,
-    problem_of,
+    problem_with,
 )
+from delassus_ros.cli.page import shapes_of
 from delassus_ros.cli.report import Report, about, compiling, headline, progress, table, waiting
 from delassus_ros.cli.tables import is_table, plot_table
 from delassus_ros.closure.samples import closed_inputs
@@ -33,6 +37,8 @@ from delassus_ros.needs import missing
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 
+_TITLE = 110
+"""Longest line of the title [characters]."""
 _STEPS = 200
 """Number of configurations at which conditions are computed."""
 _CALLS = 300
@@ -74,7 +80,8 @@ def plot(options: argparse.Namespace) -> Report:
         raise InputError(lacking)
     from delassus_ros.drawing import figures
 
-    problem = problem_of(options)
+    description = described(options)
+    problem = problem_with(options, description)
     robot, contacts = problem.robot, problem.contacts
     q = _configuration(options, robot)
     orientation = orientation_of(options, problem)
@@ -88,13 +95,14 @@ def plot(options: argparse.Namespace) -> Report:
         q, contacts.names, contacts.row_offsets, kinds, G, _world(problem, orientation)
     )
     figure, (body, matrix, condition, times) = figures.new_figure(4)
-    figures.draw_robot(body, skeleton.bones(skeleton.poses(q)), scene)
+    poses = skeleton.poses(q)
+    figures.draw_robot(body, skeleton.bones(poses), scene, _outlines(description, robot, poses))
     figures.draw_matrix(matrix, G, contacts.names, contacts.row_offsets)
     conditions, along = _conditions(options, solver, q, orientation)
     figures.draw_condition(condition, conditions, along)
     lasting = _times(problem, solver.algorithm)
     figures.draw_times(times, lasting)
-    figure.suptitle(headline(problem))
+    figure.suptitle(textwrap.fill(headline(problem), _TITLE))
     output = options.output or f"{Path(options.robot).stem}.png"
     try:
         figures.save(figure, Path(output))
@@ -114,6 +122,13 @@ def plot(options: argparse.Namespace) -> Report:
         "warnings": options.warnings,
     }
     return Report("\n".join([headline(problem), "", table(facts)]), data)
+
+
+def _outlines(description: Description, robot: Robot, poses: Array) -> list[Array]:
+    """Return the farthest points (n, 3) of the robot's shapes; none without their packages."""
+    if missing("delassus plot", "trimesh", "scipy") is not None:
+        return []
+    return shapes_of(description, robot).points(poses)
 
 
 def _configuration(options: argparse.Namespace, robot: Robot) -> Array:

@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from delassus_ros.drawing.ellipsoids import SINGULAR, Lengths
 from delassus_ros.drawing.heat_map import DECADES, shares
@@ -34,11 +35,21 @@ def ellipsoid_surface(contact: Placed, lengths: Lengths) -> tuple[Array, Array, 
     return x, y, z
 
 
-def draw_robot(axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene) -> None:
+def draw_robot(
+    axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene, shapes: Sequence[Array] = ()
+) -> None:
     """Draw a robot's skeleton with the ellipsoids of effective mass at its contacts.
 
     The title shows the scale of ellipsoids, see :class:`Lengths`, and the length of cuts.
+
+    Parameters
+    ----------
+    shapes : points (n, 3) of visual shapes in the root link [m], whose hulls are drawn.
     """
+    for points in shapes:
+        faces = Poly3DCollection(hull(points), facecolor=_BONE, alpha=0.18, linewidth=0)
+        faces.set_rasterized(True)
+        axes.add_collection3d(faces)
     masses = [contact.mass for contact in scene.contacts]
     lengths = Lengths.fitting(size_of(bones), masses)
     for start, end in bones:
@@ -54,12 +65,27 @@ def draw_robot(axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene) ->
             *ellipsoid_surface(contact, lengths), color=_GREEN, alpha=0.55, linewidth=0,
             rasterized=True,
         )  # fmt: skip
+        label = contact.mass.semi_axes(lengths.scale, lengths.longest).max()
+        x, y, z = contact.centre
+        axes.text(x, y, z + label, contact.name, color=_INK, ha="center", fontsize="small")
+    if shapes:
+        axes.auto_scale_xyz(*np.concatenate(shapes).T, had_data=True)
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.view_init(elev=18, azim=-55)
     cut = f", cut at {1e3 * lengths.longest:g} mm" if lengths.cuts(masses) else ""
     words = f"effective mass: 1 kg is {1e3 * lengths.scale:g} mm{cut}; dashes: couplings"
     axes.set_title(words, color=_INK)
+
+
+def hull(points: Array) -> Array:
+    """Return the triangles (n, 3, 3) of the convex hull of points (N, 3); none of flat ones."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        return np.asarray(points[ConvexHull(points).simplices])
+    except QhullError:
+        return np.zeros((0, 3, 3))
 
 
 def draw_friction(

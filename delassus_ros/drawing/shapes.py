@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ import trimesh
 from numpy.typing import NDArray
 
 from delassus_ros.errors import RobotError
+from delassus_ros.model.joint import WORLD
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.reading.mujoco import body_names, pose_of
 from delassus_ros.model.reading.numbers import number, numbers_in
@@ -29,6 +31,11 @@ Colour: TypeAlias = tuple[float, float, float, float]
 
 GREY: Colour = (0.72, 0.74, 0.78, 1.0)
 """Colour of shapes without one."""
+_Y_UP = "y_up"
+"""Key of a mesh's metadata: its file says that y is up."""
+_Y_TO_Z = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+_HEAD = 2**16
+"""Number of bytes of a COLLADA file in which its axis is looked for."""
 _SECTIONS = 32
 """Number of sides of cylinders and capsules."""
 
@@ -76,16 +83,37 @@ class Shapes:
     shapes: tuple[Shape, ...]
     unread: tuple[str, ...] = ()
 
+    @cached_property
+    def _outermost(self) -> list[Array]:
+        return [shape.outermost() for shape in self.shapes]
+
+    def points(self, poses: Array) -> list[Array]:
+        """Return the farthest points (n, 3) of each shape in the root link [m].
+
+        Parameters
+        ----------
+        poses : (bodies, 4, 4) poses of bodies in the root link.
+        """
+        found = []
+        for shape, points in zip(self.shapes, self._outermost, strict=True):
+            pose = np.eye(4) if shape.body == WORLD else poses[shape.body]
+            found.append(points @ pose[:3, :3].T + pose[:3, 3])
+        return found
+
     @classmethod
     def of_urdf(cls, robot: Mechanism, document: Element, folder: Path | None) -> Shapes:
         """Return the visual shapes of a URDF.
+
+        COLLADA files may say that y is up. RViz ignores that, other programs turn such meshes; the
+        way that puts them nearer to the centres of mass of their links is taken.
 
         Parameters
         ----------
         document : robot description.
         folder : folder of the file, to which paths of meshes are relative; None without a file.
         """
-        found, unread = [], []
+        read: list[_Visual] = []
+        unread = []
         colours = _materials(document)
         for link in document.iterfind("link"):
             name = link.get("name", "")
@@ -96,8 +124,14 @@ class Shapes:
                 except (RobotError, ValueError, OSError) as error:
                     unread.append(f"link {name!r}: {error}")
                     continue
-                colour = _colour(visual, colours)
-                found += _joined([_shape(robot, name, mesh, place, colour) for mesh in meshes])
+                read.append(_Visual(link, meshes, place, _colour(visual, colours)))
+        _turn_y_up(read)
+        found = []
+        for part in read:
+            name = part.link.get("name", "")
+            found += _joined(
+                [_shape(robot, name, mesh, part.place, part.colour) for mesh in part.meshes]
+            )
         return cls(tuple(found), tuple(unread))
 
     @classmethod
@@ -120,6 +154,42 @@ class Shapes:
             name = names[int(model.geom_bodyid[g])]
             found.append(_shape(robot, name, mesh, place, (red, green, blue, opacity)))
         return cls(tuple(found))
+
+
+@dataclass(frozen=True, eq=False)
+class _Visual:
+    """A visual of a link: its meshes, their pose in the link, and the URDF's colour."""
+
+    link: Element
+    meshes: list[trimesh.Trimesh]
+    place: Transform
+    colour: Colour | None
+
+    def distance(self, turn: Array) -> float:
+        """Return how far the meshes' centre is from the link's centre of mass, when turned [m]."""
+        origin = self.link.find("inertial/origin")
+        try:
+            com = np.array(numbers_in("" if origin is None else origin.get("xyz", "")))
+        except ValueError:
+            com = np.zeros(0)
+        if com.shape != (3,):
+            return 0.0
+        low = np.min([mesh.bounds[0] for mesh in self.meshes], axis=0)
+        high = np.max([mesh.bounds[1] for mesh in self.meshes], axis=0)
+        centre = self.place.rotation @ turn @ (0.5 * (low + high)) + self.place.translation
+        return float(np.linalg.norm(centre - com))
+
+
+def _turn_y_up(visuals: Sequence[_Visual]) -> None:
+    """Turn meshes whose y is up to z, where that brings them nearer to their links' masses."""
+    turned = [v for v in visuals if any(mesh.metadata.get(_Y_UP) for mesh in v.meshes)]
+    as_written = sum(visual.distance(np.eye(3)) for visual in turned)
+    if sum(visual.distance(_Y_TO_Z) for visual in turned) < 0.5 * as_written:
+        matrix = np.eye(4)
+        matrix[:3, :3] = _Y_TO_Z
+        for visual in turned:
+            for mesh in visual.meshes:
+                mesh.apply_transform(matrix)
 
 
 def _shape(
@@ -236,6 +306,9 @@ def _read(shape: Element, folder: Path | None) -> list[trimesh.Trimesh]:
     if scale != [1.0, 1.0, 1.0]:
         for mesh in meshes:
             mesh.apply_scale(scale)
+    if path.suffix.lower() == ".dae" and b"<up_axis>Y_UP" in path.read_bytes()[:_HEAD]:
+        for mesh in meshes:
+            mesh.metadata[_Y_UP] = True
     return meshes
 
 
@@ -285,7 +358,9 @@ def _rgba(material: Element) -> Colour | None:
 
 def _colour(visual: Element, colours: Mapping[str, Colour]) -> Colour | None:
     material = visual.find("material")
-    return None if material is None else _rgba(material) or colours.get(material.get("name", ""))
+    if material is None or material.find("texture") is not None:
+        return None  # the colours are those of the mesh
+    return _rgba(material) or colours.get(material.get("name", ""))
 
 
 def _seen(model: Any) -> Iterator[int]:

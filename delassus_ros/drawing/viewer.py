@@ -93,7 +93,7 @@ class Viewer:
         )
         poses = self._skeleton.poses(robot.neutral())
         self._bones = not shapes.shapes
-        self._outermost = [(shape.body, shape.outermost()) for shape in shapes.shapes]
+        self._shapes = shapes
         self.size = self._extent(poses)
         self._lengths: Lengths | None = None
         self._ground: float | None = None
@@ -184,7 +184,8 @@ class Viewer:
         found = {}
         for contact in contacts:
             body = self._robot.frames[contact.frame].body
-            points = [self._at(poses, b, points) for b, points in self._outermost if b == body]
+            pairs = zip(self._shapes.shapes, self._shapes.points(poses), strict=True)
+            points = [points for shape, points in pairs if shape.body == body]
             if contact.kind_name == "surface" and points:
                 x, y, _ = np.ptp(np.concatenate(points), axis=0).tolist()
                 found[contact.name] = x, y
@@ -250,23 +251,10 @@ class Viewer:
         camera.look_at = tuple(self.size * np.array([0.0, 0.15, 0.4]))
 
     def _extent(self, poses: Array) -> float:
-        points = self._points(poses)
-        if not len(points):
+        points = self._shapes.points(poses)
+        if not points:
             return size_of(self._skeleton.bones(poses))
-        return float(np.ptp(points, axis=0).max()) or 1.0
-
-    def _points(self, poses: Array) -> Array:
-        """Return the farthest points (n, 3) of all shapes, in the root link."""
-        found = [self._at(poses, body, points) for body, points in self._outermost]
-        return np.concatenate(found) if found else np.zeros((0, 3))
-
-    @staticmethod
-    def _at(poses: Array, body: int, points: Array) -> Array:
-        """Return points of a body, in the root link."""
-        if body == WORLD:
-            return points
-        found: Array = points @ poses[body, :3, :3].T + poses[body, :3, 3]
-        return found
+        return float(np.ptp(np.concatenate(points), axis=0).max()) or 1.0
 
     def _place(self, poses: Array) -> None:
         """Move the bodies, and a floating robot such that its lowest point is on the ground."""
@@ -274,11 +262,12 @@ class Viewer:
             frame.position = pose[:3, 3]
             frame.wxyz = np.roll(quaternion_of(pose[:3, :3]), 1)
         if self._ground is None or self._robot.base == "floating":
-            points = self._points(poses)
-            if not len(points):
-                ends = self._skeleton.bones(poses)
-                points = np.array([end for bone in ends for end in bone]).reshape(-1, 3)
-            self._ground = float(points[:, 2].min()) if len(points) else 0.0
+            points = self._shapes.points(poses) or [
+                np.reshape(self._skeleton.bones(poses), (-1, 3))
+            ]
+            self._ground = float(
+                min((each[:, 2].min() for each in points if len(each)), default=0.0)
+            )
             self._base.position = (0.0, 0.0, -self._ground)
 
     def _ellipsoids(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:

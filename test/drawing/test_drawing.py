@@ -68,6 +68,22 @@ def test_the_title_of_a_robot_says_where_ellipsoids_are_cut() -> None:
         assert axes.get_title() == said
 
 
+def test_a_robot_has_the_hulls_of_its_shapes_and_the_names_of_its_contacts() -> None:
+    figures = pytest.importorskip("delassus_ros.drawing.figures")
+    pytest.importorskip("scipy", reason="scipy is not installed")
+    mass = EffectiveMass.of(np.eye(3))
+    placed = Placed("left_foot", np.array([0.0, 0.0, -1.0]), mass, mass.directions)
+    cube = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (2, 3)], dtype=float)
+    flat = cube * [1.0, 1.0, 0.0]
+    _, (axes,) = figures.new_figure(1)
+    figures.draw_robot(axes, [], Scene([placed]), [cube, flat])
+    assert [text.get_text() for text in axes.texts] == ["left_foot"]
+    low, high = axes.get_zlim()
+    assert low < -1.0 and high >= 3.0
+    # A cube has six sides of two triangles; flat points have no hull, and are left out.
+    assert figures.hull(cube).shape == (12, 3, 3) and figures.hull(flat).shape == (0, 3, 3)
+
+
 def test_couplings_that_are_drawn_are_seen() -> None:
     figures = pytest.importorskip("delassus_ros.drawing.figures")
     mass = EffectiveMass.of(np.eye(3))

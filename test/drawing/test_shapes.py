@@ -13,6 +13,7 @@ trimesh = pytest.importorskip("trimesh", reason="trimesh is not installed")
 
 from delassus_ros import Robot  # noqa: E402
 from delassus_ros.drawing.shapes import Shapes, mesh_file, outermost  # noqa: E402
+from delassus_ros.drawing.skeleton import Skeleton  # noqa: E402
 from delassus_ros.model.reading.xml import parse_xml  # noqa: E402
 
 
@@ -115,6 +116,21 @@ def test_published_robots_are_drawn_whole() -> None:
         file = robots.example(name)
         found = Shapes.of_urdf(Robot.from_urdf(file, "fixed"), parse_xml(file), file.parent)
         assert not found.unread and len(found.shapes) >= least
+
+
+def test_meshes_with_y_up_are_turned_where_masses_say_so() -> None:
+    """The iCub's limbs are in their joints' line; RViz's robots stay as they are written."""
+    file = robots.example("icub_description/robots/icub_reduced.urdf")
+    robot = Robot.from_urdf(file)
+    found = Shapes.of_urdf(robot, parse_xml(file), file.parent)
+    frames = [shape.frame for shape in found.shapes]
+    points = dict(zip(frames, found.points(Skeleton(robot).poses(robot.neutral())), strict=True))
+    low, high = points["l_upper_leg"].min(axis=0), points["l_upper_leg"].max(axis=0)
+    assert high[2] - low[2] > 0.2 > high[0] - low[0]
+    go1 = robots.example("go1_description/urdf/go1.urdf")
+    shapes = Shapes.of_urdf(Robot.from_urdf(go1), parse_xml(go1), go1.parent).shapes
+    trunk = np.concatenate([shape.outermost() for shape in shapes if shape.frame == "trunk"])
+    assert np.ptp(trunk, axis=0).argsort().tolist() == [2, 1, 0]
 
 
 def test_the_outermost_points_have_the_extent_of_all() -> None:
