@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks import claims as stated
 from benchmarks import cluster_report, clusters, compilers, ours, pinocchio_cpp
+from benchmarks.arguments import add_output
 from benchmarks.cases import CASES, AbsentError, Case, chosen
 from benchmarks.compilers import Compilation
 from benchmarks.contenders import Contenders, WrongResultError
@@ -44,10 +45,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="few cases and repetitions, to see that it works"
     )
-    parser.add_argument(
-        "--out", type=Path, default=_ROOT / "docs" / "benchmarks", metavar="FOLDER",
-        help="where the report goes (default: docs/benchmarks)",
-    )  # fmt: skip
+    add_output(parser, _ROOT / "docs" / "benchmarks", "the report, a folder")
     return parser.parse_args()
 
 
@@ -136,24 +134,24 @@ def main() -> int:
     try:
         effort = QUICK if quick else FULL
         _run(cases, effort, report)
-        closed = [] if arguments.robots else _clusters(effort, quick, arguments.out)
+        closed = [] if arguments.robots else _clusters(effort, quick, arguments.output)
     except WrongResultError as error:
         print(f"A wrong matrix, so no report is written. {error}", file=sys.stderr)
         return 1
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "README.md").write_text(markdown(report), encoding="utf-8")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    (arguments.output / "README.md").write_text(markdown(report), encoding="utf-8")
     try:
         from benchmarks import plots
     except ImportError as error:
         _say(f"no plots: {error}; pip install matplotlib")
     else:
-        plots.write(report, arguments.out)
+        plots.write(report, arguments.output)
     claims = [*report.claims(), *closed]
     for claim in claims:
         if claim.holds is False:
             _say(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
     held = sum(claim.holds is True for claim in claims)
-    _say(f"{held} of {len(claims)} claims hold; {arguments.out / 'README.md'}")
+    _say(f"{held} of {len(claims)} claims hold; {arguments.output / 'README.md'}")
     for line in stated.report(stated.statements()):
         _say(line)
     return 0

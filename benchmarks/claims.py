@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -181,4 +182,7 @@ def report(listed: Iterable[Statement]) -> list[str]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        prog="python -m benchmarks.claims", description=(__doc__ or "").partition("\n")[0]
+    ).parse_args()
     print("\n".join(report(statements())))

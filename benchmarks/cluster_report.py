@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine
+from benchmarks.arguments import add_output
 from benchmarks.cases import CASES
 from benchmarks.cluster_cases import CLUSTER_CASES
 from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, chosen, run
@@ -254,10 +255,7 @@ def main() -> int:
         help="cases to run (default: all): " + ", ".join(case.name for case in CLUSTER_CASES),
     )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="few repetitions, small sizes")
-    parser.add_argument(
-        "--out", type=Path, default=FOLDER, metavar="FOLDER",
-        help="where the page goes (default: docs/benchmarks)",
-    )  # fmt: skip
+    add_output(parser, FOLDER, "clusters.md, in a folder")
     arguments = parser.parse_args()
     try:
         cases = chosen(arguments.robots)
@@ -270,10 +268,10 @@ def main() -> int:
     except WrongResultError as error:
         print(f"A wrong matrix, so no page is written. {error}", file=sys.stderr)
         return 1
-    for claim in write(*found, arguments.quick, arguments.out):
+    for claim in write(*found, arguments.quick, arguments.output):
         if claim.holds is False:
             print(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
-    print(arguments.out / "clusters.md")
+    print(arguments.output / "clusters.md")
     return 0
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.arguments import output_of
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.errors import DelassusError
@@ -230,9 +231,10 @@ def page(outcomes: list[Outcome]) -> str:
 
 def main() -> None:
     """Try all, and write the page."""
+    output = output_of("models", __doc__, OUTPUT)
     outcomes = [*urdfs(), *(each for package in PACKAGES for each in mjcfs(package))]
-    OUTPUT.write_text(page(outcomes), encoding="utf-8")
-    print(OUTPUT)
+    output.write_text(page(outcomes), encoding="utf-8")
+    print(output)
 
 
 if __name__ == "__main__":

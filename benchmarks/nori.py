@@ -3,7 +3,7 @@
 F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
 matrix factorizations": figure 1, forward dynamics of a serial chain; inverse dynamics, triangular;
 figure 2, torques of a chain with load cells at both ends. ``python -m benchmarks.nori`` writes
-``docs/papers/nori.md`` and ``nori.png``. UMFPACK, the paper's, is asked where its library is
+``docs/papers/nori.md`` and ``nori.svg``. UMFPACK, the paper's, is asked where its library is
 installed (Debian: ``libumfpack5``).
 """
 
@@ -25,8 +25,10 @@ from matplotlib.ticker import NullFormatter, ScalarFormatter  # noqa: E402
 from scipy.sparse import csc_matrix  # noqa: E402
 from scipy.sparse.linalg import splu  # noqa: E402
 
+from benchmarks.arguments import output_of  # noqa: E402
 from benchmarks.mechanisms import rotation  # noqa: E402
 from delassus_ros import Robot, Transform  # noqa: E402
+from delassus_ros.drawing.figures import save  # noqa: E402
 from delassus_ros.dynamics import Dynamics  # noqa: E402
 from delassus_ros.measured import (  # noqa: E402
     ExternalWrench,
@@ -223,13 +225,21 @@ def _page(results: dict[str, dict[int, dict[str, int]]]) -> str:
     lines = [
         "# Operations of Nori's paper",
         "",
-        "Written by `python -m benchmarks.nori`, from Featherstone's `autoTree(N, 1, 1.5, 0.9)`,",
-        "a chain of N links, tapered but in the last table. LU by others: operations of factors",
-        "and solution of D and Y as they are at a random posture, those with 1 and -1 left out",
-        "(of UMFPACK what it says of its factors, and twice their entries); kinematics, velocity",
-        "terms and what makes D are left out, which all others count. *Our kernel* is",
-        "`SparseDynamics`, compiled: everything from joint positions to the answer, without sines",
-        "and cosines.",
+        "Written by `python -m benchmarks.nori`. Nori writes all dynamics as one sparse linear",
+        "system D d = b, with measured quantities in the rows Y, and solves it by a general LU",
+        "factorisation. This page counts the operations of that factorisation and of compiled",
+        "kernels on the paper's chains, Featherstone's `autoTree(N, 1, 1.5, 0.9)` with N links;",
+        "links of the last table are not tapered.",
+        "",
+        "| column | what is counted |",
+        "|---|---|",
+        "| LU | factorisation and solution of D and Y at a random posture, without products by 1 "
+        "and -1; without kinematics, velocity terms and the entries of D |",
+        "| LU, UMFPACK's | the operations that UMFPACK reports for its factors, and twice their "
+        "entries for the solution |",
+        "| our kernel | `SparseDynamics`, compiled: everything from joint positions to the "
+        "result, without sines and cosines |",
+        "| C-ABA, C-RNEA | `Dynamics`, compiled, likewise everything |",
         "",
     ]
     for title, rows in results.items():
@@ -238,31 +248,42 @@ def _page(results: dict[str, dict[int, dict[str, int]]]) -> str:
         lines += ["|" + "---|" * (len(names) + 1)]
         lines += [f"| {n} | {' | '.join(map(str, row.values()))} |" for n, row in rows.items()]
         lines += [""]
-    return "\n".join([*lines, "![operations against N](nori.png)", "", _WORDS])
+    return "\n".join([*lines, "![operations against N](nori.svg)", "", _WORDS])
 
 
 _WORDS = """\
-## What holds of the paper's claims, and what does not
+## What holds of the paper's claims
 
-- **Inverse dynamics is triangular**: UMFPACK finds that, its factors take no operation; so does
-  our order, which with the velocity terms costs what C-RNEA costs. SuperLU's COLAMD comes close.
-- **Fewer operations than the articulated-body algorithm** by sparse LU: on chains of two and
-  four links, with UMFPACK, and only if what makes D is not counted, which the formula counts.
-  From six links on not with any order tried, and the factor grows to 1.9 at N = 30. Our kernel
-  of the same system, everything counted, is below what UMFPACK takes for factors and solution
-  alone from N = 8 on (0.73 at N = 30), and still above the formula, and above our C-ABA (1.6):
-  that knows that articulated inertias are symmetric, of which the rows of D say nothing.
-- **Load cells at both ends** (figure 2): square and solvable with four accelerations unknown, as
-  in the experiment that was published with the paper; its equation (24) as written has four
-  equations more than unknowns. With all accelerations known, feet with parallel soles still
-  leave two moments open: [what is measured](../measured.md). No classical algorithm solves it.
-  Ours grows linearly; with everything counted it is below UMFPACK's LU from N = 10 on (0.5 at N
-  = 30).
-- Errors of the paper that were found on the way: (19b), (23) and (24b) order wrenches force
-  first where section II orders moments first; Property 3 asks for less than is needed, since [H,
-  X*H] is singular for *every* choice of three components where the feet are parallel; Property 2
-  must read W^L D W^R d̃ + W^L b = 0 with d = W^R d̃; in (35) the first block must be rows of
-  measurements; D has no rotor inertia.
+- **Inverse dynamics is triangular.** UMFPACK finds the triangular order: its factors need no
+  operation. `SparseDynamics` uses the same order, and with velocity terms it needs as many
+  operations as C-RNEA. SuperLU's COLAMD needs 1.2 times as many at N = 30.
+- **Torques from load cells at both ends** (figure 2) are solvable with four unknown
+  accelerations, as in the experiment published with the paper. `SparseDynamics` grows linearly
+  with N; from N = 10 on all its operations are fewer than those of UMFPACK's LU, and at N = 30
+  half as many. No classical algorithm solves this problem.
+
+## What does not hold
+
+- **Fewer operations than the articulated-body algorithm** by sparse LU holds for chains of two
+  and four links alone, with UMFPACK, and only without the operations for the entries of D, which
+  the formula 429N - 507 contains. From six links on it holds with none of the tried orders; at
+  N = 30 UMFPACK needs 1.9 times the formula. `SparseDynamics`, with all operations, needs less
+  than UMFPACK for factors and solution from N = 8 on (0.73 times at N = 30), but 1.4 times the
+  formula and 1.6 times C-ABA: articulated inertias are symmetric, and the rows of D do not have
+  this symmetry.
+- **Equation (24) as written** has four equations more than unknowns. With all accelerations
+  known, feet with parallel soles leave two moments undetermined:
+  [torques and wrenches from sensors](../measured.md).
+
+## Errors in the paper
+
+| place | error |
+|---|---|
+| (19b), (23), (24b) | wrenches are ordered force first, in section II moment first |
+| Property 3 | is too weak: [H, X*H] is singular for *every* three components of parallel feet |
+| Property 2 | must read W^L D W^R d̃ + W^L b = 0 with d = W^R d̃ |
+| (35) | the first block must be rows of measurements |
+| D | has no rotor inertia |
 """
 
 
@@ -286,11 +307,12 @@ def _draw(results: dict[str, dict[int, dict[str, int]]]) -> plt.Figure:
 
 def main() -> None:
     """Count everything, write the page and the plot."""
+    output = output_of("nori", __doc__, FOLDER / "nori.md")
     results = {case.title: {n: operations(case, n) for n in case.sizes} for case in CASES}
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / "nori.md").write_text(_page(results), encoding="utf-8")
-    _draw(results).savefig(FOLDER / "nori.png", dpi=90)
-    print(FOLDER / "nori.md")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(_page(results), encoding="utf-8")
+    save(_draw(results), output.with_suffix(".svg"))
+    print(output)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import mechanisms as make
+from benchmarks.arguments import add_output
 from delassus_ros import Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.compiler.ir.trace import trace
@@ -218,13 +219,19 @@ def main() -> None:
     parser.add_argument(
         "--largest", type=int, default=LARGEST, help="largest published count that is counted"
     )
+    add_output(parser, OUTPUT)
     arguments = parser.parse_args()
+    if not PUBLISHED.is_file():
+        parser.error(
+            f"the published counts are not here: this benchmark compares with {PUBLISHED.name} in "
+            f"{PUBLISHED.parent}, a folder that is not part of this repository"
+        )
     lines = [HEAD]
     for line in table(arguments.largest):
         print(line, flush=True)
         lines.append(line)
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    OUTPUT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 HEAD = f"""# Operation counts

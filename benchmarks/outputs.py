@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import machine, ours, pinocchio_cpp, timing
+from benchmarks.arguments import add_output
 from benchmarks.cases import CASES, AbsentError, Case, pool
 from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
 from benchmarks.timing import Timing, measure, python
@@ -272,7 +273,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--robots", metavar="NAME,…", default="", help="cases (default: all)")
     parser.add_argument("--seconds", type=float, default=1.0, help="per routine (default: 1)")
-    parser.add_argument("--out", type=Path, default=OUTPUT, help="the page")
+    add_output(parser, OUTPUT)
     options = parser.parse_args()
     wanted = options.robots.split(",") if options.robots else [case.name for case in CASES]
     results = []
@@ -282,8 +283,8 @@ def main() -> None:
                 results.append(measured(case, options.seconds))
             except AbsentError as error:
                 print(f"{case.label}: {error}")
-    options.out.write_text("\n".join(page(results)), encoding="utf-8")
-    print(options.out)
+    options.output.write_text("\n".join(page(results)), encoding="utf-8")
+    print(options.output)
 
 
 if __name__ == "__main__":

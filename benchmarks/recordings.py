@@ -20,6 +20,7 @@ from delassus_msgs.msg import ActiveContacts
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from benchmarks.arguments import output_of
 from delassus_ros import Robot
 from delassus_ros.recordings.writer import RecordingWriter
 from delassus_ros.sim import demo_urdf
@@ -82,6 +83,7 @@ def many(paths: list[Path], out: Path, workers: int) -> float:
 
 def main() -> int:
     """Measure and write the page."""
+    output = output_of("recordings", __doc__, PAGE)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         lines = ["| recording | messages | took [s] | messages/s | peak memory [MB] |",
@@ -111,7 +113,7 @@ def main() -> int:
         times = [many(paths, folder / f"many{workers}", workers) for workers in (1, 2)]
     messages = COUNT * round(SECONDS * 1020)
     processors = os.cpu_count() or 1
-    PAGE.write_text(
+    output.write_text(
         "# Recordings\n\n"
         "Written by `python -m benchmarks.recordings`, on one machine in one run: a quadruped on\n"
         f"changing feet, {processors} processors, to MCAP and Parquet.\n\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from benchmarks.arguments import output_of
 from delassus_ros import Closure, Contact, Problem, Robot
 from delassus_ros.algorithms.dense import definition
 from delassus_ros.dynamics import Dynamics
@@ -191,5 +192,5 @@ def draw(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(DOCS / "rotors.svg")
+    draw(output_of("rotor_errors", __doc__, DOCS / "rotors.svg"))
     print(table())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -99,15 +100,21 @@ def stages(problem: Problem, name: str) -> dict[str, float]:
 
 def main() -> None:
     """Time one start-up; the stages too if the cache was empty."""
-    case = next(case for case in CASES if case.name == sys.argv[1])
-    problem = case.load()
-    algorithms.get(sys.argv[2])  # imports
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.startup", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("case", choices=[case.name for case in CASES])
+    parser.add_argument("algorithm", choices=algorithms.names())
+    options = parser.parse_args()
+    case = next(case for case in CASES if case.name == options.case)
+    problem, algorithm = case.load(), options.algorithm
+    algorithms.get(algorithm)  # imports
     cached = any(Path(os.environ["XDG_CACHE_HOME"]).rglob("*.kernel"))
     start = time.perf_counter()
-    DelassusSolver(problem, sys.argv[2])
+    DelassusSolver(problem, algorithm)
     times = {"solver": time.perf_counter() - start}
     if not cached:
-        times |= stages(problem, sys.argv[2])
+        times |= stages(problem, algorithm)
     print(json.dumps(times))
 
 

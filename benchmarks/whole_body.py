@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import machine, ours, pinocchio_cpp, timing
+from benchmarks.arguments import output_of
 from benchmarks.cases import AbsentError
 from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
 from benchmarks.timing import Timing, measure, python
@@ -205,9 +206,10 @@ def _shown(time: Timing) -> str:
 
 def main() -> None:
     """Time everything and write the page."""
+    output = output_of("whole_body", __doc__, OUTPUT)
     matrices, programs = from_python(2.0)
-    OUTPUT.write_text("\n".join(page(matrices, programs, in_c(1.0))), encoding="utf-8")
-    print(OUTPUT)
+    output.write_text("\n".join(page(matrices, programs, in_c(1.0))), encoding="utf-8")
+    print(output)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import argparse
 import inspect
 import time
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from delassus_ros.errors import DelassusError, InputError, RobotError, listed
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
+from delassus_ros.needs import missing
 from delassus_ros.outputs import needed_outputs, row_of
 from delassus_ros.problem import Problem
 from delassus_ros.samples import random_inputs
@@ -187,6 +189,8 @@ def compare(options: argparse.Namespace) -> Report:
         return compare_tables(options)
     if options.other is not None:
         raise InputError(f"{options.robot} is no table of matrices, as {options.other} after it")
+    if options.plot is not None and (lacking := missing("delassus compare --plot", "matplotlib")):
+        raise InputError(lacking)
     problem = problem_of(options)
     closed = problem.robot.is_closed
     if closed:
@@ -251,7 +255,26 @@ def compare(options: argparse.Namespace) -> Report:
     if refused:
         parts += ["", "Not compared:", text.table(refused, indent="  ")]
     data = {**about(problem), "algorithms": measured, "not_compared": dict(refused)}
+    if options.plot is not None:
+        _plot_comparison(options.plot, text.headline(problem), measured)
+        parts += ["", f"wrote {options.plot}"]
     return Report("\n".join(parts), data)
+
+
+def _plot_comparison(path: str, title: str, measured: Sequence[Mapping[str, Any]]) -> None:
+    """Write a figure of the operations and times of algorithms."""
+    from delassus_ros.drawing import figures
+
+    figure, (counts, times) = figures.new_figure(2, solid=False)
+    operations = {e["name"]: e["operations"] for e in measured if e["operations"] is not None}
+    figures.draw_bars(counts, operations, "operations of the kernel")
+    medians = {e["name"]: e["median_us"] for e in measured}
+    figures.draw_bars(times, medians, "median time of a call from Python [µs]")
+    figure.suptitle(title)
+    try:
+        figures.save(figure, Path(path))
+    except (OSError, ValueError) as error:
+        raise InputError(f"--plot: {path!r} cannot be written: {error}") from error
 
 
 def _row_labels(problem: Problem) -> list[str]:

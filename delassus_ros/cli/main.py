@@ -23,6 +23,7 @@ from delassus_ros.cli import (
     run,
     view,
 )
+from delassus_ros.cli.imports import add_import, import_all
 from delassus_ros.cli.options import (
     add_configuration,
     add_contacts,
@@ -48,6 +49,7 @@ examples:
   delassus compute quadruped.urdf --contact LF_FOOT --contact RH_FOOT --q LF_KFE=-1.4
   delassus compute arm.urdf --base fixed --contact tool0:surface
   delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
+  delassus compare quadruped.urdf --contact LF_FOOT --import my_algorithm --plot compared.svg
   delassus plot quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.png
   delassus view my_robot.urdf
   delassus run my_robot.urdf
@@ -89,6 +91,7 @@ def _run(options: argparse.Namespace) -> int:
             # Python's default text would contain a source line of this program.
             warnings.simplefilter("always", DelassusWarning)
             warnings.showwarning = _shown
+            import_all(options)
             report: Report = options.run(options)
     except DelassusError as error:
         print(error, file=sys.stderr)
@@ -197,6 +200,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="calls that are timed (default: %(default)s)",
     )
+    compare.add_argument(
+        "--plot",
+        metavar="FIGURE.svg",
+        help="draw operations and times as well, to an .svg, .png or .pdf file",
+    )
     plot.add_plot(
         verb(
             "plot",
@@ -285,6 +293,8 @@ def _parser() -> argparse.ArgumentParser:
             "quadruped.urdf --contact LF_FOOT --data walk.parquet -o matrices.parquet",
         )
     )
+    for name in ("list", "compute", "compare", "plot", "export", "trajectory"):
+        add_import(verbs.choices[name])
     return parser
 
 

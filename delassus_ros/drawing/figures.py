@@ -185,6 +185,16 @@ def draw_times(axes: Any, times: Mapping[str, Sequence[tuple[int, float]]]) -> N
     axes.legend(frameon=False, loc="lower right")
 
 
+def draw_bars(axes: Any, values: Mapping[str, float], title: str) -> None:
+    """Draw numbers by name as bars with their values, the smallest at the top."""
+    names = sorted(values, key=lambda name: values[name], reverse=True)
+    bars = axes.barh(names, [values[name] for name in names], color=_BLUE)
+    axes.bar_label(bars, fmt="%.4g", padding=3)
+    axes.margins(x=0.15)  # room for the labels
+    axes.set_title(title, color=_INK)
+    axes.grid(alpha=0.3, axis="x")
+
+
 def _fit_scale(axes: Any, values: Array) -> None:
     """Choose a logarithmic y axis for values that span more than :data:`_DECADES` decades.
 

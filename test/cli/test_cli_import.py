@@ -1,0 +1,74 @@
+"""``--import`` of algorithms from a file or module, and the figure of ``delassus compare``."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import QUADRUPED, output, refusal
+
+from delassus_ros.algorithms import registry
+
+ROOT = Path(__file__).resolve().parents[2]
+(ALGORITHM,) = (
+    block
+    for block in re.findall(
+        r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.DOTALL
+    )
+    if '@register("my_algorithm")' in block
+)
+ROBOT = (QUADRUPED, "--contact", "LF_FOOT")
+
+
+@pytest.fixture(name="folder", autouse=True)
+def make_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield a folder with a module, which is forgotten after the test."""
+    (tmp_path / "my_algorithm.py").write_text(ALGORITHM, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    registry.names()
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    yield tmp_path
+    for name in ("my_algorithm", "broken"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("named", ["my_algorithm", "my_algorithm.py"])
+def test_an_algorithm_of_a_module_is_listed_and_computes(capsys, named: str) -> None:
+    assert "my_algorithm" in output(capsys, "list", "--import", named)
+    own, theirs = (
+        json.loads(output(capsys, "compute", *ROBOT, "--json", "--algorithm", name))
+        for name in ("my_algorithm", "ltl")
+    )
+    np.testing.assert_allclose(own["G"], theirs["G"], rtol=1e-10)
+    assert own["algorithm"] == "my_algorithm" and own["operations"] > 0
+
+
+def test_compare_draws_all_algorithms_with_the_imported_one(capsys, folder: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    argv = ["compare", *ROBOT, "--import", "my_algorithm", "--calls", "20", "--plot", "found.svg"]
+    shown = output(capsys, *argv)
+    assert "my_algorithm" in shown and shown.rstrip().endswith("wrote found.svg")
+    drawn = (folder / "found.svg").read_text(encoding="utf-8")
+    # Letters are outlines, under a comment with the text.
+    for words in ("my_algorithm", "pv_osimr", "operations of the kernel", "median time of a call"):
+        assert f"<!-- {words}" in drawn, words
+
+
+def test_what_cannot_be_imported_is_named(capsys, folder: Path) -> None:
+    (folder / "broken.py").write_text("import nowhere_to_be_found\n")
+    cases = {
+        "nothing": "--import nothing: no module of this name is installed or in",
+        "nothing.py": "--import nothing.py: there is no such file",
+        "broken": "--import broken: it raises ModuleNotFoundError: No module named 'nowhere_to",
+        "broken.py": "--import broken.py: it raises ModuleNotFoundError",
+    }
+    for name, words in cases.items():
+        assert words in refusal(capsys, "list", "--import", name)
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    argv = ["compare", *ROBOT, "--calls", "5", "--plot", "found.nothing"]
+    assert "'found.nothing' cannot be written" in refusal(capsys, *argv)
