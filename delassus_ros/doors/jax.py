@@ -143,7 +143,7 @@ def jax_function(problem: Problem, algorithm: str = "pv_osimr") -> Callable[...,
     The function takes the problem's inputs by position or name, with any equal leading axes, and
     returns G, or a dictionary of all outputs by name. ``jit``, ``vmap``, ``grad`` and ``vjp``
     work, forward mode (``jvp``) and second derivatives do not. Gradients are those of the entries
-    of the inputs; kernels are compiled at the first call. Results of configurations that fail are NaN.
+    of the inputs; kernels are compiled at the first call. Results that fail are NaN.
 
     Parameters
     ----------

@@ -16,6 +16,7 @@ import robots
 
 import delassus_ros
 from delassus_ros.cli import main as cli
+from delassus_ros.doors import MissingPackageError
 from delassus_ros.model.reading.yaml import read_side_file
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +39,10 @@ def test_what_is_imported_exists(page):
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("delassus_ros"):
-                module = importlib.import_module(str(node.module))
+                try:
+                    module = importlib.import_module(str(node.module))
+                except MissingPackageError as error:
+                    pytest.skip(str(error))
                 assert [n.name for n in node.names if not hasattr(module, n.name)] == []
 
 
