@@ -2,9 +2,10 @@
 
 ``python -m benchmarks.doors`` needs ``requirements/jax.txt``, and frax from PyPI; jaxsim needs a
 Gazebo installation to read a URDF. The robot is the Panda that frax brings, its hand the contact,
-N = 4096 configurations: G (6, 6) in world axes, and the gradient of Σ W · G for constant W, both
+N = 512 configurations: G (6, 6) in world axes, and the gradient of Σ W · G for constant W, both
 under jit and vmap. frax has J and M, from which G = J M⁻¹ Jᵀ follows by a Cholesky factorisation.
-Calls are interleaved, and the least time of each counts.
+Calls are interleaved, and the least time of each counts. With N = 4096 the gradient by frax does
+not end on two cores with JAX 0.10, whether this package is imported or not.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.doors.jax import jax_function  # noqa: E402
 
-COUNT, ROUNDS, JOINTS = 4096, 7, 7
+COUNT, ROUNDS, JOINTS = 512, 200, 7
 URDF = Path(frax.__file__).parent / "assets" / "franka_panda" / "panda.urdf"
 Matrix = Callable[[Any], Any]
 
@@ -46,16 +47,15 @@ def by_frax(robot: Any) -> Matrix:
 def main() -> None:
     """Print the table."""
     robot = Robot.from_urdf(URDF, base="fixed")
-    arm = [f"panda_joint{k}" for k in range(1, JOINTS + 1)]
-    locked = {name: 0.0 for name in robot.joint_names if name not in arm}
-    robot = robot.lock(locked) if locked else robot
-    hand = next(f for f in ("panda_hand", "panda_link8", "panda_link7") if f in robot.frames)
-    problem = Problem(robot, [Contact("hand", hand, "surface")], "world")
+    peer = frax.load_panda()
+    at = Transform.from_xyz_rpy(np.array(peer.ee_offset)[:3, 3], (0, 0, 0))
+    contact = Contact("hand", "panda_link7", "surface", placement=at)
+    problem = Problem(robot, [contact], "world")
     W = jnp.array(np.random.default_rng(0).normal(size=(6, 6)))
     Q = jnp.array(np.random.default_rng(1).uniform(-1.5, 1.5, (COUNT, JOINTS)))
     peers: dict[str, Matrix] = {
         "delassus_ros": jax_function(problem),
-        "frax": by_frax(frax.load_panda()),
+        "frax": by_frax(peer),
     }
     calls: dict[tuple[str, str], Any] = {}
     for name, matrix in peers.items():
@@ -74,12 +74,12 @@ def main() -> None:
             jax.block_until_ready(call(Q))
             best[key] = min(best[key], time.perf_counter() - start)
     expected = DelassusSolver(problem).solve_batch(np.array(Q)).matrix
-    traces = np.trace(expected[:, :3, :3], axis1=1, axis2=2)
-    print("| | G, us each | gradient, us each | first call, s | trace differs by |")
+    size = np.abs(expected).max()
+    print("| | G, us each | gradient, us each | first calls, s | G differs by |")
     print("|---|---|---|---|---|")
     for name in peers:
         G = np.array(calls[name, "G"](Q))
-        off = np.abs(np.trace(G[:, :3, :3], axis1=1, axis2=2) - traces).max() / traces.max()
+        off = np.abs(G - expected).max() / size
         each = [1e6 * best[name, what] / COUNT for what in ("G", "gradient")]
         start = first[name, "G"] + first[name, "gradient"]
         print(f"| {name} | {each[0]:.2f} | {each[1]:.2f} | {start:.1f} | {off:.1e} |")
