@@ -17,7 +17,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = ROOT / "config" / "security" / "policy.xml"
 LIMIT = 60.0  # s
-OTHERS = {"/odometry", "/imu", "/joint_torques", "/contact_placements"}
+OTHERS = {
+    "/odometry", "/imu", "/joint_torques", "/contact_placements", "/contact_schedule"
+}  # fmt: skip
 """Inputs that the demo does not have, with its axes and outputs."""
 NODES = ("delassus_node", "simulator", "delassus_monitor")
 

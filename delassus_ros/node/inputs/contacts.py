@@ -23,9 +23,10 @@ _FAULTS = Faults(
     Reason.NO_CONTACTS_RECEIVED, Reason.CONTACTS_MALFORMED, Reason.CONTACTS_STALE
 )
 _IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
-_STATUS = {
+STATUS = {
     getattr(ActiveContacts, name): name for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")
 }
+"""Names of the values of a status."""
 
 
 class ContactInput(Input):
@@ -202,8 +203,8 @@ class ContactInput(Input):
                 "values; it is refused",
             )
         for name, value in zip(names, status, strict=True):
-            if value not in _STATUS:
-                expected = ", ".join(f"{word}={number}" for number, word in _STATUS.items())
+            if value not in STATUS:
+                expected = ", ".join(f"{word}={number}" for number, word in STATUS.items())
                 return InputWarning(
                     Reason.CONTACTS_MALFORMED,
                     f"contact {name[:SAID]!r} has status {value}; expected one of {expected}; "

@@ -18,6 +18,7 @@ from delassus_ros.node.inputs.joints import Gate, InputStatus, JointGate
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.placements import PlacementInput
+from delassus_ros.node.inputs.schedule import ScheduleInput
 from delassus_ros.node.inputs.topics import JOINTS
 from delassus_ros.node.reasons import InputHealth, InputWarning, LastAnswer, Limits, Reason
 from delassus_ros.node.system.background import BackgroundTask
@@ -58,6 +59,7 @@ class Inputs:
     source : the base's orientation and twist; None if no output needs them.
     motion : velocities and efforts; None if no output needs them.
     observed : velocities and efforts of the contact estimator; None without an estimator.
+    schedule : the contacts to come; None without a schedule.
 
     Attributes
     ----------
@@ -83,6 +85,7 @@ class Inputs:
         source: OrientationInput | None,
         motion: MotionInput | None = None,
         observed: MotionInput | None = None,
+        schedule: ScheduleInput | None = None,
     ) -> None:
         self._warn = warn
         self._reader = JointStateReader()
@@ -99,7 +102,8 @@ class Inputs:
         self._motion = motion
         self._moving = [source for source in (motion, observed) if source is not None]
         torques = None if motion is None else motion.torques
-        inputs: list[Input | None] = [self.contacts, self.placements, source, torques]
+        self._schedule = schedule
+        inputs: list[Input | None] = [self.contacts, schedule, self.placements, source, torques]
         self.by_topic: Mapping[str, Input] = {
             entry.topic: entry for entry in inputs if entry is not None
         }
@@ -126,6 +130,8 @@ class Inputs:
     def _apply(self, limits: Limits) -> None:
         self._gate.set_limits(limits.max_skew, limits.input_timeout)
         self.contacts.set_timeout(limits.contacts_timeout)
+        if self._schedule is not None:
+            self._schedule.timeout = limits.contacts_timeout
         if self.placements is not None:
             self.placements.timeout = limits.contacts_timeout
         if self._motion is not None and self._motion.torques is not None:
@@ -146,6 +152,8 @@ class Inputs:
     def reset_contacts(self) -> None:
         """Drop the active contacts and the placements of moving contacts until new ones come."""
         self.contacts.reset()
+        if self._schedule is not None:
+            self._schedule.reset()
         if self.placements is not None:
             self.placements.reset()
 

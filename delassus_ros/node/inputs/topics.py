@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from delassus_msgs.msg import ActiveContacts, ContactPlacements
+from delassus_msgs.msg import ActiveContacts, ContactPlacements, ContactSchedule
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -40,10 +40,12 @@ class Topic:
 JOINTS = "joint_states"
 CONTACTS = "active_contacts"
 PLACES = "contact_placements"
+SCHEDULE = "contact_schedule"
 TORQUES = "joint_torques"
 TOPICS: Mapping[str, Topic] = {
     JOINTS: Topic(JointState, JOINT_STATES, "a joint state"),
     CONTACTS: Topic(ActiveContacts, LATCHED, "a set of active contacts"),
+    SCHEDULE: Topic(ContactSchedule, LATCHED, "a schedule of contacts"),
     PLACES: Topic(ContactPlacements, FEW, "placements of contacts"),
     "odometry": Topic(Odometry, LATEST, "an odometry"),
     "imu": Topic(Imu, LATEST, "a message of an inertial sensor"),

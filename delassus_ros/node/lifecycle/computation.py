@@ -17,6 +17,7 @@ from delassus_ros.compiler.cache.cached_code import stored_kernel
 from delassus_ros.compiler.runtime.kernel import CompiledKernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.node.inputs.closed_joints import BoundClosures
+from delassus_ros.node.inputs.schedule import ScheduleInput
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.matrix import make_layout
@@ -111,6 +112,7 @@ class Computation:
             motion,
             DynamicsOutput(problem, layout, settings.outputs) if settings.outputs else None,
             estimator,
+            ScheduleInput(limits.contacts_timeout) if settings.scheduled else None,
         )
         if fallback is not None:
             # A binding takes too long, and may fail, at the tick that needs it.

@@ -11,6 +11,7 @@ from delassus_ros.closure import BoundClosure
 from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.diagnostics import Account, Entry, Report
+from delassus_ros.node.lifecycle.horizon import Horizon
 from delassus_ros.node.lifecycle.services import ComputeService
 from delassus_ros.node.live.publishers import Outputs
 from delassus_ros.node.live.stream import Stream
@@ -87,6 +88,7 @@ class Configuration:
             undo.callback(self.stream.stop)
             self._compute = ComputeService(node, warn, computation, operation.limits.condition)
             undo.callback(self._compute.close)
+            undo.callback(Horizon(node, warn, self._compute).close)
             self.algorithm = AlgorithmChange(
                 node,
                 computation,

@@ -136,9 +136,8 @@ class ComputeService:
         try:
             contacts = self._contacts(request)
             o = request.base_orientation
-            needed = any(port.name == _BASE for port in self._computation.problem.inputs)
-            orientation = (o.x, o.y, o.z, o.w) if needed else None
-            answer = self._answering().compute(
+            orientation = (o.x, o.y, o.z, o.w) if self.needs_orientation else None
+            answer = self.answering().compute(
                 request.joints,
                 request.positions,
                 contacts,
@@ -210,7 +209,23 @@ class ComputeService:
         numpy_to_dynamics(message, blocks)
         return message
 
-    def _answering(self) -> OnDemand:
+    @property
+    def computation(self) -> Computation:
+        """The present computation."""
+        return self._computation
+
+    @property
+    def condition(self) -> ConditionSettings:
+        """Thresholds for the condition of matrices."""
+        return self._condition
+
+    @property
+    def needs_orientation(self) -> bool:
+        """Whether matrices depend on the orientation of the base."""
+        return any(port.name == _BASE for port in self._computation.problem.inputs)
+
+    def answering(self) -> OnDemand:
+        """Return the computation of single states with the present solver."""
         if self._on_demand is None:
             computation = self._computation
             structural = computation.pipeline.structural

@@ -25,6 +25,7 @@ from delassus_ros.node.inputs.inputs import Inputs, TickStatus
 from delassus_ros.node.inputs.joints import Gate, InputStatus
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.inputs.schedule import ScheduleInput
 from delassus_ros.node.inputs.topics import CONTACTS, JOINTS
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.forces import ForceOutput, JudgedForces
@@ -97,6 +98,7 @@ class Pipeline:
     orientation : orientation and twist of a floating base; None if no output needs them.
     motion : velocities and efforts; None if no output needs them.
     estimator : estimates the active contacts instead of a topic; None for the topic.
+    schedule : the contacts to come, which tell the active ones; None without a schedule.
     secondary : messages of the secondary outputs; None without such outputs.
 
     Attributes
@@ -135,6 +137,7 @@ class Pipeline:
         motion: MotionInput | None = None,
         secondary: DynamicsOutput | None = None,
         estimator: ContactEstimator | None = None,
+        schedule: ScheduleInput | None = None,
     ) -> None:
         problem = solver.problem
         if orientation is None and any(port.name == _ORIENTATION for port in problem.inputs):
@@ -147,8 +150,10 @@ class Pipeline:
         self.system_now: Callable[[], int] = time_ns
         self._set_limits(limits)
         observed = None if estimator is None else estimator.motion
-        self._inputs = Inputs(problem, warn, limits, closure, orientation, motion, observed)
-        self.estimator = estimator
+        self._inputs = Inputs(
+            problem, warn, limits, closure, orientation, motion, observed, schedule
+        )
+        self.estimator, self._schedule = estimator, schedule
         self._secondary, self._motion = secondary, motion
         self._unmoved: InputWarning | None = None
         self._matrix_of: tuple[Solution, Array] | None = None
@@ -270,7 +275,7 @@ class Pipeline:
     @property
     def topics(self) -> tuple[str, ...]:
         """Names of the topics to subscribe to; the joint states come last."""
-        told = () if self.estimator is None else (CONTACTS,)
+        told = () if self.estimator is None and self._schedule is None else (CONTACTS,)
         return (*(topic for topic in self._inputs.by_topic if topic not in told), JOINTS)
 
     def set_topics(self, full: Mapping[str, str]) -> None:
@@ -482,6 +487,8 @@ class Pipeline:
         self._went.note(now)
         if self.estimator is not None and status.gate is Gate.READY:
             self._tell_contacts(self.estimator, status.stamp, now)
+        if self._schedule is not None and status.gate is Gate.READY:
+            self._tell_scheduled(self._schedule, status.stamp, now)
         tick = self._inputs.tick_status(status, now, self._always is not None)
         if tick.stale is not self._stale:
             self._stale = tick.stale
@@ -509,16 +516,32 @@ class Pipeline:
         limits, step = self._limits, self._inputs.clock_step
         warning = estimator.update(self._q, stamp, now, limits.max_skew, step)
         if warning is not None:
-            self._inputs.warn_of(warning)
-            self._contacts.withhold(warning)
-            self._without_contacts()
+            self._withhold(warning)
             return
         message = ActiveContacts(names=estimator.contacts.names, status=estimator.status)
+        self._tell(message, stamp)
+        if estimator.caveat is not None:
+            self._contacts.doubt(estimator.caveat)
+
+    def _tell_scheduled(self, schedule: ScheduleInput, stamp: int, now: int) -> None:
+        """Set the active contacts to those of the schedule at the joint state."""
+        found = schedule.at(stamp, now)
+        if isinstance(found, InputWarning):
+            self._withhold(found)
+        else:
+            self._tell(found, stamp)
+
+    def _withhold(self, warning: InputWarning) -> None:
+        """Be without contacts, for a reason that their source gives."""
+        self._inputs.warn_of(warning)
+        self._contacts.withhold(warning)
+        self._without_contacts()
+
+    def _tell(self, message: ActiveContacts, stamp: int) -> None:
+        """Set the active contacts, known at a stamp [ns]."""
         sec, nanosec = divmod(stamp, 1_000_000_000)
         message.header.stamp = Time(sec=sec, nanosec=nanosec)
         self.set_contacts(message)
-        if estimator.caveat is not None:
-            self._contacts.doubt(estimator.caveat)
 
     def _matrix(self, status: InputStatus, solution: Solution, tick: TickStatus) -> bytes:
         """Return the message with a matrix."""

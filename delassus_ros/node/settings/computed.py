@@ -46,6 +46,8 @@ class Settings:
     gravity : (3,) [m/s²] in the world's axes.
     contacts : the contacts, in the order of their rows.
     observer : thresholds and gain of the contact estimator; None for contacts of the topic.
+    scheduled : whether the active contacts are those of the schedule on the topic
+        contact_schedule.
     estimated : contacts that the estimator may make active; all if empty.
     armature : rotor inertia by joint name [kg·m² or kg].
     lock : positions of locked joints, by name [rad, m].
@@ -69,6 +71,7 @@ class Settings:
     gravity: tuple[float, ...]
     contacts: ContactSet
     observer: ObserverSettings | None
+    scheduled: bool
     estimated: tuple[str, ...]
     armature: Mapping[str, float]
     lock: Mapping[str, float]
@@ -111,6 +114,7 @@ class Settings:
             gravity=_finite_triple("gravity", values["gravity"]),
             contacts=ContactSet(_contact(name, parameters) for name in values["contacts.names"]),
             observer=_observer(values) if values["contacts.source"] == "force" else None,
+            scheduled=values["contacts.source"] == "schedule",
             estimated=values["contacts.estimated"],
             armature=by_joint("armature", values),
             lock=by_joint("lock", values),

@@ -75,9 +75,10 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
     ),
     "contacts.source": Setting(
         "topic",
-        "Source of the active contacts: the topic active_contacts, or an estimate of the contact "
-        "forces from efforts, rates and the base's motion, published on ~/contacts.",
-        choices=("topic", "force"),
+        "Source of the active contacts: the topic active_contacts, an estimate of the contact "
+        "forces from efforts, rates and the base's motion, published on ~/contacts, or the "
+        "schedule of a planner on the topic contact_schedule.",
+        choices=("topic", "force", "schedule"),
     ),
     "contacts.estimated": Setting(
         (), "With source force: contacts that may become active. All if empty.", holds="names"

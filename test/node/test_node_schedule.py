@@ -1,0 +1,211 @@
+"""Contacts to come: the mode at the stamp of each joint state, and never one that is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import robots
+
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from delassus_msgs.msg import ActiveContacts, ContactSchedule, DelassusMatrix  # noqa: E402
+from pipeline_support import (  # noqa: E402
+    DEGRADED,
+    INVALID,
+    MS,
+    OK,
+    Rig,
+    said,
+    to_message,
+)
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros.node.inputs.schedule import ScheduleInput  # noqa: E402
+from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
+
+FEET = ("LF", "RF", "LH", "RH")
+UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)
+TROT = ((ACTIVE, INACTIVE, INACTIVE, ACTIVE), (INACTIVE, ACTIVE, SLIPPING, INACTIVE))
+
+
+class ScheduleRig(Rig):
+    """A pipeline of the quadruped whose contacts are scheduled."""
+
+    def __init__(self, timeout: float = 0.5) -> None:
+        robot = Robot.from_urdf(robots.unlimited())
+        problem = Problem(robot, [Contact(foot, f"{foot}_FOOT") for foot in FEET])
+        super().__init__(
+            DelassusSolver(problem), limits=Limits(contacts_timeout=timeout),
+            schedule=ScheduleInput(timeout),
+        )  # fmt: skip
+
+    def plan(self, at: float = 0.0, **changes: Any) -> ContactSchedule:
+        """Send a trot of modes of 20 ms each, beginning `at` ms from now."""
+        message = ContactSchedule(
+            names=list(FEET), times=[0.02 * k for k in range(4)], end=0.08,
+            status=[value for k in range(4) for value in TROT[k % 2]],
+        )  # fmt: skip
+        message.header.stamp = to_message(self.now + round(at * MS))
+        for name, value in changes.items():
+            setattr(message, name, value)
+        self.pipeline.read("contact_schedule", message)
+        return message
+
+    def ask(self, expected: tuple[str, ...] | None) -> DelassusMatrix:
+        """Send a joint state; its matrix is checked to have these contacts."""
+        self.touching = expected
+        answer = self.send()
+        assert answer is not None
+        return answer
+
+
+def mode(k: int) -> tuple[str, ...]:
+    return tuple(f for f, s in zip(FEET, TROT[k % 2], strict=True) if s != INACTIVE)
+
+
+def test_the_topic_is_the_schedule_s() -> None:
+    rig = ScheduleRig()
+    assert "contact_schedule" in rig.pipeline.topics
+    assert "active_contacts" not in rig.pipeline.topics
+
+
+def test_the_mode_is_that_of_the_joint_state() -> None:
+    rig = ScheduleRig()
+    rig.plan()
+    for k in range(16):
+        assert rig.ask(mode(k // 4)).validity == OK, rig.text
+        rig.wait(5.0)
+    # The plan has ended.
+    answer = rig.ask(None)
+    assert said(answer) == (INVALID, Reason.NO_CONTACTS_RECEIVED | Reason.CONTACTS_STALE)
+    assert "ended 0 s before the joint state" in rig.text
+    rig.plan()
+    assert rig.ask(mode(0)).validity == OK
+
+
+def test_a_contact_slips_as_the_schedule_says() -> None:
+    rig = ScheduleRig()
+    rig.plan(at=-20.0)
+    answer = rig.ask(mode(1))
+    assert list(answer.status) == [ActiveContacts.ACTIVE, ActiveContacts.SLIPPING]
+
+
+def test_before_the_first_schedule_and_before_its_beginning_nothing_is_known() -> None:
+    rig = ScheduleRig()
+    assert said(rig.ask(None)) == (INVALID, Reason.NO_CONTACTS_RECEIVED)
+    assert "no schedule of contacts has arrived yet" in rig.text
+    rig.plan(at=10.0)
+    assert rig.ask(None).validity == INVALID
+    assert "begins 0.01 s after the joint state" in rig.text
+    rig.wait(10.0)
+    assert rig.ask(mode(0)).validity == OK
+
+
+def test_a_schedule_that_comes_late_is_of_no_use() -> None:
+    rig = ScheduleRig()
+    rig.plan(at=-200.0)
+    assert rig.ask(None).validity == INVALID
+    assert "ended 0.12 s before the joint state" in rig.text
+
+
+def test_a_planner_that_has_ended_is_followed_no_longer() -> None:
+    rig = ScheduleRig()
+    long = {"times": [0.0], "end": 10.0, "status": list(TROT[0])}
+    rig.plan(**long)
+    rig.wait(490.0)
+    assert rig.ask(mode(0)).validity == OK
+    rig.wait(20.0)
+    answer = rig.ask(None)
+    assert said(answer) == (INVALID, Reason.NO_CONTACTS_RECEIVED | Reason.CONTACTS_STALE)
+    assert "no schedule of contacts has come for 0.51 s" in rig.text
+    unlimited = ScheduleRig(timeout=float("inf"))
+    unlimited.plan(**long)
+    unlimited.wait(9000.0)
+    assert unlimited.ask(mode(0)).validity == OK
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"times": [0.0, 0.04, 0.02, 0.06]}, "mode 1 begins at 0.04 s and ends at 0.02 s: modes"),
+        ({"end": 0.05}, "mode 3 begins at 0.06 s and ends at 0.05 s: modes overlap"),
+        ({"times": [0.0, 0.02, 0.02, 0.06]}, "modes overlap"),
+        ({"times": [0.0, float("nan"), 0.04, 0.06]}, "time that is not finite"),
+        ({"end": float("inf")}, "time that is not finite"),
+        ({"times": []}, "has no modes"),
+        ({"status": [2]}, "has 1 status values; expected 16, for 4 modes of 4 contacts"),
+        ({"status": [4] * 16}, "has status 4; expected one of UNKNOWN=0"),
+        ({"names": ["LF", "LF", "LH", "RH"]}, "lists contact 'LF' more than once"),
+    ],
+)
+def test_a_schedule_that_contradicts_itself_is_refused(
+    changes: dict[str, Any], words: str
+) -> None:
+    """The one before is dropped, too: the plan has changed in a way that is not known."""
+    rig = ScheduleRig()
+    rig.plan()
+    assert rig.ask(mode(0)).validity == OK
+    rig.plan(**changes)
+    answer = rig.ask(None)
+    assert said(answer) == (INVALID, Reason.NO_CONTACTS_RECEIVED | Reason.CONTACTS_MALFORMED)
+    assert words in rig.text and any(words in text for _, text in rig.warnings)
+    rig.plan()
+    assert rig.ask(mode(0)).validity == OK
+
+
+def test_a_schedule_without_a_stamp_is_refused() -> None:
+    rig = ScheduleRig()
+    rig.plan(header=ContactSchedule().header)
+    assert rig.ask(None).validity == INVALID
+    assert "has no stamp, from which its times would count" in rig.text
+
+
+def test_unknown_contacts_are_never_ok() -> None:
+    rig = ScheduleRig()
+    rig.plan(names=["LF", "RF", "LH", "RX"])
+    # The active contact RX has no rows.
+    answer = rig.ask(("LF",))
+    assert said(answer) == (DEGRADED, Reason.UNKNOWN_CONTACT) and "'RX'" in rig.text
+    rig.plan(status=[ACTIVE, UNKNOWN, ACTIVE, ACTIVE] * 4)
+    assert rig.ask(None).validity == INVALID
+    assert "contact 'RF' is UNKNOWN in the present mode" in rig.text
+
+
+def test_an_older_plan_that_comes_after_a_newer_one_is_left_out() -> None:
+    rig = ScheduleRig()
+    rig.plan()
+    rig.plan(at=-20.0)
+    assert rig.ask(mode(0)).validity == OK
+
+
+def test_any_schedule_gives_known_contacts_or_none() -> None:
+    """Random schedules, good and bad: an OK matrix has the contacts of the mode at its stamp."""
+    rng = np.random.default_rng(0)
+    rig, seen = ScheduleRig(), {OK: 0, INVALID: 0, DEGRADED: 0}
+    for _ in range(200):
+        times = np.round(np.cumsum(rng.uniform(-0.002, 0.03, 4)), 4)
+        status = rng.choice(4, 16, p=[0.02, 0.4, 0.4, 0.18])
+        start = rig.now + round(rng.uniform(-60.0, 20.0) * MS)
+        end = float(times[-1] + rng.uniform(-0.002, 0.03))
+        message = ContactSchedule(
+            names=list(FEET), times=times.tolist(), end=end, status=status.tolist()
+        )
+        message.header.stamp = to_message(start)
+        rig.pipeline.reset_contacts()
+        rig.pipeline.read("contact_schedule", message)
+        since = (rig.now - start) / 1e9
+        bounds = [*times.tolist(), end]
+        k = int(np.searchsorted(times, since, side="right")) - 1
+        right = all(a < b for a, b in zip(bounds, bounds[1:], strict=False))
+        known = right and k >= 0 and since < end and UNKNOWN not in status[4 * k : 4 * k + 4]
+        expected = None
+        if known:
+            own = status[4 * k : 4 * k + 4]
+            expected = tuple(f for f, s in zip(FEET, own, strict=True) if s != INACTIVE)
+        answer = rig.ask(expected)
+        assert answer.validity == (OK if known else INVALID), rig.text
+        seen[answer.validity] += 1
+        rig.wait(5.0)
+    assert min(seen[OK], seen[INVALID]) > 20
