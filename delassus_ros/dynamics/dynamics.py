@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from delassus_ros.arguments import instance, names
 from delassus_ros.compiler.function import BoundFunction, CompiledFunction
 from delassus_ros.dynamics.checked import checked
+from delassus_ros.dynamics.derivatives import forward_derivatives, inverse_derivatives
 from delassus_ros.dynamics.matrices import coriolis, gravity_torques
 from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
 from delassus_ros.dynamics.regressor import regressor
@@ -47,10 +48,12 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], Mapping[str, Method]]] = {
     "forward": (("rates", "torques", "gravity"), FORWARD),
     "coriolis": (("rates",), _only(coriolis, _unregrouped)),
     "gravity_torques": (("gravity",), _only(gravity_torques)),
+    "inverse_derivatives": (("rates", "accelerations", "gravity"), _only(inverse_derivatives)),
+    "forward_derivatives": (("rates", "torques", "gravity"), _only(forward_derivatives)),
     "regressor": (("rates", "accelerations", "gravity"), _only(regressor, _unregrouped)),
 }
 """Per function the names of its inputs after ``q``, and its methods; the first is the default."""
-_LOADED = ("inverse", "forward", "hybrid")
+_LOADED = ("inverse", "forward", "hybrid", "inverse_derivatives", "forward_derivatives")
 """Functions that external wrenches act in."""
 
 
@@ -166,8 +169,8 @@ class Dynamics:
 
         Parameters
         ----------
-        function : ``"inverse"``, ``"forward"``, ``"coriolis"``, ``"gravity_torques"`` or
-            ``"regressor"``.
+        function : the name of a method of this class that returns torques, accelerations or
+            matrices, except ``"hybrid"``.
         method : as for the method of this class with the same name.
 
         Raises
@@ -322,6 +325,51 @@ class Dynamics:
             As for :meth:`inverse`.
         """
         return self._call(self._function("gravity_torques"), q, gravity, loaded=False)
+
+    def inverse_derivatives(
+        self,
+        q: ArrayLike,
+        rates: ArrayLike,
+        accelerations: ArrayLike,
+        gravity: ArrayLike = GRAVITY,
+        wrenches: ArrayLike | None = None,
+    ) -> tuple[Array, Array, Array]:
+        """Return ∂τ/∂q, ∂τ/∂ẏ and ∂τ/∂ÿ = M, each (size, size); see :meth:`inverse`.
+
+        Derivatives in q are along the independent velocities: of loops along their independent
+        joints, of a floating base along its twist in body axes, which turns gravity.
+
+        Raises
+        ------
+        InputError, NumericalError
+            As for :meth:`inverse`.
+        """
+        function = self._function("inverse_derivatives")
+        arrays = q, rates, accelerations, gravity
+        return self._matrices(self._call(function, *arrays, wrenches=wrenches))
+
+    def forward_derivatives(
+        self,
+        q: ArrayLike,
+        rates: ArrayLike,
+        torques: ArrayLike,
+        gravity: ArrayLike = GRAVITY,
+        wrenches: ArrayLike | None = None,
+    ) -> tuple[Array, Array, Array]:
+        """Return ∂ÿ/∂q, ∂ÿ/∂ẏ and ∂ÿ/∂τ = M⁻¹, each (size, size); see :meth:`forward`.
+
+        Raises
+        ------
+        InputError, NumericalError
+            As for :meth:`forward`.
+        """
+        function = self._function("forward_derivatives")
+        arrays = q, rates, torques, gravity
+        return self._matrices(self._call(function, *arrays, wrenches=wrenches))
+
+    def _matrices(self, values: Array) -> tuple[Array, Array, Array]:
+        first, second, third = values.reshape(3, self.size, self.size)
+        return first, second, third
 
     def regressor(
         self,

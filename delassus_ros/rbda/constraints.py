@@ -21,7 +21,7 @@ from delassus_ros.model.robot import Robot
 from delassus_ros.rbda.elimination import Solved, solve, solve_exactly
 from delassus_ros.rbda.loop_rows import is_turned, joints_of, loop_rows
 from delassus_ros.rbda.unknown_constants import constants, specific_constants
-from delassus_ros.scalars.duals import VARYING, Dual, differentiated
+from delassus_ros.scalars.duals import VARYING, Dual, differentiated, next_level
 from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
@@ -155,14 +155,14 @@ def loop_bias(
     q : as for :func:`loop_jacobian`.
     rates : ẏ of the cluster's independent joints.
     """
-    moving, motion = list(q), list(rates)
+    moving, motion, level = list(q), list(rates), next_level([*q, *rates])
     E = loop_jacobian(robot, cluster, q)
     for joint, row in zip(cluster.joints, E, strict=True):
         position = robot.q_offsets[joint]
-        moving[position] = Dual(moving[position], [dot(row, motion)])
+        moving[position] = Dual(moving[position], [dot(row, motion)], level)
     found = []
     for row in loop_jacobian(robot, cluster, moving):
-        slopes = [e.slopes[0] if isinstance(e, Dual) else 0.0 for e in row]
+        slopes = [e.slopes[0] if isinstance(e, Dual) and e.level == level else 0.0 for e in row]
         found.append(dot(slopes, motion))
     return found
 

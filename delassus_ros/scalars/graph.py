@@ -153,6 +153,10 @@ def _operands(node: Node) -> tuple[int, ...]:
 _LEAVES = frozenset((INPUT, CONSTANT, PARAMETER))
 
 
+_NUMBERS = (float, int)
+"""Types of constants; operations with further scalars, such as duals, are theirs."""
+
+
 class Symbol:
     """A symbolic scalar: behaves like a float in an algorithm and records the operations.
 
@@ -208,6 +212,8 @@ class Symbol:
         graph = self.graph
         if isinstance(other, Symbol):
             return _add(graph, self.index, other.index)
+        if not isinstance(other, _NUMBERS):
+            return NotImplemented
         if other == 0.0:
             return self
         return _add(graph, self.index, graph.node(CONSTANT, float(other)))
@@ -225,6 +231,8 @@ class Symbol:
     def __mul__(self, other: Symbol | float) -> Symbol | float:
         graph = self.graph
         if not isinstance(other, Symbol):
+            if not isinstance(other, _NUMBERS):
+                return NotImplemented
             return _scale(graph, float(other), self.index)
         a, b, negative = self.index, other.index, False
         nodes = graph.nodes
@@ -241,6 +249,8 @@ class Symbol:
         graph = self.graph
         if isinstance(other, Symbol):
             return Symbol(graph, graph.node(DIV, self.index, other.index))
+        if not isinstance(other, _NUMBERS):
+            return NotImplemented
         if other == 1.0:
             return self
         if other == 0.0:

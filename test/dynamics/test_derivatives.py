@@ -1,0 +1,119 @@
+"""Derivatives of dynamics: against Pinocchio, and differences with 50 digits where it has none."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+import robots
+from cluster_robots import random_problem
+from coupled import coupled
+from linkages import closed_four_bar, four_bar
+
+import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
+from delassus_ros import Robot
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.dynamics.derivatives import forward_derivatives, inverse_derivatives
+from delassus_ros.dynamics.methods import recursive_forward, recursive_inverse
+from delassus_ros.model import JointKind
+from delassus_ros.rbda.robot_tree import RobotTree
+from delassus_ros.rbda.tangents import directions
+
+pin = pytest.importorskip("pinocchio")
+from delassus_ros.pinocchio_model import PinocchioModel  # noqa: E402
+
+GRAVITY = np.array([1.0, -2.0, -9.0])
+STEP = mpmath.mpf(10) ** -20
+
+
+def close(value: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
+    assert np.linalg.norm(value - expected) <= tolerance * np.linalg.norm(expected)
+
+
+def state(tree: RobotTree, q: np.ndarray, given: str) -> dict[str, list[float]]:
+    rng = np.random.default_rng(1)
+    return {
+        "q": q.tolist(), "rates": rng.normal(size=tree.size).tolist(),
+        given: rng.normal(size=tree.size).tolist(), "gravity": GRAVITY.tolist(),
+    }  # fmt: skip
+
+
+def matrices(values: list[float], n: int) -> np.ndarray:
+    return np.array(values, dtype=float).reshape(3, n, n)
+
+
+@pytest.mark.parametrize("base", ["floating", "fixed"])
+def test_derivatives_of_a_quadruped_agree_with_pinocchio(base: str) -> None:
+    robot = Robot.from_urdf(robots.quadruped(), base=base)
+    robot = robot.with_armature({j.name: 0.0 for j in robot.joints if j.armature})
+    tree = RobotTree(robot)
+    q = np.random.default_rng(0).uniform(-1, 1, robot.nq)
+    built = PinocchioModel(robot)
+    model, at = built.model, built.configuration({"q": q})
+    model.gravity.linear = GRAVITY
+    # Results of Pinocchio are views of the data.
+    data = model.createData()
+    for derivatives, theirs, given in (
+        (inverse_derivatives, pin.computeRNEADerivatives, "accelerations"),
+        (forward_derivatives, pin.computeABADerivatives, "torques"),
+    ):
+        x = state(tree, q, given)
+        found = matrices(derivatives(tree, x), tree.size)
+        expected = theirs(model, data, at, np.array(x["rates"]), np.array(x[given]))
+        close(found[0], expected[0], 1e-10)
+        close(found[1], expected[1], 1e-10)
+        close(np.triu(found[2]), np.triu(expected[2]), 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("derivatives", "function", "given"),
+    [(inverse_derivatives, recursive_inverse, "accelerations"),
+     (forward_derivatives, recursive_forward, "torques")],
+)  # fmt: skip
+def test_derivatives_of_geared_robots_agree_with_50_digits(derivatives, function, given) -> None:
+    robot = random_problem(0).robot
+    tree = RobotTree(robot)
+    q = coupled(robot, np.random.default_rng(0).uniform(-1, 1, robot.nq))
+    x = state(tree, q, given)
+    found = matrices(derivatives(tree, x), tree.size)
+    first = 6 if robot.joints[0].kind is JointKind.ROOT else 0
+    with mpmath.workdps(50):
+        for k in range(first, tree.size):
+            change = directions(tree.problem, x)[k]
+            close(found[0][:, k], difference(function, tree, x, change), 1e-9)
+        for matrix, name in zip(found[1:], ("rates", given), strict=True):
+            for k in range(tree.size):
+                close(matrix[:, k], difference(function, tree, x, {(name, k): 1.0}), 1e-9)
+
+
+def difference(function, tree: RobotTree, x, change) -> np.ndarray:
+    """Return the derivative of a function along a change of its inputs."""
+    moved = []
+    for sign in (1, -1):
+        there = {name: [mpmath.mpf(value) for value in values] for name, values in x.items()}
+        for (name, i), rate in change.items():
+            there[name][i] += sign * STEP * mpmath.mpf(rate)
+        moved.append(function(tree, there))
+    ahead, behind = moved
+    return np.array([float((a - b) / (2 * STEP)) for a, b in zip(ahead, behind, strict=True)])
+
+
+def test_derivatives_of_a_four_bar_contain_how_the_loop_turns() -> None:
+    tree, h = RobotTree(four_bar()), 1e-5
+    x = state(tree, np.array(closed_four_bar(0.7)), "accelerations")
+    found = matrices(inverse_derivatives(tree, x), 1)[0]
+    ahead, behind = (
+        recursive_inverse(tree, {**x, "q": closed_four_bar(0.7 + step)})[0] for step in (h, -h)
+    )
+    close(found, np.array([[(ahead - behind) / (2 * h)]]), 1e-8)
+
+
+def test_compiled_derivatives_are_named_and_shaped() -> None:
+    robot: Robot = four_bar()
+    dynamics, q = Dynamics(robot), np.array(closed_four_bar(0.7))
+    by_q, by_rates, M = dynamics.inverse_derivatives(q, [0.7], [0.3], GRAVITY)
+    x = {"q": q.tolist(), "rates": [0.7], "accelerations": [0.3], "gravity": GRAVITY.tolist()}
+    expected = matrices(inverse_derivatives(RobotTree(robot), x), 1)
+    close(np.array([by_q, by_rates, M]), expected, 1e-12)
+    *_, response = dynamics.forward_derivatives(q, [0.7], [0.3], GRAVITY)
+    close(response @ M, np.eye(1), 1e-12)
