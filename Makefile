@@ -17,6 +17,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH PYTHONPATH
 unexport LD_LIBRARY_PATH RMW_IMPLEMENTATION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 export AMENT_PREFIX_PATH := $(abspath $(VENV))
+# A process would compile all that it imports anew, which takes most of a second: tests start some
+# 200 programs.
+unexport PYTHONDONTWRITEBYTECODE
 # Stay away from other ROS 2 programs in the network. Tests and demo choose domains of
 # their own, to keep apart on this machine as well.
 ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
