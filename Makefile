@@ -25,6 +25,9 @@ unexport PYTHONDONTWRITEBYTECODE
 ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
 export ROS_AUTOMATIC_DISCOVERY_RANGE
 
+# What every command needs, for the package and the demo. Each further group is installed by its
+# commands; `make test` and others need all but the following.
+BASE := requirements/ros.txt requirements/sim.txt
 # Those of the benchmarks are large; `make bench` and `make contact-problems` alone need them. So are
 # CasADi, JAX and PyTorch, without which `make test` skips their tests; `make doors` runs them.
 DOORS := requirements/casadi.txt requirements/jax.txt requirements/torch.txt
@@ -71,34 +74,34 @@ help:
 	@echo 'PYTHON=python3.12 make ... takes that Python (3.10 to 3.14)'
 
 .PHONY: demo
-demo: setup
+demo: $(STAMPS)/package
 	@$(BIN)/delassus_demo $(if $(ROBOT),--robot $(ROBOT)) $(ARGS)
 
 .PHONY: view
-view: setup
+view: $(STAMPS)/package $(STAMPS)/view
 	@$(BIN)/delassus view $(or $(ROBOT),quadruped) $(ARGS)
 
 EXAMPLE = $(if $(VIEW),--view) $(if $(filter-out 0,$(REALTIME)),--realtime) \
   $(if $(RECORD),--record $(abspath $(RECORD)))
 
 .PHONY: record
-record: setup
+record: $(STAMPS)/package $(STAMPS)/recordings
 	@$(BIN)/delassus_demo $(if $(ROBOT),--robot $(ROBOT)) --record $(or $(RECORD),demo.mcap) $(ARGS)
 
 .PHONY: walk
-walk: setup
+walk: $(STAMPS)/package $(STAMPS)/examples
 	@cd examples && ../$(BIN)/python -m whole_body_control $(EXAMPLE) $(ARGS)
 
 .PHONY: balance
-balance: setup
+balance: $(STAMPS)/package $(STAMPS)/examples
 	@cd examples && ../$(BIN)/python -m balance $(EXAMPLE) $(ARGS)
 
 .PHONY: arm
-arm: setup
+arm: $(STAMPS)/package $(STAMPS)/examples
 	@cd examples && ../$(BIN)/python -m operational_space $(EXAMPLE) $(ARGS)
 
 .PHONY: estimate
-estimate: setup
+estimate: $(STAMPS)/package $(STAMPS)/examples
 	@cd examples && ../$(BIN)/python -m estimation $(EXAMPLE) $(ARGS)
 
 .PHONY: test
@@ -145,20 +148,20 @@ lint: setup
 	@$(BIN)/mypy
 
 .PHONY: setup
-setup: $(STAMPS)/package
+setup: $(STAMPS)/package $(STAMPS)/requirements
 
 $(STAMPS)/venv: scripts/make_venv.sh
 	@sh scripts/make_venv.sh $(VENV)
 	@mkdir -p $(STAMPS)
 	@touch $@
 
-$(STAMPS)/requirements: $(STAMPS)/venv $(REQUIREMENTS)
-	@echo 'Installing requirements (once, some minutes) ...'
-	@$(INSTALL) 'pip>=24'  # that of Python 3.10 finds no solution
-	@$(INSTALL) $(addprefix -r ,$(REQUIREMENTS))
+$(STAMPS)/base: $(STAMPS)/venv $(BASE)
+	@echo 'Installing ROS 2 and the simulator (once, about a minute) ...'
+	@$(INSTALL) 'pip>=24' 'setuptools>=64' wheel  # the pip of Python 3.10 finds no solution
+	@$(INSTALL) $(addprefix -r ,$(BASE))
 	@touch $@
 
-$(STAMPS)/messages: $(STAMPS)/requirements $(MESSAGES)
+$(STAMPS)/messages: $(STAMPS)/base $(MESSAGES)
 	@echo 'Building the messages (about half a minute) ...'
 	@$(INSTALL) ./msg
 	@touch $@
@@ -170,9 +173,19 @@ $(STAMPS)/package: $(STAMPS)/messages $(PACKAGE)
 	@$(INSTALL) --no-build-isolation .
 	@touch $@
 
-$(STAMPS)/bench: $(STAMPS)/package requirements/bench.txt
-	@echo 'Installing what the benchmarks need (once) ...'
-	@$(INSTALL) -r requirements/bench.txt
+# After the package, so that two commands at once do not install at the same time.
+$(STAMPS)/requirements: $(REQUIREMENTS) | $(STAMPS)/package
+	@echo 'Installing what tests, checks and pages need (once, some minutes) ...'
+	@$(INSTALL) $(addprefix -r ,$^)
+	@touch $@
+
+$(STAMPS)/examples: requirements/examples.txt requirements/pinocchio.txt | $(STAMPS)/package
+$(STAMPS)/recordings: requirements/recordings.txt | $(STAMPS)/package
+$(STAMPS)/view: requirements/view.txt | $(STAMPS)/package
+$(STAMPS)/bench: $(REQUIREMENTS) requirements/bench.txt | $(STAMPS)/package
+$(STAMPS)/examples $(STAMPS)/recordings $(STAMPS)/view $(STAMPS)/bench:
+	@echo 'Installing requirements of $(@F) (once) ...'
+	@$(INSTALL) $(addprefix -r ,$^)
 	@touch $@
 
 .PHONY: clean

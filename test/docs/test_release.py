@@ -1,0 +1,100 @@
+"""A release: metadata, changelog and text of the tag, both packages side by side."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import delassus_ros
+
+ROOT = Path(__file__).resolve().parents[2]
+MANIFESTS = ("package.xml", "msg/package.xml")
+VERSION = delassus_ros.__version__
+
+
+def urls_of(manifest: str) -> dict[str, str]:
+    root = ElementTree.parse(ROOT / manifest).getroot()
+    return {str(url.get("type")): str(url.text) for url in root.iter("url")}
+
+
+def test_the_manifests_have_the_addresses_of_the_project() -> None:
+    found = [urls_of(manifest) for manifest in MANIFESTS]
+    assert set(found[0]) == {"website", "repository", "bugtracker"} and found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["delassus_ros", "delassus_msgs"])
+def test_the_installed_package_describes_itself(name: str) -> None:
+    try:
+        metadata = importlib.metadata.metadata(name)
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{name} is not installed by pip")
+    urls = dict(line.split(", ", 1) for line in metadata.get_all("Project-URL") or ())
+    assert {key.lower(): url for key, url in urls.items()} == urls_of("package.xml")
+    classifiers = metadata.get_all("Classifier") or []
+    assert "License :: OSI Approved :: BSD License" in classifiers
+    assert "Operating System :: POSIX :: Linux" in classifiers and metadata["Summary"]
+    if name == "delassus_ros":
+        assert metadata["Description-Content-Type"].startswith("text/markdown")
+        assert "The Delassus matrix of your robot, live" in metadata.as_string()
+        assert 'argcomplete>=2.0; extra == "completion"' in metadata.get_all("Requires-Dist")
+
+
+@pytest.mark.parametrize("file", ["CHANGELOG.rst", "msg/CHANGELOG.rst"])
+def test_the_changelog_has_the_version_with_a_date(file: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    found = re.findall(r"^(\d\S*) \((\d{4}-\d\d-\d\d)\)\n(-+)$", text, re.MULTILINE)
+    assert VERSION in [version for version, _, _ in found]
+    assert all(len(line) == len(f"{version} ({date})") for version, date, line in found)
+
+
+def test_the_tag_has_a_text_of_its_version() -> None:
+    text = (ROOT / "docs" / "releases" / f"{VERSION}.md").read_text(encoding="utf-8")
+    assert text.startswith(f"# Release {VERSION}\n")
+    assert f"git tag -a v{VERSION} -F docs/releases/{VERSION}.md" in (
+        ROOT / "CONTRIBUTING.md"
+    ).read_text(encoding="utf-8")
+
+
+def test_packages_of_a_release_are_side_by_side(tmp_path: Path) -> None:
+    """As colcon and bloom need them: they do not look inside a package for another."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("this is no repository of git")
+    command = [sys.executable, str(ROOT / "scripts" / "lay_out_release.py"), str(tmp_path / "r")]
+    subprocess.run(command, check=True, capture_output=True)
+    manifests = sorted(p.relative_to(tmp_path / "r") for p in tmp_path.rglob("package.xml"))
+    assert [str(path) for path in manifests] == [
+        "delassus_msgs/package.xml", "delassus_ros/package.xml",
+    ]  # fmt: skip
+    for path, manifest in zip(manifests, reversed(MANIFESTS), strict=True):
+        assert (tmp_path / "r" / path).read_bytes() == (ROOT / manifest).read_bytes()
+    assert (tmp_path / "r/delassus_ros/delassus_ros/__init__.py").is_file()
+    assert (tmp_path / "r/delassus_msgs/CMakeLists.txt").is_file()
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 2 and "is not empty" in again.stderr
+
+
+def test_the_demo_needs_two_groups_of_requirements() -> None:
+    """What `make demo` does not need is installed by the commands that do."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+
+    def installed(target: str) -> set[str]:
+        command = ["make", "-n", "-B", "PYTHON=python-that-is-not-there", target]
+        shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        return set(re.findall(r"-r requirements/(\w+)\.txt", shown.stdout))
+
+    base = {"ros", "sim"}
+    assert installed("demo") == base
+    assert installed("view") == base | {"view"}
+    assert installed("record") == base | {"recordings"}
+    for target in ("walk", "balance", "arm", "estimate"):
+        assert installed(target) == base | {"examples", "pinocchio"}, target
+    assert {"test", "docs", "dev", "examples", "view"} < installed("test")
+    assert "bench" in installed("bench") and "bench" not in installed("test")
