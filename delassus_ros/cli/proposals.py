@@ -286,12 +286,25 @@ def _kind(
         sole = _sole(robot, frame, links, shapes)
         if sole is not None:
             return "surface", "spheres in a plane", sole
-        return "point", "a sphere", here
     flat_shapes = kinds & {"box", "cylinder"}
+    balls = [(name, shape) for name in links for shape in shapes.get(name, ())
+             if shape.kind == "sphere"]  # fmt: skip
+    if balls and (kinds == {"sphere"} or (len(balls) == 1 and not flat_shapes)):
+        return "point", "a sphere", _centre(robot, frame, *balls[0]) if len(balls) == 1 else here
     if flat_shapes and "sphere" not in kinds:
         return "surface", f"a {min(flat_shapes)}", here
     flat = any(word in frame.lower() for word in _FLAT)
     return ("surface", "by its name", here) if flat else ("point", "no shape says it", here)
+
+
+def _centre(robot: Robot, frame: str, link: str, ball: _Shape) -> tuple[float, float, float]:
+    """Return the centre of a sphere of a link, in a frame of the same body [m]."""
+    if ball.centre is None:
+        return 0.0, 0.0, 0.0
+    frames = robot.frames
+    between = frames[frame].placement.inverse() @ frames[link].placement
+    x, y, z = (between @ Transform(translation=ball.centre)).translation.round(4) + 0.0
+    return float(x), float(y), float(z)
 
 
 def _sole(

@@ -228,6 +228,20 @@ def test_spheres_in_a_plane_are_a_sole_under_the_joint() -> None:
         assert (found[other].kind, found[other].xyz) == ("point", (0.0, 0.0, 0.0))
 
 
+def test_a_ball_at_the_end_of_a_leg_touches_at_its_centre() -> None:
+    foot, box = shape('<sphere radius="0.03"/>', "0 0 -0.3"), shape('<box size="1 1 1"/>')
+    mesh = shape('<mesh filename="leg.stl"/>')
+    text = robot_xml(
+        link("trunk"), limb("ball", foot), limb("leg", mesh + foot), limb("boot", box + foot),
+        limb("two", mesh + foot + foot),
+    )  # fmt: skip
+    found = {each.frame: each for each in proposals(Robot.from_urdf(text), parse_xml(text))}
+    for name in ("ball", "leg"):
+        assert (found[name].why, found[name].xyz) == ("a sphere", (0.0, 0.0, -0.3))
+    for name in ("boot", "two"):
+        assert (found[name].why, found[name].xyz) == ("no shape says it", (0.0, 0.0, 0.0))
+
+
 def test_a_humanoids_feet_are_the_soles_that_its_spheres_span(capsys) -> None:
     file = robots.example("g1_description/urdf/g1_29dof_rev_1_0.urdf")
     values = parameters(output(capsys, "config", str(file)))
