@@ -67,6 +67,8 @@ def setup(app: object) -> None:
     """Register what is above."""
     connect = app.connect  # type: ignore[attr-defined]
     connect("source-read", pages.rewrite)
+    # Before autosummary, whose priority is 500.
+    connect("builder-inited", pages.remove_stale, priority=400)
     # Before napoleon, whose priority is 500.
     connect("autodoc-process-docstring", docstrings.rewrite, priority=400)
     connect("autodoc-process-signature", docstrings.short_types)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 _TABLE = re.compile(r"^\| name \| default \| \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", re.MULTILINE)
 _NOTEBOOK = re.compile(r"\A---\n.*?mystnb.*?\n---\n\s*# [^\n]+\n", re.DOTALL)
@@ -42,6 +43,15 @@ def downloadable(page: str, text: str) -> str:
         "`binder/` of the repository lets Binder open all tutorials in a browser."
     )
     return _NOTEBOOK.sub(lambda head: f"{head[0]}\n{link}\n", text)
+
+
+def remove_stale(app: Any) -> None:
+    """Remove pages of the reference whose names are no longer listed."""
+    source = Path(app.srcdir) / "reference"
+    listed = (source / "library.md").read_text(encoding="utf-8").split()
+    for page in (source / "api").glob("*.rst"):
+        if f"~{page.stem}" not in listed:
+            page.unlink()
 
 
 def rewrite(_app: object, page: str, source: list[str]) -> None:
