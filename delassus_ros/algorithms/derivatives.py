@@ -23,7 +23,7 @@ from delassus_ros.scalars.reverse import gradient
 
 
 def differentiated(problem: Problem, x: Inputs, compute: Callable[[Inputs], Outputs]) -> Outputs:
-    """Return all outputs of a problem with seeded outputs.
+    """Return the seeded outputs of a problem, and those that they are derivatives of.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def differentiated(problem: Problem, x: Inputs, compute: Callable[[Inputs], Outp
             results[name] = _mapped(lambda v: _slope(v, 0), changed[name.removesuffix("_dot")])
     if bars:
         results |= _gradients(problem, x, primal, results, compute, bars)
-    return {port.name: results[port.name] for port in problem.outputs}
+    return results
 
 
 def _gradients(

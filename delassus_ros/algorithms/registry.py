@@ -243,12 +243,12 @@ def evaluate(
     CompilerError
         If the algorithm does not return outputs by name; names the algorithm.
     """
+    result: Any
     if problem.seeded:
-        tree = tree or tree_of(problem)
-        return differentiated(
+        result = differentiated(
             problem, x, lambda inputs: evaluate(problem.unseeded, algorithm, inputs, tree)
         )
-    if tree is None:
+    elif tree is None:
         result = algorithm.evaluate(problem, x)
     else:
         result = algorithm.evaluate_on(problem, tree, x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cluster_oracle
 import numpy as np
 import pytest
 from door_cases import MOVING, PLAIN, close, gradient, outputs, sample, weights
@@ -42,6 +43,13 @@ def test_values_and_gradients(make, problem: Problem) -> None:
 def test_any_traced_algorithm(algorithm: str) -> None:
     q = sample(PLAIN)["q"]
     assert close(casadi_function(PLAIN, algorithm)(q), outputs(PLAIN, {"q": q})["G"], 1e-9)
+
+
+def test_a_loop() -> None:
+    state = next(iter(cluster_oracle.states("urdf_four_bar")))
+    problem = cluster_oracle.problem_of("urdf_four_bar", state)
+    q = cluster_oracle.positions("urdf_four_bar", state)
+    assert close(casadi_function(problem)(q), outputs(problem, {"q": q})["G"], 1e-9)
 
 
 def test_second_derivatives_of_expressions_and_jacobians_of_kernels() -> None:

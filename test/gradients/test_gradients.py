@@ -12,6 +12,7 @@ from small import contacts, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import evaluate
+from delassus_ros.compiler.export import export
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.errors import InputError, ProblemError
 from delassus_ros.gradients import Gradients
@@ -139,6 +140,13 @@ def test_kernels_of_a_loop() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     product = gradients.vjp({"G": np.ones((m, m))}, q)["q"]
     np.testing.assert_allclose(product, [found.sum()], rtol=1e-9)
+
+
+def test_products_beside_the_closed_form_leave_for_c() -> None:
+    problem = Problem(walker(legs=2), FEET, outputs=["dG", "q_bar", "G_dot"])
+    exported = export(problem, "pv_osimr", "walker")
+    for word in ("WALKER_OUT_DG_SIZE = 648", "WALKER_OUT_Q_BAR_SIZE = 8", "WALKER_IN_G_BAR_SIZE"):
+        assert word in exported.header
 
 
 @pytest.mark.parametrize("feet", [1, 2, 4])

@@ -60,7 +60,7 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "g++"])
+@pytest.mark.parametrize("compiler", ["gcc", pytest.param("g++", marks=pytest.mark.slow)])
 def test_a_c_program_has_python_s_numbers(compiler: str, tmp_path: Path) -> None:
     found = shutil.which(compiler)
     if found is None:

@@ -36,6 +36,9 @@ CASES = {
         tuple(f"left_sole_link.{i}" for i in range(4)),
     ),
 }  # fmt: skip
+SOME = [
+    pytest.param(case, marks=[pytest.mark.slow] if case == "two tasks" else []) for case in CASES
+]
 
 
 def talos(contacts) -> Problem:
@@ -56,7 +59,7 @@ def relative(found, expected) -> float:
 
 
 @pytest.mark.parametrize("posture", ["random", "stretched"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SOME)
 def test_inverse_of_pinocchios_projected_dynamics(case: str, posture: str) -> None:
     pytest.importorskip("pinocchio", reason="needs Pinocchio")
     from pinocchio_motion import Peer
@@ -100,7 +103,7 @@ def test_inverse_of_pinocchios_projected_dynamics(case: str, posture: str) -> No
         assert relative(still.bias_force(), bias) <= 1e-8
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SOME)
 def test_a_bound_solver_and_python_agree(case: str) -> None:
     contacts, task, given = CASES[case]
     problem = talos(contacts)
