@@ -222,6 +222,8 @@ def is_large(problem: Problem) -> bool:
             estimate += 20 * len(contact.selection) * depth
     if "MinvJT" in outputs:
         estimate += 25 * math.prod(outputs["MinvJT"])
+    if "dG" in outputs:
+        estimate += 8 * math.prod(outputs["dG"])
     if outputs.keys() & {"M", "h", "a0", "qdd0"}:
         estimate += 250 * len(robot.joints)
     return estimate > _LARGE
