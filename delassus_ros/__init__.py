@@ -16,7 +16,13 @@ from delassus_ros.contact_forces import (
     solve_contacts,
     solve_contacts_batch,
 )
-from delassus_ros.contacts import Contact, ContactSet
+from delassus_ros.contacts import (
+    CenterOfMass,
+    CentroidalMomentum,
+    Contact,
+    ContactSet,
+    RelativeContact,
+)
 from delassus_ros.errors import (
     AlgorithmError,
     CompilerError,
@@ -39,6 +45,8 @@ __all__ = [
     "BatchContactForces",
     "BatchSolution",
     "BoundSolver",
+    "CenterOfMass",
+    "CentroidalMomentum",
     "Closure",
     "ClosureStatus",
     "CompilerError",
@@ -56,6 +64,7 @@ __all__ = [
     "NumericalError",
     "Problem",
     "ProblemError",
+    "RelativeContact",
     "Robot",
     "RobotError",
     "Solution",

@@ -180,6 +180,16 @@ class Contact:
         found = {name: getattr(self, name) for name in _CONE}
         return {name: value for name, value in found.items() if value != _CONE[name]}
 
+    @property
+    def ends(self) -> tuple[Contact, ...]:
+        """Contacts of one frame each whose rows, in common axes, make the rows; itself."""
+        return (self,)
+
+    @property
+    def frame_names(self) -> str:
+        """The frame, or the frames with a blank between them, as in messages."""
+        return " ".join(end.frame for end in self.ends)
+
     def row_bytes(self) -> bytes:
         """Return canonical bytes of the rows, and all else of the contact that G depends on."""
         words = (self.name, self.frame, self.kind_name, str(self.rows), self.moving, "")
@@ -188,6 +198,124 @@ class Contact:
     def to_bytes(self) -> bytes:
         """Return canonical bytes (for hashing)."""
         return self.row_bytes() + (f"\0cone\0{self.cone}\0".encode() if self.cone else b"")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class RelativeContact(Contact):
+    """Rows of the motion of one frame relative to another: K (ᵃX_b v_b − v_a).
+
+    The twist of frame b, at the origin and in the axes of frame a (with world axes in those of the
+    world), less the twist of frame a. A closed grasp, two hands on one object and a cut loop
+    are such contacts; a force along a row acts on b, and its opposite on a.
+
+    Attributes
+    ----------
+    frame : frame a, whose axes the rows have.
+    frame_b : frame b.
+    kind, placement : as for :class:`Contact`; the placement is that of the rows in frame a.
+
+    Raises
+    ------
+    ContactError
+        As for :class:`Contact`, if a frame is not named, if both are the same, or if `moving`,
+        `friction`, `normal` or `dimensions` is given.
+    """
+
+    frame_b: str = ""
+
+    def __init__(
+        self,
+        name: str,
+        frame_a: str,
+        frame_b: str,
+        kind: str | ArrayLike = "point",
+        placement: Transform | None = None,
+    ) -> None:
+        what = f"contact {name!r}: its second frame"
+        text(what, frame_b, "RelativeContact('grip', 'left', 'right')", ContactError)
+        if not frame_b or frame_a == frame_b:
+            raise ContactError(
+                f"contact {name!r} is between frames {frame_a!r} and {frame_b!r}; expected two "
+                "frames: RelativeContact('grip', 'left', 'right')"
+            )
+        object.__setattr__(self, "frame_b", frame_b)
+        super().__init__(name, frame_a, kind, Transform() if placement is None else placement)
+
+    @property
+    def kind_name(self) -> str:
+        """``"relative"``, as in messages."""
+        return "relative"
+
+    @property
+    def ends(self) -> tuple[Contact, ...]:
+        """Contacts with the same selection on frames a and b."""
+        return (
+            Contact(self.name, self.frame, self.selection, self.placement),
+            Contact(self.name, self.frame_b, self.selection),
+        )
+
+    def row_bytes(self) -> bytes:
+        """Return canonical bytes of the rows; see the base class."""
+        return super().row_bytes() + f"\0with\0{self.frame_b}\0".encode()
+
+
+class _OfTheRobot(Contact):
+    """Rows of the whole robot, on no frame; in contact axes those of the base link."""
+
+    label = ""
+    row_kind = "point"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, kind=self.row_kind)
+        object.__setattr__(self, "frame", "")
+
+    @property
+    def kind_name(self) -> str:
+        """The kind, as in messages."""
+        return self.label
+
+    @property
+    def ends(self) -> tuple[Contact, ...]:
+        """None: every body has a part of the rows."""
+        return ()
+
+
+class CenterOfMass(_OfTheRobot):
+    """Three rows: the velocity of the centre of mass of a robot with a floating base.
+
+    The rows have the axes of the base link, with world axes those of the world. A force along a
+    row acts on all bodies in proportion to their mass, and turns none.
+
+    Parameters
+    ----------
+    name : label of the rows in messages and solutions.
+
+    Raises
+    ------
+    ContactError
+        If the name is no text, or empty.
+    """
+
+    label = "center_of_mass"
+
+
+class CentroidalMomentum(_OfTheRobot):
+    """Six rows: linear momentum, and angular momentum about the centre of mass.
+
+    Of a robot with a floating base, in the axes of :class:`CenterOfMass`; the rows of J are the
+    centroidal momentum matrix [kg, kg·m, kg·m²].
+
+    Parameters
+    ----------
+    name : label of the rows in messages and solutions.
+
+    Raises
+    ------
+    ContactError
+        If the name is no text, or empty.
+    """
+
+    label, row_kind = "centroidal_momentum", "surface"
 
 
 def direction(normal: str | ArrayLike) -> Array:

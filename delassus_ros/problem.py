@@ -126,15 +126,26 @@ class Problem:
             )
         frames = self._robot.frames
         for contact in self._contacts:
-            if contact.frame not in frames:
-                message = self._robot.unknown_frame(contact.frame)
-                raise ContactError(f"contact {contact.name!r}: {message}")
-            if frames[contact.frame].body == WORLD:
+            for end in contact.ends:
+                if end.frame not in frames:
+                    message = self._robot.unknown_frame(end.frame)
+                    raise ContactError(f"contact {contact.name!r}: {message}")
+            bodies = [frames[end.frame].body for end in contact.ends]
+            if len(bodies) != 1 and "dG" in self._outputs:
+                raise ProblemError(
+                    f"output 'dG' is defined for contacts on one frame; contact {contact.name!r} "
+                    f"is of kind {contact.kind_name!r}"
+                )
+            if not bodies:
+                self._check_of_the_robot(contact, bool(inner or beside))
+            elif max(bodies) == WORLD:
                 raise ContactError(
                     f"contact {contact.name!r}: frame {contact.frame!r} is fixed to the world "
                     "and cannot move; choose a frame beyond a moving joint, or "
                     "base='floating'"
                 )
+            if len(bodies) > 1:
+                self._check_relative(contact, bodies)
 
         for wrench in self._wrenches:
             if wrench not in frames:
@@ -145,6 +156,57 @@ class Problem:
                 )
         if len(set(self._wrenches)) < len(self._wrenches):
             raise ProblemError(f"wrenches: a frame is named twice in {list(self._wrenches)}")
+
+    def _check_of_the_robot(self, contact: Contact, is_several: bool) -> None:
+        """Check that rows of the whole robot are defined: one tree on a floating base."""
+        if self._robot.base == "fixed" or is_several:
+            raise ContactError(
+                f"contact {contact.name!r} is of the whole robot {self._robot.name!r}, which "
+                "needs a floating base with all bodies on it: Robot.from_urdf(…, base='floating')"
+            )
+        rates = [name for name in self._outputs if name in ("JdotV", "a0")]
+        if rates:
+            raise ProblemError(
+                f"output {rates[0]!r} is not defined for contact {contact.name!r}, which is of "
+                "the whole robot"
+            )
+
+    def _check_relative(self, contact: Contact, bodies: list[int]) -> None:
+        """Check that the ends of a contact of several frames have a pose that q determines."""
+        robot = self._robot
+        paths = [robot.path(body) for body in bodies]
+        common = set.intersection(*map(set, paths))
+        between = [robot.joints[i] for path in paths for i in path if i not in common]
+        free = (JointKind.ROOT, JointKind.FLOATING, JointKind.PLANAR)
+        for joint in between:
+            if joint.kind in free:
+                frames = " and ".join(repr(end.frame) for end in contact.ends)
+                raise ContactError(
+                    f"contact {contact.name!r}: joint {joint.name!r} between frames {frames} is "
+                    f"{joint.kind.label}; expected revolute and prismatic ones"
+                )
+        if between and self._axes == "world":
+            rates = [name for name in self._outputs if name in ("JdotV", "a0")]
+            if rates:
+                raise ProblemError(
+                    f"output {rates[0]!r} of contact {contact.name!r}, which is between two "
+                    "frames, is defined for axes='contact'"
+                )
+
+    @cached_property
+    def ends(self) -> tuple[tuple[int, Contact], ...]:
+        """Contacts of one frame on moving bodies, with the index of the contact they are part of.
+
+        A contact on one frame is its own end; a relative contact has two. Ends have rows of their
+        own in the recursions, which are added to the contact's.
+        """
+        frames = self._robot.frames
+        return tuple(
+            (index, end)
+            for index, contact in enumerate(self._contacts)
+            for end in contact.ends
+            if frames[end.frame].body != WORLD
+        )
 
     @property
     def robot(self) -> Robot:

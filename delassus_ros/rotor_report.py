@@ -17,7 +17,8 @@ from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array, Inertia
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.rotors import lock, redistribute
-from delassus_ros.rbda.spatial import contact_rows
+from delassus_ros.rbda.spatial import contact_rows, summed_matrix
+from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import closed_tree, tree_of
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.functions import Matrix
@@ -144,7 +145,7 @@ def rotor_report(robot: Robot, keep: Iterable[str] = ()) -> RotorReport:
 def _matrix(problem: Problem, inputs: Mapping[str, Array]) -> Array:
     values = {name: array.ravel().tolist() for name, array in inputs.items()}
     tree = tree_of(problem)
-    return np.array(pv_osimr(tree, contact_rows(problem, tree, values), values), dtype=float)
+    return np.array(_on_tree(problem, tree, values), dtype=float)
 
 
 def _listed(values: Iterable[float]) -> str:
@@ -196,12 +197,12 @@ def usual_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
     """
     x = _values(problem, inputs)
     tree = closed_tree(problem, lock)
-    return _difference(problem, x, pv_osimr(tree, contact_rows(problem, tree, x), x))
+    return _difference(problem, x, _on_tree(problem, tree, x))
 
 
 def _difference(problem: Problem, x: Inputs, approximate: Matrix) -> float:
     tree = tree_of(problem)
-    G = np.array(pv_osimr(tree, contact_rows(problem, tree, x), x), dtype=float)
+    G = np.array(_on_tree(problem, tree, x), dtype=float)
     return float(np.linalg.norm(np.array(approximate, dtype=float) - G) / np.linalg.norm(G))
 
 
@@ -213,3 +214,8 @@ def _values(problem: Problem, inputs: Mapping[str, Any]) -> Inputs:
     arguments = dict.fromkeys((port.name for port in problem.inputs), None) | dict(inputs)
     checked = InputCheck(problem).single(arguments)
     return {name: array.ravel().tolist() for name, array in checked.items()}
+
+
+def _on_tree(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
+    """Return G on a tree of the problem."""
+    return summed_matrix(tree, pv_osimr(tree, contact_rows(problem, tree, x), x))

@@ -29,6 +29,7 @@ from delassus_ros.algorithms.registry import DelassusFunction, TracedAlgorithm, 
 from delassus_ros.algorithms.root_choice import candidate_roots
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.momentum import contact_matrix
 from delassus_ros.rbda.outputs import compute_outputs
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import NO_ENTRY, Tree, rows_of
@@ -130,12 +131,12 @@ def _combined(problem: Problem, tree: Tree, x: Inputs, routes: Routes) -> Matrix
     for contacts, route in routes:
         traversed = structure(tree_from(problem, route.root)) if route.root else tree
         part = traversed.only(contacts)
-        block = route(part, contact_rows(problem, part, x), x)
+        block = route(part, contact_rows(problem, traversed, x), x)
         rows = [r for link in part.links for c in link.contacts for r in rows_of(c)]
         for r in rows:
             for s in rows:
                 G[r][s] = block[r][s]
-    return G
+    return contact_matrix(problem, tree, x, G)
 
 
 @lru_cache(maxsize=16)
@@ -205,9 +206,11 @@ class _Search:
     def _count(self, route: Route) -> int:
         if route.root not in self._counters:
             self._counters[route.root] = OperationCounter(
-                self._problem, self._tree(route.root), self._generic
+                self._problem, tree_from(self._problem, route.root), self._generic
             )
-        return self._counters[route.root](route)
+        return self._counters[route.root](
+            lambda tree, K, x: route(tree.only(self._contacts), K, x)
+        )
 
     def cheapest(self, rooted: bool) -> Route:
         """Return the best of the published routes; with `rooted` from the best root."""

@@ -56,7 +56,7 @@ def mass_matrix_and_jacobian(problem: Problem, x: Inputs) -> tuple[Matrix, Matri
     """Return M (nv, nv) and J (m, nv) of the spanning tree, loops and couplings left aside."""
     robot = problem.robot
     jacobians: list[Matrix] = []
-    rotations: list[Matrix] = []
+    places: list[tuple[Matrix, Vector]] = []  # rotations and origins of the bodies in the world
     mass_matrix = zeros(robot.nv, robot.nv)
     first = 0
     for i, joint in enumerate(robot.joints):
@@ -70,8 +70,9 @@ def mass_matrix_and_jacobian(problem: Problem, x: Inputs) -> tuple[Matrix, Matri
         jacobians.append(J)
         if joint.kind is JointKind.ROOT and "base_orientation" in x:
             rotation = rotation_of_quaternion(list(x["base_orientation"]))
-        parent = identity(3) if joint.parent == WORLD else rotations[joint.parent]
-        rotations.append(matmul(parent, rotation))
+        parent, start = (identity(3), [0.0] * 3) if joint.parent == WORLD else places[joint.parent]
+        origin = [o + dot(row, translation) for o, row in zip(start, parent, strict=True)]
+        places.append((matmul(parent, rotation), origin))
         inertia = robot.bodies[i].inertia.matrix().tolist()
         contribution = matmul(transpose(J), matmul(inertia, J))
         for r in range(robot.nv):
@@ -79,7 +80,7 @@ def mass_matrix_and_jacobian(problem: Problem, x: Inputs) -> tuple[Matrix, Matri
                 mass_matrix[r][c] = mass_matrix[r][c] + contribution[r][c]
         mass_matrix[first][first] = mass_matrix[first][first] + joint.armature
         first += joint.kind.nv
-    return mass_matrix, contact_jacobian(problem, jacobians, rotations, x)
+    return mass_matrix, contact_jacobian(problem, jacobians, places, x)
 
 
 def motion_of(joint: Joint, q: Vector) -> tuple[Matrix, Vector, Matrix]:
@@ -128,20 +129,95 @@ def motion_transform(rotation: Matrix, translation: Vector) -> Matrix:
 
 
 def contact_jacobian(
-    problem: Problem, jacobians: list[Matrix], rotations: list[Matrix], x: Inputs
+    problem: Problem,
+    jacobians: list[Matrix],
+    places: list[tuple[Matrix, Vector]],
+    x: Inputs,
 ) -> Matrix:
     """Return J (m, nv): rows linear first, in contact axes or world axes."""
     rows: Matrix = []
     for contact in problem.contacts:
-        body = problem.robot.frames[contact.frame].body
-        rotation, translation = pose_of(problem, contact, x)
-        twist = matmul(motion_transform(rotation, translation), jacobians[body])
-        twist = twist[3:] + twist[:3]
+        if not contact.ends:
+            momentum = _momentum(problem, jacobians, places)
+            rows += momentum if contact.rows == 6 else _velocity(problem, momentum)
+            continue
+        twists = [_twist(problem, end, jacobians, places, x) for end in contact.ends]
+        if len(twists) == 1:
+            rotation, _, twist = twists[0]
+        else:
+            # Frame b at the origin and in the axes of frame a, less frame a.
+            (rotation, origin, twist), (turned, place, other) = twists
+            turn = matmul(transpose(rotation), turned)
+            arm = [[a - b] for a, b in zip(origin, place, strict=True)]
+            in_b = [v for (v,) in matmul(transpose(turned), arm)]
+            across = matmul(cross_matrix(in_b), other[3:])
+            linear = [
+                [v - w for v, w in zip(*pair, strict=True)]
+                for pair in zip(other[:3], across, strict=True)
+            ]
+            moved = matmul(turn, linear) + matmul(turn, other[3:])
+            twist = [
+                [b - a for a, b in zip(*pair, strict=True)]
+                for pair in zip(twist, moved, strict=True)
+            ]
         if problem.axes == "world":
-            turn = matmul(rotations[body], rotation)
-            twist = matmul(turn, twist[:3]) + matmul(turn, twist[3:])
+            twist = matmul(rotation, twist[:3]) + matmul(rotation, twist[3:])
         rows += matmul(contact.selection.tolist(), twist)
     return rows
+
+
+def _velocity(problem: Problem, momentum: Matrix) -> Matrix:
+    """Return the rows of the velocity of the centre of mass from those of the momentum."""
+    mass = sum(body.inertia.mass for body in problem.robot.bodies)
+    return [[value / mass for value in row] for row in momentum[:3]]
+
+
+def _momentum(
+    problem: Problem, jacobians: list[Matrix], places: list[tuple[Matrix, Vector]]
+) -> Matrix:
+    """Return the centroidal momentum matrix (6, nv), linear first, in the axes of the problem."""
+    bodies = problem.robot.bodies
+    mass = sum(body.inertia.mass for body in bodies)
+    center: Vector = [0.0, 0.0, 0.0]
+    for body, (turn, origin) in zip(bodies, places, strict=True):
+        h = body.inertia.moment.tolist()
+        moved = [body.inertia.mass * o + dot(row, h) for o, row in zip(origin, turn, strict=True)]
+        center = [c + m / mass for c, m in zip(center, moved, strict=True)]
+    total = zeros(6, problem.robot.nv)
+    for body, J, (turn, origin) in zip(bodies, jacobians, places, strict=True):
+        own = matmul(body.inertia.matrix().tolist(), J)
+        linear, angular = matmul(turn, own[3:]), matmul(turn, own[:3])
+        lever = cross_matrix([o - c for o, c in zip(origin, center, strict=True)])
+        about = [
+            [a + b for a, b in zip(*pair, strict=True)]
+            for pair in zip(angular, matmul(lever, linear), strict=True)
+        ]
+        total = [
+            [a + b for a, b in zip(*pair, strict=True)]
+            for pair in zip(total, linear + about, strict=True)
+        ]
+    if problem.axes == "world":
+        return total
+    back = transpose(places[0][0])
+    return matmul(back, total[:3]) + matmul(back, total[3:])
+
+
+def _twist(
+    problem: Problem,
+    contact: Contact,
+    jacobians: list[Matrix],
+    places: list[tuple[Matrix, Vector]],
+    x: Inputs,
+) -> tuple[Matrix, Vector, Matrix]:
+    """Return a contact frame's rotation and origin in the world, and its twist in its axes."""
+    body = problem.robot.frames[contact.frame].body
+    rotation, translation = pose_of(problem, contact, x)
+    if body == WORLD:
+        return rotation, translation, zeros(6, problem.robot.nv)
+    twist = matmul(motion_transform(rotation, translation), jacobians[body])
+    turn, origin = places[body]
+    moved = [o + dot(row, translation) for o, row in zip(origin, turn, strict=True)]
+    return matmul(turn, rotation), moved, twist[3:] + twist[:3]
 
 
 def pose_of(problem: Problem, contact: Contact, x: Inputs) -> tuple[Matrix, Vector]:

@@ -21,8 +21,14 @@ from delassus_ros.algorithms.counting import CheapestSearch, OperationCounter
 from delassus_ros.algorithms.registry import TracedAlgorithm, register, without_clusters
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.momentum import contact_matrix
 from delassus_ros.rbda.propagation import FreeBody, Propagator, add_products
-from delassus_ros.rbda.spatial import JointTransform, RigidInertia, SpatialInertia, contact_rows
+from delassus_ros.rbda.spatial import (
+    JointTransform,
+    RigidInertia,
+    SpatialInertia,
+    contact_rows,
+)
 from delassus_ros.rbda.tree import Tree, rows_of
 from delassus_ros.rbda.trees import tree_of
 from delassus_ros.scalars.functions import Matrix, Scalar, Vector, is_zero, positive, zeros
@@ -103,7 +109,8 @@ class Elimination(TracedAlgorithm):
     def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
         order = decide(problem, tree.numbers is not None, tree.numbers or tree)
-        return {"G": delassus(tree, contact_rows(problem, tree, x), x, order)}
+        G = delassus(tree, contact_rows(problem, tree, x), x, order)
+        return {"G": contact_matrix(problem, tree, x, G)}
 
 
 @lru_cache(maxsize=16)

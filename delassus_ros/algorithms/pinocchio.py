@@ -18,6 +18,9 @@ class Pinocchio(NumericAlgorithm):
         refusal = super().supports(problem)
         if refusal:
             return refusal
+        several = [c.name for c in problem.contacts if len(c.ends) != 1]
+        if several:
+            return f"contact {several[0]!r} is on several frames, which Pinocchio's call has not"
         others = [port.name for port in problem.outputs if port.name != "G"]
         return f"it computes only G, not {', '.join(others)}" if others else None
 

@@ -19,7 +19,7 @@ several links, and links inside clusters may be in 𝒩. The derivation is in ``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from delassus_ros.algorithms.registry import register
@@ -31,8 +31,9 @@ from delassus_ros.rbda.propagation import (
     block_diagonal,
     fill,
 )
+from delassus_ros.rbda.spatial import sum_of_rows
 from delassus_ros.rbda.tree import Tree, rows_of
-from delassus_ros.scalars.functions import Matrix, identity, matmul, transpose, zeros
+from delassus_ros.scalars.functions import Matrix, Scalar, identity, matmul, transpose, zeros
 from delassus_ros.scalars.ports import Inputs
 
 
@@ -64,11 +65,12 @@ def backward_sweep(
     ]  # lines 3 and 4
     ground = WideNode([])
     N: list[WideNode] = []
+    shared = {row: rows[0] for rows in tree.sums for row in rows}
     for joint in articulated_joints(tree, x):  # lines 5, 8 and 9
         leaving: list[Propagated] = []
         moved: list[tuple[Matrix, Matrix, Matrix]] = []
         for i in joint.links:
-            branches = arriving[i]
+            branches = merged(arriving[i], shared)
             if not branches:
                 continue
             if isinstance(joint, FreeBody):
@@ -92,6 +94,7 @@ def backward_sweep(
             carried.P = P
             arriving[joint.parent].append(carried)  # line 11
     if ground.branches:
+        ground.branches = merged(ground.branches, shared)
         N.append(ground)
     return N[::-1]
 
@@ -294,3 +297,45 @@ def assembled(branches: list[Propagated]) -> Propagated:
         ]
         P = P + branch.P
     return Propagated(P, block_diagonal([branch.Omega for branch in branches]), parts)
+
+
+def merged(branches: list[Propagated], shared: Mapping[int, int]) -> list[Propagated]:
+    """Return branches with rows of one force added, where they meet: 6 rows travel on, not 12.
+
+    The rows of a contact of several links have one force λ: K of different links is added, and so
+    are the entries of Ω. Rows behind a node are added in G.
+
+    Parameters
+    ----------
+    shared : per row of an end of a contact, the row of the contact's first end.
+    """
+    plain = [part for branch in branches for part in branch.parts if part.node is None]
+    keys = [shared[row] for part in plain for row in part.index] if shared else []
+    if len(set(keys)) == len(keys):
+        return branches
+    whole = assembled(branches)
+    found: dict[int, NodePart] = {}
+    kept: list[NodePart] = []
+    sources: list[list[int]] = []
+    for part in whole.parts:
+        own = range(part.first, part.first + part.size)
+        before = found.get(shared[part.index[0]]) if part.node is None else None
+        if before is not None:
+            for k, source in enumerate(own, start=before.first):
+                sources[k].append(source)
+            continue
+        kept.append(NodePart(part.index, len(sources), part.size, part.node))
+        sources += [[k] for k in own]
+        if part.node is None:
+            found[shared[part.index[0]]] = kept[-1]
+    P = [sum_of_rows([whole.P[k] for k in rows]) for rows in sources]
+    size = len(sources)
+    Omega = zeros(size, size)
+    for r in range(size):
+        for c in range(r, size):
+            total: Scalar = 0.0
+            for i in sources[r]:
+                for j in sources[c]:
+                    total = total + whole.Omega[i][j]
+            Omega[r][c] = Omega[c][r] = total
+    return [Propagated(P, Omega, kept)]

@@ -16,6 +16,7 @@ from delassus_ros.algorithms.pv_osimr import pv_osimr
 from delassus_ros.algorithms.registry import TracedAlgorithm, register
 from delassus_ros.errors import RobotError
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.momentum import contact_matrix
 from delassus_ros.rbda.outputs import response
 from delassus_ros.rbda.rotors import reflect
 from delassus_ros.rbda.spatial import contact_rows
@@ -34,7 +35,7 @@ class ReflectedInertia(TracedAlgorithm):
         if problem.robot.is_closed:
             frames = problem.robot.frames
             try:
-                reflect(problem.robot, {frames[c.frame].body for c in problem.contacts})
+                reflect(problem.robot, {frames[c.frame].body for _, c in problem.ends})
             except RobotError as error:
                 return str(error)
         return None
@@ -51,7 +52,8 @@ class ReflectedInertia(TracedAlgorithm):
         """Compute G and MinvJT with the constants of `tree`; see the base class."""
         if problem.robot.is_closed:
             tree = structure(closed_tree(problem, reflect))
-        results = {"G": pv_osimr(tree, contact_rows(problem, tree, x), x)}
+        G = pv_osimr(tree, contact_rows(problem, tree, x), x)
+        results = {"G": contact_matrix(problem, tree, x, G)}
         if "MinvJT" in (port.name for port in problem.outputs):
             results["MinvJT"] = response(problem, tree, x)
         return results

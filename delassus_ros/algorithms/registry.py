@@ -16,6 +16,7 @@ from delassus_ros.algorithms.derivatives import differentiated
 from delassus_ros.arguments import instance, shown
 from delassus_ros.errors import AlgorithmError, CompilerError, folded, unknown
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.momentum import contact_matrix
 from delassus_ros.rbda.outputs import compute_outputs
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import Tree
@@ -125,7 +126,9 @@ class TracedAlgorithm(Algorithm):
 
 
 DelassusFunction: TypeAlias = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
-"""(tree, K, x) → G: the tree of the problem, rows by contact at the contact's link, inputs."""
+"""(tree, K, x) → G: the tree of the problem, rows by contact at the contact's link, inputs.
+
+Contacts of several frames have a contact per end in the tree, whose rows of G are added after."""
 
 
 class TreeAlgorithm(TracedAlgorithm):
@@ -151,7 +154,8 @@ class TreeAlgorithm(TracedAlgorithm):
 
     def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
-        return {"G": self.function(tree, contact_rows(problem, tree, x), x)}
+        G = self.function(tree, contact_rows(problem, tree, x), x)
+        return {"G": contact_matrix(problem, tree, x, G)}
 
     @property
     def definition(self) -> Any:

@@ -25,12 +25,12 @@ def candidate_roots(problem: Problem, contacts: frozenset[int]) -> list[int]:
 
     Parameters
     ----------
-    contacts : indices of the contacts on the base's tree.
+    contacts : indices of the ends of contacts on the base's tree.
     """
     robot = problem.robot
     beyond = [0] * len(robot.joints)
     for k in contacts:
-        contact = problem.contacts[k]
+        _, contact = problem.ends[k]
         for body in robot.path(robot.frames[contact.frame].body):
             beyond[body] += contact.rows
     rows = beyond[0]

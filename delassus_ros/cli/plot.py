@@ -89,7 +89,7 @@ def plot(options: argparse.Namespace) -> Report:
         solver = DelassusSolver(problem, options.algorithm)
     G = solver.solve(q, base_orientation=orientation).matrix
     skeleton = Skeleton(robot)
-    stage = Stage(robot, {c.name: (c.frame, c.placement) for c in contacts})
+    stage = Stage(robot, {c.name: (c.frame, c.placement) for c in contacts if c.ends})
     kinds = tuple(contact.kind_name for contact in contacts)
     scene = stage.scene(
         q, contacts.names, contacts.row_offsets, kinds, G, _world(problem, orientation)

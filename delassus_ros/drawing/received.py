@@ -227,13 +227,19 @@ class NodeTopics:
         except DelassusError as error:
             self._warn("robot", f"the robot cannot be drawn: {error}")
             return
-        absent = [name for name in layout.frames if name not in robot.frames]
+        # A relative contact is drawn at its first frame, whose axes its rows have; rows of the
+        # whole robot have no frame.
+        frames = [
+            frame.partition(" ")[0] if kind == "relative" else frame
+            for frame, kind in zip(layout.frames, layout.kinds, strict=True)
+        ]
+        absent = [name for name in frames if name and name not in robot.frames]
         if absent:
             names = listed("frame", absent)
             self._warn("robot", f"the robot description is of another robot: it has no {names}")
             return
-        places = zip(layout.contacts, layout.frames, layout.placements, strict=True)
-        self.stage = Stage(robot, {name: (f, _transform(pose)) for name, f, pose in places})
+        places = zip(layout.contacts, frames, layout.placements, strict=True)
+        self.stage = Stage(robot, {name: (f, _transform(pose)) for name, f, pose in places if f})
         self.robot, self.root = robot, next(iter(robot.frames))
         self.positions.clear()
         self._orientation = OrientationInput(robot) if layout.base == "floating" else None

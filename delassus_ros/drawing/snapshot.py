@@ -102,7 +102,8 @@ class Photographer:
         self._soles = {} if soles is None else dict(soles)
         contacts = self._problem.contacts
         self.robot = self._problem.robot
-        self.stage = Stage(self.robot, {c.name: (c.frame, c.placement) for c in contacts})
+        places = {c.name: (c.frame, c.placement) for c in contacts if c.ends}
+        self.stage = Stage(self.robot, places)
 
     def snapshot(self, q: Array, active: Sequence[str]) -> Snapshot:
         """Return the robot at q (nq,) with its active contacts.

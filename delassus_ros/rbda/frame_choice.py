@@ -69,7 +69,7 @@ class FrameChoice:
         self._children: list[list[int]] = [[] for _ in self._joints]
         self._contacts: list[list[_Placed]] = [[] for _ in self._joints]
         self._rows = [0] * len(self._joints)
-        for contact in problem.contacts:
+        for _, contact in problem.ends:
             frame = problem.robot.frames[contact.frame]
             self._contacts[frame.body].append(_Placed.of(contact, frame.placement))
             self._rows[frame.body] += contact.rows

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from delassus_ros.rbda.tree import (
     Link,
     Motion,
     MovingPlacement,
+    RelativeRows,
     Tree,
     Turn,
 )
@@ -87,6 +89,8 @@ class _Builder:
         self._drafts: list[_Draft] = []
         self.placed: Placed = {WORLD: (WORLD, Transform())}
         self._choice = FrameChoice(problem)
+        # Per end of a contact its first row, then the number of rows.
+        self._first_rows = list(accumulate((end.rows for _, end in problem.ends), initial=0))
 
     def add(self, i: int) -> None:
         """Append the link of joint i; for a planar joint, after two massless links."""
@@ -141,7 +145,30 @@ class _Builder:
             above = drafts[draft.parent]
             above.inertia = above.inertia + part.in_parent(draft.at_zero)
         links = tuple(self._link(draft) for draft in drafts)
-        return Tree(links, self._problem.contacts.rows)
+        relative, sums = self._combined()
+        return Tree(links, self._first_rows[-1], relative=relative, sums=sums)
+
+    def _combined(self) -> tuple[tuple[RelativeRows, ...], tuple[tuple[int, ...], ...]]:
+        """Return the contacts between two frames, and per row of G the rows that are added."""
+        problem, frames = self._problem, self._problem.robot.frames
+        if all(len(contact.ends) == 1 for contact in problem.contacts):
+            return (), ()
+        relative = []
+        sums: list[list[int]] = [[] for _ in range(problem.contacts.rows)]
+        for index, contact in enumerate(problem.contacts):
+            ends = [k for k, (owner, _) in enumerate(problem.ends) if owner == index]
+            for end in ends:
+                for r in range(contact.rows):
+                    sums[problem.contacts.row_offsets[index] + r].append(self._first_rows[end] + r)
+            if len(contact.ends) != 2:
+                continue
+            at_world = [frames[end.frame].body == WORLD for end in contact.ends]
+            first = None if at_world[0] else ends[0]
+            second = None if at_world[1] else ends[-1]
+            pose = frames[contact.frame].placement @ contact.placement
+            K = (contact.selection @ motion_at(pose)).tolist() if at_world[0] else []
+            relative.append(RelativeRows(first, second, K))
+        return tuple(relative), tuple(map(tuple, sums))
 
     def _link(self, draft: _Draft) -> Link:
         inertia, free = draft.inertia, draft.motion == "free"
@@ -175,18 +202,17 @@ class _Builder:
     def _contacts_on(self, body: int, frame: Transform) -> tuple[ContactRows, ...]:
         problem = self._problem
         found = []
-        for index, contact in enumerate(problem.contacts):
+        for index, (_, contact) in enumerate(problem.ends):
             robot_frame = problem.robot.frames[contact.frame]
             if robot_frame.body != body:
                 continue
             frame_in_link = frame.inverse() @ robot_frame.placement
             pose = frame_in_link @ contact.placement
-            x = pose.motion_to_child()
-            motion = snap(np.vstack([x[3:], x[:3]]), 1.0)
+            motion = motion_at(pose)
             found.append(
                 ContactRows(
                     index=index,
-                    first_row=problem.contacts.row_offsets[index],
+                    first_row=self._first_rows[index],
                     K=(contact.selection @ motion).tolist(),
                     motion=motion.tolist(),
                     selection=contact.selection.tolist(),
@@ -201,8 +227,7 @@ class _Builder:
         found = []
         for index, name in enumerate(self._problem.wrenches):
             if frames[name].body == body:
-                x = (frame.inverse() @ frames[name].placement).motion_to_child()
-                found.append((index, snap(np.vstack([x[3:], x[:3]]), 1.0).tolist()))
+                found.append((index, motion_at(frame.inverse() @ frames[name].placement).tolist()))
         return tuple(found)
 
     def _moving(self, contact: str, frame: Transform) -> MovingPlacement | None:
@@ -217,6 +242,12 @@ class _Builder:
             rotation=snap(frame.rotation, 1.0).tolist(),
             origin=snap(frame.translation, 1.0).tolist(),
         )
+
+
+def motion_at(pose: Transform) -> Array:
+    """Return (6, 6) twist of a link, angular first → twist of a frame at `pose`, linear first."""
+    x = pose.motion_to_child()
+    return snap(np.vstack([x[3:], x[:3]]), 1.0)
 
 
 def unfelt(inertia: Inertia, motion: Motion, axis: int) -> Inertia:

@@ -23,8 +23,15 @@ from delassus_ros.rbda.cluster_motion import Accelerations, ClusterMotion
 from delassus_ros.rbda.dynamics import c_aba, c_rnea
 from delassus_ros.rbda.gradient import matrix_derivatives
 from delassus_ros.rbda.joint_space import mass_matrix
-from delassus_ros.rbda.spatial import JointTransform, contact_rows, cross
-from delassus_ros.rbda.tree import ContactRows, Tree, rows_of
+from delassus_ros.rbda.momentum import CentroidalRows, of_the_robot
+from delassus_ros.rbda.spatial import (
+    JointTransform,
+    carried_rows,
+    contact_rows,
+    cross,
+    summed,
+)
+from delassus_ros.rbda.tree import ContactRows, RelativeRows, Tree, rows_of
 from delassus_ros.rbda.unit_forces import UnitForces, rows_at_links
 from delassus_ros.rbda.velocities import Velocities, force_on_body
 from delassus_ros.scalars.functions import (
@@ -98,6 +105,8 @@ def contact_accelerations(motion: ClusterMotion, a: list[Vector]) -> Vector:
     problem, tree, x, v = motion.problem, motion.tree, motion.x, motion.v
     found: Vector = [0.0] * tree.rows
     rows = contact_rows(problem, tree, x)
+    for relative in tree.relative:
+        _add_turning(motion, relative, rows, found)
     for i, link in enumerate(tree.links):
         for contact in link.contacts:
             K, a_link = rows[contact.index], a[i]
@@ -105,8 +114,31 @@ def contact_accelerations(motion: ClusterMotion, a: list[Vector]) -> Vector:
                 turning = cross(v[i][:3], _point_velocity(contact, x, v[i]))
                 a_link = a_link[:3] + plus(a_link[3:], turning)
             for r, row in zip(rows_of(contact), K, strict=True):
-                found[r] = dot(row, a_link)
-    return found
+                found[r] = found[r] + dot(row, a_link)
+    return [row[0] for row in summed(tree, [[value] for value in found])]
+
+
+def _add_turning(
+    motion: ClusterMotion, relative: RelativeRows, rows: dict[int, Matrix], found: Vector
+) -> None:
+    """Add the derivative of the rows of a contact between two frames, in the axes of the first.
+
+    With the twist w of the second frame in the first, whose twist is v, the components of w change
+    by (w − v) × w = −v × w while the accelerations are zero.
+    """
+    tree = motion.tree
+    if relative.first is None or relative.second is None:
+        return
+    i, j = tree.link_of[relative.first], tree.link_of[relative.second]
+    v = motion.v[i]
+    turning = []
+    for row in rows[relative.first]:  # rows of the first frame are −K
+        n, f = row[:3], row[3:]
+        turning.append(plus(cross(n, v[:3]), cross(f, v[3:])) + cross(f, v[:3]))
+    carried = carried_rows(tree, motion.x, turning, i, j)
+    contact = next(c for c in tree.links[j].contacts if c.index == relative.second)
+    for r, row in zip(rows_of(contact), carried, strict=True):
+        found[r] = found[r] + dot(row, motion.v[j])
 
 
 def _point_velocity(contact: ContactRows, x: Inputs, v: Vector) -> Vector:
@@ -147,7 +179,8 @@ def jacobian(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
                     J[r][k] = J[r][k] + value
             if moves:
                 arriving[link.parent] += zip(numbers, moved, strict=True)
-    return J
+    J = summed(tree, J) if tree.rows else zeros(len(tree.sums), len(problem.velocities))
+    return CentroidalRows(problem, tree, x).jacobian(J) if of_the_robot(problem) else J
 
 
 def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
@@ -156,7 +189,14 @@ def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
     Column r is the articulated-body algorithm (Featherstone, Rigid Body Dynamics Algorithms,
     sec. 7.3) with a unit force in row r as the only load.
     """
-    return UnitForces(problem, tree, x).response
+    result = UnitForces(problem, tree, x).response
+    if not tree.rows:
+        result = zeros(len(problem.velocities), len(tree.sums))
+    elif tree.sums:
+        result = transpose(summed(tree, transpose(result)))
+    if not of_the_robot(problem):
+        return result
+    return CentroidalRows(problem, tree, x).response(result)
 
 
 @step

@@ -157,7 +157,9 @@ class JointTransform:
             s, c = sincos(x["q"][link.q_index] + link.sign * link.angle)
             joint = Turn(link.axis, s if link.sign > 0 else -s, c)
         elif link.motion == "prismatic":
-            self._offset[link.axis] = x["q"][link.q_index] * link.sign
+            # The constant part is zero, except on the world.
+            q = x["q"][link.q_index] * link.sign
+            self._offset[link.axis] = q + self._offset[link.axis]
         self._turns = (joint, *link.turns)
 
     def force_to_parent(self, f: Vector) -> Vector:
@@ -169,6 +171,12 @@ class JointTransform:
         for turn in turns:
             moment, force = _turned(turn, moment), _turned(turn, force)
         return moment + force
+
+    def force_to_child(self, f: Vector) -> Vector:
+        """Return a force of the parent (or a row of K, which maps its twist) in the child."""
+        # A force about an origin changes as the twist with angular and linear parts exchanged.
+        moved = self.motion_to_child(f[3:] + f[:3])
+        return moved[3:] + moved[:3]
 
     def motion_to_child(self, a: Vector) -> Vector:
         """Return a twist or acceleration of the parent in the child."""
@@ -326,7 +334,57 @@ def contact_rows(problem: Problem, tree: Tree, x: Inputs) -> dict[int, Matrix]:
                 rows[contact.index] = contact.K
             else:
                 rows[contact.index] = _world_rows(contact, rotations[i])
+    for relative in tree.relative:
+        first, second = relative.first, relative.second
+        if first not in rows and second not in rows:
+            continue  # ends of another tree
+        K = relative.K if first is None else rows[first]
+        if second in rows:
+            at = WORLD if first is None else tree.link_of[first]
+            rows[second] = carried_rows(tree, x, K, at, tree.link_of[second])
+        if first is not None:
+            rows[first] = [[-value for value in row] for row in K]
     return rows
+
+
+def carried_rows(tree: Tree, x: Inputs, K: Matrix, first: int, second: int) -> Matrix:
+    """Return rows on the twist of one link as rows on that of another, if both were one body."""
+    up, down = ([] if i == WORLD else tree.path(i) for i in (first, second))
+    for i in up:
+        if i not in down:
+            transform = JointTransform(tree.links[i], x)
+            K = [transform.force_to_parent(row) for row in K]
+    for i in reversed(down):
+        if i not in up:
+            transform = JointTransform(tree.links[i], x)
+            K = [transform.force_to_child(row) for row in K]
+    return K
+
+
+def summed(tree: Tree, rows: Matrix) -> Matrix:
+    """Return rows of G's contacts from the rows of their ends; zeros for those without ends."""
+    if not tree.sums:
+        return rows
+    nothing: Vector = [0.0] * (len(rows[0]) if rows else 0)
+    return [sum_of_rows([rows[k] for k in numbers] or [nothing]) for numbers in tree.sums]
+
+
+def sum_of_rows(rows: Matrix) -> Vector:
+    """Return the sum of rows."""
+    total, *rest = rows
+    for row in rest:
+        total = [a + b for a, b in zip(total, row, strict=True)]
+    return total
+
+
+def summed_matrix(tree: Tree, G: Matrix) -> Matrix:
+    """Return G of the contacts from G of their ends, symmetric to the last bit."""
+    if not tree.sums:
+        return G
+    if not G:
+        return zeros(len(tree.sums), len(tree.sums))
+    found = summed(tree, transpose(summed(tree, G)))
+    return [[found[min(r, c)][max(r, c)] for c in range(len(found))] for r in range(len(found))]
 
 
 def _world_rows(contact: ContactRows, rotation: Matrix) -> Matrix:

@@ -60,8 +60,8 @@ class ContactRows:
 
     Attributes
     ----------
-    index : position in the contact set.
-    first_row : the contact's first row in G.
+    index : position among the ends of the problem's contacts.
+    first_row : the first row in the matrix of all ends, :attr:`Tree.rows`.
     K : (k, 6) link twist, angular first → rows in the axes of the contact; of a moving contact,
         rows at the origin of the frame in which the contact moves.
     motion : (6, 6) link twist (angular first) → twist of the contact frame in its axes,
@@ -83,6 +83,21 @@ class ContactRows:
 def rows_of(contact: ContactRows) -> list[int]:
     """Return the indices in G of a contact's rows."""
     return list(range(contact.first_row, contact.first_row + len(contact.K)))
+
+
+class RelativeRows(NamedTuple):
+    """The rows of a contact between two frames.
+
+    Attributes
+    ----------
+    first : index of the end whose axes the rows have; None for a frame of the world.
+    second : index of the other end; None for a frame of the world.
+    K : (k, 6) rows at the origin of the world, for a frame of the world.
+    """
+
+    first: int | None
+    second: int | None
+    K: Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,12 +210,14 @@ class TreeJoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Links, parents first; `rows` is m, the number of rows of G.
+    """Links, parents first.
 
+    `rows` is the number of rows of all ends of contacts: m without contacts of several frames.
     `clusters` are the joints of several links, or of links without effect; the joint of every
     other link moves that link alone. `numbers` is the same tree with numeric constants, for a
     tree whose constants are unknowns. `base` is the link that moves the robot's base, where the
-    free joint is at another body (:mod:`delassus_ros.rbda.roots`); else NO_BASE.
+    free joint is at another body (:mod:`delassus_ros.rbda.roots`); else NO_BASE. `relative` are
+    the contacts between two frames, and `sums` has per row of G the rows that are added.
     """
 
     links: tuple[Link, ...]
@@ -208,6 +225,8 @@ class Tree:
     clusters: tuple[LinkCluster, ...] = ()
     numbers: Tree | None = None
     base: int = NO_BASE
+    relative: tuple[RelativeRows, ...] = ()
+    sums: tuple[tuple[int, ...], ...] = ()
 
     def only(self, contacts: Container[int]) -> Tree:
         """Return the tree with only these contacts, by index; the rows of G stay."""

@@ -66,7 +66,7 @@ def _redistributed(
 ) -> Redistribution:
     """Return the robot of a problem with rewritten rotors; bodies with contacts stay."""
     robot = problem.robot
-    felt = (*(contact.frame for contact in problem.contacts), *problem.wrenches)
+    felt = (*(contact.frame for _, contact in problem.ends), *problem.wrenches)
     with specific_constants():
         return rewrite(robot, frozenset(robot.frames[frame].body for frame in felt))
 
@@ -130,7 +130,7 @@ def closed_tree(
         base, pose = placed[turned.bodies[0]]
         axes = (turned.shifts[0] @ pose).rotation
         links[base] = replace(links[base], axes=snap(axes, 1.0).tolist())
-    return Tree(tuple(links), tree.rows, tuple(clusters), base=base)
+    return replace(tree, links=tuple(links), clusters=tuple(clusters), base=base)
 
 
 def _cluster(

@@ -217,7 +217,7 @@ def is_large(problem: Problem) -> bool:
     robot, outputs = problem.robot, {port.name: port.shape for port in problem.outputs}
     estimate = 350 * len(robot.joints) + 6 * outputs.get("G", (0,))[0] ** 2
     if "J" in outputs:
-        for contact in problem.contacts:
+        for _, contact in problem.ends:
             depth = len(robot.path(robot.frames[contact.frame].body))
             estimate += 20 * len(contact.selection) * depth
     if "MinvJT" in outputs:

@@ -130,10 +130,10 @@ def _contacts(problem: Problem | None, active: Sequence[str]) -> list[Contact]:
     by_name = {contact.name: contact for contact in problem.contacts}
     contacts = [by_name[name] for name in active]
     for contact in contacts:
-        if contact.kind_name == "selection":
+        if contact.kind_name not in ("point", "surface"):
             raise InputError(
-                f"contact {contact.name!r} is a selection of rows; friction needs points and "
-                "surfaces. solve_contacts takes rows of any kind"
+                f"contact {contact.name!r} is of kind {contact.kind_name!r}; friction needs "
+                "points and surfaces. solve_contacts takes rows of any kind"
             )
     return contacts
 

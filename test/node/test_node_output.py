@@ -18,7 +18,14 @@ from failing import make_fail  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
+from delassus_ros import (  # noqa: E402
+    Contact,
+    DelassusSolver,
+    Problem,
+    RelativeContact,
+    Robot,
+    Transform,
+)
 from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
 from delassus_ros.node.reasons import (
@@ -99,6 +106,15 @@ def test_layout_says_what_the_rows_mean(solver) -> None:
     # Of the rows; behind that, of the robot.
     assert layout.layout_id[:16] == compute_layout_id(layout)
     assert len(layout.layout_id) == 32
+
+
+def test_layout_of_a_relative_contact_names_both_frames() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    relative = RelativeContact("grip", "LF_FOOT", "RF_FOOT", "point")
+    layout = make_layout(Problem(robot, [Contact("LH", "LH_FOOT"), relative]), Time())
+    assert list(layout.frames) == ["LH_FOOT", "LF_FOOT RF_FOOT"]
+    assert list(layout.kinds) == ["point", "relative"]
+    assert list(layout.selections) == np.eye(3, 6).ravel().tolist()
 
 
 def test_layout_with_world_axes_names_the_root_link() -> None:

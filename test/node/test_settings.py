@@ -13,6 +13,7 @@ import pytest
 import robots
 import yaml
 
+from delassus_ros import RelativeContact
 from delassus_ros.errors import ContactError, DelassusError, InputError, RobotError
 from delassus_ros.node.settings import CONTACT_PARAMETERS, PARAMETERS, Setting, Settings
 from delassus_ros.sim import demo_urdf
@@ -95,6 +96,44 @@ def test_every_contact_parameter_reaches_the_contact() -> None:
     for text, normal in (("-z", "-z"), ("0 3.0 4", (0.0, 0.6, 0.8))):
         left, _ = Settings.from_parameters(feet(contacts__LF__normal=text)).contacts
         assert left.cone == {"normal": normal}
+
+
+def test_a_relative_contact_by_parameters() -> None:
+    settings = Settings.from_parameters(
+        feet(contacts__LF__kind="relative", contacts__LF__second_frame="RF_FOOT")
+    )
+    contact = settings.contacts[0]
+    assert isinstance(contact, RelativeContact)
+    assert (contact.frame, contact.frame_b, contact.rows) == ("LF_FOOT", "RF_FOOT", 6)
+    one_row = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    settings = Settings.from_parameters(
+        feet(
+            contacts__LF__kind="relative",
+            contacts__LF__second_frame="RF_FOOT",
+            contacts__LF__selection=one_row,
+        )
+    )
+    assert settings.problem(urdf()).contacts.row_offsets == (0, 1, 4)
+    with pytest.raises(ContactError, match="second_frame' is given, but its kind is 'point'"):
+        Settings.from_parameters(feet(contacts__LF__second_frame="RF_FOOT"))
+    with pytest.raises(ContactError, match="friction' is given, but its kind is 'relative'"):
+        Settings.from_parameters(
+            feet(
+                contacts__LF__kind="relative",
+                contacts__LF__second_frame="RF_FOOT",
+                contacts__LF__friction=0.4,
+            )
+        )
+
+
+def test_rows_of_the_whole_robot_by_parameters() -> None:
+    parameters = feet(contacts__LF__kind="center_of_mass")
+    del parameters["contacts.LF.frame"]
+    settings = Settings.from_parameters(parameters)
+    assert settings.contacts[0].kind_name == "center_of_mass"
+    assert settings.problem(urdf()).contacts.row_offsets == (0, 3, 6)
+    with pytest.raises(ContactError, match="LF.frame' is given, but its kind is 'centroidal_mom"):
+        Settings.from_parameters(feet(contacts__LF__kind="centroidal_momentum"))
 
 
 def test_armature_reaches_the_robot() -> None:

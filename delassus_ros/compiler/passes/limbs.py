@@ -42,7 +42,8 @@ def limb_groups(problem: Problem) -> list[LimbGroup]:
         children[joint.parent].append(i)
     contacts: dict[int, list[int]] = defaultdict(list)
     for index, contact in enumerate(problem.contacts):
-        contacts[robot.frames[contact.frame].body].append(index)
+        if len(contact.ends) == 1:
+            contacts[robot.frames[contact.frame].body].append(index)
 
     signatures: dict[int, Any] = {}
     members: dict[int, list[int]] = {}

@@ -38,12 +38,12 @@ def make_layout(problem: Problem, stamp: Time, world_frame: str = "", more: str 
     layout.robot = robot.name
     layout.base = robot.base
     layout.contacts = list(contacts.names)
-    layout.frames = [contact.frame for contact in contacts]
+    layout.frames = [contact.frame_names for contact in contacts]
     layout.placements = [_pose(contact.placement) for contact in contacts]
     layout.selections = [
         value
         for contact in contacts
-        if contact.kind_name == "selection"
+        if contact.kind_name in ("selection", "relative")
         for value in contact.selection.ravel().tolist()
     ]
     layout.kinds = [contact.kind_name for contact in contacts]

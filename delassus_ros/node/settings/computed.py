@@ -13,7 +13,13 @@ from typing import Any, cast
 import numpy as np
 
 from delassus_ros.closure import Closure
-from delassus_ros.contacts import Contact, ContactSet
+from delassus_ros.contacts import (
+    CenterOfMass,
+    CentroidalMomentum,
+    Contact,
+    ContactSet,
+    RelativeContact,
+)
 from delassus_ros.errors import ContactError, InputError, RobotError, unknown
 from delassus_ros.model import Robot, Transform
 from delassus_ros.model.reading.numbers import numbers_in
@@ -263,27 +269,48 @@ def _contact(name: str, parameters: Mapping[str, Any]) -> Contact:
         values = parse_all(CONTACT_PARAMETERS, parameters, f"contacts.{name}.")
     except InputError as error:
         raise ContactError(f"contact {name!r}: {error}") from error
+    if values["kind"] in _OF_THE_ROBOT:
+        given = [key for key in values if values[key] != CONTACT_PARAMETERS[key].default]
+        if given != ["kind"]:
+            key = next(key for key in given if key != "kind")
+            raise ContactError(
+                f"contact {name!r}: parameter 'contacts.{name}.{key}' is given, but its kind is "
+                f"{values['kind']!r}, which is of the whole robot"
+            )
+        return _OF_THE_ROBOT[values["kind"]](name)
     if not values["frame"]:
         raise ContactError(
             f"contact {name!r}: parameter 'contacts.{name}.frame' is not set; it names the link "
             "that the contact is fixed to"
         )
-    selection = values["selection"]
-    if values["kind"] == "selection":
+    selection, relative = values["selection"], values["kind"] == "relative"
+    if values["second_frame"] and not relative:
+        raise ContactError(
+            f"contact {name!r}: parameter 'contacts.{name}.second_frame' is given, but its kind "
+            f"is {values['kind']!r}; set the kind to 'relative' or leave the second frame out"
+        )
+    kind: Any = "surface" if relative else values["kind"]
+    if values["kind"] == "selection" or (relative and selection):
         if not selection or len(selection) % 6:
             raise ContactError(
                 f"contact {name!r}: parameter 'contacts.{name}.selection' has {len(selection)} "
                 "values; expected the rows of a (k, 6) matrix, one after the other"
             )
-        kind: Any = np.reshape(np.array(selection, dtype=np.float64), (-1, 6))
+        kind = np.reshape(np.array(selection, dtype=np.float64), (-1, 6))
     elif selection:
         raise ContactError(
             f"contact {name!r}: parameter 'contacts.{name}.selection' is given, but its kind is "
             f"{values['kind']!r}; set the kind to 'selection' or leave the selection out"
         )
-    else:
-        kind = values["kind"]
     placement = Transform.from_xyz_rpy(_triple(name, "xyz", values), _triple(name, "rpy", values))
+    if relative:
+        for key in ("moving", "friction", "normal", "dimensions"):
+            if values[key] != CONTACT_PARAMETERS[key].default:
+                raise ContactError(
+                    f"contact {name!r}: parameter 'contacts.{name}.{key}' is given, but its kind "
+                    "is 'relative', which has none"
+                )
+        return RelativeContact(name, values["frame"], values["second_frame"], kind, placement)
     friction, dimensions = values["friction"], values["dimensions"]
     return Contact(
         name, values["frame"], kind, placement, values["moving"],
@@ -293,6 +320,8 @@ def _contact(name: str, parameters: Mapping[str, Any]) -> Contact:
     )  # fmt: skip
 
 
+_OF_THE_ROBOT = {kind.label: kind for kind in (CenterOfMass, CentroidalMomentum)}
+"""Kinds of rows of the whole robot."""
 _OF_NODE = -1.0
 """Value of ``contacts.<name>.friction`` that stands for the parameter ``friction``."""
 

@@ -149,9 +149,14 @@ CONTACT_PARAMETERS: Mapping[str, Setting] = {
     "frame": Setting("", "Link of the robot that the contact is fixed to."),
     "kind": Setting(
         "point",
-        "Rows of the contact: 3 linear, 3 linear and 3 angular, or those of selection.",
-        choices=("point", "surface", "selection"),
+        "Rows of the contact: 3 linear, 3 linear and 3 angular, those of selection, or, relative, "
+        "those of the motion of second_frame in frame: selection, or all 6. center_of_mass and "
+        "centroidal_momentum: 3 and 6 rows of the whole robot, without a frame.",
+        choices=(
+            "point", "surface", "selection", "relative", "center_of_mass", "centroidal_momentum"
+        ),
     ),
+    "second_frame": Setting("", "Second link of a contact of kind 'relative'."),
     "xyz": Setting(
         (0.0, 0.0, 0.0),
         "Position of the contact in its frame: x, y, z [m].",
@@ -163,7 +168,9 @@ CONTACT_PARAMETERS: Mapping[str, Setting] = {
         holds="numbers",
     ),
     "selection": Setting(
-        (), "Rows of a (k, 6) matrix, linear first, for kind 'selection'.", holds="numbers"
+        (),
+        "Rows of a (k, 6) matrix, linear first, for kinds 'selection' and 'relative'.",
+        holds="numbers",
     ),
     "moving": Setting(
         "nothing",

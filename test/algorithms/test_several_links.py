@@ -1,0 +1,311 @@
+"""Rows of several links: relative contacts beside T G Tᵀ, the definition, Pinocchio, 50 digits."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pinocchio as pin
+import pytest
+import robots
+from on_floats import solver_on_floats
+from seeds import seeds
+
+from delassus_ros import (
+    CenterOfMass,
+    CentroidalMomentum,
+    Contact,
+    ContactSet,
+    DelassusSolver,
+    Problem,
+    RelativeContact,
+    Robot,
+    Transform,
+    algorithms,
+)
+from delassus_ros.algorithms.registry import evaluate
+from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.errors import AlgorithmError, ContactError, ProblemError
+from delassus_ros.model import Body, Frame, JointKind
+from delassus_ros.problem import AXES, Axes
+from delassus_ros.samples import random_inputs
+from delassus_ros.testing import mpmath_numbers  # noqa: F401  (registers mpmath's numbers)
+from delassus_ros.testing.random_trees import (
+    random_contacts,
+    random_inertia,
+    random_robot,
+    random_transform,
+)
+
+NAMES = ("auto", "efpa", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr")
+TOLERANCE = 1e-10
+
+
+def random_problem(seed: int, axes: Axes = "contact", outputs=("G",)) -> Problem:
+    """Return a random tree with ordinary contacts and two relative ones."""
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng)
+    contacts = list(random_contacts(rng, robot, 2))
+    for k, kind in enumerate(("point", "surface")):
+        a, b = rng.permutation(len(robot.joints))[:2]
+        pose = random_transform(rng)
+        contacts.append(RelativeContact(f"r{k}", f"f{a}", f"f{b}", kind, pose))
+    return Problem(robot, contacts, axes, outputs)
+
+
+def flat(problem: Problem, seed: int) -> dict[str, list[float]]:
+    given = random_inputs(problem, seed)
+    return {name: np.ravel(array).tolist() for name, array in given.items()}
+
+
+def error(G: object, expected: object) -> float:
+    found, right = np.array(G, dtype=float), np.array(expected, dtype=float)
+    return float(np.linalg.norm(found - right) / np.linalg.norm(right))
+
+
+@pytest.mark.parametrize("seed", seeds(100, every=25))
+def test_every_algorithm_has_the_matrix_of_the_definition(seed: int) -> None:
+    problem = random_problem(seed, AXES[seed % 2], ("G", "J", "MinvJT", "M"))
+    x = flat(problem, seed)
+    expected = algorithms.get("dense").evaluate(problem, x)["G"]
+    for name in NAMES:
+        found = evaluate(problem, algorithms.get(name), x)
+        assert error(found["G"], expected) < TOLERANCE, name
+        assert np.array_equal(found["G"], np.transpose(found["G"])), name
+    J, MinvJT, M = (np.array(found[name]) for name in ("J", "MinvJT", "M"))
+    assert error(J @ MinvJT, expected) < TOLERANCE
+    assert error(M @ MinvJT, J.T) < TOLERANCE
+
+
+def test_a_relative_contact_is_the_difference_of_two_contacts() -> None:
+    """T G Tᵀ of surfaces on both frames; linear rows would need a common origin."""
+    robot = Robot.from_urdf(robots.quadruped())
+    feet = ("LF_FOOT", "RH_FOOT")
+    problem = Problem(robot, [Contact(foot, foot, "surface") for foot in feet], "world")
+    given = random_inputs(problem, 5)
+    G = solver_on_floats(problem).solve(**given).matrix
+    relative = Problem(robot, [RelativeContact("r", *feet, "surface")], "world")
+    found = solver_on_floats(relative, "auto").solve(**given).matrix
+    T = np.hstack([-np.eye(6), np.eye(6)])[3:]
+    assert error(found[3:, 3:], T @ G @ T.T) < 1e-12
+
+
+def pair(axes: Axes = "contact") -> tuple[pin.Model, Problem, int, int]:
+    """Return the quadruped for Pinocchio, and the problem of a foot relative to another."""
+    robot = Robot.from_urdf(robots.quadruped())
+    model = pin.buildModelFromUrdf(str(robots.quadruped()), pin.JointModelFreeFlyer())
+    problem = Problem(robot, [RelativeContact("r", "LF_FOOT", "RH_FOOT", "surface")], axes)
+    return model, problem, model.getFrameId("LF_FOOT"), model.getFrameId("RH_FOOT")
+
+
+def test_pinocchios_constraint_between_two_joints() -> None:
+    model, problem, a, b = pair()
+    data, rng = model.createData(), np.random.default_rng(1)
+    solver = solver_on_floats(problem)
+    frames = [model.frames[k] for k in (a, b)]
+    constraint = pin.RigidConstraintModel(
+        pin.ContactType.CONTACT_6D, model, frames[0].parentJoint, frames[0].placement,
+        frames[1].parentJoint, frames[1].placement, pin.ReferenceFrame.LOCAL,
+    )  # fmt: skip
+    for _ in range(4):
+        state = pin.neutral(model)
+        state[7:] = rng.uniform(-1.0, 1.0, model.nq - 7)
+        q = [state[model.joints[model.getJointId(n)].idx_q] for n in problem.robot.joint_names]
+        of_constraint, rest = constraint.createData(), np.zeros(model.nv)
+        models, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+        models.append(constraint)
+        datas.append(of_constraint)
+        pin.initConstraintDynamics(model, data, models, datas)
+        # This call places the frames of the constraint.
+        pin.constraintDynamics(model, data, state, rest, rest, models, datas)
+        of_constraint = datas[0]
+        J = pin.getConstraintJacobian(model, data, constraint, of_constraint)
+        M = pin.crba(model, data, state)
+        M = np.triu(M) + np.triu(M, 1).T
+        expected = J @ np.linalg.solve(M, J.T)
+        assert error(solver.solve(q).matrix, expected) < TOLERANCE
+
+
+def test_50_digits() -> None:
+    problem = random_problem(3)
+    x = {name: [mpmath.mpf(v) for v in values] for name, values in flat(problem, 1).items()}
+    with mpmath.workdps(50):
+        found, expected = (
+            mpmath.matrix(algorithms.get(name).evaluate(problem, x)["G"])
+            for name in ("pv_osimr", "dense")
+        )
+        assert mpmath.mnorm(found - expected) < 1e-12 * mpmath.mnorm(expected)
+    on_floats = algorithms.get("auto").evaluate(problem, flat(problem, 1))["G"]
+    assert error(on_floats, [[float(v) for v in row] for row in expected.tolist()]) < TOLERANCE
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bias_is_the_derivative_of_the_rows(seed: int) -> None:
+    problem = random_problem(seed, outputs=("G", "J", "JdotV"))
+    x, step = flat(problem, seed), 1e-6
+    first = 6 if problem.robot.base == "floating" else 0
+
+    def jacobian(by: float) -> np.ndarray:
+        q = [value + by * rate for value, rate in zip(x["q"], x["rates"][first:], strict=True)]
+        return np.array(evaluate(problem, algorithms.get("ltl"), {**x, "q": q})["J"])
+
+    derivative = (jacobian(step) - jacobian(-step)) / (2 * step)
+    expected = derivative @ x["rates"]
+    found = np.array(evaluate(problem, algorithms.get("ltl"), x)["JdotV"])
+    assert np.abs(found - expected).max() < 1e-7 * np.abs(expected).max()
+
+
+def test_a_frame_of_the_world_makes_the_rows_of_a_contact() -> None:
+    robot = Robot.from_urdf(robots.quadruped(), base="fixed")
+    name = next(frame.name for frame in robot.frames.values() if frame.body < 0)
+    relative = Problem(robot, [RelativeContact("r", name, "LF_FOOT", "surface")])
+    q = random_inputs(relative, 2)["q"]
+    found = solver_on_floats(relative).solve(q).matrix
+    contact = Problem(robot, [Contact("c", "LF_FOOT", "surface")], "world")
+    expected = solver_on_floats(contact).solve(q).matrix
+    assert error(found[3:, 3:], expected[3:, 3:]) < 1e-12
+    swapped = Problem(robot, [RelativeContact("r", "LF_FOOT", name, "surface")])
+    dense = algorithms.get("dense").evaluate(swapped, {"q": q.tolist()})["G"]
+    assert error(solver_on_floats(swapped).solve(q).matrix, dense) < 1e-12
+
+
+def chain(links: int) -> Problem:
+    """Return two arms of as many links on a floating trunk, tip relative to tip."""
+    rng = np.random.default_rng(0)
+    robot = random_robot(rng, (JointKind.REVOLUTE,), largest=3, floating=True)
+    joints = [robot.joints[0]]
+    for k in range(2 * links):
+        place = Transform.from_xyz_rpy((0.2, 0.1, 0.3), (0.3, -0.2, 0.9))
+        parent = len(joints) - 1 if k % links else 0
+        joints.append(type(joints[0])(f"j{k}", JointKind.REVOLUTE, parent, place))
+    bodies = [Body(joint.name, random_inertia(rng)) for joint in joints]
+    frames = [Frame(f"f{i}", i, Transform()) for i in range(len(joints))]
+    arms = Robot("arms", joints, bodies, frames)
+    return Problem(arms, [RelativeContact("r", f"f{links}", f"f{2 * links}", "surface")])
+
+
+def test_operations_are_linear_in_the_joints() -> None:
+    counts = [
+        trace(chain(n), algorithms.get("pv_osimr")).operations.total for n in (8, 12, 16, 20)
+    ]
+    steps = np.diff(counts)
+    assert np.ptp(steps) <= 0.02 * steps.mean(), counts
+
+
+def test_rows_are_added_where_they_meet() -> None:
+    problem = chain(8)
+    added = trace(problem, algorithms.get("pv_osimr")).operations.total
+    apart = trace(problem, algorithms.get("pv_osim")).operations.total
+    assert added < 0.95 * apart
+
+
+def test_a_compiled_kernel_with_active_sets() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    contacts = ContactSet(
+        [Contact("LH", "LH_FOOT"), RelativeContact("r", "LF_FOOT", "RH_FOOT", "surface")]
+    )
+    problem = Problem(robot, contacts)
+    solver = DelassusSolver(problem, "auto")
+    q = random_inputs(problem, 1)["q"]
+    expected = solver_on_floats(problem, "dense").solve(q).matrix
+    assert error(solver.solve(q).matrix, expected) < 1e-11
+    assert error(solver.solve(q, active=["r"]).matrix, expected[3:, 3:]) < 1e-11
+    assert problem != Problem(robot, [contacts[0], RelativeContact("r", "LF_FOOT", "RF_FOOT")])
+
+
+def test_refused() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    with pytest.raises(ContactError, match="between frames 'LF_FOOT' and 'LF_FOOT'"):
+        RelativeContact("r", "LF_FOOT", "LF_FOOT")
+    with pytest.raises(ContactError, match="unknown frame 'RF_FOT'; did you mean 'RF_FOOT'"):
+        Problem(robot, [RelativeContact("r", "LF_FOOT", "RF_FOT")])
+    relative = [RelativeContact("r", "LF_FOOT", "RF_FOOT")]
+    with pytest.raises(ProblemError, match="'a0' of contact 'r'"):
+        Problem(robot, relative, "world", ["a0"])
+    with pytest.raises(AlgorithmError, match="contact 'r' is on several frames"):
+        DelassusSolver(Problem(robot, relative), "pinocchio")
+    rng = np.random.default_rng(0)
+    floating = random_robot(rng, (JointKind.FLOATING,), floating=True)
+    with pytest.raises(ContactError, match="is floating; expected revolute and prismatic"):
+        Problem(floating, [RelativeContact("r", "f0", "f2")])
+
+
+def whole(
+    seed: int, axes: Axes, alone: bool = False, outputs=("G", "J", "MinvJT", "M")
+) -> Problem:
+    """Return a floating random tree with rows of the whole robot between other contacts."""
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng, floating=True)
+    last = f"f{len(robot.joints) - 1}"
+    contacts = [CenterOfMass("com"), CentroidalMomentum("momentum")]
+    if not alone:
+        grip = RelativeContact("r", "f0", last, "surface")
+        contacts = [*random_contacts(rng, robot, 2), contacts[0], grip, contacts[1]]
+    return Problem(robot, contacts, axes, outputs)
+
+
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("seed", seeds(24, every=12))
+def test_rows_of_the_whole_robot_beside_the_definition(seed: int, axes: Axes) -> None:
+    problem = whole(seed, axes, alone=seed == 12)
+    x = flat(problem, seed)
+    expected = algorithms.get("dense").evaluate(problem, x)["G"]
+    for name in (*NAMES, "ltl@f1"):
+        if algorithms.get(name).supports(problem) is None:
+            found = evaluate(problem, algorithms.get(name), x)
+            assert error(found["G"], expected) < TOLERANCE, name
+            assert np.array_equal(found["G"], np.transpose(found["G"])), name
+    J, MinvJT, M = (np.array(found[name]) for name in ("J", "MinvJT", "M"))
+    assert error(J @ MinvJT, expected) < TOLERANCE
+    assert error(M @ MinvJT, J.T) < TOLERANCE
+
+
+def test_pinocchios_centroidal_map() -> None:
+    model, pairs, _, _ = pair()
+    robot = pairs.robot
+    problem = Problem(robot, [CentroidalMomentum("h"), CenterOfMass("c")], "world", ["J"])
+    data, rng = model.createData(), np.random.default_rng(2)
+    solver = solver_on_floats(problem)
+    for _ in range(3):
+        state = pin.neutral(model)
+        quaternion = rng.normal(size=4)
+        state[3:7] = quaternion / np.linalg.norm(quaternion)
+        state[7:] = rng.uniform(-1.0, 1.0, model.nq - 7)
+        q = [state[model.joints[model.getJointId(n)].idx_q] for n in robot.joint_names]
+        A = pin.computeCentroidalMap(model, data, state)
+        order = [*range(6), *(model.joints[model.getJointId(n)].idx_v for n in robot.joint_names)]
+        M = pin.crba(model, data, state)
+        M = np.triu(M) + np.triu(M, 1).T
+        solution = solver.solve(q, base_orientation=state[3:7])
+        assert error(solution.J[:6], A[:, order]) < TOLERANCE
+        assert error(solution.matrix[:6, :6], A @ np.linalg.solve(M, A.T)) < TOLERANCE
+        mass = sum(body.inertia.mass for body in robot.bodies)
+        assert error(solution.matrix[6:, 6:], np.eye(3) / mass) < TOLERANCE
+
+
+def test_rows_of_the_whole_robot_need_no_recursion() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    feet = [Contact(f, f) for f in ("LF_FOOT", "RH_FOOT")]
+    counts = [
+        trace(Problem(robot, contacts), algorithms.get("pv_osimr")).operations.total
+        for contacts in (feet, [*feet, CenterOfMass("com")])
+    ]
+    assert counts[1] - counts[0] < 100
+    alone = trace(Problem(robot, [CenterOfMass("com")]), algorithms.get("pv_osimr"))
+    assert alone.operations.total == 0
+
+
+def test_a_compiled_kernel_of_the_whole_robot() -> None:
+    problem = whole(2, "world", outputs=("G",))
+    given = random_inputs(problem, 1)
+    expected = solver_on_floats(problem, "dense").solve(**given).matrix
+    solution = DelassusSolver(problem, "auto").solve(**given)
+    assert error(solution.matrix, expected) < 1e-11
+
+
+def test_rows_of_the_whole_robot_need_a_floating_base() -> None:
+    fixed = Robot.from_urdf(robots.quadruped(), base="fixed")
+    with pytest.raises(ContactError, match="needs a floating base"):
+        Problem(fixed, [CenterOfMass("com")])
+    floating = Robot.from_urdf(robots.quadruped())
+    with pytest.raises(ProblemError, match="'a0' is not defined for contact 'com'"):
+        Problem(floating, [CenterOfMass("com")], outputs=["a0"])
