@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -19,7 +18,8 @@ from cli_support import QUADRUPED, output, refusal
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import NumericAlgorithm, registry
-from delassus_ros.contact_forces.export import export_contact_forces
+from delassus_ros.cli.report import about
+from delassus_ros.contact_forces.rows import ConeRows
 from delassus_ros.node.settings import OPERATION_PARAMETERS
 
 CONFIG = Path(__file__).parents[2] / "config" / "quadruped.yaml"
@@ -555,7 +555,19 @@ def test_export_that_fails_leaves_what_was_there(capsys, tmp_path: Path) -> None
 def test_friction_goes_beside_the_kernel(tmp_path, capsys, compiler):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    said = output(capsys, *exported(tmp_path, "--friction"))
+    # Normals and dimensions come from the contacts of the parameter file.
+    config = tmp_path / "node.yaml"
+    contacts = (
+        "{names: [LF, RH], LF: {frame: LF_FOOT, normal: -x, friction: 0.4}, "
+        "RH: {frame: RH_FOOT, kind: surface, dimensions: [0.2, 0.1]}}"
+    )
+    config.write_text(f"/**: {{ros__parameters: {{contacts: {contacts}}}}}")
+    said = output(capsys, *exported(tmp_path, "--friction", config=config))
+    assert "LF (point, friction 0.4, normal -x), RH (surface, dimensions (0.2, 0.1))" in said
+    header = (tmp_path / "quadruped_forces.h").read_text()
+    rows = ConeRows.of(["point", "surface"], 0.0, (0.2, 0.1), ["-x", "z"])
+    listed = ", ".join(map(repr, rows.weights.tolist()))
+    assert f"quadruped_forces_weights[{len(rows.weights)}] = {{{listed}}};" in header
     assert "quadruped_contact_forces" in said
     program = """#include "quadruped.h"
 #include "quadruped_forces.h"
@@ -574,26 +586,15 @@ int main(void) { return QUADRUPED_FORCES_CONTACTS == QUADRUPED_CONTACTS &&
     assert "/quadruped.o;${CMAKE_CURRENT_LIST_DIR}/quadruped_forces.o" in package
 
 
-def test_friction_of_a_parameter_file(tmp_path, capsys):
-    """Normals and dimensions come from the contacts, whose cones are shown."""
-    config = tmp_path / "node.yaml"
-    contacts = (
-        "{names: [LF, RH], LF: {frame: LF_FOOT, normal: -x, friction: 0.4}, "
-        "RH: {frame: RH_FOOT, kind: surface, dimensions: [0.2, 0.1]}}"
-    )
-    config.write_text(f"/**: {{ros__parameters: {{contacts: {contacts}}}}}")
-    said = output(capsys, *exported(tmp_path, "--friction", config=config))
-    assert "LF (point, friction 0.4, normal -x), RH (surface, dimensions (0.2, 0.1))" in said
-    data = json.loads(output(capsys, *exported(tmp_path, "--friction", "--json", config=config)))
-    point, surface = data["contacts"]
+def test_cones_are_data_of_contacts():
+    """Where they differ from their defaults."""
+    contacts = [
+        Contact("LF", "LF_FOOT", friction=0.4, normal="-x"),
+        Contact("RH", "RH_FOOT", "surface", dimensions=(0.2, 0.1)),
+    ]
+    point, surface = about(Problem(Robot.from_urdf(QUADRUPED), contacts))["contacts"]
     assert (point["friction"], point["normal"], "dimensions" in point) == (0.4, "-x", False)
-    assert surface["dimensions"] == [0.2, 0.1] and "friction" not in surface
-    weights = export_contact_forces(
-        ["point", "surface"], "quadruped", dimensions=(0.2, 0.1), normals=["-x", "z"]
-    )
-    assert (tmp_path / "quadruped_forces.h").read_text() == weights.header
-    plain = export_contact_forces(["point", "surface"], "quadruped", dimensions=(0.2, 0.1))
-    assert plain.header != weights.header
+    assert surface["dimensions"] == (0.2, 0.1) and "friction" not in surface
 
 
 def test_what_friction_cannot_be_exported_for(tmp_path, capsys):
