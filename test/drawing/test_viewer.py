@@ -169,8 +169,9 @@ def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
             )
             wait_until(lambda: page.value(f"{folder} !== undefined"))
             page.value(f"{folder}.click()")
-            wait_until(lambda: page.value(f"{sliders}.length") >= 3)
-            page.value(f"{sliders}[2].focus()")
+            # That of the ellipsoids' size, and those of the leg's three joints.
+            wait_until(lambda: page.value(f"{sliders}.length") == 4)
+            page.value(f"{sliders}[3].focus()")
             for _ in range(20):
                 page.press("ArrowLeft")
             wait_until(lambda: viewer.positions["LF_KFE"] < start - 0.04)
