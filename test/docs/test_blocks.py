@@ -18,6 +18,8 @@ ELSEWHERE = {
     "docs/measured.md": "docs/test_measured_doc.py",
     "docs/friction.md": "docs/test_friction_doc.py",
     "docs/elimination.md": "docs/test_elimination_doc.py",
+    "docs/howto/casadi_jax_torch.md": "docs/test_gradients_doc.py",
+    "docs/task_inertia.md": "docs/test_task_inertia_doc.py",
 }
 """Pages whose blocks are run by another test, which looks at their results as well."""
 PAGES = sorted(ROOT.glob("docs/**/*.md"))
