@@ -35,6 +35,7 @@ class ToyProblem:
         self.contacts = NoContacts()
         self.inputs = (Port("q", (count,)),)
         self.outputs = (Port("G", (1 + results, 1 + results)),)
+        self.seeded = ()
         self.canonical_bytes = f"toy {count} {results}".encode()
 
 

@@ -184,7 +184,7 @@ class InputCheck:
             if columns and values is not given.get(port.name) and port.name == "base_orientation":
                 values = values.T
             array = np.ascontiguousarray(self._numbers(port, values, expected))
-            if not columns and len(port.shape) > 1 and array.shape[1:] == port.shape:
+            if array.ndim > 2 and not columns and array.shape[1:] == port.shape:
                 array = array.reshape(len(array), port.size)
             if arrays and port.name in self._for_all and array.shape == port.shape:
                 array = array.ravel()

@@ -286,7 +286,13 @@ class DelassusSolver:
             "gravity": gravity,
             "wrenches": wrenches,
         }
-        return self._solved(arguments, bound, computed=plain)
+        for name, values in self._check.single(arguments).items():
+            bound.inputs[name][...] = values
+        if not plain:
+            compute()
+        if solution.status is not _OK:
+            raise self._failed(bound)
+        return solution.copy()
 
     def evaluate(self, inputs: Mapping[str, Any], active: Iterable[str] | None = None) -> Solution:
         """Compute as :meth:`solve` does, with inputs by name, and seeds of derivatives.
@@ -305,22 +311,11 @@ class DelassusSolver:
         """
         bound = (self._local.binding or self._adopt(self.bind()))[-1]
         bound.activate(self._names if active is None else active)
-        return self._solved(inputs, bound, computed=False)
-
-    def _solved(self, inputs: Mapping[str, Any], bound: BoundSolver, computed: bool) -> Solution:
-        """Return the solution at inputs after a check.
-
-        Parameters
-        ----------
-        computed : the bound solver has computed at these inputs, and failed.
-        """
         for name, values in self._check.single(inputs).items():
             bound.inputs[name][...] = values
-        solution = bound.solution if computed else bound.solve()
-        if solution.status is not _OK:
-            self._check.refuse_positions(bound.inputs["q"])
-            raise self._numerical_error(solution.status, bound)
-        return solution.copy()
+        if bound.solve().status is not _OK:
+            raise self._failed(bound)
+        return bound.solution.copy()
 
     def solve_batch(
         self,
@@ -387,7 +382,7 @@ class DelassusSolver:
             "gravity": gravity,
             "wrenches": wrenches,
         }
-        return self._batch_solver().solve(arguments, active, threads, layout, out)
+        return (self._batch or self._batch_solver()).solve(arguments, active, threads, layout, out)
 
     def evaluate_batch(
         self,
@@ -408,7 +403,7 @@ class DelassusSolver:
         InputError, AlgorithmError
             As :meth:`solve_batch`.
         """
-        return self._batch_solver().solve(inputs, active, threads, "rows", None)
+        return (self._batch or self._batch_solver()).solve(inputs, active, threads, "rows", None)
 
     def _batch_solver(self) -> BatchSolver:
         """Return the solver of batches; other threads wait for the compiler."""
@@ -444,6 +439,11 @@ class DelassusSolver:
         binding = bound.solve, bound.solution, bound._record, bound
         self._local.binding = binding
         return binding
+
+    def _failed(self, bound: BoundSolver) -> NumericalError:
+        """Return the error of a status, or refuse the positions that cause it."""
+        self._check.refuse_positions(bound.inputs["q"])
+        return self._numerical_error(bound.solution.status, bound)
 
     def _numerical_error(self, status: Status, bound: BoundSolver) -> NumericalError:
         """Return the error with the joint at fault, which a computation on floats finds."""
