@@ -11,7 +11,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import instance, names, sized
-from delassus_ros.contacts import Contact, ContactSet
+from delassus_ros.contacts import Contact, ContactSet, RelativeContact
 from delassus_ros.errors import ContactError, InputError, ProblemError, RobotError, unknown
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
@@ -116,6 +116,12 @@ class Problem:
                 f"joint inside the tree, which {inner[0]!r} is: make it the robot's base, or ask "
                 "for G alone"
             )
+        if self._robot.row_loops and self._outputs != ("G",):
+            raise ProblemError(
+                f"outputs besides G need loops as clusters, but loop "
+                f"{self._robot.row_loops[0].name!r} of {self._robot.name!r} is closed by rows: "
+                "Robot.from_urdf(…, loops_as='clusters')"
+            )
         beside = beside_base(self._robot)
         needing = [name for name in self._outputs if "gravity" in row_of(name).needs]
         if beside and needing and self._axes == "contact":
@@ -125,7 +131,7 @@ class Problem:
                 "that is not known: choose axes='world', which has the base's orientation"
             )
         frames = self._robot.frames
-        for contact in self._contacts:
+        for contact in self.rows_of_contacts:
             for end in contact.ends:
                 if end.frame not in frames:
                     message = self._robot.unknown_frame(end.frame)
@@ -194,6 +200,15 @@ class Problem:
                 )
 
     @cached_property
+    def rows_of_contacts(self) -> tuple[Contact, ...]:
+        """The contacts, then a contact per loop of the robot that is closed by rows."""
+        loops = (
+            RelativeContact(f"loop {loop.name}", loop.predecessor, loop.successor, loop.selection)
+            for loop in self._robot.row_loops
+        )
+        return (*self._contacts, *loops)
+
+    @cached_property
     def ends(self) -> tuple[tuple[int, Contact], ...]:
         """Contacts of one frame on moving bodies, with the index of the contact they are part of.
 
@@ -203,7 +218,7 @@ class Problem:
         frames = self._robot.frames
         return tuple(
             (index, end)
-            for index, contact in enumerate(self._contacts)
+            for index, contact in enumerate(self.rows_of_contacts)
             for end in contact.ends
             if frames[end.frame].body != WORLD
         )

@@ -14,12 +14,18 @@ from functools import lru_cache
 import numpy as np
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop, LoopKind
+from delassus_ros.model.constraints import (
+    Coupling,
+    FunctionConstraint,
+    Loop,
+    LoopKind,
+    RowLoop,
+)
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.joint_group import Constraint, JointGroup
-from delassus_ros.model.loops import LoopClosure, closed_jacobians
-from delassus_ros.model.mechanism import Mechanism
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.loops import ROWS, LoopClosure, closed_jacobians
+from delassus_ros.model.mechanism import Frame, Mechanism, MechanismT
+from delassus_ros.model.spatial import Array, Transform, rotation_between
 
 _WORDS: dict[type[Constraint], str] = {
     Coupling: "coupling",
@@ -245,6 +251,54 @@ def independent_joints(group: JointGroup, motors: Iterable[int] = ()) -> tuple[i
         independent = tuple(joint for i, joint in enumerate(group.joints) if i not in dependent)
     _check_kept(group, jacobians, independent)
     return independent
+
+
+def with_row_loops(robot: MechanismT) -> MechanismT:
+    """Return the robot with its loops closed by rows, except those in clusters with couplings.
+
+    Of a loop's rows those are kept that are independent of the rows before, at a configuration
+    that closes the cluster.
+    """
+    frames, rows, opened = list(robot.frames.values()), [], set()
+    for group in groups_of(robot):
+        if not group.loops or group.couplings or group.functions:
+            continue
+        candidates, rank = _regular_jacobians(group)
+        _, jacobian = max(candidates, key=lambda each: _singular_values(each[1])[rank - 1])
+        kept = _independent_rows(jacobian, rank)
+        first = 0
+        for loop in group.loops:
+            own = [k - first for k in kept if first <= k < first + loop.kind.rows]
+            first += loop.kind.rows
+            opened.add(loop.name)
+            axes = Transform(rotation_between((0.0, 0.0, 1.0), loop.axis))
+            ends = []
+            for end in ("predecessor", "successor"):
+                name = f"{loop.name}/{end}"
+                placement = getattr(loop, f"{end}_placement") @ axes
+                frames.append(Frame(name, getattr(loop, end), placement))
+                ends.append(name)
+            if own:
+                # Rows of a loop are angular first.
+                selection = np.roll(np.eye(6), 3, axis=1)[[ROWS[loop.kind][k] for k in own]]
+                rows.append(RowLoop(loop.name, ends[0], ends[1], selection))
+    return robot.replaced(
+        frames=frames,
+        loops=[loop for loop in robot.loops if loop.name not in opened],
+        row_loops=rows,
+    )
+
+
+def _independent_rows(jacobian: Array, rank: int) -> list[int]:
+    """Return as many rows as the rank, chosen by largest remainder, ascending."""
+    rest, chosen = jacobian.copy(), []
+    for _ in range(rank):
+        row = int(np.argmax(np.linalg.norm(rest, axis=1)))
+        unit = rest[row] / np.linalg.norm(rest[row])
+        rest = rest - np.outer(rest @ unit, unit)
+        rest[row] = 0.0
+        chosen.append(row)
+    return sorted(chosen)
 
 
 def null_motions(group: JointGroup) -> tuple[LoopClosure, Array, Array]:

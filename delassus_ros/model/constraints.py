@@ -165,6 +165,29 @@ class Loop:
 
 
 @dataclass(frozen=True, eq=False)
+class RowLoop:
+    """A loop that is closed by rows of the Delassus matrix instead of a cluster.
+
+    Attributes
+    ----------
+    name : of the loop.
+    predecessor, successor : names of the frames at its ends.
+    selection : (k, 6) independent rows of the motion of the successor in the predecessor, linear
+        first.
+    """
+
+    name: str
+    predecessor: str
+    successor: str
+    selection: Array
+
+    def to_bytes(self) -> bytes:
+        """Return canonical bytes."""
+        head = f"row loop\0{self.name}\0{self.predecessor}\0{self.successor}\0"
+        return head.encode() + self.selection.tobytes()
+
+
+@dataclass(frozen=True, eq=False)
 class FunctionConstraint:
     """A constraint between joints that is given as a function over scalars.
 

@@ -157,7 +157,7 @@ class LoopClosure:
         units = np.ones(len(gap))
         first = len(self._linear)
         for loop, size in zip(self._loops, self._sizes, strict=True):
-            kinds = np.array(_ROWS[loop.kind])
+            kinds = np.array(ROWS[loop.kind])
             units[first : first + len(kinds)] = np.where(kinds < 3, 1.0, size)
             first += len(kinds)
         worst = (self._group.described(), -1.0)
@@ -243,7 +243,7 @@ class LoopClosure:
         twists = self._twists(ways[1].joints, second, successor)
         twists -= self._twists(ways[0].joints, first, successor)
         twists = np.concatenate([axes.T @ twists[:3], axes.T @ twists[3:] / size])
-        rows = (twists * self._units)[_ROWS[loop.kind]]
+        rows = (twists * self._units)[ROWS[loop.kind]]
         return loop_gap(loop, predecessor, successor, size), rows
 
     def _twists(self, joints: Iterable[int], poses: Iterable[Transform], at: Transform) -> Array:
@@ -259,7 +259,7 @@ class LoopClosure:
         return twists
 
 
-_ROWS: dict[LoopKind, list[int]] = {
+ROWS: dict[LoopKind, list[int]] = {
     LoopKind.POINT: [3, 4, 5],
     LoopKind.HINGE: [3, 4, 5, 0, 1],
     LoopKind.SLIDER: [0, 1, 2, 3, 4],
@@ -279,7 +279,7 @@ def loop_gap(loop: Loop, predecessor: Transform, successor: Transform, size: flo
         angles = _rotation_vector(rotation_between((0.0, 0.0, 1.0), between[:, 2]))
     else:
         angles = _rotation_vector(between)
-    return np.concatenate([angles, offset])[_ROWS[loop.kind]]
+    return np.concatenate([angles, offset])[ROWS[loop.kind]]
 
 
 def closed_jacobians(closure: LoopClosure) -> list[tuple[Array, Array]]:

@@ -25,6 +25,7 @@ from delassus_ros.model.constraints import (
     Coupling,
     FunctionConstraint,
     Loop,
+    RowLoop,
     check_constraints,
 )
 from delassus_ros.model.joint import INDEX, JOINT, WORLD, Joint, JointKind
@@ -99,6 +100,7 @@ class Mechanism:
     couplings, loops, functions : constraints that close the tree.
     independent : names of the joints whose positions are stated to be independent coordinates;
         in clusters without a statement they are chosen.
+    row_loops : loops that are closed by rows.
 
     Raises
     ------
@@ -119,7 +121,9 @@ class Mechanism:
         loops: Sequence[Loop] = (),
         independent: Sequence[str] = (),
         functions: Sequence[FunctionConstraint] = (),
+        row_loops: Sequence[RowLoop] = (),
     ) -> None:
+        self._row_loops = tuple(row_loops)
         self._name = arguments.text("the name of the robot", name, "'robot'", RobotError)
 
         def listed(what: str, given: Sequence[_T], kind: type[_T], write: str) -> tuple[_T, ...]:
@@ -238,6 +242,7 @@ class Mechanism:
             "loops": self._loops,
             "independent": self._independent,
             "functions": self._functions,
+            "row_loops": self._row_loops,
         }
 
     def _constraints(self) -> list[Coupling | Loop | FunctionConstraint]:
@@ -277,6 +282,11 @@ class Mechanism:
     def functions(self) -> tuple[FunctionConstraint, ...]:
         """Constraints between joints that are given as functions."""
         return self._functions
+
+    @property
+    def row_loops(self) -> tuple[RowLoop, ...]:
+        """Loops that are closed by rows of the Delassus matrix."""
+        return self._row_loops
 
     @property
     def independent(self) -> tuple[str, ...]:
@@ -368,6 +378,7 @@ class Mechanism:
             parts.append(f"{frame.name}\0{frame.body}\0".encode() + frame.placement.to_bytes())
         parts += [constraint.to_bytes() for constraint in self._constraints()]
         parts.append("\0".join(self._independent).encode())
+        parts += [loop.to_bytes() for loop in self._row_loops]
         return b"".join(parts)
 
     def __reduce__(self) -> tuple[type[Mechanism], tuple[object, ...]]:

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
+from delassus_ros.errors import RobotError, unknown
+from delassus_ros.model.clusters import with_row_loops
 from delassus_ros.model.constraints import FunctionConstraint
 from delassus_ros.model.edit import locked, subtree
 from delassus_ros.model.joint import WORLD, Joint, JointKind
@@ -29,6 +31,10 @@ FROM_URDF = "Robot.from_urdf('robot.urdf')"
 _RobotT = TypeVar("_RobotT", bound="Robot")
 
 
+LOOPS_AS = ("clusters", "rows")
+"""Ways in which loops are closed."""
+
+
 class Robot(Mechanism):
     """A robot that is read from a file or model, with positions and velocities by joint name.
 
@@ -44,6 +50,7 @@ class Robot(Mechanism):
         armature: Mapping[str, float] | None = None,
         loops: str | Path | Mapping[str, Any] | None = None,
         functions: Sequence[FunctionConstraint] = (),
+        loops_as: str = "clusters",
     ) -> _RobotT:
         """Read a robot from a URDF file or from URDF text.
 
@@ -63,6 +70,9 @@ class Robot(Mechanism):
         loops : loops, couplings, rotors and joint types that URDF cannot express: the path of a
             YAML file, YAML text or its content, see :mod:`delassus_ros.model.reading.yaml`.
         functions : constraints between joints as functions, such as differentials.
+        loops_as : ``"clusters"`` couples the joints of a loop; ``"rows"`` closes it by rows of the
+            Delassus matrix, which are eliminated again, as long loops need. Loops in clusters with
+            couplings stay there.
 
         Raises
         ------
@@ -70,7 +80,10 @@ class Robot(Mechanism):
             If the XML or YAML is broken or hostile, the robot is not physical, or as in
             :meth:`with_armature`; the message names the link, joint, coupling or loop.
         """
-        return read_urdf(source, base, loops, armature, functions, cls)
+        if loops_as not in LOOPS_AS:
+            raise RobotError(unknown("loops_as", str(loops_as), LOOPS_AS, "choices"))
+        robot = read_urdf(source, base, loops, armature, functions, cls)
+        return with_row_loops(robot) if loops_as == "rows" else robot
 
     @classmethod
     def from_pinocchio(cls: type[_RobotT], model: Any) -> _RobotT:

@@ -151,11 +151,13 @@ class _Builder:
     def _combined(self) -> tuple[tuple[RelativeRows, ...], tuple[tuple[int, ...], ...]]:
         """Return the contacts between two frames, and per row of G the rows that are added."""
         problem, frames = self._problem, self._problem.robot.frames
-        if all(len(contact.ends) == 1 for contact in problem.contacts):
+        if all(len(contact.ends) == 1 for contact in problem.rows_of_contacts):
             return (), ()
         relative = []
-        sums: list[list[int]] = [[] for _ in range(problem.contacts.rows)]
-        for index, contact in enumerate(problem.contacts):
+        sums: list[list[int]] = []
+        for index, contact in enumerate(problem.rows_of_contacts):
+            own: list[list[int]] = [[] for _ in range(contact.rows)]
+            sums += own
             ends = [k for k, (owner, _) in enumerate(problem.ends) if owner == index]
             for end in ends:
                 for r in range(contact.rows):

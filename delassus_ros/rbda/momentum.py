@@ -29,14 +29,42 @@ from delassus_ros.rbda.tree import NO_BASE, Tree, rows_of
 from delassus_ros.rbda.trees import tree_of
 from delassus_ros.rbda.unknown_constants import structure
 from delassus_ros.rbda.velocities import force_on_body
-from delassus_ros.scalars.functions import Matrix, Scalar, identity, matmul, transpose, zeros
+from delassus_ros.scalars.functions import (
+    Matrix,
+    Scalar,
+    dot,
+    forward_substitute,
+    identity,
+    ldl,
+    matmul,
+    transpose,
+    zeros,
+)
 from delassus_ros.scalars.ports import Inputs
 
 
 def contact_matrix(problem: Problem, tree: Tree, x: Inputs, G: Matrix) -> Matrix:
     """Return G of a problem's contacts from G of their ends, with the rows of the whole robot."""
     G = summed_matrix(tree, G)
-    return CentroidalRows(problem, tree, x).filled(G) if of_the_robot(problem) else G
+    if of_the_robot(problem):
+        G = CentroidalRows(problem, tree, x).filled(G)
+    return without_loops(problem, G)
+
+
+def without_loops(problem: Problem, G: Matrix) -> Matrix:
+    """Return G of the contacts, G_cc − G_cℓ G_ℓℓ⁻¹ G_ℓc, with loops that are closed by rows."""
+    m = problem.contacts.rows
+    if len(G) == m:
+        return G
+    names = ", ".join(repr(loop.name) for loop in problem.robot.row_loops)
+    L, D_inverse = ldl([row[m:] for row in G[m:]], f"the inverse inertia of loops {names}")
+    Y = [forward_substitute(L, row[m:]) for row in G[:m]]
+    Z = [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y]
+    found = zeros(m, m)
+    for r in range(m):
+        for c in range(r, m):
+            found[r][c] = found[c][r] = G[r][c] - dot(Z[r], Y[c])
+    return found
 
 
 def of_the_robot(problem: Problem) -> list[int]:

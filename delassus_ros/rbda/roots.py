@@ -96,7 +96,7 @@ def rerooted(robot: Robot, root: int) -> Rerooted:
         for frame in robot.frames.values()
     ]
     return Rerooted(
-        Robot(robot.name, joints, bodies, frames),
+        Robot(robot.name, joints, bodies, frames, row_loops=robot.row_loops),
         tuple(joint_of[body] for body in order),
         tuple(number[body] for body in range(count)),
         tuple(shifts),

@@ -123,7 +123,8 @@ def pruned(
         if frame.body in new
     ]
     bodies = [Body(robot.bodies[i].name, inertias[i]) for i in kept]
-    return Robot(robot.name, joints, bodies, frames), tuple(kept)
+    new = Robot(robot.name, joints, bodies, frames, row_loops=robot.row_loops)
+    return new, tuple(kept)
 
 
 class _Rewriting:
