@@ -123,8 +123,8 @@ def pruned(
         if frame.body in new
     ]
     bodies = [Body(robot.bodies[i].name, inertias[i]) for i in kept]
-    new = Robot(robot.name, joints, bodies, frames, row_loops=robot.row_loops)
-    return new, tuple(kept)
+    rewritten = Robot(robot.name, joints, bodies, frames, row_loops=robot.row_loops)
+    return rewritten, tuple(kept)
 
 
 class _Rewriting:
