@@ -169,9 +169,10 @@ def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
             )
             wait_until(lambda: page.value(f"{folder} !== undefined"))
             page.value(f"{folder}.click()")
-            # That of the ellipsoids' size, and those of the leg's three joints.
-            wait_until(lambda: page.value(f"{sliders}.length") == 4)
-            page.value(f"{sliders}[3].focus()")
+            # That of the ellipsoids' size comes first, then those of the leg's three joints.
+            knee = f"{sliders}[3]"
+            focus = f"{knee}.focus(), document.activeElement === {knee}"
+            wait_until(lambda: page.value(f"{sliders}.length") == 13 and page.value(focus))
             for _ in range(20):
                 page.press("ArrowLeft")
             wait_until(lambda: viewer.positions["LF_KFE"] < start - 0.04)
