@@ -107,7 +107,8 @@ def test_limbs_that_a_file_turns_by_printed_angles_are_alike(printed):
     problem, same = (problem_of(limbed_robot(2, 4, False, turn)) for turn in (printed, exact))
     counts = [trace(p, algorithms.get("auto")).operations.total for p in (problem, same)]
     assert counts[0] == counts[1]
-    assert vector_share(problem, "auto") > 0.5
+    # From the base: from another root, as auto may choose, the limbs are not alike.
+    assert vector_share(problem, "pv_osimr") > 0.5
 
 
 def test_quadruped_uses_four_lanes():
