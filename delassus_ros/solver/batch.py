@@ -154,7 +154,8 @@ class BatchSolver:
         if contacts.shapes:
             values = np.empty((n, size) if rows else (size, n))
         if n and size:
-            self._run(inputs, values, status, contacts.pick, layout, threads)
+            flat = values.reshape((n, -1) if rows else (-1, n))
+            self._kernel.run(inputs, flat, status, contacts.pick, layout, threads)
         elif n:
             status[:] = self._rules.statuses(inputs if rows else inputs.T)
         if np.count_nonzero(status):  # in half of the time of any()
@@ -196,19 +197,6 @@ class BatchSolver:
         pick = np.concatenate([each.ravel() for each in picked])
         names = tuple(contact_set[i].name for i in indices)
         return _Active(names, tuple(active_offsets), pick, shapes)
-
-    def _run(
-        self,
-        inputs: Array,
-        values: Array,
-        status: NDArray[np.int32],
-        pick: NDArray[np.int64],
-        layout: Layout,
-        threads: int,
-    ) -> None:
-        n = status.shape[0]
-        flat = values.reshape((n, -1) if layout == "rows" else (-1, n))
-        self._kernel.run(inputs, flat, status, pick, layout, threads)
 
 
 def _output(out: Array | None, shape: tuple[int, ...], inputs: Array) -> Array:
