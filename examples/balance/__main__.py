@@ -11,6 +11,8 @@ from pathlib import Path
 from control.floating import TrackingWatcher
 from control.run import parser, run_example
 
+from delassus_ros.sim.humanoid import FEET
+
 from .simulate import LOWEST, UPRIGHT
 
 _OFF = 0.02  # m rms; pushes make some 3 mm
@@ -23,7 +25,7 @@ def main() -> int:
 
     def make() -> TrackingWatcher:
         controller, what = "balance_controller", "centre of mass"
-        return TrackingWatcher("balance_watcher", LOWEST, UPRIGHT, controller, what, _OFF)
+        return TrackingWatcher("balance_watcher", LOWEST, UPRIGHT, controller, what, _OFF, [*FEET])
 
     folder = Path(__file__).resolve().parent
     return run_example("balance.node", folder, options, make, "humanoid")

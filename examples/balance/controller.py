@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pinocchio as pin
 from control.kinematics import Kinematics, State
+from control.prediction import predicted
 from control.program import UnsolvedError
+
+from delassus_ros.sim.humanoid import SOLE
 
 from .poses import FEET, TIMETABLE, Plan, Pose, Poser
 from .qp import Matrices, Solved, Wanted, Weights, torques
@@ -129,3 +132,14 @@ class Controller:
             self.unsolved += 1
             return Command(-self.gains.fallback * state.velocity, None, plan, *places)
         return Command(np.clip(solved.torques, -self._limits, self._limits), solved, plan, *places)
+
+
+def predicted_wrenches(
+    given: Matrices, torques: Array, touches: Sequence[bool], friction: float
+) -> Array:
+    """Return the wrenches of the feet under torques of the joints, (2, 6) [N, N m]."""
+    feet = slice(6, None)  # after the pelvis
+    applied = np.concatenate([np.zeros(6), torques])
+    free = np.linalg.solve(given.M, applied - given.h)
+    a0 = given.J[feet] @ free + given.JdotV[feet]
+    return predicted(given.G[feet, feet], a0, "surface", touches, friction, dimensions=SOLE)

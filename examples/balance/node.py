@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 from control.floating import FloatingNode
 from control.node import Array, run_node
+from control.prediction import of_bearing
 from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix
 
 from delassus_ros.sim.humanoid import FEET
 
-from .controller import CONTACTS, Controller
+from .controller import CONTACTS, Controller, predicted_wrenches
 from .qp import Matrices
 
 
@@ -37,9 +39,15 @@ class BalanceNode(FloatingNode):
         G, M, h, J, JdotV = (
             np.array(block) for block in (matrix.matrix, rest.M, rest.h, rest.J, rest.JdotV)
         )
-        command = self._controller.command(state, Matrices(G, M, h, J, JdotV), dt)
+        given = Matrices(G, M, h, J, JdotV)
+        command = self._controller.command(state, given, dt)
         self.tell(command.plan.pose)
         self.off = command.centre - command.plan.centre[0]
+        bears = [share > 0.0 for share in command.plan.bears]
+        self.predict = partial(
+            of_bearing, predicted_wrenches, given, command.torques, state.touches, self.friction,
+            dict(zip(FEET, bears, strict=True)),
+        )  # fmt: skip
         return command.torques
 
 

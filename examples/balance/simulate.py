@@ -15,15 +15,15 @@ import numpy.typing as npt
 from control.film import Film
 from control.kinematics import State
 from control.offline import parser, show
-from control.prediction import off_by, predicted
+from control.prediction import off_by
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.gait import TouchState
-from delassus_ros.sim.humanoid import FEET, SOLE
+from delassus_ros.sim.humanoid import FEET
 from delassus_ros.sim.plant import STEP_S, Plant, PlantSettings
 from delassus_ros.sim.plants import make_plant
 
-from .controller import Command, Controller
+from .controller import Command, Controller, predicted_wrenches
 from .poses import TIMETABLE, Pose
 from .qp import Matrices
 
@@ -125,7 +125,9 @@ def run(
         began = time.perf_counter()
         command = controller.command(state, given, EVERY * STEP_S)
         record.took.append(time.perf_counter() - began)
-        record.predicted.append(_predicted(given, command.torques, touches, settings.friction))
+        record.predicted.append(
+            predicted_wrenches(given, command.torques, touches, settings.friction)
+        )
         if lost is not True:
             plant.command(command.torques)
         for _ in range(EVERY):
@@ -133,15 +135,6 @@ def run(
         _note(record, plant, command, touches)
     record.unsolved = controller.unsolved
     return record
-
-
-def _predicted(given: Matrices, torques: Array, touches: list[bool], friction: float) -> Array:
-    """Return the wrenches of the feet under torques of the joints, (2, 6)."""
-    feet = slice(6, None)  # after the pelvis
-    applied = np.concatenate([np.zeros(6), torques])
-    free = np.linalg.solve(given.M, applied - given.h)
-    a0 = given.J[feet] @ free + given.JdotV[feet]
-    return predicted(given.G[feet, feet], a0, "surface", touches, friction, dimensions=SOLE)
 
 
 def _note(record: Record, plant: Plant, command: Command, touches: list[bool]) -> None:

@@ -12,6 +12,7 @@ from delassus_msgs_py import ReceivedMatrix
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 
+from .comparison import ForceComparison
 from .kinematics import State
 from .node import NEWEST, Array, ControlNode
 from .tracking import Tracking
@@ -132,17 +133,26 @@ class TrackingWatcher(StandingWatcher):
     ----------
     name, lowest, upright : see :class:`StandingWatcher`.
     controller, what, limit : see :class:`control.tracking.Tracking`.
+    feet : contacts whose forces the controller predicts.
     """
 
     def __init__(
-        self, name: str, lowest: float, upright: float, controller: str, what: str, limit: float
+        self,
+        name: str,
+        lowest: float,
+        upright: float,
+        controller: str,
+        what: str,
+        limit: float,
+        feet: Sequence[str],
     ) -> None:
         super().__init__(name, lowest, upright)
         self._tracking = Tracking(self, controller, what, limit)
+        self._forces = ForceComparison(self, controller, feet)
 
     def figures(self) -> list[str]:
-        """Return how it stood, and how far off it was."""
-        return super().figures() + self._tracking.figures()
+        """Return how it stood, and how far off robot and predicted forces were."""
+        return super().figures() + self._tracking.figures() + self._forces.figures()
 
     def faults(self) -> list[str]:
         """Say so if it fell, or was not where it was to be."""

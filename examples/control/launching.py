@@ -63,6 +63,9 @@ def scene(
         ]
 
     follow = [word for name in OF_OTHERS for word in ("-p", f"{name}:=true")]
+    if "friction" in plant:
+        # The controller predicts forces with the friction of the plant.
+        follow += ["-p", f"friction:={plant['friction']}"]
     return LaunchDescription(
         [
             DeclareLaunchArgument(**realtime_argument()),

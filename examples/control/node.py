@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,9 @@ from delassus_msgs_py import (
     ReceivedDynamics,
     ReceivedMatrix,
 )
-from geometry_msgs.msg import Vector3Stamped
+from geometry_msgs.msg import Vector3Stamped, WrenchStamped
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -26,6 +27,7 @@ from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
 from delassus_ros.node.system.executor import executing
 from delassus_ros.node.system.timers import STEADY
 from delassus_ros.ros_program import run_program
+from delassus_ros.sim.settings import PlantSettings
 
 Array = npt.NDArray[np.float64]
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -34,9 +36,11 @@ _INVALID = ContactDynamics.VALIDITY_INVALID
 _KEPT = 50  # joint states that wait for their matrix
 _LONGEST = 0.02  # s between two ticks that counts as a tick
 _REPORTS = 5.0  # s
-_EVERY = 10  # of so many commands one comes with the error of tracking
+_EVERY = 10  # of so many commands one comes with the error of tracking and predicted forces
 TRACKING_ERROR = "tracking_error"
 """Topic below the name of a controller: how far the robot is from where it is to be [m]."""
+PREDICTED_FORCE = "predicted_force"
+"""Topics below the name of a controller, one per contact: forces predicted by G [N]."""
 
 
 def run_node(name: str, make: Callable[[], Node], args: Sequence[str] | None = None) -> int:
@@ -67,6 +71,9 @@ class ControlNode(Node):
     joints : names of the joints, in the order of q and torques; empty until a layout has come.
     refused : instants without a valid matrix.
     off : how far the robot is from where it is to be (3,) [m]; None while nothing is tracked.
+    friction : of the contacts whose forces are predicted; a parameter of the node.
+    predict : returns predicted forces by contact (3,) [N] along the axes of the world, under the
+        last torques; called after every tenth command. None while no contact bears.
     """
 
     def __init__(self, name: str, contacts: Sequence[str]) -> None:
@@ -74,6 +81,8 @@ class ControlNode(Node):
         self.joints: tuple[str, ...] = ()
         self.refused = 0
         self.off: Array | None = None
+        self.predict: Callable[[], Mapping[str, Array]] | None = None
+        self.friction = float(self.declare_parameter("friction", PlantSettings.friction).value)
         self._contacts, self._urdf, self._ready = tuple(contacts), "", False
         self._states: OrderedDict[int, tuple[Array, Array]] = OrderedDict()
         self._reader, self._matrices, self._rest = (
@@ -90,6 +99,10 @@ class ControlNode(Node):
         self._commands = self.create_publisher(JointState, "joint_commands", 10)
         self._command, self._nothing = JointState(), JointState()
         self._errors = self.create_publisher(Vector3Stamped, f"~/{TRACKING_ERROR}", 10)
+        self._predictions: dict[str, Publisher] = {
+            contact: self.create_publisher(WrenchStamped, f"~/{PREDICTED_FORCE}/{contact}", 10)
+            for contact in contacts
+        }
         node = "delassus_node"
         self.create_subscription(String, "robot_description", self._on_description, LATCHED)
         self.create_subscription(Layout, f"{node}/layout", self._on_layout, LATCHED)
@@ -205,10 +218,21 @@ class ControlNode(Node):
         self._send(self._command, rest.stamp)
         self._times.append(time.perf_counter() - began)
         self._count += 1
-        if self.off is not None and self._count % _EVERY == 0:
-            error = Vector3Stamped(header=self._command.header)
+        if self._count % _EVERY == 0:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Publish the error of tracking and the predicted forces of the last command."""
+        header = self._command.header
+        if self.off is not None:
+            error = Vector3Stamped(header=header)
             error.vector.x, error.vector.y, error.vector.z = self.off.tolist()
             self._errors.publish(error)
+        for name, force in ({} if self.predict is None else self.predict()).items():
+            message = WrenchStamped(header=header)
+            f = message.wrench.force
+            f.x, f.y, f.z = force.tolist()
+            self._predictions[name].publish(message)
 
     def _send(self, command: JointState, stamp: int) -> None:
         command.header.stamp.sec, command.header.stamp.nanosec = divmod(stamp, 10**9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,26 @@ def predicted(
         ).forces
         found[np.array(touches)] = forces.reshape(-1, size)
     return found
+
+
+def of_bearing(
+    predict: Callable[[Any, Array, Sequence[bool], float], Array],
+    rows: Any,
+    torques: Array,
+    touches: Sequence[bool],
+    friction: float,
+    bears: Mapping[str, bool],
+) -> dict[str, Array]:
+    """Return the predicted forces (3,) [N] by name of the feet that are to bear and touch.
+
+    Parameters
+    ----------
+    predict : from the next four arguments to forces or wrenches (n, rows).
+    bears : whether each foot is to bear, by name.
+    """
+    forces = predict(rows, torques, touches, friction)[:, :3]
+    both = zip(bears.items(), touches, forces, strict=True)
+    return {name: force for (name, bearing), touching, force in both if bearing and touching}
 
 
 def off_by(predicted: Array, simulated: Array) -> str:

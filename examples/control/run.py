@@ -169,6 +169,8 @@ def run_example(
         given += ["view:=true"] if options.view else []
         given += [f"record:={recording}"] if options.record else []
         given += options.plant
+        # The controller predicts forces with the friction of the plant.
+        own = [*own, *(each for each in given if each.startswith("friction:="))]
         programs = commands(folder, name, given, options.node, own, options.realtime)
         status = run(programs, make, options)
         if (

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from control.comparison import ForceComparison
 from control.node import NEWEST
 from control.run import parser, run_example
 from control.tracking import Tracking
@@ -33,7 +34,9 @@ class ArmWatcher(Watcher):
     def __init__(self) -> None:
         super().__init__("arm_watcher")
         self._forces: list[float] = []
-        self._tracking = Tracking(self, "operational_space_controller", "tool", _OFF_PATH)
+        controller = "operational_space_controller"
+        self._tracking = Tracking(self, controller, "tool", _OFF_PATH)
+        self._predicted = ForceComparison(self, controller, [TOOL])
         topic = f"plant/contact_force/{TOOL}"
         self.create_subscription(WrenchStamped, topic, self._on_force, NEWEST, raw=True)
 
@@ -62,7 +65,7 @@ class ArmWatcher(Watcher):
             return ["the tool has not touched for long enough to tell"]
         mean, about, most = pressed
         force = f"force {mean:.2f} N with friction, {about:.2f} N about it; at most {most:.1f} N"
-        return [force, *self._tracking.figures()]
+        return [force, *self._tracking.figures(), *self._predicted.figures()]
 
     def faults(self) -> list[str]:
         """Return the exceeded limits."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from control.prediction import predicted
 
 Array = npt.NDArray[np.float64]
 
@@ -93,3 +94,29 @@ def touchdown_speed(
     n = tool.rotation.T @ normal
     mass = 1.0 / float(n @ rows.G[:3, :3] @ n)
     return impulse / ((1.0 + restitution) * mass)
+
+
+def predicted_force(
+    rows: Rows,
+    velocity: Array,
+    torques: Array,
+    tool: Tool,
+    normal: Array,
+    friction: float,
+    period: float,
+) -> Array:
+    """Return the force on the tool under torques, along the axes of the world (3,) [N].
+
+    Friction opposes the sliding of the tool at the end of the period [s]: in the surface,
+    accelerations are those that bring the tool to rest within the period, and those without
+    contact.
+    """
+    linear = slice(0, 3)
+    along = tool.rotation.T @ normal
+    moves = rows.J[linear] @ velocity
+    slides = moves - along * (along @ moves)
+    # J̄ is M⁻¹ Jᵀ Λ, so that this is J M⁻¹ (τ - h), whatever the damping.
+    free = np.linalg.solve(rows.Lambda, rows.Jbar.T @ (torques - rows.h)) + rows.JdotV
+    a0 = free[linear] + slides / period
+    (force,) = predicted(rows.G[linear, linear], a0, "point", [True], friction, normals=[along])
+    return np.asarray(tool.rotation @ force)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 from control.node import NEWEST, Array, ControlNode, run_node
@@ -11,9 +12,10 @@ from geometry_msgs.msg import WrenchStamped
 
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.sim.arm import TOOL
+from delassus_ros.sim.plant import STEP_S
 
-from .law import Rows, torques
-from .simulate import REST, SURFACES
+from .law import Rows, Tool, predicted_force, torques
+from .simulate import EVERY, REST, SURFACES
 from .wiping import Kinematics, Wiping
 
 
@@ -55,7 +57,19 @@ class OperationalSpaceNode(ControlNode):
             self.get_logger().info(self._phase)
         off = self._wiping.off(tool)
         self.off = off if self._wiping.on_path else None
-        return torques(rows, tool, task)
+        command = torques(rows, tool, task)
+        self.predict = None
+        if self._wiping.on_path:
+            self.predict = partial(self._force, rows, velocity, command, tool)
+        return command
+
+    def _force(self, rows: Rows, velocity: Array, command: Array, tool: Tool) -> dict[str, Array]:
+        """Return the force on the tool under torques."""
+        _, normal = self._surface.at(float(tool.place[0]), float(tool.place[1]))
+        period = EVERY * STEP_S
+        return {
+            TOOL: predicted_force(rows, velocity, command, tool, normal, self.friction, period)
+        }
 
     def _on_force(self, message: WrenchStamped) -> None:
         f = message.wrench.force

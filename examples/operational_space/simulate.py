@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from control.film import Film
 from control.offline import parser, show
-from control.prediction import off_by, predicted
+from control.prediction import off_by
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Solution
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.arm import TOOL, arm_urdf
 from delassus_ros.sim.plant import STEP_S, Floor, Plant, PlantSettings
 
-from .law import Rows, Task, Tool, own_acceleration, torques
+from .law import Rows, Task, Tool, own_acceleration, predicted_force, torques
 from .wiping import CENTRE, Kinematics, Surface, Wiping
 
 Array = npt.NDArray[np.float64]
@@ -167,7 +167,11 @@ def run(
         task = wiping.task(EVERY * STEP_S, sensed.q, sensed.velocity, tool, rows, contact)
         state = np.concatenate([sensed.q, sensed.velocity, GRAVITY])
         command = law(state, rows, tool, task)
-        record.predicted.append(_predicted(s, sensed.velocity, command, tool, normal, settings))
+        record.predicted.append(
+            predicted_force(
+                rows, sensed.velocity, command, tool, normal, settings.friction, EVERY * STEP_S
+            )
+        )
         plant.command(command)
         for _ in range(EVERY):
             plant.step()
@@ -182,31 +186,6 @@ def run(
         if wiping.phase == "done":
             break
     return record
-
-
-def _predicted(
-    s: Solution,
-    velocity: Array,
-    torques: Array,
-    tool: Tool,
-    normal: Array,
-    settings: PlantSettings,
-) -> Array:
-    """Return the force on the tool under torques, along the axes of the world (3,).
-
-    Friction opposes the sliding of the tool at the end of the tick: in the surface, accelerations
-    are those that bring the tool to rest within the tick, and those without contact.
-    """
-    linear = slice(0, 3)
-    along = tool.rotation.T @ normal
-    moves = s.output("J")[linear] @ velocity
-    slides = moves - along * (along @ moves)
-    free = s.output("MinvJT")[:, linear].T @ (torques - s.output("h")) + s.output("JdotV")[linear]
-    a0 = free + slides / (EVERY * STEP_S)
-    (force,) = predicted(
-        s.matrix[linear, linear], a0, "point", [True], settings.friction, normals=[along]
-    )
-    return np.asarray(tool.rotation @ force)
 
 
 def report(record: Record, pressure: float = 20.0) -> Iterator[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from control.floating import TrackingWatcher
 from control.run import parser, run_example
 
+from .gait import LEGS
+
 _LOWEST, _UPRIGHT = 0.15, 0.7
 _OFF = 0.04  # m rms; pushes make some 9 mm
 
@@ -22,7 +24,7 @@ def main() -> int:
 
     def make() -> TrackingWatcher:
         controller = "whole_body_controller"
-        return TrackingWatcher("walk_watcher", _LOWEST, _UPRIGHT, controller, "trunk", _OFF)
+        return TrackingWatcher("walk_watcher", _LOWEST, _UPRIGHT, controller, "trunk", _OFF, LEGS)
 
     folder = Path(__file__).resolve().parent
     return run_example("whole_body_control.node", folder, options, make, "quadruped")

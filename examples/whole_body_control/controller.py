@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pinocchio as pin
 from control.kinematics import Kinematics, State
+from control.prediction import predicted
 from control.program import UnsolvedError
 
 from .gait import LEGS, TIMETABLE, Act, Plan, Walk
@@ -146,3 +147,13 @@ class Controller:
             return Command(-damping * state.velocity, None, plan, feet)
         torques = np.clip(solved.torques, -self._limits, self._limits)
         return Command(torques, solved, plan, feet)
+
+
+def predicted_forces(
+    rows: Rows, torques: Array, touches: Sequence[bool], friction: float
+) -> Array:
+    """Return the forces of the feet under torques of the joints, (4, 3) [N]."""
+    feet = slice(6, None)  # after the trunk
+    applied = np.concatenate([np.zeros(6), torques])
+    a0 = rows.a0[feet] + rows.response[:, feet].T @ applied
+    return predicted(rows.G[feet, feet], a0, "point", touches, friction)

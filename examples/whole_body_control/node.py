@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 from control.floating import FloatingNode
 from control.node import Array, run_node
+from control.prediction import of_bearing
 from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix
 
-from .controller import CONTACTS, Controller, Rows
+from .controller import CONTACTS, Controller, Rows, predicted_forces
 from .gait import LEGS
 
 
@@ -36,6 +38,10 @@ class WholeBodyNode(FloatingNode):
         command = self._controller.command(state, rows, dt)
         self.tell(command.plan.act)
         self.off = state.position - command.plan.position
+        self.predict = partial(
+            of_bearing, predicted_forces, rows, command.torques, state.touches, self.friction,
+            dict(zip(LEGS, command.plan.stands, strict=True)),
+        )  # fmt: skip
         return command.torques
 
 

@@ -15,14 +15,14 @@ import numpy.typing as npt
 from control.film import Film
 from control.kinematics import State
 from control.offline import parser, show
-from control.prediction import off_by, predicted
+from control.prediction import off_by
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.gait import TouchState
 from delassus_ros.sim.plant import STEP_S, Plant, PlantSettings
 from delassus_ros.sim.plants import make_plant
 
-from .controller import Command, Controller, Rows
+from .controller import Command, Controller, Rows, predicted_forces
 from .gait import LEGS, TIMETABLE, Act
 
 Array = npt.NDArray[np.float64]
@@ -113,21 +113,15 @@ def run(
         began = time.perf_counter()
         command = controller.command(state, rows, EVERY * STEP_S)
         record.took.append(time.perf_counter() - began)
-        record.predicted.append(_predicted(rows, command.torques, touches, settings.friction))
+        record.predicted.append(
+            predicted_forces(rows, command.torques, touches, settings.friction)
+        )
         if lost is not True:
             plant.command(command.torques)
         for _ in range(EVERY):
             plant.step()
         _note(record, plant, command, sensed.position, touches)
     return record
-
-
-def _predicted(rows: Rows, torques: Array, touches: list[bool], friction: float) -> Array:
-    """Return the forces of the feet under torques of the joints, (4, 3)."""
-    feet = slice(6, None)  # after the trunk
-    applied = np.concatenate([np.zeros(6), torques])
-    a0 = rows.a0[feet] + rows.response[:, feet].T @ applied
-    return predicted(rows.G[feet, feet], a0, "point", touches, friction)
 
 
 def _note(

@@ -24,11 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
 import rclpy  # noqa: E402
 from control.answers import Answers  # noqa: E402
+from control.comparison import ForceComparison  # noqa: E402
 from control.node import ControlNode  # noqa: E402
 from control.progress import Progress  # noqa: E402
-from control.run import parser, run  # noqa: E402
+from control.run import parser, run, run_example  # noqa: E402
 from control.watcher import Watcher  # noqa: E402
 from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout  # noqa: E402
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
@@ -279,3 +281,86 @@ def test_a_joint_state_that_comes_again_gets_the_same_command() -> None:
     finally:
         node.destroy_node()
         rclpy.try_shutdown()
+
+
+def wrench(stamp: int, *force: float) -> bytes:
+    message = WrenchStamped()
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+    message.wrench.force.x, message.wrench.force.y, message.wrench.force.z = force
+    return serialize_message(message)
+
+
+class Topics:
+    """Takes subscriptions, and hands messages to their callbacks."""
+
+    def __init__(self) -> None:
+        self.takes: dict[str, Any] = {}
+
+    def create_subscription(self, kind, topic, take, qos, raw=False) -> None:
+        self.takes[topic] = take
+
+    def simulate(self, stamp: int, *force: float) -> None:
+        self.takes["plant/contact_force/LF"](wrench(stamp, *force))
+
+    def predict(self, stamp: int, *force: float) -> None:
+        self.takes["controller/predicted_force/LF"](wrench(stamp, *force))
+
+
+def test_predicted_forces_are_compared_with_those_of_the_next_instant() -> None:
+    topics = Topics()
+    forces = ForceComparison(topics, "controller", ["LF", "RF"])
+    assert sorted(topics.takes) == [
+        "controller/predicted_force/LF", "controller/predicted_force/RF",
+        "plant/contact_force/LF", "plant/contact_force/RF",
+    ]  # fmt: skip
+    assert forces.figures() == ["no force predicted by G could be compared with a simulated force"]
+    # The plant repeats the instant at 4 ms, and the prediction for 6 ms comes before its force.
+    for stamp, force in ((2, 90.0), (4, 50.0), (4, 50.0)):
+        topics.simulate(stamp * MS, 0.0, 0.0, force)
+    topics.predict(4 * MS, 0.0, 3.0, 100.0)
+    topics.simulate(6 * MS, 0.0, 0.0, 100.0)
+    topics.simulate(8 * MS, 0.0, 0.0, 20.0)
+    # Nothing is known of the instant after 8 ms.
+    topics.predict(8 * MS, 0.0, 0.0, 0.0)
+    assert forces.figures() == [
+        "forces predicted by G with friction off by 3.0 % rms of 100.0 N in 1 samples"
+    ]
+    topics.simulate(10 * MS, 0.0, 0.0, 100.0)
+    (line,) = forces.figures()
+    assert "off by 70.7 % rms of 100.0 N in 2 samples" in line
+
+
+def test_every_tenth_command_has_predicted_forces() -> None:
+    rclpy.init(args=[], domain_id=new_domain())
+    node = Counting()
+    try:
+        node._commands, told = Sent(), []
+        node._predictions = {"LF": SimpleNamespace(publish=told.append)}
+        node.joints, node._ready, node._command.name = tuple(NAMES), True, list(NAMES)
+        known, valid = (np.zeros(12), np.zeros(12)), ContactDynamics.VALIDITY_OK
+        node.predict = lambda: {"LF": np.array([1.0, 2.0, 10.0 * len(node.asked)])}
+        for sequence in range(1, 26):
+            stamp = sequence * MS
+            node._states[stamp] = known
+            node._matrix = SimpleNamespace(sequence=sequence, validity=valid)
+            node._waiting = SimpleNamespace(sequence=sequence, validity=valid, stamp=stamp)
+            node._answer()
+        found = [(m.wrench.force.y, m.wrench.force.z) for m in told]
+        assert found == [(2.0, 100.0), (2.0, 200.0)]
+        assert node.friction == 0.8
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+def test_the_controller_predicts_with_the_friction_of_the_plant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[Command] = []
+    monkeypatch.setattr("control.run.run", lambda programs, *rest: started.extend(programs) or 0)
+    options = parser("walk", "", "WALK_SECONDS").parse_args(["--plant", "friction:=0.3"])
+    run_example("some.node", Path("."), options, lambda: None, "arm", ["friction:=0.2"])
+    plant, _, controller = (program.arguments for program in started)
+    # ROS takes the last of the same name.
+    for arguments in (plant, controller):
+        assert [x for x in arguments if x.startswith("friction")][-1] == "friction:=0.3"
