@@ -51,7 +51,7 @@ from delassus_ros.compiler.codegen.target import (
     host_width,
 )
 from delassus_ros.compiler.ir.program import Part, Program
-from delassus_ros.compiler.ir.trace import Trace, trace
+from delassus_ros.compiler.ir.trace import Trace, decided, trace
 from delassus_ros.compiler.passes.calls import Table
 from delassus_ros.compiler.passes.partition import LONG, LONG_OF_FEW, orders, single_parts
 from delassus_ros.compiler.passes.vectorize import batch_program, length, vectorized
@@ -129,14 +129,15 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     # LLVM needs no GIL: it compiles what every kernel has beside Python's part of the work.
     with _without_collection(), ThreadPoolExecutor(1) as beside:
         around = beside.submit(_around)
-        algorithm, traced, program = shortest(problem, algorithm)
+        computed = decided(problem, algorithm)
+        algorithm, traced, program = shortest(computed, algorithm)
         kernels = []
         for code in splits(program):
             module = emit.module(code)
             machine_code = joined([compile_ir(module.ir), around.result()])
             kernels.append(CompiledKernel(problem, machine_code, traced.operations))
     kernel = _fastest(problem, kernels)
-    _check_against_floats(problem, algorithm, kernel)
+    _check_against_floats(computed, algorithm, kernel)
     _log.info(
         "compiled %s for %s in %.2f s: %s",
         algorithm.name, problem.robot.name, time.perf_counter() - start, kernel.operations,
@@ -152,6 +153,7 @@ def shortest(
     The first variant has the fewest operations; its program may be longer where fewer limbs are
     alike. Large systems take the first variant.
     """
+    problem = decided(problem, algorithm)
     found: list[tuple[TracedAlgorithm, Trace, Program | Table]] = []
     for variant in algorithm.variants(problem):
         traced = _traced(problem, variant)
@@ -165,12 +167,13 @@ def shortest(
 
 def _build_batch(problem: Problem, algorithm: TracedAlgorithm) -> BatchKernel:
     with _without_collection():
-        program = batch_program(_traced(problem, algorithm), checked_positions(problem))
+        computed = decided(problem, algorithm)
+        program = batch_program(_traced(computed, algorithm), checked_positions(problem))
         inputs = sum(port.size for port in problem.inputs)
         module = batch.module(program, inputs, host_width())
         code = compile_ir(module.ir)
     kernel = BatchKernel(code, module.width, np.array(module.unique, np.int64), module.work_size)
-    _check_against_floats(problem, algorithm, kernel)
+    _check_against_floats(computed, algorithm, kernel)
     return kernel
 
 

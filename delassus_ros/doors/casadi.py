@@ -9,6 +9,7 @@ import numpy as np
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
+from delassus_ros.compiler.ir.trace import decided
 from delassus_ros.doors import needed
 from delassus_ros.doors.batch_function import BatchFunction, BlockFunction
 from delassus_ros.errors import AlgorithmError
@@ -74,7 +75,7 @@ def casadi_function(
         port.name: [column[k] for k in range(port.size)]
         for port, column in zip(problem.inputs, inputs, strict=True)
     }
-    results = evaluate(problem, found, values)
+    results = evaluate(decided(problem, found), found, values)
     outputs = []
     for port in problem.outputs:
         lines = results[port.name]

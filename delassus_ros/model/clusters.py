@@ -253,16 +253,28 @@ def independent_joints(group: JointGroup, motors: Iterable[int] = ()) -> tuple[i
     return independent
 
 
-def with_row_loops(robot: MechanismT) -> MechanismT:
-    """Return the robot with its loops closed by rows, except those in clusters with couplings.
+def groups_of_rows(robot: Mechanism) -> list[JointGroup]:
+    """Return the clusters whose loops may be closed by rows: those of loops alone."""
+    return [
+        group
+        for group in groups_of(robot)
+        if group.loops and not (group.couplings or group.functions)
+    ]
+
+
+def with_row_loops(robot: MechanismT, groups: Iterable[JointGroup] | None = None) -> MechanismT:
+    """Return the robot with loops closed by rows.
 
     Of a loop's rows those are kept that are independent of the rows before, at a configuration
     that closes the cluster.
+
+    Parameters
+    ----------
+    groups : the clusters whose loops are closed by rows, some or all of :func:`groups_of_rows`;
+        None for all.
     """
-    frames, rows, opened = list(robot.frames.values()), [], set()
-    for group in groups_of(robot):
-        if not group.loops or group.couplings or group.functions:
-            continue
+    frames, rows, opened = list(robot.frames.values()), list(robot.row_loops), set()
+    for group in groups_of_rows(robot) if groups is None else groups:
         candidates, rank = _regular_jacobians(group)
         _, jacobian = max(candidates, key=lambda each: _singular_values(each[1])[rank - 1])
         kept = _independent_rows(jacobian, rank)
@@ -286,6 +298,7 @@ def with_row_loops(robot: MechanismT) -> MechanismT:
         frames=frames,
         loops=[loop for loop in robot.loops if loop.name not in opened],
         row_loops=rows,
+        cheapest_loops=False,
     )
 
 

@@ -101,6 +101,7 @@ class Mechanism:
     independent : names of the joints whose positions are stated to be independent coordinates;
         in clusters without a statement they are chosen.
     row_loops : loops that are closed by rows.
+    cheapest_loops : whether a kernel may close `loops` by rows where that needs fewer operations.
 
     Raises
     ------
@@ -122,8 +123,10 @@ class Mechanism:
         independent: Sequence[str] = (),
         functions: Sequence[FunctionConstraint] = (),
         row_loops: Sequence[RowLoop] = (),
+        cheapest_loops: bool = False,
     ) -> None:
         self._row_loops = tuple(row_loops)
+        self._cheapest_loops = cheapest_loops
         self._name = arguments.text("the name of the robot", name, "'robot'", RobotError)
 
         def listed(what: str, given: Sequence[_T], kind: type[_T], write: str) -> tuple[_T, ...]:
@@ -243,6 +246,7 @@ class Mechanism:
             "independent": self._independent,
             "functions": self._functions,
             "row_loops": self._row_loops,
+            "cheapest_loops": self._cheapest_loops,
         }
 
     def _constraints(self) -> list[Coupling | Loop | FunctionConstraint]:
@@ -287,6 +291,11 @@ class Mechanism:
     def row_loops(self) -> tuple[RowLoop, ...]:
         """Loops that are closed by rows of the Delassus matrix."""
         return self._row_loops
+
+    @property
+    def cheapest_loops(self) -> bool:
+        """Whether a kernel may close :attr:`loops` by rows where that needs fewer operations."""
+        return self._cheapest_loops
 
     @property
     def independent(self) -> tuple[str, ...]:
@@ -379,6 +388,7 @@ class Mechanism:
         parts += [constraint.to_bytes() for constraint in self._constraints()]
         parts.append("\0".join(self._independent).encode())
         parts += [loop.to_bytes() for loop in self._row_loops]
+        parts += [b"cheapest loops"] if self._cheapest_loops else []
         return b"".join(parts)
 
     def __reduce__(self) -> tuple[type[Mechanism], tuple[object, ...]]:

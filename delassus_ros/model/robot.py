@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from numpy.typing import ArrayLike
 
 from delassus_ros.errors import RobotError, unknown
-from delassus_ros.model.clusters import with_row_loops
+from delassus_ros.model.clusters import groups_of_rows, with_row_loops
 from delassus_ros.model.constraints import FunctionConstraint
 from delassus_ros.model.edit import locked, subtree
 from delassus_ros.model.joint import WORLD, Joint, JointKind
@@ -31,7 +31,7 @@ FROM_URDF = "Robot.from_urdf('robot.urdf')"
 _RobotT = TypeVar("_RobotT", bound="Robot")
 
 
-LOOPS_AS = ("clusters", "rows")
+LOOPS_AS = ("clusters", "rows", "cheapest")
 """Ways in which loops are closed."""
 
 
@@ -72,7 +72,8 @@ class Robot(Mechanism):
         functions : constraints between joints as functions, such as differentials.
         loops_as : ``"clusters"`` couples the joints of a loop; ``"rows"`` closes it by rows of the
             Delassus matrix, which are eliminated again, as long loops need. Loops in clusters with
-            couplings stay there.
+            couplings stay there. ``"cheapest"`` is ``"clusters"``, but a kernel of G alone closes
+            those loops by rows with which the algorithm needs fewer operations.
 
         Raises
         ------
@@ -83,6 +84,8 @@ class Robot(Mechanism):
         if loops_as not in LOOPS_AS:
             raise RobotError(unknown("loops_as", str(loops_as), LOOPS_AS, "choices"))
         robot = read_urdf(source, base, loops, armature, functions, cls)
+        if loops_as == "cheapest" and groups_of_rows(robot):
+            return robot.replaced(cheapest_loops=True)
         return with_row_loops(robot) if loops_as == "rows" else robot
 
     @classmethod

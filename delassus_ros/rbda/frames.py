@@ -161,7 +161,7 @@ class _Builder:
             ends = [k for k, (owner, _) in enumerate(problem.ends) if owner == index]
             for end in ends:
                 for r in range(contact.rows):
-                    sums[problem.contacts.row_offsets[index] + r].append(self._first_rows[end] + r)
+                    own[r].append(self._first_rows[end] + r)
             if len(contact.ends) != 2:
                 continue
             at_world = [frames[end.frame].body == WORLD for end in contact.ends]

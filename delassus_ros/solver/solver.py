@@ -14,7 +14,7 @@ from delassus_ros import algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.arguments import instance, sized
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
-from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.compiler.ir.trace import decided, trace
 from delassus_ros.compiler.runtime.batch_kernel import Layout
 from delassus_ros.compiler.runtime.kernel import Kernel
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError, ProblemError
@@ -450,7 +450,8 @@ class DelassusSolver:
         if isinstance(self._algorithm, TracedAlgorithm):
             values = {name: array_.ravel().tolist() for name, array_ in bound.inputs.items()}
             try:
-                evaluate(self._problem, self._algorithm, values)
+                problem = decided(self._problem, self._algorithm)
+                evaluate(problem, self._algorithm, values)
             except NumericalError as error:
                 return error
             except (ZeroDivisionError, OverflowError) as error:

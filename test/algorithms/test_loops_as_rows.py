@@ -7,7 +7,8 @@ import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
-from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.compiler.ir.trace import decided, trace
+from delassus_ros.contact_forces import ForceStatus, solve_contacts
 from delassus_ros.errors import ProblemError, RobotError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.clusters import groups_of, with_row_loops
@@ -106,3 +107,111 @@ def test_refused() -> None:
         Problem(with_row_loops(grasp(7)), [Contact("hand", "f14")], outputs=["J"])
     plain = Robot.from_urdf(robots.quadruped(), loops_as="rows")
     assert plain.to_bytes() == Robot.from_urdf(robots.quadruped()).to_bytes()
+
+
+def by_count(robot: Robot) -> Robot:
+    """Return the robot with loops that are closed as needs fewer operations."""
+    return robot.replaced(cheapest_loops=True)
+
+
+def operations(robot: Robot, contacts: list[Contact], algorithm: str) -> int:
+    return trace(Problem(robot, contacts), algorithms.get(algorithm)).operations.total
+
+
+def decided_rows(robot: Robot, contacts: list[Contact], algorithm: str) -> list[str]:
+    """Return the loops that are closed by rows in the kernel."""
+    problem = decided(Problem(by_count(robot), contacts), algorithms.get(algorithm))
+    return [loop.name for loop in problem.robot.row_loops]
+
+
+@pytest.mark.parametrize("algorithm", ["pv_osimr", "ltl"])
+@pytest.mark.parametrize("links", [7, 12])
+def test_the_cheapest_loops_by_exact_count(links: int, algorithm: str) -> None:
+    robot = grasp(links)
+    contacts = [Contact("hand", f"f{2 * links}", "surface")]
+    clusters = operations(robot, contacts, algorithm)
+    rows = operations(with_row_loops(robot), contacts, algorithm)
+    assert operations(by_count(robot), contacts, algorithm) == min(clusters, rows)
+    assert bool(decided_rows(robot, contacts, algorithm)) == (rows < clusters)
+
+
+def test_each_cluster_of_loops_is_decided_alone() -> None:
+    """A long loop is closed by rows, and a four-bar on the same robot is a cluster."""
+    long = grasp(12)
+    joints, bodies = list(long.joints), list(long.bodies)
+    frames = list(long.frames.values())
+    start = len(joints)
+    place = Transform.from_xyz_rpy((0.3, 0.0, 0.0), (0.0, 0.0, 0.0))
+    for k, parent in enumerate((0, start, 0)):
+        side = Transform.from_xyz_rpy((0.0, 0.3 * (k == 2), -0.4), (0.0, 0.0, 0.0))
+        joints.append(Joint(f"bar{k}", JointKind.REVOLUTE, parent, place if parent else side))
+        bodies.append(Body(f"bar{k}", bodies[k + 1].inertia))
+    frames.append(Frame("coupler", start + 1, place))
+    pin = Transform.from_xyz_rpy((0.3, 0.0, 0.0), (0.0, 0.0, 0.0))
+    tip = Transform.from_xyz_rpy((0.35, 0.0, 0.0), (0.0, 0.0, 0.0))
+    four_bar = Loop("four_bar", LoopKind.HINGE, start + 1, start + 2, pin, tip)
+    robot = Robot("both", joints, bodies, frames, loops=[*long.loops, four_bar])
+    contacts = [Contact("hand", "f24", "surface"), Contact("coupler", "coupler")]
+    counts = {
+        names: operations(
+            with_row_loops(
+                robot,
+                [each for each in groups_of(robot) if {x.name for x in each.loops} & set(names)],
+            ),
+            contacts,
+            "pv_osimr",
+        )
+        for names in ((), ("bar",), ("four_bar",), ("bar", "four_bar"))
+    }
+    assert min(counts, key=counts.__getitem__) == ("bar",), counts
+    assert decided_rows(robot, contacts, "pv_osimr") == ["bar"]
+    both = Problem(with_row_loops(robot), contacts)
+    x = {"q": closed_positions(robot)[0].tolist()}
+    expected = algorithms.get("ltl").evaluate(Problem(robot, contacts), x)["G"]
+    for algorithm in ("pv_osimr", "ltl", "kjr"):
+        assert error(algorithms.get(algorithm).evaluate(both, x)["G"], expected) < TOLERANCE
+    assert operations(by_count(robot), contacts, "pv_osimr") == counts[("bar",)]
+
+
+def test_kernel_of_the_cheapest_loops_beside_outputs_of_clusters() -> None:
+    robot = grasp(12)
+    contacts = [Contact("hand", "f24", "surface")]
+    assert decided_rows(robot, contacts, "pv_osimr")
+    solver = DelassusSolver(Problem(by_count(robot), contacts), "pv_osimr")
+    whole = Problem(by_count(robot), contacts, outputs=["J"])
+    assert not decided(whole, algorithms.get("pv_osimr")).robot.row_loops
+    for q in closed_positions(robot)[:1]:
+        expected = algorithms.get("ltl").evaluate(Problem(robot, contacts), {"q": q.tolist()})["G"]
+        assert error(solver.solve(q).matrix, expected) < TOLERANCE
+        assert error(solver.solve_batch(np.array([q, q])).matrix[1], expected) < TOLERANCE
+    by_rows = operations(with_row_loops(robot), contacts, "pv_osimr")
+    assert solver.operations is not None
+    assert solver.operations.total == by_rows
+
+
+def test_reading_with_the_cheapest_loops() -> None:
+    robot = Robot.from_urdf(robots.shared("grbda_four_bar"), base="fixed", loops_as="cheapest")
+    clusters = Robot.from_urdf(robots.shared("grbda_four_bar"), base="fixed")
+    assert robot.cheapest_loops
+    assert robot.loops
+    assert robot.to_bytes() != clusters.to_bytes()
+    open_chain = Robot.from_urdf(robots.quadruped(), loops_as="cheapest")
+    assert open_chain.to_bytes() == Robot.from_urdf(robots.quadruped()).to_bytes()
+
+
+def test_frictional_contacts_beside_row_loops() -> None:
+    """Forces under friction with G by rows are those with G by clusters."""
+    clusters = grasp(7)
+    contacts = [Contact("elbow", "f3"), Contact("hand", "f14")]
+    solver = DelassusSolver(Problem(with_row_loops(clusters), contacts), "pv_osimr")
+    rng, moving = np.random.default_rng(1), 0
+    for q in closed_positions(clusters):
+        x = {"q": q.tolist()}
+        G = np.array(algorithms.get("ltl").evaluate(Problem(clusters, contacts), x)["G"])
+        a0 = rng.normal(size=6) * 5.0 - np.array([0.0, 0.0, 9.0] * 2)
+        expected = solve_contacts(G, a0, friction=0.4, law="coulomb")
+        found = solve_contacts(solver.solve(q).matrix, a0, friction=0.4, law="coulomb")
+        assert found.status == expected.status == ForceStatus.SOLVED
+        assert error(found.forces, expected.forces) < 1e-7
+        moving += bool(np.linalg.norm(found.accelerations) > 1e-3)
+    assert moving

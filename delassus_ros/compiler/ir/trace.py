@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.errors import CompilerError, DelassusError
+from delassus_ros.model.clusters import groups_of_rows, with_row_loops
+from delassus_ros.model.joint_group import JointGroup
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import tree_of
@@ -56,7 +59,7 @@ def trace(
     generic: bool = False,
     tree: Tree | None = None,
 ) -> Trace:
-    """Run `algorithm` on symbols.
+    """Run `algorithm` on symbols, on the :func:`decided` problem.
 
     Parameters
     ----------
@@ -70,6 +73,8 @@ def trace(
         If the algorithm raises something else than a DelassusError, or does not return every
         output of the problem in its shape.
     """
+    if tree is None:
+        problem = decided(problem, algorithm)
     # Other outputs repeat much of what the matrix takes.
     graph = Graph(repeats=len(problem.outputs) > 1)
     inputs = graph.input_block(problem.inputs)
@@ -113,6 +118,40 @@ def trace(
                 f"algorithm {algorithm.name!r}: output {port.name!r}: {error}"
             ) from error
     return Trace.of(graph, outputs, InputRules.of(problem.inputs, problem.robot))
+
+
+@lru_cache(maxsize=16)
+def decided(problem: Problem, algorithm: TracedAlgorithm) -> Problem:
+    """Return the problem with the ways in which its loops are closed, if these are left open.
+
+    Of a robot with ``loops_as="cheapest"`` each cluster of loops in turn is closed by rows if the
+    operations of the algorithm become fewer, the clusters after it kept; then all by rows is
+    compared. The inputs and outputs are those of `problem`. Outputs besides G need clusters.
+    """
+    robot = problem.robot
+    if not robot.cheapest_loops:
+        return problem
+    outputs = [port.name for port in problem.outputs]
+
+    def closed(groups: list[JointGroup]) -> tuple[Problem, int]:
+        changed = with_row_loops(robot, groups)
+        found = Problem(changed, problem.contacts, problem.axes, outputs, problem.wrenches)
+        if algorithm.supports(found) is not None:
+            return found, sys.maxsize
+        return found, trace(found, algorithm).operations.total
+
+    best, least = closed([])
+    if outputs == ["G"]:
+        taken: list[JointGroup] = []
+        groups = groups_of_rows(robot)
+        for group in groups:
+            found, count = closed([*taken, group])
+            if count < least:
+                best, least, taken = found, count, [*taken, group]
+        if len(groups) > 1 and len(taken) < len(groups):
+            found, count = closed(groups)
+            best = found if count < least else best
+    return best
 
 
 def _flat(rows: Any, axes: int) -> list[Any]:
