@@ -1,21 +1,23 @@
 """Tables of the papers beside this project's: ``python -m benchmarks.papers``, ``make papers``.
 
-Writes ``docs/papers/efpa.md`` and ``docs/papers/clusters.md``. Each count is kept in
-``build/papers.json`` while a run lasts, so that a run that was ended goes on where it was.
+Writes ``efpa.md``, ``clusters.md``, ``pv_osimr.md`` and ``pv_osimr.svg`` in ``docs/papers``. Each
+count is kept in ``build/papers.json`` while a run lasts, so that a run that was ended goes on
+where it was.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from benchmarks import cluster_cases
-from benchmarks.papers import asimo, counts
+from benchmarks.papers import asimo, counts, osimr
+from benchmarks.papers.kept import Kept
+from delassus_ros.drawing.figures import save
 from delassus_ros.terminal import replace_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,29 +34,6 @@ ROBOTS = {
 ALGORITHMS = ("ltl", "efpa", "kjr", "pv_osim", "pv_osimr")
 _CLOSE = 15.0
 """Percentage points that two relative costs may differ by to count as the same."""
-
-
-class Kept:
-    """Results by key, kept in a file until the run has ended."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._results: dict[str, Any] = (
-            json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        )
-
-    def of(self, key: str, compute: Callable[[], Any]) -> Any:
-        """Return the kept result, or what `compute` returns, which is then kept."""
-        if key not in self._results:
-            replace_line(f"counting {key} ...")
-            self._results[key] = compute()
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(json.dumps(self._results), encoding="utf-8")
-        return self._results[key]
-
-    def end(self) -> None:
-        """Remove the file."""
-        self._path.unlink(missing_ok=True)
 
 
 def verdict(printed: float, found: float) -> str:
@@ -167,12 +146,15 @@ def main() -> None:
     for name, lines in (
         ("clusters", clusters(printed["clusters"], kept, robots)),
         ("efpa", efpa(printed["efpa"], kept, variants)),
+        ("pv_osimr", osimr.lines(printed["pv_osimr"], kept, arguments.quick)),
     ):
         path = folder / f"{name}.md"
         text = (TEXTS / f"{name}.md").read_text(encoding="utf-8")
         path.write_text(text.replace("{tables}", "\n".join(lines).strip()), encoding="utf-8")
         replace_line("")
         print(path)
+    if not arguments.quick:
+        save(osimr.figure(kept), folder / "pv_osimr.svg")
     kept.end()
 
 
