@@ -171,9 +171,9 @@ def test_a_demo_passes_though_a_node_is_held_up(
     assert last == "OK" and "fault" not in demo.text
     assert re.search(FIGURES[example], demo.text), demo.text
     if example != "estimation":
-        # A measurement, which is no reason for a verdict; the bound is that of a wrong pairing.
+        # A measurement, which decides no verdict. In lockstep, torques act at once, as predicted.
         (share,) = re.findall(r"predicted by G with friction off by ([0-9.]+) % rms", demo.text)
-        assert float(share) < 25.0, demo.text
+        assert options or float(share) < 10.0, demo.text
     measured = "this machine reaches [0-9]+ of" if options else "all [0-9]+ joint states answered"
     assert re.search(measured, demo.text), demo.text
     assert all(ended(pid) for pid in children)
