@@ -281,10 +281,11 @@ class _OfTheRobot(Contact):
 
 
 class CenterOfMass(_OfTheRobot):
-    """Three rows: the velocity of the centre of mass of a robot with a floating base.
+    """Three rows: the velocity of the centre of mass.
 
     The rows have the axes of the base link, with world axes those of the world. A force along a
-    row acts on all bodies in proportion to their mass, and turns none.
+    row acts on all bodies in proportion to their mass, and turns none. On a fixed base the links
+    that are fixed to the world do not count; G alone is defined there, for open chains.
 
     Parameters
     ----------
@@ -302,8 +303,8 @@ class CenterOfMass(_OfTheRobot):
 class CentroidalMomentum(_OfTheRobot):
     """Six rows: linear momentum, and angular momentum about the centre of mass.
 
-    Of a robot with a floating base, in the axes of :class:`CenterOfMass`; the rows of J are the
-    centroidal momentum matrix [kg, kg·m, kg·m²].
+    In the axes of :class:`CenterOfMass`, with the same conditions on a fixed base; the rows of J
+    are the centroidal momentum matrix [kg, kg·m, kg·m²].
 
     Parameters
     ----------

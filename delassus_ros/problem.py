@@ -164,17 +164,21 @@ class Problem:
             raise ProblemError(f"wrenches: a frame is named twice in {list(self._wrenches)}")
 
     def _check_of_the_robot(self, contact: Contact, is_several: bool) -> None:
-        """Check that rows of the whole robot are defined: one tree on a floating base."""
-        if self._robot.base == "fixed" or is_several:
+        """Check that rows of the whole robot are defined for the robot and the outputs."""
+        fixed = self._robot.base == "fixed"
+        if is_several or (fixed and self._robot.is_closed):
             raise ContactError(
                 f"contact {contact.name!r} is of the whole robot {self._robot.name!r}, which "
-                "needs a floating base with all bodies on it: Robot.from_urdf(…, base='floating')"
+                "needs a floating base with all bodies on it, or a fixed base without couplings, "
+                "clusters of loops and floating joints: Robot.from_urdf(…, base='floating')"
             )
-        rates = [name for name in self._outputs if name in ("JdotV", "a0")]
-        if rates:
+        undefined = ("JdotV", "a0", *(("J", "MinvJT") if fixed else ()))
+        refused = [name for name in self._outputs if name in undefined]
+        if refused:
+            on = f" on a {self._robot.base} base" if refused[0] in ("J", "MinvJT") else ""
             raise ProblemError(
-                f"output {rates[0]!r} is not defined for contact {contact.name!r}, which is of "
-                "the whole robot"
+                f"output {refused[0]!r} is not defined for contact {contact.name!r}, which is of "
+                f"the whole robot{on}"
             )
 
     def _check_relative(self, contact: Contact, bodies: list[int]) -> None:

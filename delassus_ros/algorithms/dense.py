@@ -197,7 +197,7 @@ def _momentum(
             [a + b for a, b in zip(*pair, strict=True)]
             for pair in zip(total, linear + about, strict=True)
         ]
-    if problem.axes == "world":
+    if problem.axes == "world" or problem.robot.base == "fixed":
         return total
     back = transpose(places[0][0])
     return matmul(back, total[:3]) + matmul(back, total[3:])

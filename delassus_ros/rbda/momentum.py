@@ -1,10 +1,15 @@
-"""Rows of the whole robot: centre of mass and centroidal momentum of a floating base.
+"""Rows of the whole robot: centre of mass and centroidal momentum.
 
 The base rows of M ẏ are the momentum of the robot, so the centroidal momentum matrix is
 A = X [1 0] M, with X from wrenches at the base to wrenches at the centre of mass. Hence
 A M⁻¹ Jᵀ = X [1 0] Jᵀ, the wrenches of unit contact forces about the centre of mass, and
 A M⁻¹ Aᵀ = X [1 0] Aᵀ, the inertia of the whole robot about it: no recursion is needed. Linear rows
-divided by the mass are the velocity of the centre of mass. D. Orin, A. Goswami, S.-H. Lee,
+divided by the mass are the velocity of the centre of mass.
+
+On a fixed base the momentum at the world is F ẏ, with F the rows of M that a base would have. The
+elimination of the joints leaves such a base the articulated inertia I − F M⁻¹ Fᵀ, and of the rows
+K of a contact those propagated to the world, K X − J M⁻¹ Fᵀ. What the joints take away is summed
+link by link, so that nothing cancels. D. Orin, A. Goswami, S.-H. Lee,
 "Centroidal dynamics of a humanoid robot", Autonomous Robots 35, 2013, for A.
 """
 
@@ -12,12 +17,15 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.joint_space import mass_matrix
+from delassus_ros.rbda.propagation import FreeBody, articulated_bodies
 from delassus_ros.rbda.spatial import (
     JointTransform,
     RigidInertia,
+    SpatialInertia,
     carried_rows,
     contact_rows,
     cross_matrix,
@@ -89,18 +97,20 @@ class CentroidalRows:
     def __init__(self, problem: Problem, tree: Tree, x: Inputs) -> None:
         self._problem, self._x = problem, x
         self._tree = tree if tree.base == NO_BASE else structure(tree_of(problem))
-        self._root = next(i for i, link in enumerate(self._tree.links) if link.motion == "free")
+        frees = [i for i, link in enumerate(self._tree.links) if link.motion == "free"]
+        self._root = frees[0] if frees else WORLD
 
     @cached_property
     def _inertia(self) -> tuple[Scalar, Matrix, Matrix]:
         """Mass, [c×] of the centre of mass c at the base, and the inertia about it (3, 3)."""
         links = self._tree.links
-        composite = [RigidInertia.of(link) for link in links]
+        composite = {i: RigidInertia.of(link) for i, link in enumerate(links)}
         for i in reversed(range(len(links))):
-            if links[i].parent != WORLD and links[i].motion != "free":
+            if links[i].motion != "free":
                 moved = JointTransform(links[i], self._x).rigid_inertia_to_parent(composite[i])
-                composite[links[i].parent] = composite[links[i].parent] + moved
-        whole, link = composite[self._root], links[self._root]
+                before = composite.get(links[i].parent)
+                composite[links[i].parent] = moved if before is None else before + moved
+        whole = composite[self._root]
         by_mass = 1.0 / whole.mass
         at_link = cross_matrix([h * by_mass for h in whole.moment])
         square = matmul(at_link, at_link)
@@ -108,15 +118,17 @@ class CentroidalRows:
             [value + whole.mass * s for value, s in zip(*rows, strict=True)]
             for rows in zip(whole.rotational, square, strict=True)
         ]
-        turn = identity(3) if link.axes is None else link.axes
+        link = None if self._root == WORLD else links[self._root]
+        turn = identity(3) if link is None or link.axes is None else link.axes
         center = matmul(turn, [[h * by_mass] for h in whole.moment])
-        at_base = [o + c for o, (c,) in zip(link.origin, center, strict=True)]
+        origin = [0.0, 0.0, 0.0] if link is None else link.origin
+        at_base = [o + c for o, (c,) in zip(origin, center, strict=True)]
         return whole.mass, cross_matrix(at_base), matmul(turn, matmul(about, transpose(turn)))
 
     @cached_property
     def _rotation(self) -> Matrix:
         """Rotation from the axes of the base link to the axes of the rows."""
-        if self._problem.axes == "contact":
+        if self._problem.axes == "contact" or self._root == WORLD:
             return identity(3)
         link = self._tree.links[self._root]
         turn = rotation_of_quaternion(list(self._x["base_orientation"]))
@@ -148,6 +160,9 @@ class CentroidalRows:
     def _wrenches(self) -> Matrix:
         """Wrenches (m, 6) at the base of unit forces in the rows, force first."""
         tree, x = self._tree, self._x
+        if self._root == WORLD:
+            found = self._taken[0]
+            return summed(tree, found) if found else zeros(len(tree.sums), 6)
         K = contact_rows(self._problem, tree, x)
         found = zeros(tree.rows, 6)
         for i, link in enumerate(tree.links):
@@ -157,8 +172,53 @@ class CentroidalRows:
                     found[r] = force_on_body(tree.links[self._root], row)
         return summed(tree, found) if found else zeros(len(tree.sums), 6)
 
+    @cached_property
+    def _taken(self) -> tuple[Matrix, Matrix]:
+        """F M⁻¹ Jᵀ per end's row (rows, 6) and F M⁻¹ Fᵀ (6, 6) on a fixed base, linear first."""
+        tree, x = self._tree, self._x
+        K = contact_rows(self._problem, tree, x)
+        wrenches = zeros(tree.rows, 6)
+        # Per link the numbers of rows, the rows propagated, and what joints beyond have taken.
+        numbers: list[list[int]] = [[] for _ in tree.links]
+        passing: list[Matrix] = [[] for _ in tree.links]
+        taken: list[Matrix] = [[] for _ in tree.links]
+        for i, link in enumerate(tree.links):
+            for contact in link.contacts:
+                numbers[i] += rows_of(contact)
+                passing[i] += K[contact.index]
+                taken[i] += zeros(len(K[contact.index]), 6)
+        inertia = {WORLD: SpatialInertia(zeros(3, 3), zeros(3, 3), zeros(3, 3))}
+        for joint in articulated_bodies(tree, x):
+            if isinstance(joint, FreeBody):
+                raise AlgorithmError(f"joint {tree.links[joint.i].name!r} is free on a fixed base")
+            i, above = joint.i, joint.parent
+            transform, HS = JointTransform(tree.links[i], x), joint.H.column(joint.S)
+            away = [-h for h in joint.HSD]
+            before = inertia.pop(i, SpatialInertia(zeros(3, 3), zeros(3, 3), zeros(3, 3)))
+            arriving = transform.inertia_to_parent(before.minus_product(HS, away))
+            inertia[above] = inertia[above] + arriving if above in inertia else arriving
+            if not numbers[i]:
+                continue
+            rows, _, KSD = joint.to_parent(passing[i], i)
+            moved = [
+                transform.force_to_parent([e + ksd * h for e, h in zip(row, HS, strict=True)])
+                for row, (ksd,) in zip(taken[i], KSD, strict=True)
+            ]
+            if above == WORLD:
+                for r, row in zip(numbers[i], moved, strict=True):
+                    wrenches[r] = row[3:] + row[:3]
+                continue
+            numbers[above] += numbers[i]
+            passing[above] += rows
+            taken[above] += moved
+        own = inertia[WORLD].matrix()
+        order = [3, 4, 5, 0, 1, 2]
+        return wrenches, [[own[r][c] for c in order] for r in order]
+
     def _own(self) -> Matrix:
-        """Return the inertia (6, 6) of the whole robot at its base, linear first."""
+        """Return F M⁻¹ Fᵀ (6, 6), linear first: of a floating base the robot's inertia there."""
+        if self._root == WORLD:
+            return self._taken[1]
         mass, c, about = self._inertia
         linear = [[mass if i == j else 0.0 for j in range(3)] for i in range(3)]
         coupled = [[mass * value for value in row] for row in c]

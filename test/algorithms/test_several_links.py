@@ -25,7 +25,7 @@ from delassus_ros import (
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.errors import AlgorithmError, ContactError, ProblemError
-from delassus_ros.model import Body, Frame, JointKind
+from delassus_ros.model import Body, Frame, Joint, JointKind
 from delassus_ros.problem import AXES, Axes
 from delassus_ros.samples import random_inputs
 from delassus_ros.testing import mpmath_numbers  # noqa: F401  (registers mpmath's numbers)
@@ -302,10 +302,66 @@ def test_a_compiled_kernel_of_the_whole_robot() -> None:
     assert error(solution.matrix, expected) < 1e-11
 
 
-def test_rows_of_the_whole_robot_need_a_floating_base() -> None:
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("seed", seeds(24, every=12))
+def test_rows_of_the_whole_robot_on_a_fixed_base(seed: int, axes: Axes) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.PLANAR)
+    robot = random_robot(rng, kinds, 12, floating=False)
+    ends = random_contacts(rng, robot, 2)
+    contacts = [ends[0], CentroidalMomentum("momentum"), *ends[1:], CenterOfMass("com")]
+    problem = Problem(robot, contacts, axes)
+    x = flat(problem, seed)
+    expected = algorithms.get("dense").evaluate(problem, x)["G"]
+    for name in NAMES:
+        if algorithms.get(name).supports(problem) is None:
+            found = algorithms.get(name).evaluate(problem, x)["G"]
+            assert error(found, expected) < TOLERANCE, name
+            assert np.array_equal(found, np.transpose(found)), name
+
+
+def test_pinocchios_centroidal_map_on_a_fixed_base() -> None:
+    robot = Robot.from_urdf(robots.quadruped(), base="fixed")
+    model = pin.buildModelFromUrdf(str(robots.quadruped()))
+    contacts = [CentroidalMomentum("h"), CenterOfMass("c"), Contact("foot", "LF_FOOT")]
+    solver = solver_on_floats(Problem(robot, contacts, "world"))
+    data, rng = model.createData(), np.random.default_rng(3)
+    mass, foot = sum(body.inertia.mass for body in robot.bodies), model.getFrameId("LF_FOOT")
+    for _ in range(3):
+        state = rng.uniform(-1.0, 1.0, model.nq)
+        q = [state[model.joints[model.getJointId(n)].idx_q] for n in robot.joint_names]
+        A = pin.computeCentroidalMap(model, data, state)
+        at = pin.computeFrameJacobian(
+            model, data, state, foot, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        )  # fmt: skip
+        J = np.vstack([A, A[:3] / mass, at[:3]])
+        M = pin.crba(model, data, state)
+        M = np.triu(M) + np.triu(M, 1).T
+        assert error(solver.solve(q).matrix, J @ np.linalg.solve(M, J.T)) < TOLERANCE
+
+
+def test_operations_of_the_whole_robot_on_a_fixed_base_are_linear() -> None:
+    def count(links: int) -> int:
+        rng = np.random.default_rng(0)
+        place = Transform.from_xyz_rpy((0.2, 0.05, 0.1), (0.4, -0.3, 0.5))
+        joints = [Joint(f"j{k}", JointKind.REVOLUTE, k - 1, place) for k in range(links)]
+        bodies = [Body(f"b{k}", random_inertia(rng)) for k in range(links)]
+        robot = Robot("arm", joints, bodies, [Frame("tip", links - 1, Transform())])
+        contacts = [Contact("tip", "tip"), CentroidalMomentum("momentum")]
+        return trace(Problem(robot, contacts), algorithms.get("pv_osimr")).operations.total
+
+    steps = np.diff([count(links) for links in (8, 12, 16, 20)])
+    assert np.ptp(steps) < 0.02 * steps.mean(), steps
+
+
+def test_refused_rows_of_the_whole_robot() -> None:
     fixed = Robot.from_urdf(robots.quadruped(), base="fixed")
-    with pytest.raises(ContactError, match="needs a floating base"):
-        Problem(fixed, [CenterOfMass("com")])
+    for output in ("J", "MinvJT"):
+        with pytest.raises(ProblemError, match=f"'{output}' is not defined .* on a fixed base"):
+            Problem(fixed, [CenterOfMass("com")], outputs=[output])
+    geared = Robot.from_urdf(robots.shared("grbda_four_bar"), base="fixed")
+    with pytest.raises(ContactError, match="a fixed base without couplings"):
+        Problem(geared, [CenterOfMass("com")])
     floating = Robot.from_urdf(robots.quadruped())
     with pytest.raises(ProblemError, match="'a0' is not defined for contact 'com'"):
         Problem(floating, [CenterOfMass("com")], outputs=["a0"])
