@@ -8,7 +8,8 @@ parent are transformed to its frame.
 As in section III-A, up to six rows of contacts that meet at a link are propagated unchanged: 𝒩
 holds only the links where more than six rows meet (:func:`wide_nodes`), and the roots: free bodies
 with ⁰Ω = H⁻¹, and the ground with ⁰Ω = 0. With only roots in 𝒩 the algorithm is Algorithm 1,
-PV-OSIM. The matrix is the same for every choice of nodes.
+PV-OSIM; with every link where paths of contacts join (:func:`joining_nodes`) it is Algorithm 3 as
+published, ``pv_osimr_strict``. The matrix is the same for every choice of nodes.
 
 For robots with local loops (C-PV-OSIMr, which neither paper has) the joints may be clusters, of
 M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems
@@ -19,7 +20,7 @@ several links, and links inside clusters may be in 𝒩. The derivation is in ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from delassus_ros.algorithms.registry import register
@@ -32,7 +33,7 @@ from delassus_ros.rbda.propagation import (
     fill,
 )
 from delassus_ros.rbda.spatial import sum_of_rows
-from delassus_ros.rbda.tree import Tree, rows_of
+from delassus_ros.rbda.tree import Link, Tree, rows_of
 from delassus_ros.scalars.functions import Matrix, Scalar, identity, matmul, transpose, zeros
 from delassus_ros.scalars.ports import Inputs
 
@@ -41,6 +42,12 @@ from delassus_ros.scalars.ports import Inputs
 def pv_osimr(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
     """PV-OSIMr (Sathya et al., 2024), fewer nodes than Algorithm 3 where at most six rows meet."""
     return delassus(tree, K, x, wide_nodes(tree))
+
+
+@register("pv_osimr_strict")
+def pv_osimr_strict(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
+    """PV-OSIMr, Algorithm 3 as published: a node at every link where paths of contacts join."""
+    return delassus(tree, K, x, joining_nodes(tree))
 
 
 def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: frozenset[int]) -> Matrix:
@@ -157,6 +164,29 @@ def wide_nodes(tree: Tree) -> frozenset[int]:
     contacts' rows are propagated unchanged. Beyond the paper, several contacts on one link count
     separately, and rows that left a cluster by several links arrive together.
     """
+    return _nodes(tree, lambda link, arriving: sum(arriving) > 6)
+
+
+def joining_nodes(tree: Tree) -> frozenset[int]:
+    """Return the paper's 𝒩 without roots: links where paths join, and ends of more than six rows.
+
+    The contacts of one link are one end effector, as in the paper.
+    """
+
+    def joins(link: Link, arriving: list[int]) -> bool:
+        own = len(link.contacts)
+        return sum(arriving) > 6 or len(arriving) - own + bool(own) > 1
+
+    return _nodes(tree, joins)
+
+
+def _nodes(tree: Tree, is_node: Callable[[Link, list[int]], bool]) -> frozenset[int]:
+    """Return the links where several branches or contacts meet and `is_node` holds, except roots.
+
+    Parameters
+    ----------
+    is_node : of the link and the numbers of rows that arrive there by contact and branch.
+    """
     found = set()
     arriving: list[list[int]] = [
         [len(contact.selection) for contact in link.contacts] for link in tree.links
@@ -164,11 +194,12 @@ def wide_nodes(tree: Tree) -> frozenset[int]:
     for joint in reversed(tree.joints):
         leaving = 0
         for i in joint.links:
-            if not arriving[i] or tree.links[i].motion == "free":
+            link = tree.links[i]
+            if not arriving[i] or link.motion == "free":
                 continue
             rows = sum(arriving[i])
-            together = len(arriving[i]) > 1 or not tree.links[i].contacts
-            if together and rows > 6:
+            together = len(arriving[i]) > 1 or not link.contacts
+            if together and is_node(link, arriving[i]):
                 found.add(i)
                 rows = 6
             leaving += rows

@@ -1,14 +1,16 @@
-"""The nodes of PV-OSIMr; without any it is PV-OSIM, which is written for itself."""
+"""The nodes of PV-OSIMr and of Algorithm 3; without any it is PV-OSIM, written for itself."""
 
 from __future__ import annotations
 
 import numpy as np
 from test_algorithms import many_contacts, sample, trees
 
+from benchmarks.mechanisms import SKEW, Links, rotation
 from delassus_ros import Contact, Problem, algorithms
-from delassus_ros.algorithms.pv_osimr import delassus, wide_nodes
+from delassus_ros.algorithms.pv_osimr import delassus, joining_nodes, wide_nodes
 from delassus_ros.algorithms.registry import TreeAlgorithm
 from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.model import WORLD
 from delassus_ros.rbda.trees import tree_of
 from delassus_ros.testing import random_problem
 
@@ -16,6 +18,8 @@ WITHOUT = TreeAlgorithm(
     lambda tree, K, x: delassus(tree, K, x, frozenset()), clusters=True, version=1
 )
 PV_OSIM = algorithms.get("pv_osim")
+PV_OSIMR = algorithms.get("pv_osimr")
+STRICT = algorithms.get("pv_osimr_strict")
 
 
 def several_contacts() -> list[Problem]:
@@ -60,3 +64,57 @@ def test_without_nodes_the_matrix_of_pv_osim() -> None:
         x = sample(problem, seed)
         pv_osim, without = (np.array(a.evaluate(problem, x)["G"]) for a in (PV_OSIM, WITHOUT))
         assert np.abs(without - pv_osim).max() <= 1e-14 * np.abs(pv_osim).max(), seed
+
+
+def test_algorithm_3_has_a_node_wherever_paths_of_contacts_join() -> None:
+    """Two arms meet at link 2; the contacts of one link are one end effector of the paper."""
+    robot = many_contacts(0).robot
+
+    def nodes(*contacts: Contact) -> frozenset[int]:
+        return joining_nodes(tree_of(Problem(robot, contacts)))
+
+    tips = [Contact(tip, tip, "point") for tip in ("f5", "f8")]
+    assert nodes(*tips) == {2}
+    assert nodes(*tips[:1]) == nodes(tips[0], Contact("again", "f5", "point")) == frozenset()
+    # Nine rows on one link; and a link on the way to another contact.
+    more = [Contact(f"more{k}", "f5", "point") for k in range(2)]
+    assert nodes(tips[0], *more) == {5}
+    assert nodes(tips[0], Contact("on the way", "f2", "point")) == {2}
+
+
+def with_few_rows(problem: Problem) -> Problem:
+    """Return the robot with contacts of two rows on up to six of its frames."""
+    robot = problem.robot
+    frames = [name for name, frame in robot.frames.items() if frame.body != WORLD][-6:]
+    rows = np.eye(6)
+    contacts = [Contact(f"c{k}", f, rows[k % 5 : k % 5 + 2]) for k, f in enumerate(frames)]
+    return Problem(robot, contacts)
+
+
+def test_algorithm_3_has_the_matrix_of_fewer_nodes() -> None:
+    different = 0
+    for seed, problem in enumerate([*PROBLEMS, *map(with_few_rows, PROBLEMS)]):
+        tree = tree_of(problem)
+        assert wide_nodes(tree) <= joining_nodes(tree), seed
+        different += wide_nodes(tree) != joining_nodes(tree)
+        x = sample(problem, seed)
+        fewer, strict = (np.array(a.evaluate(problem, x)["G"]) for a in (PV_OSIMR, STRICT))
+        assert np.abs(strict - fewer).max() <= 1e-12 * np.abs(fewer).max(), seed
+    assert different > 15
+
+
+def test_few_rows_that_pass_unchanged_are_cheaper_than_a_node() -> None:
+    """Two tips with one row each on a stem; where more than six rows meet, nodes are the same."""
+    build, forward = Links(), np.array([1.0, 0.0, 0.0])
+    top = build.chain(0, 4, rotation(SKEW, 1.0), forward)
+    tips = [f"link{build.chain(top, 2, rotation(SKEW, 1.0), forward)}" for _ in range(2)]
+    robot = build.robot("stem")
+
+    def counts(rows: np.ndarray) -> list[int]:
+        problem = Problem(robot, [Contact(tip, tip, rows) for tip in tips])
+        return [trace(problem, a, generic=True).operations.total for a in (PV_OSIMR, STRICT)]
+
+    fewer, strict = counts(np.eye(6)[5:])
+    assert strict > 1.3 * fewer
+    fewer, strict = counts(np.eye(6))
+    assert strict == fewer
