@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cases import BESIDE
+from benchmarks.mechanisms import stem
 from benchmarks.papers import __main__ as papers
 from benchmarks.papers import osimr
 from benchmarks.papers.kept import Kept
 from benchmarks.scaling import exponent
+from delassus_ros.algorithms.pv_osimr import joining_nodes, wide_nodes
+from delassus_ros.rbda.trees import tree_of
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "papers"
 
@@ -114,6 +117,16 @@ def test_the_reading_of_the_pv_osimr_paper_holds() -> None:
     assert max(hand[0], hand[2]) < hand[3] < hand[1]
     for ltl, efpa, pv_osim, pv_osimr in mounted:
         assert 0.66 * pv_osim < pv_osimr < pv_osim < efpa < ltl
+
+
+def test_both_forms_of_pv_osimr_have_the_same_nodes_on_the_page() -> None:
+    problems = [sweep.make(sweep.sizes[0]) for sweep in osimr.SWEEPS]
+    problems += [stem(10, branches, rotated=True) for branches in osimr.BRANCHES]
+    if BESIDE.is_dir():
+        problems += [osimr.published()[name].make() for name in (*osimr.ATLAS, *osimr.HANDS)]
+    trees = [tree_of(problem) for problem in problems]
+    assert all(wide_nodes(tree) == joining_nodes(tree) for tree in trees)
+    assert any(wide_nodes(tree) for tree in trees)
 
 
 def fits(page: str, title: str) -> dict[str, tuple[int, float, str, str]]:
