@@ -49,7 +49,7 @@ examples:
   delassus compute quadruped.urdf --contact LF_FOOT --contact RH_FOOT --q LF_KFE=-1.4
   delassus compute arm.urdf --base fixed --contact tool0:surface
   delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
-  delassus compare quadruped.urdf --contact LF_FOOT --import my_algorithm --plot compared.svg
+  delassus compare quadruped.urdf --contact LF_FOOT --plot compared.svg
   delassus plot quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.png
   delassus view my_robot.urdf
   delassus run my_robot.urdf

@@ -191,9 +191,9 @@ def test_auto_knows_numbers_from_unknowns_whatever_is_cached(monkeypatch) -> Non
         tree_of.cache_clear()
         return contact_rows(*arguments)
 
-    def decided(problem: Problem, generic: bool):
+    def decided(problem: Problem, generic: bool, rooted: bool):
         seen.append(generic)
-        return decide(problem, generic)
+        return decide(problem, generic, rooted)
 
     monkeypatch.setattr(auto, "contact_rows", rows)
     monkeypatch.setattr(auto, "decide", decided)

@@ -79,7 +79,8 @@ def test_inspect_shows_every_kind_of_joint_with_its_place_in_q(capsys, arm: str)
     out = output(capsys, "inspect", arm, "--base", "fixed")
     robot = Robot.from_urdf(arm, base="fixed")
     mass = sum(body.inertia.mass for body in robot.bodies)
-    head, joints, ends = out.rstrip("\n").split("\n\n")
+    # No contact is proposed on a body behind a floating joint: it is another object.
+    head, joints = out.rstrip("\n").split("\n\n")
     assert head == f"test: fixed base, 6 joints, nq 14, nv 13, {mass:.6g} kg that moves"
     cells = [line.split() for line in joints.splitlines()]
     assert cells == [
@@ -92,7 +93,6 @@ def test_inspect_shows_every_kind_of_joint_with_its_place_in_q(capsys, arm: str)
         ["6-12", "└", "j4", "floating", "-", "-", "1.5", "l5"],
         ["13", "└", "j5", "revolute", "-1.5", "rad", "2", "rad", "1.5", "hand:left"],
     ]
-    assert ends.splitlines()[1] == "  hand:left:surface  by its name"
 
 
 def test_inspect_draws_the_tree_of_a_floating_base(capsys) -> None:

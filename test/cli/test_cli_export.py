@@ -484,7 +484,7 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
         (("--algorithm", "numeric"), "algorithm 'numeric' is a back end: there is no kernel to"),
         (("--algorithm", "rnea"), "unknown algorithm 'rnea'"),
         (("--outputs", "J,Minv"), "unknown output 'Minv'; did you mean 'MinvJT'? outputs: G, J, "),
-        (("--outputs", ""), "unknown output ''; outputs: G, J, JdotV, M, MinvJT, a0, h"),
+        (("--outputs", ""), "unknown output ''; outputs: G, J, JdotV, M, MinvJT, a0, dG, h"),
         (("--name", "2nd"), "'2nd' is not a C identifier"),
         (("--target", "no-such"), "target 'no-such' is unknown to LLVM"),
         (("--target", "avr"), "target 'avr': kernels are not known to work on avr; architectures"),

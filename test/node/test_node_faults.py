@@ -209,7 +209,7 @@ def test_plug_ins_are_prepared_beside_the_stream(
     # Once for the stream, and once for questions beside it.
     assert len(threads) == 2
     questions = node._configuration._compute
-    assert questions._answering().compute(robot.joint_names, q, FEET).solution.algorithm == "moody"
+    assert questions.answering().compute(robot.joint_names, q, FEET).solution.algorithm == "moody"
     assert len(threads) == 2
     assert threading.current_thread() not in threads
 

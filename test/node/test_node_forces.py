@@ -268,7 +268,7 @@ def test_contact_axes_need_no_other_numbers() -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (np.eye(2, 6), "contact 'LF' is a selection of rows; friction needs points and surfaces"),
+        (np.eye(2, 6), "contact 'LF' is of kind 'selection'; friction needs points and surfaces"),
         ("surface", "contact 'LF' is a surface and has no dimensions; expected length and width"),
     ],
 )

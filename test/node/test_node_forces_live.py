@@ -137,7 +137,7 @@ def test_the_corners_of_a_surface_hold_its_wrench(graph: Graph, start: Start, ur
         ),
         (
             {"contacts__LF__kind": "selection", "contacts__LF__selection": [0.0] * 5 + [1.0]},
-            "contact 'LF' is a selection of rows; friction needs points and surfaces",
+            "contact 'LF' is of kind 'selection'; friction needs points and surfaces",
         ),
         ({"orientation__source": "imu"}, "output 'a0' needs the linear velocity of the base"),
     ],

@@ -33,6 +33,7 @@ COMPUTED: dict[str, tuple[dict[str, Any], Any]] = {
     "contacts.names": ({}, ["RH", "LF"]),
     "contacts.LF.frame": ({}, "LF_SHANK"),
     "contacts.LF.kind": ({}, "surface"),
+    "contacts.LF.second_frame": ({"contacts.LF.kind": "relative"}, "RF_FOOT"),
     "contacts.LF.xyz": ({}, [0.0, 0.1, 0.0]),
     "contacts.LF.rpy": ({}, [0.0, 0.5, 0.0]),
     "contacts.LF.selection": (
@@ -223,7 +224,7 @@ def test_a_misspelt_key_of_a_contact_is_refused(graph, tmp_path) -> None:
     node = made(graph, tmp_path, f"contacts: {{names: [a, a.b], a: {contact}}}")
     node.trigger_configure()
     line = graph.wait_for_log("cannot configure: contact 'a'")
-    assert "unknown parameter 'knd'; did you mean 'kind'? parameters: frame, kind, xyz" in line
+    assert "unknown parameter 'knd'; did you mean 'kind'? parameters: frame, kind, second_frame" in line
 
 
 def test_contacts_with_dots_in_their_names_are_no_misspelt_keys(graph, tmp_path) -> None:

@@ -248,7 +248,7 @@ def test_contact_forces_that_overflow() -> None:
     for call, what in (
         (lambda: s.forces(1.7e308), "contact forces"),
         (lambda: s.accelerations(large), "the accelerations"),
-        (lambda: s.impact(np.full(18, 1e308)), "an impact"),
+        (lambda: s.impact(np.full(18, 1e308)), "the velocities of the contacts"),
     ):
         with pytest.raises(NumericalError, match=f"{what} would not be finite"):
             call()
