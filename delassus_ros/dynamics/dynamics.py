@@ -100,6 +100,8 @@ class Dynamics:
 
     def _function(self, name: str, method: str = "") -> CompiledFunction:
         """Return the compiled function of a row of the table."""
+        if name not in _FUNCTIONS:
+            raise InputError(unknown("function", name, _FUNCTIONS))
         takes, methods = _FUNCTIONS[name]
         method = method or next(iter(methods))
         if method not in methods:
@@ -178,7 +180,7 @@ class Dynamics:
         InputError
             If the function or the method is unknown.
         """
-        return self._named(function, method).bind()
+        return self._function(function, method).bind()
 
     def batch(
         self, function: str, *arrays: ArrayLike, method: str = "", threads: int = 1
@@ -200,16 +202,11 @@ class Dynamics:
             If the function or the method is unknown, or an array is no numbers or has a wrong
             shape; names it.
         """
-        return self._named(function, method).batch(*arrays, threads=threads)
+        return self._function(function, method).batch(*arrays, threads=threads)
 
     def operations(self, function: str, method: str = "") -> OperationCount:
         """Return the operation count of a call, sines and cosines excluded; see :meth:`bind`."""
-        return self._named(function, method).operations
-
-    def _named(self, function: str, method: str) -> CompiledFunction:
-        if function not in _FUNCTIONS:
-            raise InputError(unknown("function", function, _FUNCTIONS))
-        return self._function(function, method)
+        return self._function(function, method).operations
 
     def inverse(
         self,

@@ -94,8 +94,8 @@ def test_a_node_of_ones_own_robot_and_a_page_of_a_running_node(capfd, monkeypatc
         running.communicate()
     assert running.returncode == 0
     found = json.loads(out)
-    # The page of `view` has shown matrices; that of `run` may have been ended before its first.
-    assert found["robot"] == "delassus_quadruped" and found["matrices"] >= 0
+    # How many matrices its own page has shown before the signal is chance.
+    assert found["robot"] == "delassus_quadruped"
     assert found["contacts"] == ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]
 
 

@@ -102,7 +102,8 @@ def torques_of_pinocchio(
     model.armature = np.zeros(robot.nv)
     model.gravity.linear = GRAVITY
     at = built.configuration({"q": q})
-    torques = pin.rnea(model, model.createData(), at, rates, accelerations)
+    data = model.createData()
+    torques = pin.rnea(model, data, at, rates, accelerations)
     return np.asarray(torques + armatures(robot) * accelerations)
 
 
@@ -119,8 +120,9 @@ def test_coriolis_matrices_and_gravity_of_open_chains_agree_with_pinocchio(seed:
     built = PinocchioModel(robot)
     model, at = built.model, built.configuration({"q": q})
     model.gravity.linear = GRAVITY
-    g = pin.computeGeneralizedGravity(model, model.createData(), at)
-    h = pin.nonLinearEffects(model, model.createData(), at, rates)
+    data = model.createData()
+    g = pin.computeGeneralizedGravity(model, data, at).copy()
+    h = pin.nonLinearEffects(model, data, at, rates)
     close(dynamics.coriolis(q, rates) @ rates, h - g, 1e-10)
     close(dynamics.gravity_torques(q, GRAVITY), g, 1e-10)
 
@@ -170,8 +172,9 @@ def test_regressors_of_open_chains_agree_with_pinocchio() -> None:
     model = built.model
     model.gravity.linear = GRAVITY
     at = built.configuration({"q": q})
+    data = model.createData()
     expected = pin.computeJointTorqueRegressor(
-        model, model.createData(), at, rates, accelerations
+        model, data, at, rates, accelerations
     ) @ np.concatenate([inertia.toDynamicParameters() for inertia in list(model.inertias)[1:]])
     found = dynamics.regressor(q, rates, accelerations, GRAVITY) @ inertial_parameters(robot)
     close(found, expected, 1e-10)

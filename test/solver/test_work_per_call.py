@@ -223,3 +223,12 @@ def test_what_is_counted_is_what_is_there() -> None:
     assert (plain.calls, plain.built_ins, plain.kept) == (1, 0, 0.0)
     assert (found.calls, found.built_ins) == (2, 2)
     assert found.kept >= 8000 and found.peak >= 8000 and 2 <= found.blocks <= 3
+
+
+def test_a_solution_that_solve_copies_itself_has_what_a_copy_has() -> None:
+    solver = DelassusSolver(problem())
+    found = solver.solve(random_inputs(solver.problem, 0)["q"])
+    again = found.copy()
+    for name in (slot for kind in type(found).__mro__ for slot in getattr(kind, "__slots__", ())):
+        value, copied = getattr(found, name), getattr(again, name)
+        assert value is copied or np.array_equal(value, copied) or value == copied, name
