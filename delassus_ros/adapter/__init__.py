@@ -1,1 +1,1 @@
-"""Messages of robots' makers, converted into those that the nodes subscribe to."""
+"""Conversion of robot makers' messages to the messages that the nodes subscribe to."""

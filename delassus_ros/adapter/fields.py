@@ -90,7 +90,7 @@ def field_of(message: Any, path: str, what: str) -> Field:
     ------
     InputError
         If a field is unknown, an index stands at a field that is no array, or an array of messages
-        has none; names the parameter, the field and those that exist.
+        has none; names the parameter, the field and the existing fields.
     """
     if not _PATH.match(path):
         raise InputError(

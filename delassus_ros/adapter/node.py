@@ -1,4 +1,4 @@
-"""ROS node that converts a maker's messages into those that the nodes of this package take."""
+"""ROS node that converts a maker's messages to the input messages of this package's nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNKNOWN_COVARIANCE = -1.0
 _HELP = """\
 usage: delassus_adapter [--ros-args ...]
 
-Converts messages of a robot's maker into those that delassus_node and delassus_estimator take. A
+Converts messages of a robot's maker to inputs of delassus_node and delassus_estimator. A
 file of config/robots has the parameters of one robot: which field means what.
 
 subscribes  source.topic     source.type, any message type that is installed

@@ -23,7 +23,7 @@ from delassus_ros.scalars.reverse import gradient
 
 
 def differentiated(problem: Problem, x: Inputs, compute: Callable[[Inputs], Outputs]) -> Outputs:
-    """Return the seeded outputs of a problem, and those that they are derivatives of.
+    """Return the seeded outputs of a problem, and the outputs that they differentiate.
 
     Parameters
     ----------
