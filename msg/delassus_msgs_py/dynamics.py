@@ -5,21 +5,17 @@ from __future__ import annotations
 import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from delassus_msgs.msg import ContactDynamics
-from rclpy.serialization import deserialize_message
 
-from .cdr import MessageLayout, NotPlainError
+from .cdr import MessageLayout
 from .errors import WITH_VALUES, MessageError, check_validity
+from .memory import MessageMemory
 
 _Array = npt.NDArray[np.float64]
 _DOUBLE = np.dtype("<f8")
-_MOST_KNOWN = 16
-LARGEST = 1 << 24
-"""Bytes of the largest message that is read."""
 BLOCKS: Mapping[str, tuple[str, str]] = {
     "a0": ("free_acceleration", "m"),
     "JdotV": ("bias_acceleration", "m"),
@@ -196,12 +192,12 @@ def _sizes(msg: ContactDynamics) -> dict[str, int]:
 class DynamicsReader:
     """Reads blocks from the bytes that a raw subscription delivers; one for each of those.
 
-    As :class:`MatrixReader`, it reads names and sizes once for each set of contacts, of which the
-    last 16 are remembered. Take what has the sequence of the matrix that is in use.
+    As :class:`MatrixReader`, it reads names and sizes once for each set of contacts. Take what has
+    the sequence of the matrix that is in use.
     """
 
     def __init__(self) -> None:
-        self._known: list[_Known] = []
+        self._memory = MessageMemory(ContactDynamics, dynamics_to_numpy, _layout)
 
     def read(self, data: bytes) -> ReceivedDynamics:
         """Return what a message says; overwritten by the next one, but for the blocks.
@@ -215,38 +211,17 @@ class DynamicsReader:
         ------
         MessageError
             As `dynamics_to_numpy`, or if the bytes are no ContactDynamics or more than
-            :data:`LARGEST`.
+            :data:`.memory.LARGEST`.
 
         """
-        if len(data) > LARGEST:
-            raise MessageError(
-                f"a ContactDynamics of {len(data)} bytes is not read; at most {LARGEST} are"
-            )
-        for place, known in enumerate(self._known):
-            if known.fits(data):
-                if place:
-                    # What comes often is found soon.
-                    self._known.insert(0, self._known.pop(place))
-                return known.read(data)
-        return self._learn(data)
+        return self._memory.read(data)
 
-    def _learn(self, data: bytes) -> ReceivedDynamics:
-        """Read the whole message, and where its numbers are."""
-        try:
-            message = deserialize_message(data, ContactDynamics)
-        except (RuntimeError, UnicodeError) as error:
-            raise MessageError(f"{len(data)} bytes are no ContactDynamics: {error}") from error
-        received = dynamics_to_numpy(message)
-        if received.validity == ContactDynamics.VALIDITY_INVALID:
-            return received
-        try:
-            known = _Known(data, replace(received))
-        except NotPlainError:
-            return received
-        # Only if it reads the same: another layout than the expected one is noticed.
-        if known.fits(data) and _is_same(known.read(data), received):
-            self._known = [known, *self._known[: _MOST_KNOWN - 1]]
-        return received
+
+def _layout(data: bytes, received: ReceivedDynamics) -> _Known | None:
+    """Return the layout of a message with blocks."""
+    if received.validity == ContactDynamics.VALIDITY_INVALID:
+        return None
+    return _Known(data, replace(received))
 
 
 class _Known:
@@ -297,15 +272,3 @@ class _Known:
         for name, start, count, shape in self._places:
             setattr(received, name, np.frombuffer(data, _DOUBLE, count, start).reshape(shape))
         return received
-
-
-def _is_same(found: ReceivedDynamics, expected: ReceivedDynamics) -> bool:
-    """Whether both ways of reading agree."""
-
-    def same(a: Any, b: Any) -> bool:
-        if isinstance(b, np.ndarray):
-            return a is not None and np.array_equal(a, b, equal_nan=True)
-        return bool(a == b)
-
-    names = ReceivedDynamics.__slots__
-    return all(same(getattr(found, name), getattr(expected, name)) for name in names)

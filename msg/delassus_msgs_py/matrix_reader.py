@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from delassus_msgs.msg import DelassusMatrix
-from rclpy.serialization import deserialize_message
 
-from .cdr import MessageLayout, NotPlainError
+from .cdr import MessageLayout
 from .errors import WITH_VALUES, MessageError
 from .matrix import matrix_to_numpy
+from .memory import MessageMemory
 
 _STAMP = ("header.stamp.sec", "header.stamp.nanosec")
 _NUMBER = ("sequence", "contacts_stamp.sec", "contacts_stamp.nanosec")
@@ -24,11 +24,6 @@ _TIMES = ("compute_time", "input_age")
 _CHANGING = frozenset((*_STAMP, *_NUMBER, "status", "matrix", *_JUDGEMENT, *_TIMES))
 """Numbers that may differ among messages that are read by one layout."""
 _DOUBLE = np.dtype("<f8")
-_MOST_KNOWN = 64
-_MOST_KEPT = 1 << 24
-"""Bytes of all messages that are remembered, of each the latest."""
-LARGEST = 1 << 24
-"""Bytes of the largest message that is read: there is room for some 1400 rows."""
 
 
 @dataclass(slots=True)
@@ -122,8 +117,7 @@ class MatrixReader:
 
     def __init__(self) -> None:
         self.layout_id: str | None = None
-        self._known: list[_Known] = []
-        self._kept = 0
+        self._memory = MessageMemory(DelassusMatrix, ReceivedMatrix.of, _layout)
         self._latest: ReceivedMatrix | None = None
         self._read_at = self._sequence = 0
 
@@ -139,11 +133,11 @@ class MatrixReader:
         ------
         MessageError
             As `matrix_to_numpy`, if the message contradicts itself, if the bytes are no
-            DelassusMatrix or more than :data:`LARGEST`, or if it is of another layout and not a
-            later one of the same node.
+            DelassusMatrix or more than :data:`.memory.LARGEST`, or if it is of another layout and
+            not a later one of the same node.
 
         """
-        received = self._message(data)
+        received = self._memory.read(data)
         self._follow(received)
         return received
 
@@ -191,40 +185,10 @@ class MatrixReader:
         self._sequence, self._latest = received.sequence, received
         self._read_at = time.monotonic_ns()
 
-    def _message(self, data: bytes) -> ReceivedMatrix:
-        """Return what a message says, whatever came before."""
-        if len(data) > LARGEST:
-            raise MessageError(
-                f"a DelassusMatrix of {len(data)} bytes is not read; at most {LARGEST} are"
-            )
-        for place, known in enumerate(self._known):
-            if known.fits(data):
-                if place:
-                    # What comes often is found soon.
-                    self._known.insert(0, self._known.pop(place))
-                return known.read(data)
-        return self._learn(data)
 
-    def _learn(self, data: bytes) -> ReceivedMatrix:
-        """Read the whole message, and where its numbers are."""
-        try:
-            message = deserialize_message(data, DelassusMatrix)
-        except (RuntimeError, UnicodeError) as error:
-            raise MessageError(f"{len(data)} bytes are no DelassusMatrix: {error}") from error
-        received = ReceivedMatrix.of(message)
-        if not received.matrix.size:
-            return received
-        try:
-            known = _Known(data, replace(received))
-        except NotPlainError:
-            return received
-        # Only if it reads the same: another layout than the expected one is noticed.
-        if known.fits(data) and known.reads(data, received):
-            self._known.insert(0, known)
-            self._kept += len(data)
-            while len(self._known) > _MOST_KNOWN or self._kept > _MOST_KEPT:
-                self._kept -= self._known.pop().size
-        return received
+def _layout(data: bytes, received: ReceivedMatrix) -> _Known | None:
+    """Return the layout of a message with a matrix."""
+    return _Known(data, replace(received)) if received.matrix.size else None
 
 
 class _Known:
@@ -247,7 +211,6 @@ class _Known:
     def __init__(self, data: bytes, received: ReceivedMatrix) -> None:
         self._received, self._m = received, len(received.matrix)
         self._states = bytes(received.status)
-        self.size = len(data)
         layout = MessageLayout(DelassusMatrix, data)
         self._constant = layout.constant(_CHANGING)
         self._stamp, self._stamp_at = layout.group(_STAMP)
@@ -280,14 +243,3 @@ class _Known:
         ) = self._judgement.unpack_from(data, self._judgement_at)  # fmt: skip
         received.compute_time, received.input_age = self._times.unpack_from(data, self._times_at)
         return received
-
-    def reads(self, data: bytes, expected: ReceivedMatrix) -> bool:
-        """Whether what it reads is what the message says."""
-        found = self.read(data)
-        return all(
-            # As numbers, of which NaN is one.
-            np.array_equal(getattr(found, name), getattr(expected, name), equal_nan=True)
-            if isinstance(getattr(expected, name), (float, np.ndarray))
-            else getattr(found, name) == getattr(expected, name)
-            for name in ReceivedMatrix.__slots__
-        )

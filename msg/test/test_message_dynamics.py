@@ -19,9 +19,9 @@ from delassus_msgs_py import (
     ReceivedDynamics,
     SerializedMessage,
     dynamics_to_numpy,
+    memory,
     numpy_to_dynamics,
 )
-from delassus_msgs_py import dynamics as module
 from delassus_msgs_py.dynamics import BLOCKS
 from rclpy.serialization import deserialize_message, serialize_message
 
@@ -84,7 +84,7 @@ def test_forces_have_friction_normals_and_a_validity_of_their_own() -> None:
         assert found.forces_status == later.forces_status
         assert found.forces_law == ContactDynamics.LAW_COULOMB
         check(found, later)
-    assert len(reader._known) == 1
+    assert len(reader._memory._known) == 1
     unfilled = dynamics_to_numpy(ContactDynamics())
     assert (unfilled.forces, unfilled.friction, unfilled.forces_residual) == (None, None, -1.0)
     assert unfilled.forces_validity == ContactDynamics.VALIDITY_INVALID
@@ -177,7 +177,7 @@ def test_a_message_is_converted_once_for_each_set_of_contacts(
         converted.append(kind)
         return deserialize_message(data, kind)
 
-    monkeypatch.setattr(module, "deserialize_message", count)
+    monkeypatch.setattr(memory, "deserialize_message", count)
     reader, wires = DynamicsReader(), []
     for contacts in (("LF",), ("LF", "RF"), ("RF",)):
         msg, _ = make_message(contacts)

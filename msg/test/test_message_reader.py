@@ -14,7 +14,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy)")
 pytest.importorskip("delassus_msgs", reason="needs the built package delassus_msgs")
 
 from delassus_msgs.msg import DelassusMatrix
-from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix, SerializedMessage
+from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix, SerializedMessage, memory
 from delassus_msgs_py import matrix_reader as module
 from rclpy.serialization import deserialize_message, serialize_message
 
@@ -93,7 +93,7 @@ def test_a_message_is_converted_once_for_each_set_of_contacts(
         converted.append(kind)
         return deserialize_message(data, kind)
 
-    monkeypatch.setattr(module, "deserialize_message", count)
+    monkeypatch.setattr(memory, "deserialize_message", count)
     reader = MatrixReader()
     wires = []
     for contacts in (("LF",), ("LF", "RF"), ("RF",)):
@@ -118,7 +118,7 @@ def test_bytes_between_the_fields_do_not_matter(monkeypatch: pytest.MonkeyPatch)
     assert data[16:19] == b"ab\0"
     reader = MatrixReader()
     reader.read(data)
-    monkeypatch.setattr(module, "deserialize_message", None)
+    monkeypatch.setattr(memory, "deserialize_message", None)
     check(reader.read(data[:19] + bytes([data[19] ^ 255]) + data[20:]), msg)
 
 
@@ -215,7 +215,7 @@ def test_big_endian_messages_are_read_the_long_way(monkeypatch: pytest.MonkeyPat
     data = big_endian(msg)
     for _ in range(2):
         check(reader.read(data), msg)
-    monkeypatch.setattr(module, "deserialize_message", None)
+    monkeypatch.setattr(memory, "deserialize_message", None)
     check(reader.read(serialize_message(msg)), msg)
     with pytest.raises(TypeError):
         reader.read(data)
@@ -248,7 +248,7 @@ def test_status_and_order_cost_no_conversion(monkeypatch: pytest.MonkeyPatch) ->
     messages = [make_message(names) for names in (("LF",), ("LF", "RF"), ("RF", "LF"))]
     for msg in messages:
         reader.read(serialize_message(msg))
-    monkeypatch.setattr(module, "deserialize_message", None)
+    monkeypatch.setattr(memory, "deserialize_message", None)
     for k in range(12):
         msg = messages[k % 3]
         msg.status = [k % 4] * len(msg.contacts)
@@ -258,10 +258,10 @@ def test_status_and_order_cost_no_conversion(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_sets_that_come_often_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = MatrixReader()
     often = make_message(("often",))
-    for k in range(3 * module._MOST_KNOWN):
+    for k in range(3 * memory._MOST_KNOWN):
         reader.read(serialize_message(make_message((f"contact{k}",))))
         check(reader.read(serialize_message(often)), often)
-    monkeypatch.setattr(module, "deserialize_message", None)
+    monkeypatch.setattr(memory, "deserialize_message", None)
     check(reader.read(serialize_message(often)), often)
 
 
@@ -338,7 +338,7 @@ def test_what_is_of_the_present_is_fresh(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_large_message_is_refused_in_words() -> None:
     with pytest.raises(MessageError, match="16777217 bytes is not read; at most 16777216"):
-        MatrixReader().read(bytes(module.LARGEST + 1))
+        MatrixReader().read(bytes(memory.LARGEST + 1))
 
 
 def test_what_is_remembered_is_bounded() -> None:
@@ -346,5 +346,6 @@ def test_what_is_remembered_is_bounded() -> None:
     for k in range(20):
         contacts = tuple(f"{k} {n}" for n in range(150))
         reader.read(serialize_message(make_message(contacts)))
-    assert 1 < len(reader._known) < 20
-    assert reader._kept == sum(known.size for known in reader._known) <= 1 << 24
+    kept = reader._memory
+    assert 1 < len(kept._known) < 20
+    assert kept._kept == sum(size for _, size in kept._known) <= 1 << 24
