@@ -14,7 +14,8 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
-from delassus_ros.monitor.agreement import TOLERANCE, NodeAnswer, Pairs, checked_matrix_of
+from delassus_ros.monitor.checked import TOLERANCE, checked_matrix_of
+from delassus_ros.monitor.pairs import NodeAnswer, Pairs
 from delassus_ros.node.system.executor import executing
 from delassus_ros.node.system.timers import STEADY
 from delassus_ros.ros_program import Program, report

@@ -16,7 +16,8 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 
-from delassus_ros.monitor.agreement import Agreement, checked_matrix_of, nanoseconds
+from delassus_ros.monitor.agreement import Agreement
+from delassus_ros.monitor.checked import checked_matrix_of, nanoseconds
 from delassus_ros.monitor.view import View, describe_agreement, milliseconds
 from delassus_ros.ros_program import Program, report
 

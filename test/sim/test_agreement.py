@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from delassus_ros.monitor.agreement import Agreement, CheckedMatrix, relative_error
+from delassus_ros.monitor.agreement import Agreement
+from delassus_ros.monitor.checked import CheckedMatrix, relative_error
 
 FEET = ("LF", "RF", "LH", "RH")
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from delassus_ros.monitor.agreement import CheckedMatrix, NodeAnswer, Pairs
+from delassus_ros.monitor.checked import CheckedMatrix
+from delassus_ros.monitor.pairs import NodeAnswer, Pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 60.0  # s

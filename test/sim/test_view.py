@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from delassus_ros.monitor import view
-from delassus_ros.monitor.agreement import Agreement, CheckedMatrix
+from delassus_ros.monitor.agreement import Agreement
+from delassus_ros.monitor.checked import CheckedMatrix
 
 
 class Terminal(io.StringIO):
