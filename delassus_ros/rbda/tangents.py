@@ -12,7 +12,7 @@ from delassus_ros.problem import Problem
 from delassus_ros.rbda.constraints import loop_jacobian
 from delassus_ros.rbda.spatial import rotation_of_quaternion
 from delassus_ros.scalars.duals import Dual
-from delassus_ros.scalars.functions import Scalar, Vector, dot, identity
+from delassus_ros.scalars.functions import Scalar, Vector, dot
 from delassus_ros.scalars.ports import Inputs
 
 Direction = dict[tuple[str, int], Scalar]
@@ -88,8 +88,3 @@ def transposed(problem: Problem, x: Inputs, gradient: Direction) -> Vector:
         dot([rate for _, rate in direction.items()], [gradient.get(e, 0.0) for e in direction])
         for direction in directions(problem, x)
     ]
-
-
-def unit_slopes(count: int, first: int, size: int) -> list[Vector]:
-    """Return `count` rows of slopes: unit vectors of length `size` from index `first` on."""
-    return identity(size)[first : first + count]

@@ -124,11 +124,6 @@ class MotionInput:
         needs_topic = torques == "topic" and "torques" in self._needed
         self.torques = TorqueInput(self._names, timeout) if needs_topic else None
 
-    @property
-    def uses_efforts(self) -> bool:
-        """Whether the efforts of joint states count."""
-        return self._source == "effort" and "torques" in self._needed
-
     def take(self, joints: Sequence[str], motion: Array) -> None:
         """Take velocities and efforts (2, k) of joints whose positions have passed."""
         if len(joints) == len(self._names):
