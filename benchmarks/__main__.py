@@ -35,7 +35,8 @@ _ROOT = Path(__file__).resolve().parents[1]
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Time our kernels beside Pinocchio and CasADi, and write a report.",
+        description="Time the kernels of this package beside Pinocchio and CasADi, and write a "
+        "report.",
     )
     parser.add_argument(
         "--robots", metavar="NAME,...",
@@ -43,9 +44,11 @@ def _arguments() -> argparse.Namespace:
         "benchmarks.cluster_report` runs alone): " + ", ".join(case.name for case in CASES),
     )  # fmt: skip
     parser.add_argument(
-        "--quick", action="store_true", help="few cases and repetitions, to see that it works"
+        "--quick",
+        action="store_true",
+        help="few cases and repetitions, as a test of the benchmark",
     )
-    add_output(parser, _ROOT / "docs" / "benchmarks", "the report, a folder")
+    add_output(parser, _ROOT / "docs" / "benchmarks", "the folder of the report")
     return parser.parse_args()
 
 

@@ -12,7 +12,7 @@ def add_output(parser: argparse.ArgumentParser, default: Path, what: str = "the 
     shown = default.relative_to(root) if default.is_relative_to(root) else default
     parser.add_argument(
         "--output", "--out", type=Path, default=default, metavar="PATH",
-        help=f"where to write {what} (default: {shown} of this repository)",
+        help=f"path of {what} that is written (default: {shown} of this repository)",
     )  # fmt: skip
 
 

@@ -254,8 +254,8 @@ def main() -> int:
         "--robots", metavar="NAME,...",
         help="cases to run (default: all): " + ", ".join(case.name for case in CLUSTER_CASES),
     )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="few repetitions, small sizes")
-    add_output(parser, FOLDER, "clusters.md, in a folder")
+    parser.add_argument("--quick", action="store_true", help="few repetitions and small sizes")
+    add_output(parser, FOLDER, "the folder of clusters.md")
     arguments = parser.parse_args()
     try:
         cases = chosen(arguments.robots)

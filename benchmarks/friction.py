@@ -199,11 +199,19 @@ def _admm(pin: Any, tolerance: float) -> Callable[[Any, Any], Any]:
 def main() -> None:
     """Print errors of forces, and the median time of a call of each solver."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problems", type=int, default=50)
     parser.add_argument(
-        "--kernel", action="store_true", help="time machine code beside the kernel and do no more"
+        "--problems", type=int, default=50, help="number of problems (default: 50)"
     )
-    parser.add_argument("--picture", type=Path, help="draw the humanoid's forces and do no more")
+    parser.add_argument(
+        "--kernel",
+        action="store_true",
+        help="time only machine code beside the kernel of G and a0",
+    )
+    parser.add_argument(
+        "--picture",
+        type=Path,
+        help="figure of the forces of a humanoid that is written, instead of times",
+    )
     options = parser.parse_args()
     if options.picture:
         draw(options.picture)

@@ -1,4 +1,4 @@
-"""The figures of Nori's paper, with sparse LU by others and our kernels: operations against N.
+"""Figures of Nori's paper: operations of sparse LU libraries and of this package against N.
 
 F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
 matrix factorizations": figure 1, forward dynamics of a serial chain; inverse dynamics, triangular;

@@ -1,7 +1,7 @@
 """Table of operation counts beside the published ones: ``python -m benchmarks.operation_counts``.
 
-Every row of ``../shared/oracle/operation_counts.json``, each algorithm up to a size; writes
-``docs/benchmarks/operation_counts.md``.
+Each row of ``../shared/oracle/operation_counts.json`` is counted with each algorithm, up
+to a size of the problem. The table is written to ``docs/benchmarks/operation_counts.md``.
 """
 
 from __future__ import annotations
@@ -217,7 +217,10 @@ def main() -> None:
     """Print the table and write it to the documentation."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--largest", type=int, default=LARGEST, help="largest published count that is counted"
+        "--largest",
+        type=int,
+        default=LARGEST,
+        help="largest published count [operations] of a counted row (default: %(default)s)",
     )
     add_output(parser, OUTPUT)
     arguments = parser.parse_args()

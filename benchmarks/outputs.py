@@ -1,4 +1,4 @@
-"""All that a controller needs in one call, beside the calls of Pinocchio that give the same.
+"""The quantities of a controller in one call, beside the calls of Pinocchio that compute the same.
 
 ``python -m benchmarks.outputs`` counts and times robots and writes ``docs/benchmarks/outputs.md``.
 """
@@ -271,8 +271,10 @@ def page(results: list[Result]) -> Iterator[str]:
 def main() -> None:
     """Run the cases and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--robots", metavar="NAME,…", default="", help="cases (default: all)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="per routine (default: 1)")
+    parser.add_argument("--robots", metavar="NAME,…", default="", help="robots (default: all)")
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, help="time of each routine [s] (default: 1)"
+    )
     add_output(parser, OUTPUT)
     options = parser.parse_args()
     wanted = options.robots.split(",") if options.robots else [case.name for case in CASES]

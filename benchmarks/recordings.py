@@ -1,7 +1,7 @@
 """Cost of recordings: ``python -m benchmarks.recordings`` writes docs/benchmarks/recordings.md.
 
 Recordings of the demo's quadruped on changing feet; all figures are from one run. Processor times
-of stages are those that ``delassus bag`` itself says.
+of stages are those that ``delassus bag`` prints.
 """
 
 from __future__ import annotations

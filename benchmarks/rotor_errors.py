@@ -1,6 +1,7 @@
 """Errors of models without rotors, on a leg: ``python -m benchmarks.rotor_errors``.
 
-Writes ``docs/rotors.svg`` and prints the tables of ``docs/rotors.md``; always the same.
+The figure ``docs/rotors.svg`` is written, and the tables of ``docs/rotors.md`` are printed; each
+run gives the same numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A tick of a whole-body controller: matrices and program, ours beside what others assemble.
+"""A tick of a whole-body controller: matrices and quadratic program, beside a tick with Pinocchio.
 
 ``python -m benchmarks.whole_body`` times the example examples/whole_body_control and writes
 ``docs/benchmarks/whole_body.md``. The peer takes M, h, J and J̇q̇ by Pinocchio's calls and solves

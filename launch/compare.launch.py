@@ -32,30 +32,33 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "first",
                 default_value="",
-                description="Algorithm of the first node; if empty, that of the parameter file.",
+                description="Algorithm of the first node; if empty, the algorithm of the "
+                "parameter file.",
             ),
             DeclareLaunchArgument(
                 "second",
                 default_value="ltl",
                 description="Algorithm of the second node; 'delassus list' shows the choices. "
-                "The default takes every robot, with closed loops as well.",
+                "The default supports every robot, also with closed loops.",
             ),
             DeclareLaunchArgument(
                 "robot",
                 default_value="",
                 choices=["", "quadruped", "geared"],
-                description="Demo robot to simulate; if empty, joint states come from elsewhere.",
+                description="Simulated demo robot; if empty, another program publishes joint "
+                "states.",
             ),
             DeclareLaunchArgument(
                 "params_file",
                 default_value="",
                 description="Parameters of both nodes, under /**; if empty, those of the robot, "
-                "else of the quadruped. Both start by themselves, whatever autostart says there.",
+                "else of the quadruped. Both nodes start by themselves, also with autostart "
+                "false.",
             ),
             DeclareLaunchArgument(
                 "robot_description_file",
                 default_value="",
-                description="URDF or xacro file; if empty, from the topic.",
+                description="URDF or xacro file; if empty, the description comes from the topic.",
             ),
             DeclareLaunchArgument(
                 "xacro_arguments",

@@ -60,20 +60,20 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "algorithm",
                 default_value="",
-                description="Algorithm; if empty, that of the parameter file. 'delassus list' "
-                "shows the choices.",
+                description="Algorithm; if empty, the algorithm of the parameter file. "
+                "'delassus list' shows the choices.",
             ),
             DeclareLaunchArgument(
                 "autostart",
                 default_value="",
-                description="true or false: configure and activate by itself, without a "
-                "lifecycle manager; if empty, as the parameter file says, else false.",
+                description="true or false: the node configures and activates itself, without a "
+                "lifecycle manager; if empty, the value of the parameter file, else false.",
             ),
             DeclareLaunchArgument(
                 "use_sim_time",
                 default_value="",
-                description="true or false: take the time from the topic /clock; if empty, as "
-                "the parameter file says, else false.",
+                description="true or false: the time comes from the topic /clock; if empty, the "
+                "value of the parameter file, else false.",
             ),
             DeclareLaunchArgument(
                 "enclave",
@@ -84,7 +84,7 @@ def generate_launch_description() -> LaunchDescription:
                 "log_level",
                 default_value="info",
                 choices=["debug", "info", "warn", "error", "fatal"],
-                description="Least severity of what the node logs.",
+                description="Least severity of the log lines of the node.",
             ),
             OpaqueFunction(function=_node),
         ]

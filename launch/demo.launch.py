@@ -51,8 +51,8 @@ def generate_launch_description() -> LaunchDescription:
                 "robot",
                 default_value="quadruped",
                 choices=["quadruped", "geared"],
-                description="Robot: a quadruped, or the same with geared joints and a four-bar "
-                "on its trunk.",
+                description="Robot: a quadruped, or a quadruped with geared joints and a four-bar "
+                "on its trunk (geared).",
             ),
             DeclareLaunchArgument(
                 "algorithm",
@@ -68,7 +68,7 @@ def generate_launch_description() -> LaunchDescription:
                 "log_level",
                 default_value="info",
                 choices=["debug", "info", "warn", "error", "fatal"],
-                description="Least severity of what delassus_node logs.",
+                description="Least severity of the log lines of delassus_node.",
             ),
             # In a separate scope: the arguments of delassus.launch.py stay apart from those of a
             # file that includes the demo. In a function: --show-args does not list them.

@@ -28,7 +28,8 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "params_file",
                 default_value=quadruped,
-                description="Parameters of the node: what is measured and wanted; see config/.",
+                description="Parameters of the node: measured and estimated quantities; see "
+                "config/estimator.",
             ),
             DeclareLaunchArgument(
                 "robot_description_file",
@@ -47,7 +48,8 @@ def generate_launch_description() -> LaunchDescription:
                 "simulated",
                 default_value="false",
                 choices=["true", "false"],
-                description="Start the simulated quadruped as well, which is pushed now and then.",
+                description="Start a simulated quadruped as well, whose base is pushed at "
+                "intervals.",
             ),
             DeclareLaunchArgument(**realtime_argument("estimate")),
             OpaqueFunction(function=_nodes),

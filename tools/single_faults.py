@@ -122,9 +122,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Try faults, print a line for each, and return 1 if the tests missed one."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument(
-        "words", nargs="*", metavar="WORD", help="kind, or word of a name; default: all faults"
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="kind, or word of the name, of a fault (default: all faults)",
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="faults tried at a time")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count(), help="faults tried at the same time"
+    )
     options = parser.parse_args(arguments)
     table = faults()
     chosen = [

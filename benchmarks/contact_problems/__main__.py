@@ -47,11 +47,11 @@ def main() -> int:
     )
     parser.add_argument(
         "--quick", action="store_true",
-        help="100 problems and a page in the folder of the data set, to see that it works",
+        help="100 problems, and a page in the folder of the data set, as a test of the benchmark",
     )  # fmt: skip
     parser.add_argument(
         "--output", type=Path, default=_ROOT / "build" / "contact_problems", metavar="FOLDER",
-        help="where the data set goes (default: build/contact_problems)",
+        help="folder of the data set (default: build/contact_problems)",
     )  # fmt: skip
     parser.add_argument(
         "--fuzz", type=int, metavar="N",

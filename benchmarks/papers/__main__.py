@@ -1,8 +1,8 @@
 """Tables of the papers beside this project's: ``python -m benchmarks.papers``, ``make papers``.
 
-Writes ``efpa.md``, ``clusters.md``, ``pv_osimr.md`` and ``pv_osimr.svg`` in ``docs/papers``. Each
-count is kept in ``build/papers.json`` while a run lasts, so that a run that was ended goes on
-where it was.
+The pages ``efpa.md``, ``clusters.md``, ``pv_osimr.md`` and the figure ``pv_osimr.svg`` are written
+to ``docs/papers``. Counts are kept in ``build/papers.json`` during a run, so that an interrupted
+run can be continued.
 """
 
 from __future__ import annotations
@@ -131,10 +131,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__)
     parser.add_argument(
         "--quick", action="store_true",
-        help="one robot of each page, to see that it works; writes to build/papers",
+        help="one robot of each page, written to build/papers, as a test of the benchmark",
     )  # fmt: skip
     parser.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="where the pages go (default: docs/papers)"
+        "--output", type=Path, metavar="FOLDER", help="folder of the pages (default: docs/papers)"
     )
     arguments = parser.parse_args()
     folder = arguments.output or (ROOT / "build" / "papers" if arguments.quick else PAGES)

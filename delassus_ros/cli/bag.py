@@ -45,7 +45,7 @@ def add_bag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "recording",
         metavar="RECORDING",
-        help="an .mcap or .db3 file, or a folder that rosbag2 has written",
+        help="an .mcap or .db3 file, or a folder of rosbag2",
     )
     _add_task(parser)
 
@@ -61,58 +61,58 @@ def add_bags(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("local", "ray", "dask"),
         default="local",
-        help="processes of this machine, or a cluster (default: %(default)s)",
+        help="engine: processes of this machine (local), or a cluster (default: %(default)s)",
     )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="how many work at once (default: processors)"
+        "--workers", type=int, metavar="N", help="number of workers (default: that of processors)"
     )
     parser.add_argument(
         "--retries",
         type=int,
         default=3,
         metavar="N",
-        help="how often a recording is begun again whose worker dies (default: %(default)s)",
+        help="number of new attempts at a recording after its worker died (default: %(default)s)",
     )
 
 
 def _add_task(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FOLDER", help="where the files are written"
+        "-o", "--output", required=True, metavar="FOLDER", help="folder of the written files"
     )
     parser.add_argument(
         "--params",
         metavar="FILE.yaml",
         help="parameters of the node (default: the contacts of the layout that was recorded, or "
-        "the ends of limbs where the recorded contacts are called so)",
+        "the ends of limbs if the recorded contacts have the names of these)",
     )
     parser.add_argument(
         "--urdf",
         metavar="FILE",
-        help="robot description (default: the recording's, on /robot_description)",
+        help="robot description (default: that on /robot_description of the recording)",
     )
     parser.add_argument(
         "--columns",
         default="matrix,effective_mass",
         metavar="NAMES",
-        help="columns of the tables beside stamps, validity, rank and condition: any of matrix, "
+        help="columns of the tables besides stamps, validity, rank and condition: any of matrix, "
         "effective_mass, impulse, estimated_force and forces (default: %(default)s)",
     )
     parser.add_argument(
         "--format",
         default="parquet,mcap",
         metavar="NAMES",
-        help="parquet for tables, mcap for messages (default: both)",
+        help="formats of the output: parquet for tables, mcap for messages (default: both)",
     )
     parser.add_argument(
         "--remap",
         action="append",
         default=[],
         metavar="TOPIC:=NAME",
-        help="a topic that is called otherwise, as joint_states:=/arm/joint_states",
+        help="topic of the recording with another name, as joint_states:=/arm/joint_states",
     )
-    add_degrees(parser, "the joint states that were recorded, and their rates,")
+    add_degrees(parser, "recorded joint states, and their rates,")
     parser.add_argument(
-        "--again", action="store_true", help="do it even where it is finished already"
+        "--again", action="store_true", help="compute recordings again that are finished already"
     )
 
 
@@ -138,18 +138,18 @@ def add_trajectory(parser: argparse.ArgumentParser) -> None:
         "--data",
         required=True,
         metavar="TABLE",
-        help="joint positions: a .parquet file with a column per joint or one of lists, a folder "
-        "of those (of LeRobot, say), a .csv file whose first line names the columns, or an .npy "
-        "or .npz file",
+        help="joint positions: a .parquet file with a column per joint or a column of lists, a "
+        "folder of such files (as of LeRobot), a .csv file whose first line names the columns, or "
+        "an .npy or .npz file",
     )
     parser.add_argument(
-        "-o", "--output", required=True, metavar="OUT.parquet", help="the table to write"
+        "-o", "--output", required=True, metavar="OUT.parquet", help="table that is written"
     )
     parser.add_argument(
         "--columns",
         default="matrix,effective_mass",
         metavar="NAMES",
-        help="its columns beside q, status and condition: any of matrix, effective_mass, J, "
+        help="columns of OUT besides q, status and condition: any of matrix, effective_mass, J, "
         "MinvJT and M (default: %(default)s)",
     )
     parser.add_argument(
@@ -163,13 +163,15 @@ def add_trajectory(parser: argparse.ArgumentParser) -> None:
     )
     add_degrees(parser, "the table")
     parser.add_argument(
-        "--others", metavar="VALUES", help="joints that the table does not have, as hip=0.1"
+        "--others",
+        metavar="VALUES",
+        help="positions of joints without a column [rad, m], as hip=0.1",
     )
     parser.add_argument(
         "--algorithm",
         default="auto",
         metavar="NAME",
-        help="one of `delassus list` (default: %(default)s)",
+        help="algorithm, one of `delassus list` (default: %(default)s)",
     )
 
 

@@ -35,12 +35,10 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "robot",
         metavar="ROBOT.urdf | CONFIG.yaml",
-        help="the robot description, with --contact; or, with --urdf, a parameter file of the "
-        "node: base, axes, contacts, loops, algorithm",
+        help="robot description, with --contact; or, with --urdf, a parameter file of the node, "
+        "whose base, axes, contacts, loops and algorithm are taken",
     )
-    parser.add_argument(
-        "--urdf", metavar="ROBOT.urdf", help="the robot description, for CONFIG.yaml"
-    )
+    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot description, for CONFIG.yaml")
     add_base(parser)
     add_contacts(parser, required=False)
     add_axes(parser, default=None)
@@ -48,10 +46,11 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="KERNEL.o",
-        help="the object file to write (default: the robot description's name, here)",
+        help="object file that is written (default: the name of the robot description, in the "
+        "present folder)",
     )
     parser.add_argument(
-        "--header", metavar="KERNEL.h", help="the C header to write (default: beside the object)"
+        "--header", metavar="KERNEL.h", help="C header that is written (default: beside KERNEL.o)"
     )
     parser.add_argument(
         "--name",
@@ -62,13 +61,13 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--algorithm",
         metavar="NAME",
-        help="one of `delassus list` that is compiled (default: CONFIG's, or auto)",
+        help="algorithm, a compiled one of `delassus list` (default: that of CONFIG, or auto)",
     )
     parser.add_argument(
         "--outputs",
         default="G",
         metavar="NAME,…",
-        help="what the kernel computes besides G, any of: "
+        help="outputs of the kernel besides G, any of: "
         + "; ".join(f"{name}, {OUTPUTS[name].description}" for name in kernel_outputs()[1:])
         + " (default: G alone)",
     )
@@ -83,19 +82,20 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "--cpu",
         default="",
         metavar="CPU",
-        help="processor as LLVM names it, e.g. cortex-a76 (default: this one; with --target "
-        "the oldest of the target)",
+        help="name of the processor in LLVM, e.g. cortex-a76 (default: this processor; with "
+        "--target the oldest processor of the target)",
     )
     parser.add_argument(
         "--friction",
         action="store_true",
         help="write the solver of contact forces with friction as well, NAME_forces.o and "
-        "NAME_forces.h beside the object file; it takes G and a0 (--outputs a0)",
+        "NAME_forces.h beside the object file; the solver takes G and a0 (--outputs a0)",
     )
     parser.add_argument(
         "--dimensions",
         metavar="LENGTH,WIDTH",
-        help="of surfaces for which the parameter file has none, m; for --friction",
+        help="length along x and width along y [m] of surfaces for which the parameter file has "
+        "no dimensions; for --friction",
     )
 
 

@@ -21,7 +21,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MODULE",
-        help="a module of Python, or a .py file, that registers algorithms; may be repeated",
+        help="Python module, or .py file, that registers algorithms; may be repeated",
     )
 
 

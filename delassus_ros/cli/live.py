@@ -42,17 +42,20 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
 def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
     """Add the contacts that are published as active."""
     parser.add_argument(
-        "names", nargs="*", metavar="CONTACT", help="contacts that are active; none: all lift off"
+        "names",
+        nargs="*",
+        metavar="CONTACT",
+        help="active contacts; without any, all contacts lift off",
     )
     parser.add_argument(
-        "--topic", default="active_contacts", help="where to say so (default: %(default)s)"
+        "--topic", default="active_contacts", help="topic of the message (default: %(default)s)"
     )
     parser.add_argument(
         "--rate",
         type=float,
         default=20.0,
         metavar="HZ",
-        help="how often it is repeated, with a new stamp (default: %(default)g)",
+        help="rate of the messages [1/s], each with a new stamp (default: %(default)g)",
     )
     _add_node(parser)
     _add_seconds(parser)
@@ -69,7 +72,7 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
 
 def _add_seconds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--seconds", type=duration, metavar="S", help="how long (default: until Ctrl-C)"
+        "--seconds", type=duration, metavar="S", help="duration [s] (default: until Ctrl-C)"
     )
 
 
@@ -237,13 +240,13 @@ def contacts(options: argparse.Namespace) -> Report:
 def add_record(parser: argparse.ArgumentParser) -> None:
     """Add the recorded topics and the file."""
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE.mcap", help="the recording to write"
+        "-o", "--output", required=True, metavar="FILE.mcap", help="recording that is written"
     )
     parser.add_argument(
         "--topics",
         metavar="PATTERN",
-        help="a regular expression that the whole name of a topic has to match, as "
-        "'/joint_states|/active_contacts' (default: all but those of ROS itself)",
+        help="regular expression that the whole name of a topic has to match, as "
+        "'/joint_states|/active_contacts' (default: all topics except those of ROS itself)",
     )
     _add_seconds(parser)
 

@@ -38,8 +38,8 @@ from delassus_ros.errors import DelassusError, DelassusWarning
 from delassus_ros.terminal import shown_output
 
 _DESCRIPTION = """\
-The Delassus matrix G = J M⁻¹ Jᵀ of a robot's contacts: the inverse inertia that
-forces at the contacts feel.
+Compute the Delassus matrix G = J M⁻¹ Jᵀ of the contacts of a robot: the inverse
+inertia that forces at the contacts feel.
 """
 
 _EXAMPLES = """\
@@ -152,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
         verb(
             "inspect",
             inspection.inspect_robot,
-            "show a robot's joints as a tree, with their places in q, and what may touch",
+            "show the joints of a robot as a tree, with their places in q, and likely contacts",
             "quadruped.urdf",
         )
     )
@@ -178,12 +178,12 @@ def _parser() -> argparse.ArgumentParser:
         "--algorithm",
         default="pv_osimr",
         metavar="NAME",
-        help="one of `delassus list` (default: pv_osimr)",
+        help="algorithm, one of `delassus list` (default: pv_osimr)",
     )
     compare = verb(
         "compare",
         commands.compare,
-        "compare all algorithms: operations, time per call, agreement",
+        "compare all algorithms by operations, time per call and agreement",
         "quadruped.urdf --contact LF_FOOT --contact RH_FOOT",
     )
     add_problem(compare, required=False)
@@ -191,25 +191,25 @@ def _parser() -> argparse.ArgumentParser:
         "other",
         nargs="?",
         metavar="OTHER.parquet",
-        help="another table, where ROBOT is one: how far their matrices agree",
+        help="second table, if ROBOT is a table: the matrices of both are compared",
     )
     compare.add_argument(
         "--calls",
         type=_positive,
         default=1000,
         metavar="N",
-        help="calls that are timed (default: %(default)s)",
+        help="number of timed calls (default: %(default)s)",
     )
     compare.add_argument(
         "--plot",
         metavar="FIGURE.svg",
-        help="draw operations and times as well, to an .svg, .png or .pdf file",
+        help="figure of operations and times that is written, .svg, .png or .pdf",
     )
     plot.add_plot(
         verb(
             "plot",
             plot.plot,
-            "draw the robot with its ellipsoids, the matrix, its condition and the time it takes",
+            "draw a robot with its ellipsoids, the matrix, condition numbers and computing times",
             "quadruped.urdf --contact LF_FOOT --contact RH_FOOT --to LF_KFE=-2.0 -o quadruped.png",
         )
     )
@@ -217,7 +217,7 @@ def _parser() -> argparse.ArgumentParser:
         verb(
             "view",
             view.view,
-            "show the robot in the browser, with sliders for joints and live ellipsoids",
+            "show a robot in the browser, with sliders for joints and live ellipsoids",
             "my_robot.urdf --forces",
         )
     )
@@ -225,7 +225,8 @@ def _parser() -> argparse.ArgumentParser:
         verb(
             "run",
             run.run,
-            "start a node for a robot, with joint states by sliders, and show it in the browser",
+            "start a node for a robot, with joint states by sliders, and show the robot "
+            "in the browser",
             "my_robot.urdf",
         )
     )
@@ -257,7 +258,7 @@ def _parser() -> argparse.ArgumentParser:
         verb(
             "contacts",
             live.contacts,
-            "tell a running node by hand which contacts are active",
+            "publish the set of active contacts for a running node",
             "LF_FOOT RH_FOOT",
         )
     )
@@ -273,7 +274,7 @@ def _parser() -> argparse.ArgumentParser:
         verb(
             "bag",
             bag.bag,
-            "compute from a recording what the node would have published: messages and a table",
+            "compute the messages of the node, and a table of matrices, from a recording",
             "run.mcap --params my_robot.yaml -o out",
         )
     )
@@ -281,7 +282,8 @@ def _parser() -> argparse.ArgumentParser:
         verb(
             "bags",
             bag.bags,
-            "the same for many recordings, on all processors or on a cluster",
+            "compute the messages of the node, and tables of matrices, from many recordings, on "
+            "all processors or on a cluster",
             "data/*.mcap --params my_robot.yaml -o out --engine ray",
         )
     )
@@ -289,7 +291,7 @@ def _parser() -> argparse.ArgumentParser:
         verb(
             "trajectory",
             bag.trajectory,
-            "compute the matrices of a table of joint positions: NumPy, Parquet, LeRobot's",
+            "compute the matrices of a table of joint positions (NumPy, CSV, Parquet, LeRobot)",
             "quadruped.urdf --contact LF_FOOT --data walk.parquet -o matrices.parquet",
         )
     )

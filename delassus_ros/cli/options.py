@@ -43,7 +43,7 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
         "robot",
         nargs=None if required else "?",
         metavar="ROBOT",
-        help="the robot description, a URDF, xacro or MJCF file, or one that comes with this "
+        help="robot description: a URDF, xacro or MJCF file, or the name of a robot of this "
         f"package: {', '.join(BUILT_IN)}",
     )
     add_base(parser)
@@ -60,7 +60,7 @@ def add_base(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lock",
         metavar="JOINT=VALUE,…",
-        help="joints that are held there, as if they were no joints: hands, a head",
+        help="joints that are fixed, and their positions [rad, m]; for example hands and a head",
     )
     add_loops(parser)
 
@@ -80,8 +80,8 @@ def add_loops(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--loops",
         metavar="LOOPS.yaml",
-        help="loops, couplings and rotors that the robot description does not say; those of "
-        "URDF+ and mimic joints are read from it",
+        help="file with loops, couplings and rotors that the robot description lacks; mimic "
+        "joints and elements of URDF+ are read from the robot description",
     )
 
 
@@ -90,8 +90,8 @@ def add_reference(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference",
         metavar="JOINT=VALUE,…",
-        help="of a robot with loops: positions near which they close; loops close in several "
-        "ways, and this one is meant (default: all joints 0)",
+        help="joint positions [rad, m] that select the branch on which loops close (default: all "
+        "joints at 0)",
     )
 
 
@@ -111,8 +111,8 @@ def add_contacts(parser: argparse.ArgumentParser, required: bool = True, more: s
         required=required,
         metavar="[NAME=]FRAME[:KIND]",
         dest="contacts",
-        help="a contact on this frame, of kind point (default) or surface, with the frame's name "
-        f"or another; may be repeated{more}",
+        help="contact on a frame, of kind point (default) or surface; without NAME the contact "
+        f"has the name of the frame; may be repeated{more}",
     )
     argument.completer = frames  # type: ignore[attr-defined]
 
@@ -122,7 +122,7 @@ def add_degrees(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--degrees",
         action="store_true",
-        help=f"angles of {what} are in degrees; all others stay in rad",
+        help=f"angles of {what} are in degrees; angles of other options stay in rad",
     )
 
 
@@ -132,9 +132,10 @@ def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
         "--q",
         default=NEUTRAL,
         metavar="VALUES",
-        help="'neutral'; 'pose', the middle of limits that exclude 0; all of q as "
-        "0.1,-0.2,…; or some joints as hip=0.1,knee=-0.2 with the others neutral; rad and m "
-        "(default: %(default)s). Joints in loops that you leave out start from --reference.",
+        help="joint positions [rad, m]: 'neutral'; 'pose', where joints whose limits exclude 0 "
+        "are in the middle of their limits; all of q as 0.1,-0.2,…; or some joints as "
+        "hip=0.1,knee=-0.2, the remaining joints neutral (default: %(default)s). Unnamed joints "
+        "of loops start from --reference.",
     )
     add_degrees(parser, "--q" + more)
     parser.add_argument(
@@ -146,8 +147,9 @@ def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
 
 _MOTION = {
     "rates": "velocities [rad/s, m/s], a floating base's twist first, linear before angular",
-    "torques": "torques [N·m, N] at these, a floating base's wrench first",
-    "gravity": "in the world's axes, of a floating base with contact axes in its root link's",
+    "torques": "torques [N·m, N] along these velocities, a floating base's wrench first",
+    "gravity": "gravity [m/s²] along the axes of the world; of a floating base with contact axes: "
+    "along the axes of the root link",
 }
 """Inputs of secondary outputs, with their descriptions."""
 
@@ -158,8 +160,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         "--outputs",
         default="G",
         metavar="NAME,…",
-        help=f"what to print besides G, any of {', '.join((*kernel_outputs()[1:], 'forces'))} "
-        "(default: G alone)",
+        help="outputs that are printed besides G, any of "
+        f"{', '.join((*kernel_outputs()[1:], 'forces'))} (default: G alone)",
     )
     for name, what in _MOTION.items():
         default = "0,0,-9.81" if name == "gravity" else "0"

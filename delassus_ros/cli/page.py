@@ -35,13 +35,13 @@ _TURN, _SLIDE = np.pi, 1.0
 def add_page(parser: argparse.ArgumentParser) -> None:
     """Add the page of the viewer, and how long it is served."""
     parser.add_argument(
-        "--port", type=int, default=_PORT, help="port of the page (default: %(default)s)"
+        "--port", type=int, default=_PORT, help="TCP port of the page (default: %(default)s)"
     )
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address, but open no browser"
     )
     parser.add_argument(
-        "--seconds", type=duration, metavar="S", help="how long (default: until Ctrl-C)"
+        "--seconds", type=duration, metavar="S", help="duration [s] (default: until Ctrl-C)"
     )
 
 

@@ -55,19 +55,21 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FIGURE.png",
-        help="the file to write, .png, .svg or .pdf (default: the robot description's name, here)",
+        help="figure that is written, .svg, .png or .pdf (default: the name of the robot "
+        "description with .svg, in the present folder)",
     )
     parser.add_argument(
         "--to",
         metavar="VALUES",
-        help="plot condition numbers along the straight line from --q to this; without it, for "
+        help="end of the straight line from --q along which condition numbers are plotted, in the "
+        "forms of --q; without --to, condition numbers are plotted for "
         f"{_STEPS} random configurations, sorted",
     )
     parser.add_argument(
         "--algorithm",
         default="auto",
         metavar="NAME",
-        help="one of `delassus list` (default: %(default)s)",
+        help="algorithm, one of `delassus list` (default: %(default)s)",
     )
 
 

@@ -47,14 +47,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--params",
         metavar="PARAMS.yaml",
-        help="parameters of the node (default: those that `delassus config` proposes)",
+        help="parameters of the node (default: the proposal of `delassus config`)",
     )
     parser.add_argument(
         "--own-joint-states",
         action="store_true",
-        help="publish no joint states: they come from elsewhere, on joint_states",
+        help="publish no joint states; another program publishes them on joint_states",
     )
-    parser.add_argument("--q", metavar="JOINT=VALUE,…", help="first positions, in rad and m")
+    parser.add_argument("--q", metavar="JOINT=VALUE,…", help="first joint positions [rad, m]")
     add_page(parser)
 
 

@@ -57,7 +57,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         const="delassus_node",
         metavar="NAME",
         help="show the matrices of a running node, on its topics and robot description; ROBOT "
-        "then only says where meshes are (default: %(const)s)",
+        "then only tells the place of the meshes (default: %(const)s)",
     )
     add_contacts(parser, required=False, more=" (default: the ends of its limbs)")
     add_reference(parser)
@@ -65,14 +65,14 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--q",
         metavar="JOINT=VALUE,…",
-        help="first positions of some joints, in rad and m (default: 0, or the middle of limits "
-        "that exclude 0)",
+        help="first positions of some joints [rad, m] (default: 0, or the middle of limits that "
+        "exclude 0)",
     )
     parser.add_argument(
         "--data",
         metavar="FILE",
         help="show the robot over the time of a recording (.mcap, a folder of rosbag2, .db3), or "
-        "over the rows of a table of joint positions, as `delassus trajectory` takes",
+        "over the rows of a table of joint positions, in the forms of `delassus trajectory`",
     )
     parser.add_argument(
         "--forces",
@@ -81,7 +81,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         const=0.7,
         metavar="FRICTION",
         help="show contact forces in friction cones, of a robot that holds its pose on level "
-        "ground (default: coefficient %(const)s)",
+        "ground; FRICTION is the coefficient of friction (default: %(const)s)",
     )
     add_page(parser)
 

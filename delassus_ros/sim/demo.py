@@ -185,24 +185,25 @@ def _run(commands: Sequence[Command], clock: _Clock) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="delassus_demo",
-        description="Simulate a small robot, let delassus_node publish its Delassus matrix at "
-        "1 kHz, and hold every matrix against the physics engine's own. Ctrl-C ends it.",
-        epilog="Exit status: 0 if matrices arrived and agreed to 1e-9 relative; 1 if not; 2 if it "
-        "could not start. Uses a ROS domain of its own on this machine unless ROS_DOMAIN_ID and "
+        description="Simulate a small robot, run delassus_node, which publishes its Delassus "
+        "matrix at 1 kHz, and compare every matrix with that of the physics engine. Ctrl-C ends "
+        "the demo.",
+        epilog="Exit status: 0 if matrices arrived and agreed to a relative 1e-9; 1 if not; 2 if "
+        "the demo could not start. The demo has a ROS domain of its own unless ROS_DOMAIN_ID and "
         "ROS_AUTOMATIC_DISCOVERY_RANGE are set.",
     )
     parser.add_argument(
         "--seconds",
         type=duration,
         default=os.environ.get("DEMO_SECONDS") or "inf",
-        help="end by itself this long after the first matrix "
-        "(default: the environment variable DEMO_SECONDS, else run until interrupted)",
+        help="duration from the first matrix to the end [s] "
+        "(default: the environment variable DEMO_SECONDS, else until Ctrl-C)",
     )
     parser.add_argument(
         "--robot",
         choices=ROBOTS,
         default=ROBOTS[0],
-        help="a quadruped, or the same with geared joints and a four-bar on its trunk "
+        help="a quadruped, or (geared) a quadruped with geared joints and a four-bar on its trunk "
         "(default: %(default)s)",
     )
     parser.add_argument(
@@ -211,7 +212,7 @@ def _parser() -> argparse.ArgumentParser:
         help="ROS parameters of delassus_node (default: the installed file of that robot)",
     )
     parser.add_argument(
-        "--record", type=Path, metavar="FILE.mcap", help="record all topics to this file"
+        "--record", type=Path, metavar="FILE.mcap", help="recording of all topics that is written"
     )
     return parser
 

@@ -13,11 +13,18 @@ def parser(description: str, seconds: float | None = None) -> argparse.ArgumentP
     """Return one with what all runs may be told; how long, and a seed, where a time is given."""
     made = argparse.ArgumentParser(description=description)
     if seconds is not None:
-        made.add_argument("--seconds", type=float, default=seconds)
+        made.add_argument(
+            "--seconds", type=float, default=seconds, help="simulated time [s] (%(default)g)"
+        )
         made.add_argument("--seed", type=int, default=0)
-    made.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
     made.add_argument(
-        "--film", type=film_file, metavar="FILE", help=f"{', '.join(SUFFIXES)} (a strip)"
+        "--plot", type=Path, metavar="FILE.svg", help="figure of the run that is written"
+    )
+    made.add_argument(
+        "--film",
+        type=film_file,
+        metavar="FILE",
+        help=f"film that is written: {', '.join(SUFFIXES)} (a strip)",
     )
     return made
 

@@ -65,17 +65,18 @@ def parser(
     """
     made = argparse.ArgumentParser(prog=program, description=description)
     default = float(os.environ.get(variable) or "inf")
-    words = f"of the plant, then it ends by itself (default: {variable}, else never)"
+    words = f"duration by the clock of the plant [s] (default: {variable}, else until Ctrl-C)"
     made.add_argument("--seconds", type=float, default=default, help=words)
     made.add_argument(
         "--realtime",
         action="store_true",
-        help="keep to the machine's clock, rather than wait for the answer to each joint state",
+        help="follow the clock of the machine, instead of waiting for the answers to "
+        "joint states",
     )
     made.add_argument("--view", action="store_true", help="open MuJoCo's viewer")
     if film:
         kinds = ", ".join(SUFFIXES)
-        words = f"a film: {kinds} (strip)"
+        words = f"film that is written: {kinds} (strip)"
         made.add_argument("--record", type=film_file, metavar="FILE", help=words)
     for name in ("plant", other):
         made.add_argument(

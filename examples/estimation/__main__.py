@@ -30,7 +30,12 @@ def main() -> int:
     description = "Forces at the feet of a pushed quadruped, told by delassus_estimator."
     own = parser("estimate", description, "ESTIMATE_SECONDS", "estimator", film=False)
     own.add_argument("--rate", type=int, default=1000, help="joint states per second (1000)")
-    own.add_argument("--save", type=Path, metavar="FILE.npz", help="what was compared")
+    own.add_argument(
+        "--save",
+        type=Path,
+        metavar="FILE.npz",
+        help="file of estimates and references that is written",
+    )
     options = own.parse_args()
 
     def make() -> EstimateWatcher:

@@ -159,10 +159,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m force_prediction.sequence",
         description="Predict the contact forces of the demo quadruped over a cycle of its steps, "
-        "and compare them with the simulator's. Exit status 1 if they differ by more than "
+        "and compare them with those of the simulator. Exit status 1 if they differ by more than "
         f"{TOLERANCE} N.",
     )
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the forces as SVG")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="figure of the forces (SVG) that is written"
+    )
     arguments = parser.parse_args()
     record = run()
     print(table(record))

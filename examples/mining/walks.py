@@ -92,9 +92,15 @@ def record(number: int, folder: Path, seconds: float) -> Path:
 def main() -> int:
     """Record all walks, as many at once as there are processors."""
     parser = argparse.ArgumentParser(description="Record simulated walks.")
-    parser.add_argument("--count", type=int, default=50, help="how many (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=3.0, help="each (default: %(default)s)")
-    parser.add_argument("-o", "--output", type=Path, default=Path("walks"), help="folder")
+    parser.add_argument(
+        "--count", type=int, default=50, help="number of walks (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="duration of a walk [s] (default: %(default)s)"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("walks"), help="folder that is written"
+    )
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     job = partial(record, folder=options.output, seconds=options.seconds)

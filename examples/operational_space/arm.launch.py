@@ -31,7 +31,7 @@ def generate_launch_description() -> LaunchDescription:
         "surface",
         default_value="flat",
         choices=["flat", "curved"],
-        description="What is wiped: a plane, or a cylinder.",
+        description="Surface that is wiped: a plane, or a cylinder.",
     )
     surface = LaunchConfiguration("surface")
     robot = PythonExpression(["'arm' if '", surface, "' == 'flat' else 'arm_on_cylinder'"])

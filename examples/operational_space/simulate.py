@@ -229,7 +229,9 @@ def main() -> int:
     made = parser("The wiping example in one process.")
     made.add_argument("--surface", choices=SURFACES, default="flat")
     made.add_argument("--damping", type=float, default=DAMPING)
-    made.add_argument("--program", help="the law as a program, of examples/cpp/arm.cpp")
+    made.add_argument(
+        "--program", help="program with the control law, built from examples/cpp/arm.cpp"
+    )
     options = made.parse_args()
     law: Law = Program(options.program) if options.program else in_python
     film = Film() if options.film else None

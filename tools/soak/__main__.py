@@ -88,56 +88,57 @@ _WITH_OUTPUTS = {"ratio": 1.6, "cpu": 40.0}
 _LIMIT_HELP = {
     "ratio": "median time from joint state to matrix, and its 99th percentile, as multiples of "
     "those of the echo node",
-    "p50": "the median itself [ms]",
-    "p99": "the 99th percentile itself [ms]",
+    "p50": "median time from joint state to matrix [ms]",
+    "p99": "99th percentile of the time from joint state to matrix [ms]",
     "cpu": "processor time of the node [%% of a core at 1 kHz]",
     "superseded": "joint states superseded by newer ones [%%]",
     "growth": "growth of the node's memory after the warm-up [MB]",
-    "gap": "periods from one matrix to the next with --swap",
+    "gap": "number of periods from one matrix to the next with --swap",
 }
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="soak",
-        description="Send joint states of a humanoid with 30 joints and 4 surface contacts "
-        "(m = 24) to delassus_node, and in turn to an echo node, which deserialises each and "
-        "publishes a message of the same size; account for every joint state and judge.",
-        epilog="Exit status: 0 if nothing was lost, refused or wrong and all is within the "
-        "limits; 1 if not; 2 if it could not start. Arguments after -- are ROS arguments of "
-        'delassus_node, as in: make soak ARGS="-- -p algorithm:=efpa"',
+        description="Send joint states of a humanoid with 30 joints and 4 surface contacts (24 "
+        "rows) in turns to delassus_node and to an echo node, which deserialises each joint state "
+        "and publishes a message of the same size; account for every joint state, and compare the "
+        "figures with limits.",
+        epilog="Exit status: 0 if no matrix was lost, refused or wrong and all figures are within "
+        "the limits; 1 if not; 2 if the run could not start. Arguments after -- are ROS arguments "
+        'of delassus_node, as in: make soak ARGS="-- -p algorithm:=efpa"',
     )
     parser.add_argument(
         "--seconds",
         type=positive,
         default=os.environ.get("SOAK_SECONDS") or "600",
-        help="how long (default: the environment variable SOAK_SECONDS, else 600)",
+        help="duration [s] (default: the environment variable SOAK_SECONDS, else 600)",
     )
     parser.add_argument(
-        "--rate", type=positive, default=1000.0, help="joint states per second (default: 1000)"
+        "--rate", type=positive, default=1000.0, help="rate of joint states [1/s] (default: 1000)"
     )
     parser.add_argument(
         "--swap",
         type=_names,
         default=(),
         metavar="ALGORITHM[,...]",
-        help="go through these algorithms and the node's own in turn, as fast as it goes",
+        help="change the algorithm of the node as fast as possible, through these algorithms and "
+        "the configured one in turn",
     )
     parser.add_argument(
         "--kill-readers",
         action="store_true",
-        help="have other readers of the matrices come, and kill or stop them, all the time",
+        help="start further readers of the matrices, and kill or stop them, during the whole run",
     )
     parser.add_argument(
         "--outputs",
         type=_names,
         default=(),
         metavar="NAME[,...]",
-        help="have the node publish these beside each matrix (a0,JdotV,J,MinvJT,h, say), and "
-        "compare it, until they are there, with a node with the matrix alone instead of the echo "
-        "node; "
+        help="secondary outputs of the node, such as a0,JdotV,J,MinvJT,h; the node is then "
+        "compared with a node that computes G alone instead of the echo node; "
         + " and ".join(f"--{name} is {value:g}" for name, value in _WITH_OUTPUTS.items())
-        + " then by default",
+        + " by default then",
     )
     limits = parser.add_argument_group("limits")
     for field in dataclasses.fields(Limits):

@@ -1,0 +1,86 @@
+"""Help texts and pages name things: no text without its noun, no number without its unit."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from delassus_ros.cli import main as cli
+from delassus_ros.command_line import duration, positive
+from delassus_ros.node.settings.table import CONTACT_PARAMETERS, PARAMETERS
+from delassus_ros.sim import demo
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools")]
+from soak import __main__ as soak  # noqa: E402
+
+VAGUE = re.compile(
+    r"\bwhat (?:there )?(?:is|are|was|it|they)\b|\bothers\b|\bwhatever (?!the\b)"
+    r"|\bhow (?:long|often|many)\b"
+    r"|\bas it (?:goes|comes)\b|\bdo it\b|\bsay so\b|\bthat works\b|\band the like\b",
+    re.IGNORECASE,
+)
+"""Words in place of a noun, which CONTRIBUTING excludes."""
+UNIT = re.compile(r"\[[^]]+\]|number of|coefficient of friction|TCP port|multiples of")
+"""A unit in brackets, or a quantity without one."""
+NUMBERS = (int, float, positive, duration, cli._positive)
+PAGES = ("README.md", "docs/reliability.md", "docs/security.md", "docs/reference/parameters.md")
+
+
+def options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
+    """Yield the options of a parser and of its verbs, with the name of the program."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for verb in action.choices.values():
+                yield from options(verb)
+        elif action.help not in (None, argparse.SUPPRESS) and action.dest != "help":
+            yield parser.prog, action
+
+
+PARSERS = {"delassus": cli._parser(), "demo": demo._parser(), "soak": soak._parser()}
+OPTIONS = [found for parser in PARSERS.values() for found in options(parser)]
+
+
+def test_help_texts_name_things() -> None:
+    assert len(OPTIONS) > 100
+    for program, action in OPTIONS:
+        assert not VAGUE.search(str(action.help)), (program, action.dest, action.help)
+
+
+def test_numbers_of_the_command_line_have_units() -> None:
+    numbers = [
+        (program, action)
+        for program, action in OPTIONS
+        if action.type in NUMBERS
+    ]
+    assert len(numbers) > 10
+    for program, action in numbers:
+        assert UNIT.search(str(action.help)), (program, action.dest, action.help)
+
+
+@pytest.mark.parametrize("settings", [PARAMETERS, CONTACT_PARAMETERS])
+def test_descriptions_of_parameters_name_things(settings) -> None:
+    for name, setting in settings.items():
+        assert not VAGUE.search(setting.description), (name, setting.description)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "launch").glob("*.py")), ids=lambda f: f.stem)
+def test_descriptions_of_launch_arguments_name_things(file: Path) -> None:
+    found = re.findall(r"description=((?:\s*f?\"[^\"]*\")+)", file.read_text(encoding="utf-8"))
+    assert found
+    for text in found:
+        assert not VAGUE.search(text), (file.name, text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_name_things(page: str) -> None:
+    """Words of the programs, in backticks and blocks, are tested where they are written."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    for line in re.sub(r"`[^`\n]*`", "", text).splitlines():
+        assert not VAGUE.search(line), line
