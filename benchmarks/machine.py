@@ -25,6 +25,14 @@ def processor() -> str:
     return f"{name}, {len(os.sched_getaffinity(0))} cores"
 
 
+def core() -> str:
+    """Return the processor's name, and whether it has AVX-512."""
+    name = processor().rpartition(", ")[0]
+    info = Path("/proc/cpuinfo")
+    wide = info.exists() and " avx512f" in info.read_text(encoding="utf-8")
+    return f"{name}, {'' if wide else 'no '}AVX-512"
+
+
 def caches() -> str:
     """Return the sizes of the first core's caches."""
     parts = []

@@ -9,7 +9,7 @@ from benchmarks import casadi_peer, machine, ours
 from benchmarks.measure import MANY, RESIDENT, Result, Times, best, is_cpp, threaded
 from benchmarks.scaling import Growth, exponent
 from benchmarks.startup import STAGES, StartUp
-from benchmarks.targets import Claim, case_claims, growth_claims, start_up_claims
+from benchmarks.targets import Claim, case_claims, growth_claims, speeds, start_up_claims
 from benchmarks.timing import Timing
 
 
@@ -151,8 +151,9 @@ def markdown(report: Report) -> str:
         + times_table([(r.case.label, r.cold[size]) for r in done], 1e-6, ours.CHOSEN)
         for size in sizes
     ]
+    short = "" if report.quick else f"{speeds(claims, machine.core())}\n\n"
     sections = [
-        ("Benchmarks", _INTRODUCTION.format(quick=_QUICK if report.quick else "")),
+        ("Benchmarks", short + _INTRODUCTION.format(quick=_QUICK if report.quick else "")),
         ("Machine", table(["", ""], [
             ["processor", machine.processor()], ["caches", machine.caches()],
             ["C and C++ compiler", machine.compiler()], ["versions", machine.versions()],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks import ours
@@ -43,6 +45,42 @@ class Claim:
     target: str
     found: str
     holds: bool | None
+
+
+def speeds(claims: Sequence[Claim], core: str) -> str:
+    """Return the sentences about speed that README, home page and report share.
+
+    Parameters
+    ----------
+    claims : all claims of a run.
+    core : the processor, as :func:`benchmarks.machine.core` returns it.
+
+    Raises
+    ------
+    ValueError
+        If the run has no ratio of a kind.
+    """
+    medians: dict[str, list[float]] = {"warm": [], "cold": []}
+    large: dict[str, tuple[int, list[float]]] = {}
+    for claim in claims:
+        kind = re.match(r"kernel / best C\+\+, (warm|cold)", claim.what)
+        if kind and (found := re.fullmatch(r"[\d.]+ / ([\d.]+)", claim.found)):
+            medians[kind[1]].append(float(found[1]))
+        elif kind and (found := re.fullmatch(r"([\d.]+) at (\d+)", claim.found)):
+            unit = "rows" if claim.where.startswith("contacts") else "joints"
+            largest, ratios = large.get(unit, (0, []))
+            large[unit] = max(largest, int(found[2])), [*ratios, float(found[1])]
+    sizes = " or ".join(f"{large[unit][0]} {unit}" for unit in sorted(large))
+    return (
+        f"On one core ({core}), a kernel for an arm, a quadruped or a humanoid is "
+        f"{_range(medians['warm'])} times as fast as Pinocchio's C++ in warm caches, and "
+        f"{_range(medians['cold'])} times in cold caches (medians). At {sizes}, a kernel is "
+        f"{_range([ratio for _, ratios in large.values() for ratio in ratios])} times as fast."
+    )
+
+
+def _range(ratios: Sequence[float]) -> str:
+    return f"{min(ratios):.2g} to {max(ratios):.2g}"
 
 
 def _ratio_claim(

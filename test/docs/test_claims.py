@@ -11,6 +11,7 @@ pytest.importorskip("yaml")
 
 from benchmarks.cases import AbsentError
 from benchmarks.claims import MEASURES, Statement, report, statements
+from benchmarks.targets import Claim, speeds
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = re.compile(r"\d[\d.]*(?: to [\d.]+)? (?:times|µs|us|ms|s|%|seconds)\b|a microsecond")
@@ -43,6 +44,33 @@ def test_every_figure_of_readme_is_listed() -> None:
             page = page.replace(plain(statement.text), "")
     found = FIGURE.findall(page)
     assert not found, f"benchmarks/claims.yaml lacks these figures of README.md: {found}"
+
+
+def rows(page: Path, columns: int) -> list[list[str]]:
+    """Return the rows of a page's tables with so many columns."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
+    return [row for row in cells if len(row) == columns]
+
+
+def test_the_pages_have_the_speeds_of_the_table() -> None:
+    """README, home page and report say the same, and it follows from the table of the report."""
+    report_page = ROOT / "docs" / "benchmarks" / "README.md"
+    claims = [Claim(*row[:4], None) for row in rows(report_page, 5)]
+    expected = speeds(claims, "AMD EPYC, AVX-512")
+    for page in ("README.md", "docs/index.md", "docs/benchmarks/README.md"):
+        text = re.sub(r" \(\[benchmarks\]\([^)]*\)\)", "", (ROOT / page).read_text("utf-8"))
+        assert plain(text).count(expected) == 1, page
+    assert "| processor | AMD EPYC, " in report_page.read_text(encoding="utf-8")
+
+
+def test_the_time_of_the_quadruped_is_that_of_the_table() -> None:
+    found = [row for row in rows(ROOT / "docs" / "benchmarks" / "README.md", 18)]
+    (row,) = [row for row in found if row[0] == "our quadruped, 4 feet, m=12"]
+    _, ours = (float(number) for number in row[1].split(" / "))
+    peers = [float(cell.split(" / ")[1]) for cell in row[13:17]]
+    said = f"G in {ours:.2f} instead of {min(peers):.1f} microseconds for a quadruped"
+    assert said in plain((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 def test_the_list_says_what_holds(monkeypatch: pytest.MonkeyPatch) -> None:
