@@ -148,7 +148,7 @@ def main() -> int:
     except ImportError as error:
         _say(f"no plots: {error}; pip install matplotlib")
     else:
-        plots.write(report, arguments.output)
+        plots.write(arguments.output / "README.md")
     claims = [*report.claims(), *closed]
     for claim in claims:
         if claim.holds is False:

@@ -116,10 +116,10 @@ def markdown(
         ("Claims", claims_table(made, _BOTH)),
         ("Operations", _OPERATIONS + "\n\n" + _operations(done)),
         ("One configuration, warm", _WARM + "\n\n" + _warm(done, speed.factor)
-         + "\n\n![times](clusters.png)"),
+         + "\n\n![times](clusters.svg)"),
         (f"A batch of {BATCH}", "Called in C, one thread; ns per configuration.\n\n"
          + times_table([(r.case.label, r.batch) for r in done], 1e-9, None)),
-        ("Growth", _GROWTH + "\n\n![growth](clusters_growth.png)\n\n"
+        ("Growth", _GROWTH + "\n\n![growth](clusters_growth.svg)\n\n"
          + "\n\n".join(growth_table(growth) for growth in growths)),
         ("Left out", "\n".join(absent) or "Nothing."),
     ]  # fmt: skip
@@ -197,11 +197,7 @@ def write(
     except ImportError as error:
         print(f"no plots: {error}; pip install matplotlib")
     else:
-        done = [r for r in results if r.reason is None]
-        figures = {"clusters": plots.clusters(done)} if done else {}
-        if growths:
-            figures["clusters_growth"] = plots.growths(growths)
-        plots.save(figures, folder)
+        plots.write(folder / "clusters.md")
     return claims(results, [] if quick else growths, speed)
 
 

@@ -15,22 +15,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, ScalarFormatter
+from scipy.sparse import csc_matrix
+from scipy.sparse.linalg import splu
 
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402 (after the choice of the back end)
-import numpy as np  # noqa: E402
-from matplotlib.ticker import NullFormatter, ScalarFormatter  # noqa: E402
-from scipy.sparse import csc_matrix  # noqa: E402
-from scipy.sparse.linalg import splu  # noqa: E402
-
-from benchmarks.arguments import output_of  # noqa: E402
-from benchmarks.mechanisms import rotation  # noqa: E402
-from delassus_ros import Robot, Transform  # noqa: E402
-from delassus_ros.drawing.figures import save  # noqa: E402
-from delassus_ros.dynamics import Dynamics  # noqa: E402
-from delassus_ros.measured import (  # noqa: E402
+from benchmarks.arguments import output_of
+from benchmarks.mechanisms import rotation
+from delassus_ros import Robot, Transform
+from delassus_ros.drawing.figures import SERIES, save
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.measured import (
     ExternalWrench,
     ForceTorqueSensor,
     JointAcceleration,
@@ -38,11 +34,11 @@ from delassus_ros.measured import (  # noqa: E402
     Measurement,
     SparseDynamics,
 )
-from delassus_ros.measured.observability import dense  # noqa: E402
-from delassus_ros.measured.quantities import Quantity  # noqa: E402
-from delassus_ros.measured.system import System  # noqa: E402
-from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind  # noqa: E402
-from delassus_ros.model.spatial import Array  # noqa: E402
+from delassus_ros.measured.observability import dense
+from delassus_ros.measured.quantities import Quantity
+from delassus_ros.measured.system import System
+from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
+from delassus_ros.model.spatial import Array
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "papers"
 SIZES = (2, 4, 6, 8, 12, 16, 20, 24, 30)
@@ -287,21 +283,20 @@ _WORDS = """\
 """
 
 
-def _draw(results: dict[str, dict[int, dict[str, int]]]) -> plt.Figure:
-    figure, axes = plt.subplots(1, len(results), figsize=(15, 5))
-    for ax, (title, rows) in zip(axes, results.items(), strict=True):
+def _draw(results: dict[str, dict[int, dict[str, int]]]) -> Figure:
+    figure = Figure(figsize=(15, 5.5), layout="constrained")
+    for ax, (title, rows) in zip(figure.subplots(1, len(results)), results.items(), strict=True):
+        ax.set_prop_cycle(SERIES)
         for name in next(iter(rows.values())):
-            style = "o-" if name == KERNEL else "--" if "all of it" in name or "N" in name else ":"
-            ax.loglog(list(rows), [row[name] for row in rows.values()], style, label=name, ms=3)
+            ax.loglog(list(rows), [row[name] for row in rows.values()], label=name, ms=4, lw=1.2)
         ax.set_title(title)
         ax.set_xlabel("links N")
         ax.set_xticks([n for n in (2, 4, 8, 16, 30, 100) if n in rows])
         ax.xaxis.set_major_formatter(ScalarFormatter())
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_ylabel("operations")
-        ax.legend(fontsize=7)
+        ax.legend(fontsize=8)
         ax.grid(alpha=0.3)
-    figure.tight_layout()
     return figure
 
 

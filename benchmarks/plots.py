@@ -1,136 +1,226 @@
-"""The plots of the report."""
+"""Draws the figures of README.md and clusters.md from the tables of these pages.
+
+A figure thus agrees with the tables beside it. It ends with a digest of the tables that it shows,
+by which a test knows whether they changed.
+"""
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import math
+import re
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-mpl.use("Agg")
+from benchmarks.arguments import add_output
+from benchmarks.measure import is_cpp
+from delassus_ros.drawing.figures import SERIES, save
 
-import matplotlib.pyplot as plt  # noqa: E402 (after the choice of the back end)
-import numpy as np  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
-from matplotlib.ticker import NullFormatter, NullLocator  # noqa: E402
-
-from benchmarks import ours  # noqa: E402
-from benchmarks.clusters import ClusterResult  # noqa: E402
-from benchmarks.contenders import CASADI  # noqa: E402
-from benchmarks.measure import Result, best, is_cpp  # noqa: E402
-from benchmarks.report import Report  # noqa: E402
-from benchmarks.scaling import Growth, exponent  # noqa: E402
-
-_DPI = 90
-_COLOURS = {"ours": "tab:blue", "casadi": "tab:orange", "cpp": "tab:red"}
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
+_WARM, _GROWTH = "One configuration, warm", "Growth"
+_CLOSEST_TICKS = 1.45
+"""Least ratio of neighbouring labels of a logarithmic axis of sizes."""
+_MEDIAN = "time per matrix in warm caches, median [µs]"
 
 
-def _warm_bars(results: Sequence[Result]) -> dict[str, tuple[str, list[float]]]:
-    """Return colour and medians [µs] per contender, NaN where there is none."""
-    wanted: dict[str, tuple[str, Callable[[str], bool]]] = {
-        f"ours, {ours.CHOSEN}": (_COLOURS["ours"], lambda name: name == ours.CHOSEN),
-        CASADI: (_COLOURS["casadi"], lambda name: name == CASADI),
-        "Pinocchio C++, best": (_COLOURS["cpp"], is_cpp),
-    }
-    bars = {}
-    for label, (colour, belongs) in wanted.items():
-        found = [best(result.warm, belongs) for result in results]
-        bars[label] = (colour, [t.median * 1e6 if t else np.nan for t in found])
-    return bars
+@dataclass(frozen=True)
+class Table:
+    """A table of a page.
+
+    Attributes
+    ----------
+    text : its Markdown.
+    head : headings of its columns.
+    rows : cells of its rows.
+    """
+
+    text: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def column(self, name: str) -> list[float]:
+        """Return the numbers of a column, medians of pairs; NaN where a cell has none."""
+        return [_number(row[self.head.index(name)]) for row in self.rows]
 
 
-def robots(results: Sequence[Result]) -> Figure:
-    """Return bars per robot, ours beside the peers, on a log axis."""
-    figure, axes = plt.subplots(figsize=(10, 4.5))
-    bars = _warm_bars(results)
-    at = np.arange(len(results))
-    for k, (label, (colour, values)) in enumerate(bars.items()):
-        drawn = axes.bar(at + 0.27 * (k - 1), values, 0.26, label=label, color=colour)
-        axes.bar_label(drawn, fmt="%.2g", fontsize=6)
-    axes.set_yscale("log")
-    axes.set_ylabel("µs per matrix, warm, median")
-    labels = [textwrap.fill(r.case.label, 14) for r in results]
-    axes.set_xticks(at, labels, fontsize=6)
-    axes.legend()
+def _number(cell: str) -> float:
+    last = cell.rpartition("/")[2].strip()
+    return math.nan if last == "–" else float(last)
+
+
+def tables(page: str, section: str) -> list[Table]:
+    """Return the tables of the section of a page that has this heading."""
+    found = re.search(
+        rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE
+    )
+    if found is None:
+        raise ValueError(f"no section {section!r} in this page")
+    made = []
+    for text in re.findall(r"(?:^\|.*\n?)+", found[1], re.MULTILINE):
+        head, _, *rows = (
+            [cell.strip() for cell in line.strip().strip("|").split("|")]
+            for line in text.strip().splitlines()
+        )
+        made.append(Table(text.strip(), head, rows))
+    return made
+
+
+def digest(shown: Sequence[Table]) -> str:
+    """Return the digest of tables."""
+    return hashlib.sha256("\n".join(table.text for table in shown).encode()).hexdigest()
+
+
+def _peers(table: Table) -> dict[str, list[float]]:
+    """Return the medians [µs] of ours and the peers."""
+    routes = [table.column(name) for name in table.head if is_cpp(name)]
+    best = [min((t for t in times if t == t), default=math.nan)
+            for times in zip(*routes, strict=True)]  # fmt: skip
+    named = {"ours, auto": "auto", "CasADi": "CasADi"}
+    found = {label: table.column(name) for label, name in named.items() if name in table.head}
+    return found | ({"Pinocchio C++, best": best} if routes else {})
+
+
+def _dots(labels: Sequence[str], values: Mapping[str, Sequence[float]]) -> Figure:
+    """Return a row per label with a mark per name, on a logarithmic axis of times."""
+    figure = Figure(figsize=(8.0, 1.2 + 0.3 * len(labels)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_prop_cycle(SERIES)
+    at = range(len(labels))
+    for name, times in values.items():
+        # Hollow, so that equal times are seen.
+        axes.plot(times, at, linestyle="none", label=name, markersize=7, markerfacecolor="none",
+                  markeredgewidth=1.5)  # fmt: skip
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_yticks(at, labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.set_xlabel(_MEDIAN)
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
     return figure
 
 
-def rows(results: Sequence[Result]) -> Figure:
-    """Return time against m, one dot per case."""
-    figure, axes = plt.subplots(figsize=(6, 4))
-    m = [result.rows for result in results]
-    for label, (colour, values) in _warm_bars(results).items():
-        axes.loglog(m, values, "o", label=label, color=colour, alpha=0.7)
+def robots(shown: Sequence[Table]) -> Figure:
+    """Return the times per robot, ours beside the peers."""
+    (table,) = shown
+    return _dots([row[0] for row in table.rows], _peers(table))
+
+
+def rows(shown: Sequence[Table]) -> Figure:
+    """Return time against m, one mark per case."""
+    (table,) = shown
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_prop_cycle(SERIES)
+    m = [int(row[0].rpartition("m=")[2]) for row in table.rows]
+    for name, times in _peers(table).items():
+        axes.loglog(m, times, linestyle="none", label=name, markersize=7, markerfacecolor="none")
     axes.set_xlabel("rows m of the matrix")
-    axes.set_ylabel("µs per matrix, warm, median")
+    axes.set_ylabel(_MEDIAN)
     _mark(axes, sorted(set(m)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.grid(alpha=0.3)
     axes.legend()
     return figure
 
 
-def _mark(axes: Axes, ticks: Sequence[int]) -> None:
-    """Label these values of a logarithmic x axis and no others."""
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+def _mark(axes: Axes, sizes: Sequence[int]) -> None:
+    """Label the sizes of a logarithmic x axis, from the largest, as far as labels have room."""
+    chosen: list[int] = []
+    for size in reversed(sizes):
+        if not chosen or chosen[-1] >= _CLOSEST_TICKS * size:
+            chosen.append(size)
+    axes.set_xticks(chosen, [str(size) for size in chosen])
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def growths(found: Sequence[Growth]) -> Figure:
-    """Return counts above times against the size, on log axes with the fitted exponents."""
-    figure, grid = plt.subplots(2, len(found), figsize=(4.2 * len(found), 7), squeeze=False)
-    for column, growth in enumerate(found):
-        for row, what in enumerate(("operations", "µs, warm, minimum")):
-            axes = grid[row][column]
-            for k, (name, curve) in enumerate(growth.curves.items()):
-                points = curve.counts if row == 0 else curve.minima
-                if points:
-                    slope = exponent(points)
-                    label = name if slope is None else f"{name}: exponent {slope:.2f}"
-                    y = np.array(list(points.values())) * (1.0 if row == 0 else 1e6)
-                    axes.loglog(list(points), y, "o-", label=label, markersize=8 - 2 * k)
-            axes.set_ylabel(what)
-            axes.set_xlabel(growth.series.axis, fontsize=7)
-            _mark(axes, growth.series.sizes)
-            axes.legend(fontsize=7)
+def growths(shown: Sequence[Table]) -> Figure:
+    """Return counts beside times against the size, on log axes with the fitted exponents."""
+    figure = Figure(figsize=(9.0, 3.6 * len(shown)), layout="constrained")
+    grid = figure.subplots(len(shown), 2, squeeze=False)
+    for table, line in zip(shown, grid, strict=True):
+        slopes = dict(zip(table.head, table.rows[-1], strict=True))
+        sizes = [int(row[0]) for row in table.rows[:-1]]
+        for axes, unit, label in (
+            (line[0], "operations", "operations"), (line[1], "µs", "time, warm, minimum [µs]"),
+        ):  # fmt: skip
+            axes.set_prop_cycle(SERIES)
+            for name in table.head:
+                if name.endswith(f", {unit}"):
+                    shown_as = f"{name.removesuffix(f', {unit}')}: exponent {slopes[name]}"
+                    axes.loglog(sizes, table.column(name)[:-1], label=shown_as, markersize=5)
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter(
+                EngFormatter() if unit == "operations" else FuncFormatter(lambda y, _: f"{y:g}")
+            )
+            axes.yaxis.set_minor_formatter(NullFormatter())
+            axes.set_ylabel(label)
+            axes.set_xlabel(textwrap.fill(table.head[0], 42))
+            _mark(axes, sizes)
+            axes.grid(alpha=0.3)
+            axes.legend(fontsize="small")
     return figure
 
 
-def clusters(results: Sequence[ClusterResult]) -> Figure:
-    """Return bars per robot with loops, ours beside the authors' library's, on a log axis."""
-    figure, axes = plt.subplots(figsize=(12, 5))
-    at = np.arange(len(results))
-    for k, name in enumerate(results[0].warm):
-        values = [result.warm[name].median * 1e6 for result in results]
-        axes.bar(at + 0.2 * (k - 1.5), values, 0.19, label=name)
-    for name, marker in (("efpa", "_"), ("ltl", "x")):
-        published = [result.case.published for result in results]
-        values = [p.timing(name).median * 1e6 if p else np.nan for p in published]
-        label = f"the authors' C++ {name}, another machine"
-        axes.plot(at, values, marker, label=label, color="black", markersize=9)
-    axes.set_yscale("log")
-    axes.set_ylabel("µs per matrix, warm, median")
-    axes.set_xticks(at, [textwrap.fill(r.case.label, 12) for r in results], fontsize=6)
-    axes.set_ylim(top=4 * axes.get_ylim()[1])
-    axes.legend(loc="upper center", ncols=6, fontsize=7)
-    return figure
+def clusters(shown: Sequence[Table]) -> Figure:
+    """Return the times per robot with loops, ours beside those of the authors' library."""
+    (table,) = shown
+    library = [name for name in table.head if name.startswith("library's ")]
+    ours = table.head[1 : table.head.index(library[0])]
+    values = {name: table.column(name) for name in ours}
+    values |= {f"{name}, another machine": table.column(name) for name in library}
+    return _dots([row[0] for row in table.rows], values)
 
 
-def write(report: Report, folder: Path) -> None:
-    """Write all plots as PNG files."""
-    done = [result for result in report.results if result.reason is None]
-    figures: dict[str, Figure] = {}
-    if done:
-        figures |= {"robots": robots(done), "rows": rows(done)}
-    if report.growths:
-        figures["growth"] = growths(report.growths)
-    save(figures, folder)
+FIGURES: Mapping[str, tuple[str, str, Callable[[Sequence[Table]], Figure]]] = {
+    "robots": ("README.md", _WARM, robots),
+    "rows": ("README.md", _WARM, rows),
+    "growth": ("README.md", _GROWTH, growths),
+    "clusters": ("clusters.md", _WARM, clusters),
+    "clusters_growth": ("clusters.md", _GROWTH, growths),
+}
+"""By file name without suffix: the page, the section whose tables are shown, and the drawing."""
 
 
-def save(figures: Mapping[str, Figure], folder: Path) -> None:
-    """Write figures as PNG files and close them."""
-    for name, figure in figures.items():
-        figure.tight_layout()
-        figure.savefig(folder / f"{name}.png", dpi=_DPI, metadata={"Software": None})
-        plt.close(figure)
+def write(page: Path) -> list[Path]:
+    """Draw the figures of a page beside it, as SVG, and return them; empty tables have none."""
+    text = page.read_text(encoding="utf-8")
+    written = []
+    for name, (of, section, draw) in FIGURES.items():
+        shown = tables(text, section) if of == page.name else []
+        if any(table.rows for table in shown):
+            path = page.with_name(f"{name}.svg")
+            save(draw(shown), path)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(f"<!-- {digest(shown)} -->\n")
+            written.append(path)
+    return written
+
+
+def main() -> int:
+    """Draw the figures of both pages anew; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.plots", description=(__doc__ or "").partition("\n")[0]
+    )
+    add_output(parser, FOLDER, "figures, into the folder of both pages")
+    folder = parser.parse_args().output
+    for page in ("README.md", "clusters.md"):
+        if not (folder / page).is_file():
+            print(f"no {page} in {folder}", file=sys.stderr)
+            return 2
+        print(*write(folder / page), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

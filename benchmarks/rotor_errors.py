@@ -160,19 +160,20 @@ def _percent(share: float) -> str:
 
 def draw(path: Path) -> None:
     """Draw the error of the matrix over the range of motion, and the ankle's torque."""
-    import matplotlib as mpl
+    from matplotlib.figure import Figure
 
-    mpl.use("svg")
-    import matplotlib.pyplot as plt
+    from delassus_ros.drawing.figures import SERIES, save
 
-    mpl.rcParams["svg.hashsalt"] = "rotors"
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6))
-    colours = dict(zip(MODELS, ("tab:red", "tab:orange"), strict=True))
-    styles = dict(zip(TRANSMISSIONS, ("--", "-"), strict=True))
+    figure = Figure(figsize=(9.5, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    styles = list(SERIES)
     for transmission in TRANSMISSIONS:
         for name, errors in matrix_errors(transmission).items():
+            # Curves of both transmissions are close: those by gear have marks.
+            style = styles[1 + MODELS.index(name)]
+            style["marker"] = "o" if transmission == "gear" else ""
             left.plot(
-                np.degrees(SQUAT), 100 * errors, styles[transmission], color=colours[name],
+                np.degrees(SQUAT), 100 * errors, **style, markevery=6, ms=4,
                 label=f"{name}, ankle by {transmission}",
             )  # fmt: skip
     left.set_yscale("log")
@@ -181,15 +182,13 @@ def draw(path: Path) -> None:
     left.legend(fontsize=8)
     exact, others = torques("belt")
     ankle, t = JOINTS.index("ankle"), swing()[0]
-    right.plot(1e3 * t, exact[:, ankle], label="exact", color="black")
-    for name, approximate in others.items():
-        right.plot(1e3 * t, approximate[:, ankle], label=name, color=colours[name])
+    right.set_prop_cycle(SERIES)
+    for name, curve in {"exact": exact, **others}.items():
+        right.plot(1e3 * t, curve[:, ankle], marker="", label=name)
     right.set_xlabel("time in a swing of the leg, ankle by belt [ms]")
     right.set_ylabel("ankle torque [N·m]")
     right.legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None, "Creator": None})
-    plt.close(figure)
+    save(figure, path)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from cycler import cycler
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -18,6 +19,14 @@ from delassus_ros.drawing.skeleton import size_of
 from delassus_ros.model.spatial import Array
 
 _INK, _BONE, _BLUE, _GREEN = "#20242c", "#8a93a3", "#3f6fd8", "#2fae62"
+SERIES = cycler(
+    color=[_INK, "#e08a1e", _BLUE, "#b3362b", _GREEN, _BONE, "#7a3fb0", "#946312"],
+    linestyle=[
+        "-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 2)), (0, (3, 4)),
+    ],
+    marker=["o", "^", "s", "x", "D", "+", "v", "*"],
+)  # fmt: skip
+"""Styles of the series of a plot, which differ in grey as well."""
 _SPHERE = 24
 """Number of meridians of an ellipsoid; the number of parallels is half of it."""
 _DECADES = 1.5
@@ -160,8 +169,9 @@ def draw_active(axes: Any, seconds: Array, active: Array, names: Sequence[str]) 
 
 def draw_over_time(axes: Any, seconds: Array, values: Mapping[str, Array], title: str) -> None:
     """Draw positive numbers over time, by name; logarithmic if they span decades."""
+    axes.set_prop_cycle(SERIES)
     for name, numbers in values.items():
-        axes.plot(seconds, numbers, linewidth=1.2, label=name or None)
+        axes.plot(seconds, numbers, linewidth=1.2, marker="", label=name or None)
     _fit_scale(axes, np.concatenate([np.ravel(each) for each in values.values()] or [np.ones(1)]))
     if any(values):
         axes.legend(frameon=False)
@@ -172,9 +182,10 @@ def draw_over_time(axes: Any, seconds: Array, values: Mapping[str, Array], title
 
 def draw_times(axes: Any, times: Mapping[str, Sequence[tuple[int, float]]]) -> None:
     """Draw the time per call [s] over the number of contacts, by algorithm."""
+    axes.set_prop_cycle(SERIES)
     for name, points in times.items():
         counts, seconds = zip(*points, strict=True)
-        axes.plot(counts, [1e6 * s for s in seconds], marker="o", label=name)
+        axes.plot(counts, [1e6 * s for s in seconds], label=name)
         axes.set_xticks(counts)
     axes.set_xlabel("contacts")
     axes.set_ylabel("µs per call")
@@ -228,5 +239,10 @@ def save(figure: Figure, path: Path) -> None:
         If the file cannot be written.
     """
     metadata = {"Date": None} if path.suffix in (".svg", ".svgz") else None
-    with matplotlib.rc_context({"svg.hashsalt": "delassus_ros"}):
+    # Letters as text: files are smaller, and readers can search and copy words.
+    settings: Any = {
+        "svg.hashsalt": "delassus_ros", "svg.fonttype": "none",
+        "font.sans-serif": ["DejaVu Sans", "sans-serif"],
+    }  # fmt: skip
+    with matplotlib.rc_context(settings):
         figure.savefig(path, dpi=150, metadata=metadata)
