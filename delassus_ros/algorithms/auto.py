@@ -50,6 +50,8 @@ _FAR = 1.15
 """Ratio of estimated operations to the best count above which an algorithm is not counted."""
 _FAR_OSIM = 1.5
 """The same ratio for PV-OSIM, whose estimate does not know the zeros of rows at a root."""
+_SPREADING = range(4, 61)
+"""Numbers of nested nodes where spreading, a recursion, is counted: robots have up to 3."""
 _SMALL = 2_000
 """Operations below which all algorithms are counted: estimates of small robots are rough."""
 
@@ -63,17 +65,19 @@ class Route:
     name : ``"propagation"`` or one of :data:`WHOLE`.
     nodes : links that are nodes of the propagation.
     root : body with the free joint of a floating base; 0 is the base of the robot.
+    spreads : see :func:`delassus_ros.algorithms.pv_osimr.delassus`.
     """
 
     name: str = "propagation"
     nodes: frozenset[int] = frozenset()
     root: int = 0
+    spreads: bool = False
 
     def __call__(self, tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
         """Return G of the tree's contacts."""
         if self.name in WHOLE:
             return WHOLE[self.name](tree, K, x)
-        return delassus(tree, K, x, self.nodes)
+        return delassus(tree, K, x, self.nodes, self.spreads)
 
     def neighbours(self, meetings: frozenset[int]) -> Iterator[Route]:
         """Yield the propagations that differ in one node.
@@ -233,10 +237,12 @@ class _Search:
         return search.cheapest((best, *wholes))
 
     def _starts(self, root: int) -> list[Route]:
-        """Return PV-OSIMr from a root, and PV-OSIM if it differs and may be cheaper."""
+        """Return PV-OSIMr from a root, and variants of it that differ and may be cheaper."""
         tree = self._tree(root)
         nodes = wide_nodes(tree)
         routes = [Route(nodes=nodes, root=root)]
+        if max((len(nodes.intersection(tree.path(i))) for i in nodes), default=0) in _SPREADING:
+            routes.append(Route(nodes=nodes, root=root, spreads=True))
         if nodes and estimates(tree)["pv_osim"] < _FAR_OSIM * self._search.count(routes[0]):
             routes.append(Route(root=root))
         return routes

@@ -50,27 +50,32 @@ def pv_osimr_strict(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
     return delassus(tree, K, x, joining_nodes(tree))
 
 
-def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: frozenset[int]) -> Matrix:
+def delassus(
+    tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: frozenset[int], spreads: bool = False
+) -> Matrix:
     """Return G; K are the contacts' rows.
 
     Parameters
     ----------
     nodes : 𝒩, the links where the six rows of an extended propagator replace all arriving rows.
+    spreads : the rows of nodes meet at a node, and products go down branch by branch, as KJR
+        does; otherwise by ⁱK of line 16. The recursion is as deep as nodes are nested.
     """
-    N = backward_sweep(tree, K, x, nodes)
-    limited_backward_sweep(N)
+    N = backward_sweep(tree, K, x, nodes, spreads)
+    if not spreads:
+        limited_backward_sweep(N)
     return forward_sweep(tree.rows, N)
 
 
 def backward_sweep(
-    tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: frozenset[int]
+    tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: frozenset[int], spreads: bool = False
 ) -> list[WideNode]:
     """Lines 1–11: propagate inertias, P and Ω to the roots; return 𝒩, roots first."""
     arriving = [
         [own_contact(K[contact.index], rows_of(contact)) for contact in link.contacts]
         for link in tree.links
     ]  # lines 3 and 4
-    ground = WideNode([])
+    ground = WideNode([], spreads=spreads)
     N: list[WideNode] = []
     shared = {row: rows[0] for rows in tree.sums for row in rows}
     for joint in articulated_joints(tree, x):  # lines 5, 8 and 9
@@ -81,10 +86,10 @@ def backward_sweep(
             if not branches:
                 continue
             if isinstance(joint, FreeBody):
-                N.append(WideNode(branches, i, root=joint))
+                N.append(WideNode(branches, i, root=joint, spreads=spreads))
                 continue
             if i in nodes:  # lines 6 and 7
-                N.append(WideNode(branches, i))
+                N.append(WideNode(branches, i, spreads=spreads))
                 leaving.append(after_joint(N[-1]))
             else:
                 leaving.append(assembled(branches))
@@ -219,6 +224,7 @@ class WideNode:
     root : the free body, in place of ⁰Ω_i = H⁻¹; None for other links.
     Omega : (6, 6) ⁰Ω_i of line 13, known once the nodes above are done; zero for the ground.
     K : (rows, 6) the rows ⁱK_e of all contacts e at i and beyond, line 16; unused at a root.
+    spreads : products with this node's rows go down branch by branch; K is unused.
     """
 
     branches: list[Propagated]
@@ -226,6 +232,7 @@ class WideNode:
     root: FreeBody | None = None
     Omega: Matrix = field(default_factory=lambda: zeros(6, 6))
     K: Matrix = field(default_factory=list)
+    spreads: bool = False
 
     @property
     def is_root(self) -> bool:
@@ -241,14 +248,17 @@ class WideNode:
     def couples(self, branch: Propagated) -> bool:
         """Return whether P of a branch, not its contacts' rows, meets other branches here.
 
-        True for branches behind nodes with more rows of contacts than the other branches have.
+        True for branches behind nodes, where products spread; otherwise for those of them with
+        more rows of contacts than the other branches have.
         """
         below = any(part.node is not None for part in branch.parts)
         others = sum(len(other.P) for other in self.branches if other is not branch)
-        return below and len(branch.index) > others
+        return below and (self.spreads or len(branch.index) > others)
 
     def lift(self, rows: Matrix) -> Matrix:
         """Return K · rows for `rows` (6, …) at this node."""
+        if self.spreads:
+            return [row for branch in self.branches for row in branch.lift(matmul(branch.P, rows))]
         return matmul(self.K, rows)
 
 

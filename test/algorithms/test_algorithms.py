@@ -108,9 +108,11 @@ def test_every_decision_gives_the_same_matrix() -> None:
     expected = textbook(problem, {k: np.array(v) for k, v in x.items()})
     tree = tree_of(problem)
     for decision in decisions():
-        G = np.array(Route(nodes=decision)(tree, contact_rows(problem, tree, x), x))
-        assert relative_error(problem, G, expected) < TOLERANCE, decision
-        assert np.array_equal(G, G.T), decision
+        for spreads in (False, True):
+            route = Route(nodes=decision, spreads=spreads)
+            G = np.array(route(tree, contact_rows(problem, tree, x), x))
+            assert relative_error(problem, G, expected) < TOLERANCE, route
+            assert np.array_equal(G, G.T), route
 
 
 def test_contacts_of_other_trees_do_not_couple() -> None:
