@@ -107,7 +107,10 @@ def markdown(
     absent = [f"- {r.case.label}: {r.reason}" for r in results if r.reason is not None]
     made = claims(results, [] if quick else growths, speed)
     sections = [
-        ("Robots with gears, belts and loops", _INTRODUCTION + (_QUICK if quick else "")),
+        (
+            "Benchmark: robots with gears, belts and loops",
+            _INTRODUCTION + (_QUICK if quick else ""),
+        ),
         ("Machine", table(["", ""], [
             ["processor", machine.processor()], ["caches", machine.caches()],
             ["versions", machine.versions()],

@@ -237,7 +237,7 @@ def main() -> None:
     arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-HEAD = f"""# Operation counts
+HEAD = f"""# Operation counts of the papers and of this package
 
 Written by `python -m benchmarks.operation_counts`.
 

@@ -199,7 +199,7 @@ def in_c(
 
 def page(results: list[Result]) -> Iterator[str]:
     """Yield the lines of the page."""
-    yield "# All that a controller needs, in one call"
+    yield "# Benchmark: outputs of a controller in one call"
     yield ""
     yield "Written by `python -m benchmarks.outputs`. *All* is G, J, M⁻¹Jᵀ, M, h, J̇ẏ, a⁰ and the"
     yield "free accelerations; what each is, and how to use it: [controllers](../controllers.md)."

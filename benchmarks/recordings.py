@@ -114,7 +114,7 @@ def main() -> int:
     messages = COUNT * round(SECONDS * 1020)
     processors = os.cpu_count() or 1
     output.write_text(
-        "# Recordings\n\n"
+        "# Benchmark: recordings\n\n"
         "Written by `python -m benchmarks.recordings`, on one machine in one run: a quadruped on\n"
         f"changing feet, {processors} processors, to MCAP and Parquet.\n\n"
         "## One recording, however long\n\n" + "\n".join(lines) + "\n\n"

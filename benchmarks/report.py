@@ -151,9 +151,11 @@ def markdown(report: Report) -> str:
         + times_table([(r.case.label, r.cold[size]) for r in done], 1e-6, ours.CHOSEN)
         for size in sizes
     ]
-    short = "" if report.quick else f"{speeds(claims, machine.core())}\n\n"
+    introduction = _INTRODUCTION.format(quick=_QUICK if report.quick else "")
+    if not report.quick:
+        introduction = f"{speeds(claims, machine.core())}\n\n{introduction}"
     sections = [
-        ("Benchmarks", short + _INTRODUCTION.format(quick=_QUICK if report.quick else "")),
+        ("Benchmarks beside Pinocchio and CasADi", introduction),
         ("Machine", table(["", ""], [
             ["processor", machine.processor()], ["caches", machine.caches()],
             ["C and C++ compiler", machine.compiler()], ["versions", machine.versions()],

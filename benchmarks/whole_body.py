@@ -169,7 +169,7 @@ def page(
     matrices: dict[str, Timing], programs: dict[str, dict[str, Timing]], kernels: dict[str, Timing]
 ) -> Iterator[str]:
     """Yield the lines of the page."""
-    yield "# A tick of a whole-body controller"
+    yield "# Benchmark: a tick of a whole-body controller"
     yield ""
     yield "Written by `python -m benchmarks.whole_body`: the quadruped of `make walk`, 18 rows of"
     yield "trunk and feet. *Ours* is G, a⁰ and M⁻¹Jᵀ by one call, and the program for the feet's"

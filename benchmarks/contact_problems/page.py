@@ -25,7 +25,7 @@ def page(
     problems = [item.problem for item in solved]
     absent = sorted({p.package for p in PEERS} - {o.peer.package for o in outcomes.values()})
     lines = [
-        "# Contact problems",
+        "# Benchmark: solvers of contact problems with friction",
         "",
         "Written by `make contact-problems`, which also writes the data set to",
         "`build/contact_problems`. "

@@ -77,6 +77,19 @@ def test_descriptions_of_launch_arguments_name_things(file: Path) -> None:
         assert not VAGUE.search(text), (file.name, text)
 
 
+def test_titles_are_those_that_a_reader_looks_for() -> None:
+    """Each page has a title of its own, without a question and without vague words."""
+    titles: dict[str, Path] = {}
+    for page in sorted((ROOT / "docs").glob("**/*.md")):
+        found = re.search(r"^# (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert found, page
+        title = found[1]
+        assert not VAGUE.search(title) and not re.search(r"\?|…|^(?:How|What|When|All) ", title)
+        assert title not in titles, (page, titles[title])
+        titles[title] = page
+    assert len(titles) > 50
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_name_things(page: str) -> None:
     """Words of the programs, in backticks and blocks, are tested where they are written."""
