@@ -85,15 +85,15 @@ class Lengths:
     def fitting(cls, size: float, masses: Sequence[EffectiveMass]) -> Lengths:
         """Return lengths with which ellipsoids are visible and do not hide the robot.
 
-        The semi-axis of the lightest direction is a twelfth of the robot, the longest at most a
-        quarter; both are round numbers, which captions show.
+        The semi-axis of the lightest direction is a sixteenth of the robot, the longest at most a
+        sixth; both are round numbers, which captions show.
 
         Parameters
         ----------
         size : size of the robot [m].
         """
         lightest = min((m for mass in masses for m in mass.masses if m < np.inf), default=1.0)
-        return cls(float(f"{size / 12.0 / lightest:.2g}"), float(f"{size / 4.0:.2g}"))
+        return cls(float(f"{size / 16.0 / lightest:.2g}"), float(f"{size / 6.0:.2g}"))
 
     def cuts(self, masses: Sequence[EffectiveMass]) -> bool:
         """Return whether a semi-axis is cut at :attr:`longest`."""

@@ -9,11 +9,17 @@ from typing import Any
 import matplotlib
 import numpy as np
 from cycler import cycler
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+from mpl_toolkits.mplot3d.proj3d import proj_transform
 
 from delassus_ros.drawing.ellipsoids import SINGULAR, Lengths
 from delassus_ros.drawing.heat_map import DECADES, shares
+from delassus_ros.drawing.labels import above, raised
 from delassus_ros.drawing.scene import FAINT, Placed, Scene
 from delassus_ros.drawing.skeleton import size_of
 from delassus_ros.model.spatial import Array
@@ -29,6 +35,8 @@ SERIES = cycler(
 """Styles of the series of a plot, which differ in grey as well."""
 _SPHERE = 24
 """Number of meridians of an ellipsoid; the number of parallels is half of it."""
+_FILLED = 0.9
+"""Share of a panel that a robot fills, for names and perspective."""
 _DECADES = 1.5
 """Largest number of decades that a linear axis shows."""
 
@@ -69,22 +77,85 @@ def draw_robot(
         ends = scene.contacts[i].centre, scene.contacts[j].centre
         line = {"color": _BLUE, "linewidth": 1.0 + 3.0 * share, "alpha": 0.6}
         axes.plot(*zip(*ends, strict=True), linestyle="--", **line)
+    tags, drawn = [], []
     for contact in scene.contacts:
-        axes.plot_surface(
-            *ellipsoid_surface(contact, lengths), color=_GREEN, alpha=0.55, linewidth=0,
-            rasterized=True,
-        )  # fmt: skip
-        label = contact.mass.semi_axes(lengths.scale, lengths.longest).max()
-        x, y, z = contact.centre
-        axes.text(x, y, z + label, contact.name, color=_INK, ha="center", fontsize="small")
+        surface = ellipsoid_surface(contact, lengths)
+        axes.plot_surface(*surface, color=_GREEN, alpha=0.5, linewidth=0, rasterized=True)
+        drawn.append(np.reshape(surface, (3, -1)).T)
+        semi_axes = contact.mass.semi_axes(lengths.scale, lengths.longest)
+        tags.append((contact.name, contact.centre, above(contact, semi_axes)))
     if shapes:
         axes.auto_scale_xyz(*np.concatenate(shapes).T, had_data=True)
-    axes.set_aspect("equal")
-    axes.set_axis_off()
+    axes.add_artist(NameTags(tags))
     axes.view_init(elev=18, azim=-55)
+    _fill(axes, [np.reshape(bones, (-1, 3)), *drawn, *shapes])
     cut = f", cut at {1e3 * lengths.longest:g} mm" if lengths.cuts(masses) else ""
     words = f"effective mass: 1 kg is {1e3 * lengths.scale:g} mm{cut}; dashes: couplings"
     axes.set_title(words, color=_INK)
+
+
+class NameTags(Artist):
+    """Names in a three-dimensional picture, laid out when the picture is drawn.
+
+    A thin line leads from a name that is raised to its contact.
+
+    Parameters
+    ----------
+    tags : name, contact (3,) and place of the name (3,) in the axes' units.
+
+    Attributes
+    ----------
+    boxes : boxes of the names in the picture that was drawn last [pixels].
+    """
+
+    def __init__(self, tags: Sequence[tuple[str, Array, Array]]) -> None:
+        super().__init__()
+        self._tags = tags
+        self.boxes: list[Bbox] = []
+        self.set_zorder(1000.0)  # above the surfaces, which axes order by their distance
+        self.set_in_layout(False)
+
+    def draw(self, renderer: Any) -> None:
+        """Draw the names."""
+        self.boxes = []
+        if not self._tags:
+            return
+        texts = [
+            Text(0.0, 0.0, name, color=_INK, ha="center", va="bottom", fontsize="small",
+                 bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1.0},
+                 figure=self.figure)
+            for name, _, _ in self._tags
+        ]  # fmt: skip
+        gap = renderer.points_to_pixels(3.0)
+        sizes = [text.get_window_extent(renderer).size + gap for text in texts]
+        places = np.array([self._pixels(place) for _, _, place in self._tags])
+        lifts = raised(places, np.array(sizes))
+        for text, (_, contact, _), place, lift in zip(
+            texts, self._tags, places, lifts, strict=True
+        ):
+            text.set_position((place[0], place[1] + lift))
+            if lift > 0.0:
+                (x, y), below = self._pixels(contact), place[1] + lift
+                Line2D([x, place[0]], [y, below], color=_INK, linewidth=0.5, alpha=0.6,
+                       figure=self.figure).draw(renderer)  # fmt: skip
+            text.draw(renderer)
+            self.boxes.append(text.get_window_extent(renderer))
+
+    def _pixels(self, point: Array) -> Array:
+        axes: Any = self.axes
+        x, y, _ = proj_transform(*point, axes.get_proj())
+        return np.asarray(axes.transData.transform((x, y)))
+
+
+def _fill(axes: Any, points: Sequence[Array]) -> None:
+    """Draw equal lengths alike in all directions, and the points (n, 3) as large as axes allow."""
+    box = np.ptp([axes.get_xlim(), axes.get_ylim(), axes.get_zlim()], axis=1)
+    axes.set_box_aspect(box)
+    axes.set_axis_off()
+    x, y, _ = proj_transform(*np.concatenate(points).T, axes.get_proj())
+    # The picture is projected to flat axes, with its middle at (0, 0).
+    half = float(np.abs(axes.viewLim.get_points()).min())
+    axes.set_box_aspect(box, zoom=_FILLED * half / float(np.abs([x, y]).max()))
 
 
 def hull(points: Array) -> Array:
@@ -114,14 +185,15 @@ def draw_friction(
     for start, end in bones:
         axes.plot(*zip(start, end, strict=True), color=_BONE, linewidth=2.5, zorder=1)
     around = np.linspace(0.0, 2.0 * np.pi, _SPHERE)
+    drawn = []
     rim = np.stack([friction * np.cos(around), friction * np.sin(around), np.ones(_SPHERE)])
     for point, force in zip(points, scale * forces, strict=True):
         cone = point[:, None, None] + rim[:, None, :] * np.array([[0.0], [force[2]]])
         axes.plot_surface(*cone, color=_GREEN, alpha=0.25, linewidth=0, rasterized=True)
+        drawn.append(np.reshape(cone, (3, -1)).T)
         axes.plot(*zip(point, point + force, strict=True), color=_BLUE, linewidth=2.0)
-    axes.set_aspect("equal")
-    axes.set_axis_off()
     axes.view_init(elev=12, azim=-60)
+    _fill(axes, [np.reshape(bones, (-1, 3)), *drawn])
 
 
 def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence[int]) -> None:

@@ -50,8 +50,8 @@ publishes   ~/markers                visualization_msgs/MarkerArray
 
 parameters  rate     markers per second (default 30)
             scale    length of an ellipsoid's semi-axis per effective mass [m/kg]; 0, the default:
-                     the smallest mass of the first matrix is a twelfth of the robot's size
-            longest  longest semi-axis [m]; 0, the default: a quarter of the robot's size
+                     the smallest mass of the first matrix is a sixteenth of the robot's size
+            longest  longest semi-axis [m]; 0, the default: a sixth of the robot's size
             force    length of an arrow per contact force [m/N]; 0, the default: an arrow of the
                      robot's weight is as long as the robot
 

@@ -19,6 +19,7 @@ import viser
 from delassus_ros.contacts import Contact
 from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths
 from delassus_ros.drawing.force_cones import cone_surface
+from delassus_ros.drawing.labels import above, raised
 from delassus_ros.drawing.scene import FAINT, Scene, quaternion_of
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton, size_of
@@ -34,6 +35,13 @@ _CLEAR, _CONE = 0.6, 0.25
 """Opacity of ellipsoids and of friction cones."""
 _LARGEST_FORCE = 0.2
 """Length of the largest force, as a share of the robot's size."""
+_LETTERS = 0.035
+"""Height of the letters of contacts' names, as a share of the robot's size."""
+_BACK, _UP = np.array([0.8, -0.48, 0.36]), np.array([0.0, 0.0, 1.0])
+"""Direction from the robot to the camera at first, and upwards."""
+_DISTANCE, _ASIDE = 2.0, 0.5
+"""Distance of the camera from the robot, and shift of the robot from the middle of the page to the
+left, where no panel is, as shares of half the diagonal of the robot's bounding box."""
 _ROOT = "/robot"
 
 
@@ -101,7 +109,7 @@ class Viewer:
         self.timeline: viser.GuiSliderHandle[float] | None = None
         self._add_robot(shapes)
         self._words = self.server.gui.add_html("")
-        self._scale = self.server.gui.add_slider("ellipsoids", 0.1, 2.0, 0.05, 0.75)
+        self._scale = self.server.gui.add_slider("ellipsoids", 0.1, 2.0, 0.05, 1.0)
         self._scale.on_update(self._note)
         self._dials: dict[str, viser.GuiSliderHandle[float]] = {}
         with self.server.gui.add_folder("active contacts"):
@@ -246,9 +254,16 @@ class Viewer:
             "/ground", width=4.0 * self.size, height=4.0 * self.size,
             cell_size=0.1 if self.size < 1.0 else 0.5, section_size=1.0, shadow_opacity=0.3,
         )  # fmt: skip
+
+    def _look_at(self, points: Array) -> None:
+        """Let the first picture show the points (n, 3) of the robot."""
+        low, high = points.min(axis=0), points.max(axis=0)
+        radius = 0.5 * float(np.linalg.norm(high - low)) or 0.5
+        right, _ = _picture_plane()
+        place = 0.5 * (low + high) + self._base.position + _ASIDE * radius * right
         camera = self.server.initial_camera
-        camera.position = tuple(self.size * np.array([1.05, -0.85, 0.75]))
-        camera.look_at = tuple(self.size * np.array([0.0, 0.15, 0.4]))
+        camera.look_at = tuple(place.tolist())
+        camera.position = tuple((place + _DISTANCE * radius * _BACK).tolist())
 
     def _extent(self, poses: Array) -> float:
         points = self._shapes.points(poses)
@@ -261,14 +276,16 @@ class Viewer:
         for frame, pose in zip(self._frames, poses, strict=True):
             frame.position = pose[:3, 3]
             frame.wxyz = np.roll(quaternion_of(pose[:3, :3]), 1)
-        if self._ground is None or self._robot.base == "floating":
-            points = self._shapes.points(poses) or [
-                np.reshape(self._skeleton.bones(poses), (-1, 3))
-            ]
-            self._ground = float(
-                min((each[:, 2].min() for each in points if len(each)), default=0.0)
-            )
-            self._base.position = (0.0, 0.0, -self._ground)
+        first = self._ground is None
+        if not first and self._robot.base == "fixed":
+            return
+        points = np.concatenate(
+            self._shapes.points(poses) or [np.reshape(self._skeleton.bones(poses), (-1, 3))]
+        )
+        self._ground = float(points[:, 2].min()) if len(points) else 0.0
+        self._base.position = (0.0, 0.0, -self._ground)
+        if first and len(points):
+            self._look_at(points)
 
     def _ellipsoids(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
         masses = [contact.mass for contact in scene.contacts]
@@ -285,12 +302,43 @@ class Viewer:
                 ball = self.server.scene.add_icosphere(
                     name, 1.0, _GREEN, opacity=_CLEAR, cast_shadow=False, receive_shadow=False
                 )
-                self.server.scene.add_label(f"{name}/label", contact.name, anchor="bottom-center")
             ball.position = contact.centre
             ball.wxyz = np.roll(quaternion_of(contact.directions), 1)
             axes = contact.mass.semi_axes(self._lengths.scale, self._lengths.longest)
             ball.scale = tuple((self._scale.value * axes).tolist())
             drawn[name] = ball
+        return drawn | self._names(scene)
+
+    def _names(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
+        """Draw the names of contacts, none over another as seen at first."""
+        lengths = self._lengths
+        if lengths is None or not scene.contacts:
+            return {}
+        height = _LETTERS * self.size
+        places = np.array([
+            above(contact, self._scale.value
+                  * contact.mass.semi_axes(lengths.scale, lengths.longest))
+            for contact in scene.contacts
+        ])  # fmt: skip
+        sizes = [
+            (height * (0.65 * len(contact.name) + 1.0), 2.0 * height) for contact in scene.contacts
+        ]
+        camera = np.array(self.server.initial_camera.position) - self._base.position
+        right, up = _picture_plane()
+        depths = (camera - places) @ _BACK
+        seen = (places - camera) @ np.column_stack([right, up]) / depths[:, None]
+        lifts = raised(seen, np.array(sizes) / depths[:, None]) * depths / up[2]
+        drawn: dict[str, viser.SceneNodeHandle] = {}
+        for contact, place, lift in zip(scene.contacts, places, lifts, strict=True):
+            name = f"{_ROOT}/names/{_key(contact.name)}"
+            label = self._drawn.get(name)
+            if label is None:
+                label = self.server.scene.add_label(
+                    name, contact.name, anchor="bottom-center", font_size_mode="scene",
+                    font_scene_height=height,
+                )  # fmt: skip
+            label.position = place + (0.0, 0.0, lift)
+            drawn[name] = label
         return drawn
 
     def _couplings(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
@@ -366,6 +414,13 @@ class Viewer:
             head = _row("contact force", "x", "y", "z N")
             parts.append(f"<table style='margin-top:0.5em'>{head}{''.join(newtons)}</table>")
         return f"<div style='font-size:0.8em;padding:0 0.75em'>{''.join(parts)}</div>"
+
+
+def _picture_plane() -> tuple[Array, Array]:
+    """Return the directions (3,) to the right and up in the first picture, in the root link."""
+    right = np.cross(_UP, _BACK)
+    up = np.cross(_BACK, right)
+    return right / np.linalg.norm(right), up / np.linalg.norm(up)
 
 
 def _silent() -> redirect_stdout[io.StringIO]:

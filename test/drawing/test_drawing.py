@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import robots
@@ -50,34 +52,35 @@ def test_where_nothing_moves_the_mass_is_infinite_and_drawn_at_its_longest() -> 
 def test_lengths_fit_the_robot_and_know_what_they_cut() -> None:
     light, heavy = (EffectiveMass.of(np.diag(1.0 / np.array(m))) for m in ((2, 3, 4), (3, 5, 9)))
     lengths = Lengths.fitting(0.96, [heavy, light])
-    assert lengths == Lengths(scale=0.04, longest=0.24)
+    assert lengths == Lengths(scale=0.03, longest=0.16)
     assert not lengths.cuts([light]) and lengths.cuts([light, heavy])
     held = EffectiveMass.of(np.zeros((3, 3)))
-    assert Lengths.fitting(1.2, [held]) == Lengths(0.1, 0.3)
+    assert Lengths.fitting(1.2, [held]) == Lengths(0.075, 0.2)
 
 
 def test_the_title_of_a_robot_says_where_ellipsoids_are_cut() -> None:
     figures = pytest.importorskip("delassus_ros.drawing.figures")
     bones = [(np.zeros(3), np.array([0.96, 0.0, 0.0]))]
-    for masses, cut in (((2.0, 3.0, 4.0), ""), ((2.0, 3.0, 9.0), ", cut at 240 mm")):
+    for masses, cut in (((2.0, 3.0, 4.0), ""), ((2.0, 3.0, 9.0), ", cut at 160 mm")):
         mass = EffectiveMass.of(np.diag(1.0 / np.array(masses)))
         _, (axes,) = figures.new_figure(1)
         placed = Placed("foot", np.zeros(3), mass, mass.directions)
         figures.draw_robot(axes, bones, Scene([placed]))
-        said = f"effective mass: 1 kg is 40 mm{cut}; dashes: couplings"
+        said = f"effective mass: 1 kg is 30 mm{cut}; dashes: couplings"
         assert axes.get_title() == said
 
 
-def test_a_robot_has_the_hulls_of_its_shapes_and_the_names_of_its_contacts() -> None:
+def test_a_robot_has_the_hulls_of_its_shapes_and_the_names_of_its_contacts(tmp_path: Path) -> None:
     figures = pytest.importorskip("delassus_ros.drawing.figures")
     pytest.importorskip("scipy", reason="scipy is not installed")
     mass = EffectiveMass.of(np.eye(3))
     placed = Placed("left_foot", np.array([0.0, 0.0, -1.0]), mass, mass.directions)
     cube = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (2, 3)], dtype=float)
     flat = cube * [1.0, 1.0, 0.0]
-    _, (axes,) = figures.new_figure(1)
+    figure, (axes,) = figures.new_figure(1)
     figures.draw_robot(axes, [], Scene([placed]), [cube, flat])
-    assert [text.get_text() for text in axes.texts] == ["left_foot"]
+    figures.save(figure, tmp_path / "robot.svg")
+    assert ">left_foot</text>" in (tmp_path / "robot.svg").read_text(encoding="utf-8")
     low, high = axes.get_zlim()
     assert low < -1.0 and high >= 3.0
     # A cube has six sides of two triangles; flat points have no hull, and are left out.

@@ -401,8 +401,8 @@ def test_without_a_scale_the_robot_says_it_and_it_stays(graph: Graph) -> None:
     markers = drawn.until(lambda m: len(of(m, "effective mass")) == 2, "two ellipsoids")
     size = Stage(drawn.robot, {}).size
     axes = np.array([(m.scale.x, m.scale.y, m.scale.z) for m in of(markers, "effective mass")]) / 2
-    assert axes.min() == pytest.approx(size / 12, rel=0.06)
-    assert axes.max() == pytest.approx(size / 4, rel=0.06)
+    assert axes.min() == pytest.approx(size / 16, rel=0.06)
+    assert axes.max() == pytest.approx(size / 6, rel=0.06)
     (words,) = (m.text.splitlines()[-1] for m in of(markers, "state"))
     drawn.q = 0.2 * drawn.q
     before = len(drawn.arrays)
