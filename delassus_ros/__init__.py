@@ -22,6 +22,7 @@ from delassus_ros.contacts import (
     Contact,
     ContactSet,
     RelativeContact,
+    WeightedSum,
 )
 from delassus_ros.errors import (
     AlgorithmError,
@@ -70,6 +71,7 @@ __all__ = [
     "Solution",
     "Status",
     "Transform",
+    "WeightedSum",
     "__version__",
     "solve_contacts",
     "solve_contacts_batch",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, overload
 
 import numpy as np
@@ -186,9 +187,19 @@ class Contact:
         return (self,)
 
     @property
+    def weights(self) -> tuple[float, ...]:
+        """Factor of the rows of each end."""
+        return (1.0,)
+
+    @property
     def frame_names(self) -> str:
         """The frame, or the frames with a blank between them, as in messages."""
         return " ".join(end.frame for end in self.ends)
+
+    @property
+    def stated_selection(self) -> Array:
+        """The selection (rows, 6) in messages; (0, 6) where the kind implies it."""
+        return self.selection if self.kind_name == "selection" else np.empty((0, 6))
 
     def row_bytes(self) -> bytes:
         """Return canonical bytes of the rows, and all else of the contact that G depends on."""
@@ -254,9 +265,92 @@ class RelativeContact(Contact):
             Contact(self.name, self.frame_b, self.selection),
         )
 
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """−1 for frame a, 1 for frame b."""
+        return (-1.0, 1.0)
+
+    @property
+    def stated_selection(self) -> Array:
+        """Selection (rows, 6) of the motion of frame b in frame a."""
+        return self.selection
+
     def row_bytes(self) -> bytes:
         """Return canonical bytes of the rows; see the base class."""
         return super().row_bytes() + f"\0with\0{self.frame_b}\0".encode()
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class WeightedSum(Contact):
+    """Rows of a weighted sum of the twists of frames: K Σ w v, each twist at its frame's origin.
+
+    All twists have the axes of the first frame, with world axes those of the world: weights of ½
+    make the velocity of the middle of two hands, weights of ¼ that of the centre of four feet. A
+    force along a row acts on each frame in proportion to its weight.
+
+    Attributes
+    ----------
+    frame : the first frame, whose axes the rows have.
+    weight_of : weight of each frame, by name, in the order that was given.
+    kind : as for :class:`Contact`.
+
+    Raises
+    ------
+    ContactError
+        As for :class:`Contact`, if `weights` is no mapping of two or more frames, or if a weight
+        is not finite, is zero, or has a magnitude below 1e-9 or above 1e9.
+    """
+
+    weight_of: Mapping[str, float] = field(default_factory=dict)
+
+    def __init__(
+        self, name: str, weights: Mapping[str, float], kind: str | ArrayLike = "point"
+    ) -> None:
+        write = "WeightedSum('middle', {'left': 0.5, 'right': 0.5})"
+        if not isinstance(weights, Mapping) or len(weights) < 2:
+            raise ContactError(
+                f"contact {name!r}: weights is {shown(weights)}; expected the weights of two or "
+                f"more frames by name: {write}"
+            )
+        checked = {}
+        for frame, value in weights.items():
+            text(f"contact {name!r}: a frame", frame, write, ContactError)
+            try:
+                weight = number(f"weight of frame {frame!r}", value)
+            except InputError as error:
+                raise ContactError(f"contact {name!r}: {error}") from error
+            if not 1.0 / LARGEST_ROW <= abs(weight) <= LARGEST_ROW:
+                raise ContactError(
+                    f"contact {name!r}: weight of frame {frame!r} is {weight:g}; expected a "
+                    f"magnitude of {1.0 / LARGEST_ROW:g} to {LARGEST_ROW:g}"
+                )
+            checked[frame] = weight
+        object.__setattr__(self, "weight_of", MappingProxyType(checked))
+        super().__init__(name, next(iter(checked)), kind)
+
+    @property
+    def kind_name(self) -> str:
+        """``"weighted_sum"``, as in messages."""
+        return "weighted_sum"
+
+    @property
+    def ends(self) -> tuple[Contact, ...]:
+        """Contacts with the same selection on all frames."""
+        return tuple(Contact(self.name, frame, self.selection) for frame in self.weight_of)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Weights of the frames."""
+        return tuple(self.weight_of.values())
+
+    @property
+    def stated_selection(self) -> Array:
+        """Weighted selections (rows, 6 · frames) of the twists of the frames, side by side."""
+        return np.hstack([weight * self.selection for weight in self.weights])
+
+    def row_bytes(self) -> bytes:
+        """Return canonical bytes of the rows; see the base class."""
+        return super().row_bytes() + f"\0sum\0{dict(self.weight_of)}\0".encode()
 
 
 class _OfTheRobot(Contact):
@@ -277,6 +371,11 @@ class _OfTheRobot(Contact):
     @property
     def ends(self) -> tuple[Contact, ...]:
         """None: every body has a part of the rows."""
+        return ()
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """None, as there are no ends."""
         return ()
 
 

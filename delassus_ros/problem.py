@@ -11,7 +11,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import instance, names, sized
-from delassus_ros.contacts import Contact, ContactSet, RelativeContact
+from delassus_ros.contacts import Contact, ContactSet, RelativeContact, WeightedSum
 from delassus_ros.errors import ContactError, InputError, ProblemError, RobotError, unknown
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
@@ -144,15 +144,15 @@ class Problem:
                 )
             if not bodies:
                 self._check_of_the_robot(contact, bool(inner or beside))
-            elif max(bodies) == WORLD:
+            elif (min if isinstance(contact, WeightedSum) else max)(bodies) == WORLD:
+                fixed = contact.ends[bodies.index(WORLD)].frame
                 raise ContactError(
-                    f"contact {contact.name!r}: frame {contact.frame!r} is fixed to the world "
+                    f"contact {contact.name!r}: frame {fixed!r} is fixed to the world "
                     "and cannot move; choose a frame beyond a moving joint, or "
                     "base='floating'"
                 )
             if len(bodies) > 1:
-                self._check_relative(contact, bodies)
-
+                self._check_several(contact, bodies)
         for wrench in self._wrenches:
             if wrench not in frames:
                 raise ProblemError(f"wrenches: {self._robot.unknown_frame(wrench)}")
@@ -181,8 +181,13 @@ class Problem:
                 f"the whole robot{on}"
             )
 
-    def _check_relative(self, contact: Contact, bodies: list[int]) -> None:
-        """Check that the ends of a contact of several frames have a pose that q determines."""
+    def _check_several(self, contact: Contact, bodies: list[int]) -> None:
+        """Check that the frames of a contact have poses in each other that q determines.
+
+        A sum in the axes of the world needs no such poses.
+        """
+        if self._axes == "world" and isinstance(contact, WeightedSum):
+            return
         robot = self._robot
         paths = [robot.path(body) for body in bodies]
         common = set.intersection(*map(set, paths))
@@ -195,13 +200,6 @@ class Problem:
                     f"contact {contact.name!r}: joint {joint.name!r} between frames {frames} is "
                     f"{joint.kind.label}; expected revolute and prismatic ones"
                 )
-        if between and self._axes == "world":
-            rates = [name for name in self._outputs if name in ("JdotV", "a0")]
-            if rates:
-                raise ProblemError(
-                    f"output {rates[0]!r} of contact {contact.name!r}, which is between two "
-                    "frames, is defined for axes='contact'"
-                )
 
     @cached_property
     def rows_of_contacts(self) -> tuple[Contact, ...]:
@@ -212,12 +210,19 @@ class Problem:
         )
         return (*self._contacts, *loops)
 
+    def axes_of(self, index: int) -> Axes:
+        """Return the axes of the rows of a contact of :attr:`rows_of_contacts`.
+
+        Rows of loops were chosen in the axes of their first frame.
+        """
+        return self._axes if index < len(self._contacts) else "contact"
+
     @cached_property
     def ends(self) -> tuple[tuple[int, Contact], ...]:
         """Contacts of one frame on moving bodies, with the index of the contact they are part of.
 
-        A contact on one frame is its own end; a relative contact has two. Ends have rows of their
-        own in the recursions, which are added to the contact's.
+        A contact on one frame is its own end; a contact of several frames has an end on each. Ends
+        have separate rows in the recursions, which are added to the contact's.
         """
         frames = self._robot.frames
         return tuple(

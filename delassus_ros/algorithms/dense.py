@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from delassus_ros.algorithms.registry import TracedAlgorithm, register
-from delassus_ros.contacts import Contact
+from delassus_ros.contacts import Contact, RelativeContact
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.robot import WORLD, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, rotation_between
@@ -137,34 +137,49 @@ def contact_jacobian(
 ) -> Matrix:
     """Return J (m, nv): rows linear first, in contact axes or world axes."""
     rows: Matrix = []
-    for contact in problem.rows_of_contacts:
+    for index, contact in enumerate(problem.rows_of_contacts):
         if not contact.ends:
             momentum = _momentum(problem, jacobians, places)
             rows += momentum if contact.rows == 6 else _velocity(problem, momentum)
             continue
         twists = [_twist(problem, end, jacobians, places, x) for end in contact.ends]
-        if len(twists) == 1:
-            rotation, _, twist = twists[0]
-        else:
-            # Frame b at the origin and in the axes of frame a, less frame a.
-            (rotation, origin, twist), (turned, place, other) = twists
-            turn = matmul(transpose(rotation), turned)
-            arm = [[a - b] for a, b in zip(origin, place, strict=True)]
-            in_b = [v for (v,) in matmul(transpose(turned), arm)]
-            across = matmul(cross_matrix(in_b), other[3:])
-            linear = [
-                [v - w for v, w in zip(*pair, strict=True)]
-                for pair in zip(other[:3], across, strict=True)
-            ]
-            moved = matmul(turn, linear) + matmul(turn, other[3:])
-            twist = [
-                [b - a for a, b in zip(*pair, strict=True)]
-                for pair in zip(twist, moved, strict=True)
-            ]
-        if problem.axes == "world":
+        rotation, _, twist = twists[0]
+        if len(twists) > 1:
+            twist = _combined(contact, twists)
+        if problem.axes_of(index) == "world":
             twist = matmul(rotation, twist[:3]) + matmul(rotation, twist[3:])
         rows += matmul(contact.selection.tolist(), twist)
     return rows
+
+
+def _combined(contact: Contact, twists: list[tuple[Matrix, Vector, Matrix]]) -> Matrix:
+    """Return the weighted sum of the twists of a contact's frames, in the axes of the first.
+
+    The twists of a relative contact are taken at the origin of the first frame.
+
+    Parameters
+    ----------
+    twists : as of :func:`_twist`.
+    """
+    rotation, origin, first = twists[0]
+    whole = [[contact.weights[0] * value for value in row] for row in first]
+    for weight, (turned, place, twist) in zip(contact.weights[1:], twists[1:], strict=True):
+        linear = twist[:3]
+        if isinstance(contact, RelativeContact):
+            arm = [[a - b] for a, b in zip(origin, place, strict=True)]
+            in_b = [v for (v,) in matmul(transpose(turned), arm)]
+            across = matmul(cross_matrix(in_b), twist[3:])
+            linear = [
+                [v - w for v, w in zip(*pair, strict=True)]
+                for pair in zip(linear, across, strict=True)
+            ]
+        turn = matmul(transpose(rotation), turned)
+        moved = matmul(turn, linear) + matmul(turn, twist[3:])
+        whole = [
+            [a + weight * b for a, b in zip(*pair, strict=True)]
+            for pair in zip(whole, moved, strict=True)
+        ]
+    return whole
 
 
 def _velocity(problem: Problem, momentum: Matrix) -> Matrix:

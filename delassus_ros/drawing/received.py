@@ -227,10 +227,10 @@ class NodeTopics:
         except DelassusError as error:
             self._warn("robot", f"the robot cannot be drawn: {error}")
             return
-        # A relative contact is drawn at its first frame, whose axes its rows have; rows of the
-        # whole robot have no frame.
+        # A contact of several frames is drawn at its first frame, whose axes its rows have; rows
+        # of the whole robot have no frame.
         frames = [
-            frame.partition(" ")[0] if kind == "relative" else frame
+            frame.partition(" ")[0] if kind in ("relative", "weighted_sum") else frame
             for frame, kind in zip(layout.frames, layout.kinds, strict=True)
         ]
         absent = [name for name in frames if name and name not in robot.frames]

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from delassus_ros.contacts import RelativeContact
 from delassus_ros.model.robot import WORLD, Joint, JointKind
 from delassus_ros.model.spatial import Array, Inertia, Transform
 from delassus_ros.problem import Problem
@@ -29,7 +30,7 @@ from delassus_ros.rbda.tree import (
     Link,
     Motion,
     MovingPlacement,
-    RelativeRows,
+    SharedRows,
     Tree,
     Turn,
 )
@@ -145,32 +146,35 @@ class _Builder:
             above = drafts[draft.parent]
             above.inertia = above.inertia + part.in_parent(draft.at_zero)
         links = tuple(self._link(draft) for draft in drafts)
-        relative, sums = self._combined()
-        return Tree(links, self._first_rows[-1], relative=relative, sums=sums)
+        shared, sums = self._combined()
+        return Tree(links, self._first_rows[-1], shared=shared, sums=sums)
 
-    def _combined(self) -> tuple[tuple[RelativeRows, ...], tuple[tuple[int, ...], ...]]:
-        """Return the contacts between two frames, and per row of G the rows that are added."""
+    def _combined(self) -> tuple[tuple[SharedRows, ...], tuple[tuple[int, ...], ...]]:
+        """Return the contacts of several frames, and per row of G the rows that are added."""
         problem, frames = self._problem, self._problem.robot.frames
         if all(len(contact.ends) == 1 for contact in problem.rows_of_contacts):
             return (), ()
-        relative = []
-        sums: list[list[int]] = []
+        shared = []
+        sums: list[tuple[int, ...]] = []
         for index, contact in enumerate(problem.rows_of_contacts):
-            own: list[list[int]] = [[] for _ in range(contact.rows)]
-            sums += own
-            ends = [k for k, (owner, _) in enumerate(problem.ends) if owner == index]
-            for end in ends:
-                for r in range(contact.rows):
-                    own[r].append(self._first_rows[end] + r)
-            if len(contact.ends) != 2:
+            present = iter([k for k, (owner, _) in enumerate(problem.ends) if owner == index])
+            ends = tuple(
+                None if frames[end.frame].body == WORLD else next(present) for end in contact.ends
+            )
+            firsts = [self._first_rows[end] for end in ends if end is not None]
+            sums += [tuple(first + r for first in firsts) for r in range(contact.rows)]
+            if len(ends) < 2:
                 continue
-            at_world = [frames[end.frame].body == WORLD for end in contact.ends]
-            first = None if at_world[0] else ends[0]
-            second = None if at_world[1] else ends[-1]
-            pose = frames[contact.frame].placement @ contact.placement
-            K = (contact.selection @ motion_at(pose)).tolist() if at_world[0] else []
-            relative.append(RelativeRows(first, second, K))
-        return tuple(relative), tuple(map(tuple, sums))
+            K: Matrix = []
+            if ends[0] is None:
+                pose = frames[contact.frame].placement @ contact.placement
+                motion = motion_at(pose)
+                if problem.axes_of(index) == "world":
+                    motion = np.kron(np.eye(2), pose.rotation) @ motion
+                K = (contact.selection @ motion).tolist()
+            together = isinstance(contact, RelativeContact)
+            shared.append(SharedRows(ends, contact.weights, together, K))
+        return tuple(shared), tuple(sums)
 
     def _link(self, draft: _Draft) -> Link:
         inertia, free = draft.inertia, draft.motion == "free"
@@ -204,7 +208,7 @@ class _Builder:
     def _contacts_on(self, body: int, frame: Transform) -> tuple[ContactRows, ...]:
         problem = self._problem
         found = []
-        for index, (_, contact) in enumerate(problem.ends):
+        for index, (owner, contact) in enumerate(problem.ends):
             robot_frame = problem.robot.frames[contact.frame]
             if robot_frame.body != body:
                 continue
@@ -219,6 +223,7 @@ class _Builder:
                     motion=motion.tolist(),
                     selection=contact.selection.tolist(),
                     to_link=snap(pose.rotation, 1.0).tolist(),
+                    in_world=problem.axes_of(owner) == "world",
                     moving=self._moving(contact.name, frame_in_link),
                 )
             )

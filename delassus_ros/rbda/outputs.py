@@ -14,6 +14,7 @@ of the contact point differs from this derivative by ω × v; with world axes bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -29,15 +30,18 @@ from delassus_ros.rbda.spatial import (
     carried_rows,
     contact_rows,
     cross,
+    rotation_to,
     summed,
+    turned_rows,
 )
-from delassus_ros.rbda.tree import ContactRows, RelativeRows, Tree, rows_of
+from delassus_ros.rbda.tree import ContactRows, SharedRows, Tree, rows_of
 from delassus_ros.rbda.unit_forces import UnitForces, rows_at_links
 from delassus_ros.rbda.velocities import Velocities, force_on_body
 from delassus_ros.scalars.functions import (
     Matrix,
     Vector,
     dot,
+    identity,
     matmul,
     plus,
     transpose,
@@ -105,40 +109,81 @@ def contact_accelerations(motion: ClusterMotion, a: list[Vector]) -> Vector:
     problem, tree, x, v = motion.problem, motion.tree, motion.x, motion.v
     found: Vector = [0.0] * tree.rows
     rows = contact_rows(problem, tree, x)
-    for relative in tree.relative:
-        _add_turning(motion, relative, rows, found)
+    together = {end for shared in tree.shared if shared.together for end in shared.ends}
+    summands = {end for shared in tree.shared for end in shared.ends} - together
     for i, link in enumerate(tree.links):
         for contact in link.contacts:
             K, a_link = rows[contact.index], a[i]
-            if problem.axes == "world":
+            in_world = contact.in_world and contact.index not in together
+            if in_world or contact.index in summands:
                 turning = cross(v[i][:3], _point_velocity(contact, x, v[i]))
                 a_link = a_link[:3] + plus(a_link[3:], turning)
             for r, row in zip(rows_of(contact), K, strict=True):
                 found[r] = found[r] + dot(row, a_link)
+    for shared in tree.shared:
+        first = shared.ends[0]
+        if first is None:
+            continue
+        contact = tree.contact[first]
+        if shared.together:
+            change = _change_of_difference(motion, shared, contact)
+            # Rows of the first frame are −K.
+            changes = [-dot(row, change) for row in rows[first]]
+        elif not contact.in_world:
+            change = _turning_of_sum(motion, shared, contact)
+            changes = [-dot(row, change) for row in contact.selection]
+        else:
+            continue
+        for r, value in zip(rows_of(contact), changes, strict=True):
+            found[r] = found[r] + value
     return [row[0] for row in summed(tree, [[value] for value in found])]
 
 
-def _add_turning(
-    motion: ClusterMotion, relative: RelativeRows, rows: dict[int, Matrix], found: Vector
-) -> None:
-    """Add the derivative of the rows of a contact between two frames, in the axes of the first.
+def _change_of_difference(
+    motion: ClusterMotion, shared: SharedRows, contact: ContactRows
+) -> Vector:
+    """Return the change, at the first link, of a difference of twists in the axes of the rows.
 
-    With the twist w of the second frame in the first, whose twist is v, the components of w change
-    by (w − v) × w = −v × w while the accelerations are zero.
+    With the twist w of the second frame in the first, whose twist is v, the components of w − v
+    change by (w − v) × w = −v × w while the accelerations are zero. In the axes of the world,
+    which do not turn with the first frame, the components of u = w − v also change by ω × u at the
+    contact's origin.
     """
-    tree = motion.tree
-    if relative.first is None or relative.second is None:
-        return
-    i, j = tree.link_of[relative.first], tree.link_of[relative.second]
-    v = motion.v[i]
-    turning = []
-    for row in rows[relative.first]:  # rows of the first frame are −K
-        n, f = row[:3], row[3:]
-        turning.append(plus(cross(n, v[:3]), cross(f, v[3:])) + cross(f, v[:3]))
-    carried = carried_rows(tree, motion.x, turning, i, j)
-    contact = next(c for c in tree.links[j].contacts if c.index == relative.second)
-    for r, row in zip(rows_of(contact), carried, strict=True):
-        found[r] = found[r] + dot(row, motion.v[j])
+    tree, i = motion.tree, motion.tree.link_of[contact.index]
+    v, second = motion.v[i], shared.ends[1]
+    w: Vector = [0.0] * 6
+    if second is not None:
+        j = tree.link_of[second]
+        w = [dot(row, motion.v[j]) for row in carried_rows(tree, motion.x, identity(6), i, j)]
+    omega = v[:3]
+    change = cross(w[:3], omega) + plus(cross(w[3:], omega), cross(w[:3], v[3:]))
+    if not contact.in_world:
+        return change
+    u = _minus(w, v)
+    moved = _minus(_point_velocity(contact, motion.x, v), v[3:])
+    linear = plus(cross(omega, u[3:]), cross(u[:3], moved))
+    return plus(change, cross(omega, u[:3]) + linear)
+
+
+def _turning_of_sum(motion: ClusterMotion, shared: SharedRows, contact: ContactRows) -> Vector:
+    """Return ω × of a weighted sum of twists, linear first; the axes of the first frame turn."""
+    tree, x = motion.tree, motion.x
+    total: Vector = [0.0] * 6
+    for end, weight in zip(shared.ends, shared.weights, strict=True):
+        if end is None:
+            continue
+        v, full = motion.v[tree.link_of[end]], replace(tree.contact[end], selection=identity(6))
+        turn = transpose(contact.to_link)
+        if end != contact.index:
+            turn = rotation_to(tree, x, contact, end)
+        twist = [dot(row, v) for row in turned_rows(full, turn)]
+        total = plus(total, [weight * value for value in twist])
+    omega = [dot(row, motion.v[tree.link_of[contact.index]]) for row in contact.motion[3:]]
+    return cross(omega, total[:3]) + cross(omega, total[3:])
+
+
+def _minus(u: Vector, v: Vector) -> Vector:
+    return [a - b for a, b in zip(u, v, strict=True)]
 
 
 def _point_velocity(contact: ContactRows, x: Inputs, v: Vector) -> Vector:

@@ -18,6 +18,7 @@ from delassus_ros.rbda.tree import (
     ContactRows,
     Link,
     MovingPlacement,
+    SharedRows,
     Tree,
     Turn,
 )
@@ -328,23 +329,53 @@ def contact_rows(problem: Problem, tree: Tree, x: Inputs) -> dict[int, Matrix]:
     rows: dict[int, Matrix] = {}
     for i, link in enumerate(tree.links):
         for contact in link.contacts:
+            turn = rotations[i] if contact.in_world else None
             if contact.moving is not None:
-                rows[contact.index] = _moving_rows(contact, contact.moving, x, rotations.get(i))
-            elif problem.axes == "contact":
+                rows[contact.index] = _moving_rows(contact, contact.moving, x, turn)
+            elif turn is None:
                 rows[contact.index] = contact.K
             else:
-                rows[contact.index] = _world_rows(contact, rotations[i])
-    for relative in tree.relative:
-        first, second = relative.first, relative.second
-        if first not in rows and second not in rows:
-            continue  # ends of another tree
-        K = relative.K if first is None else rows[first]
-        if second in rows:
-            at = WORLD if first is None else tree.link_of[first]
-            rows[second] = carried_rows(tree, x, K, at, tree.link_of[second])
-        if first is not None:
-            rows[first] = [[-value for value in row] for row in K]
+                rows[contact.index] = turned_rows(contact, turn)
+    for shared in tree.shared:
+        rows.update(_rows_of_ends(tree, x, shared, rows))
     return rows
+
+
+def _rows_of_ends(
+    tree: Tree, x: Inputs, shared: SharedRows, rows: dict[int, Matrix]
+) -> dict[int, Matrix]:
+    """Return the weighted rows of the ends of a contact of several frames.
+
+    Parameters
+    ----------
+    rows : rows of each end as of a contact of one frame.
+    """
+    found: dict[int, Matrix] = {}
+    first, *others = shared.ends
+    for end, weight in zip(shared.ends, shared.weights, strict=True):
+        if end is None or end not in rows:
+            continue  # a frame of the world, or an end of another tree
+        K, contact = rows[end], tree.contact[end]
+        if end in others and shared.together:
+            at = WORLD if first is None else tree.link_of[first]
+            K = shared.K if first is None else rows[first]
+            K = carried_rows(tree, x, K, at, tree.link_of[end])
+        elif end in others and first is not None and not contact.in_world:
+            K = turned_rows(contact, rotation_to(tree, x, tree.contact[first], end))
+        found[end] = K if weight == 1.0 else [[_scaled(k, weight) for k in row] for row in K]
+    return found
+
+
+def _scaled(value: Scalar, weight: float) -> Scalar:
+    return -value if weight == -1.0 else weight * value
+
+
+def rotation_to(tree: Tree, x: Inputs, contact: ContactRows, end: int) -> Matrix:
+    """Return the rotation (3, 3) from the link of contact `end` to the axes of a contact."""
+    none = [0.0, 0.0, 0.0]
+    axes = [[*none, *axis] for axis in transpose(contact.to_link)]
+    i, j = tree.link_of[contact.index], tree.link_of[end]
+    return [row[3:] for row in carried_rows(tree, x, axes, i, j)]
 
 
 def carried_rows(tree: Tree, x: Inputs, K: Matrix, first: int, second: int) -> Matrix:
@@ -387,8 +418,8 @@ def summed_matrix(tree: Tree, G: Matrix) -> Matrix:
     return [[found[min(r, c)][max(r, c)] for c in range(len(found))] for r in range(len(found))]
 
 
-def _world_rows(contact: ContactRows, rotation: Matrix) -> Matrix:
-    """Return the rows of a contact in world axes; `rotation` is link axes → world axes."""
+def turned_rows(contact: ContactRows, rotation: Matrix) -> Matrix:
+    """Return the rows of a contact in axes to which `rotation` turns those of the link."""
     turn, motion = matmul(rotation, contact.to_link), contact.motion
     turned = matmul(turn, motion[:3]) + matmul(turn, motion[3:])
     return matmul(contact.selection, turned)

@@ -68,6 +68,7 @@ class ContactRows:
         linear first.
     selection : (k, 6), linear first.
     to_link : (3, 3) rotation from the contact's axes to the link's.
+    in_world : whether the rows have the axes of the world instead of the contact's.
     moving : source of the placement of a moving contact; None for a fixed contact.
     """
 
@@ -77,6 +78,7 @@ class ContactRows:
     motion: Matrix
     selection: Matrix
     to_link: Matrix
+    in_world: bool
     moving: MovingPlacement | None = None
 
 
@@ -85,18 +87,21 @@ def rows_of(contact: ContactRows) -> list[int]:
     return list(range(contact.first_row, contact.first_row + len(contact.K)))
 
 
-class RelativeRows(NamedTuple):
-    """The rows of a contact between two frames.
+class SharedRows(NamedTuple):
+    """The rows of a contact of several frames: one force with an end on each frame.
 
     Attributes
     ----------
-    first : index of the end whose axes the rows have; None for a frame of the world.
-    second : index of the other end; None for a frame of the world.
-    K : (k, 6) rows at the origin of the world, for a frame of the world.
+    ends : index of the end on each frame; None for a frame of the world.
+    weights : factor of the rows of each end.
+    together : whether all twists are taken at the origin of the first frame; else each at the
+        origin of its frame. Their axes are those of the first frame, or of the world.
+    K : (k, 6) rows at the origin of the world, for a first frame of the world.
     """
 
-    first: int | None
-    second: int | None
+    ends: tuple[int | None, ...]
+    weights: tuple[float, ...]
+    together: bool
     K: Matrix
 
 
@@ -216,8 +221,8 @@ class Tree:
     `clusters` are the joints of several links, or of links without effect; the joint of every
     other link moves that link alone. `numbers` is the same tree with numeric constants, for a
     tree whose constants are unknowns. `base` is the link that moves the robot's base, where the
-    free joint is at another body (:mod:`delassus_ros.rbda.roots`); else NO_BASE. `relative` are
-    the contacts between two frames, and `sums` has per row of G the rows that are added.
+    free joint is at another body (:mod:`delassus_ros.rbda.roots`); else NO_BASE. `shared` are
+    the contacts of several frames, and `sums` has per row of G the rows that are added.
     """
 
     links: tuple[Link, ...]
@@ -225,7 +230,7 @@ class Tree:
     clusters: tuple[LinkCluster, ...] = ()
     numbers: Tree | None = None
     base: int = NO_BASE
-    relative: tuple[RelativeRows, ...] = ()
+    shared: tuple[SharedRows, ...] = ()
     sums: tuple[tuple[int, ...], ...] = ()
 
     def only(self, contacts: Container[int]) -> Tree:
@@ -277,6 +282,11 @@ class Tree:
     def link_of(self) -> dict[int, int]:
         """Link of each contact, by the contact's index."""
         return {c.index: i for i, link in enumerate(self.links) for c in link.contacts}
+
+    @cached_property
+    def contact(self) -> dict[int, ContactRows]:
+        """The contacts by index."""
+        return {c.index: c for link in self.links for c in link.contacts}
 
     @cached_property
     def supporting(self) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Rows of several links: relative contacts beside T G Tᵀ, the definition, Pinocchio, 50 digits."""
+"""Rows of several links beside T G Tᵀ, the definition, Pinocchio and 50 digits."""
 
 from __future__ import annotations
 
@@ -20,13 +20,18 @@ from delassus_ros import (
     RelativeContact,
     Robot,
     Transform,
+    WeightedSum,
     algorithms,
 )
 from delassus_ros.algorithms.registry import evaluate
+from delassus_ros.closure import Closure
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.errors import AlgorithmError, ContactError, ProblemError
-from delassus_ros.model import Body, Frame, Joint, JointKind
+from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
+from delassus_ros.model.clusters import with_row_loops
+from delassus_ros.model.constraints import Loop, LoopKind
 from delassus_ros.problem import AXES, Axes
+from delassus_ros.rbda.tangents import along
 from delassus_ros.samples import random_inputs
 from delassus_ros.testing import mpmath_numbers  # noqa: F401  (registers mpmath's numbers)
 from delassus_ros.testing.random_trees import (
@@ -41,7 +46,7 @@ TOLERANCE = 1e-10
 
 
 def random_problem(seed: int, axes: Axes = "contact", outputs=("G",)) -> Problem:
-    """Return a random tree with ordinary contacts and two relative ones."""
+    """Return a random tree with ordinary contacts, two relative ones and a weighted sum."""
     rng = np.random.default_rng(seed)
     robot = random_robot(rng)
     contacts = list(random_contacts(rng, robot, 2))
@@ -49,6 +54,9 @@ def random_problem(seed: int, axes: Axes = "contact", outputs=("G",)) -> Problem
         a, b = rng.permutation(len(robot.joints))[:2]
         pose = random_transform(rng)
         contacts.append(RelativeContact(f"r{k}", f"f{a}", f"f{b}", kind, pose))
+    frames = [f"f{k}" for k in rng.permutation(len(robot.joints))[:3]]
+    weights = dict(zip(frames, rng.normal(size=3), strict=False))
+    contacts.append(WeightedSum("sum", weights, "surface"))
     return Problem(robot, contacts, axes, outputs)
 
 
@@ -138,20 +146,85 @@ def test_50_digits() -> None:
     assert error(on_floats, [[float(v) for v in row] for row in expected.tolist()]) < TOLERANCE
 
 
+def derivative(problem: Problem, x: dict[str, list[float]], name: str) -> np.ndarray:
+    """Return the derivative of an output along the rates, by central differences."""
+    step, change = 1e-6, along(problem, x, x["rates"])
+
+    def moved(by: float) -> np.ndarray:
+        there = {port: list(values) for port, values in x.items()}
+        for (port, i), rate in change.items():
+            there[port][i] += by * rate
+        return np.array(evaluate(problem, algorithms.get("ltl"), there)[name])
+
+    return (moved(step) - moved(-step)) / (2 * step)
+
+
+@pytest.mark.parametrize("axes", AXES)
 @pytest.mark.parametrize("seed", range(3))
-def test_the_bias_is_the_derivative_of_the_rows(seed: int) -> None:
-    problem = random_problem(seed, outputs=("G", "J", "JdotV"))
-    x, step = flat(problem, seed), 1e-6
-    first = 6 if problem.robot.base == "floating" else 0
+def test_the_bias_is_the_derivative_of_the_rows(seed: int, axes: Axes) -> None:
+    problem = random_problem(seed, axes, outputs=("G", "J", "JdotV", "a0", "qdd0"))
+    x = flat(problem, seed)
+    expected = derivative(problem, x, "J") @ x["rates"]
+    found = {k: np.array(v) for k, v in evaluate(problem, algorithms.get("ltl"), x).items()}
+    assert np.abs(found["JdotV"] - expected).max() < 1e-7 * np.abs(expected).max()
+    assert error(found["a0"], found["J"] @ found["qdd0"] + found["JdotV"]) < TOLERANCE
 
-    def jacobian(by: float) -> np.ndarray:
-        q = [value + by * rate for value, rate in zip(x["q"], x["rates"][first:], strict=True)]
-        return np.array(evaluate(problem, algorithms.get("ltl"), {**x, "q": q})["J"])
 
-    derivative = (jacobian(step) - jacobian(-step)) / (2 * step)
-    expected = derivative @ x["rates"]
-    found = np.array(evaluate(problem, algorithms.get("ltl"), x)["JdotV"])
-    assert np.abs(found - expected).max() < 1e-7 * np.abs(expected).max()
+def test_a_weighted_sum_is_the_sum_of_contacts() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    weights = {"LF_FOOT": 0.25, "RH_FOOT": -2.0, "LH_FOOT": 0.5}
+    problem = Problem(robot, [Contact(foot, foot, "surface") for foot in weights], "world")
+    given = random_inputs(problem, 5)
+    G = solver_on_floats(problem).solve(**given).matrix
+    total = Problem(robot, [WeightedSum("s", weights, "surface")], "world")
+    T = np.hstack([weight * np.eye(6) for weight in weights.values()])
+    found = solver_on_floats(total, "auto").solve(**given).matrix
+    assert error(found, T @ G @ T.T) < 1e-12
+    # In the axes of the first foot the matrix is turned.
+    turned = Problem(robot, [WeightedSum("s", weights, "surface")])
+    in_foot = solver_on_floats(turned, "auto").solve(given["q"]).matrix
+    for block in (slice(0, 3), slice(3, 6)):
+        expected = np.linalg.eigvalsh((T @ G @ T.T)[block, block])
+        assert error(np.linalg.eigvalsh(in_foot[block, block]), expected) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"LF_FOOT": 1.0}, "two or more frames"),
+        ("LF_FOOT", "two or more frames"),
+        ({"LF_FOOT": 1.0, "RF_FOOT": 0.0}, "weight of frame 'RF_FOOT' is 0"),
+        ({"LF_FOOT": np.nan, "RF_FOOT": 1.0}, "weight of frame 'LF_FOOT' is nan"),
+        ({"LF_FOOT": "1", "RF_FOOT": 1.0}, "contact 's': weight of frame 'LF_FOOT'"),
+        ({"LF_FOOT": 1.0, 3: 1.0}, "contact 's': a frame is 3"),
+    ],
+)
+def test_a_weighted_sum_is_refused(weights: object, message: str) -> None:
+    with pytest.raises(ContactError, match=message):
+        WeightedSum("s", weights)
+
+
+def test_rows_of_loops_keep_their_axes() -> None:
+    """Two rows of a planar loop in world axes would be one where its plane stands upright."""
+    joints = [Joint("root", JointKind.ROOT, WORLD)]
+    bar = Transform.from_xyz_rpy((0.3, 0.0, 0.0), (0.0, 0.0, 0.0))
+    for k, parent in enumerate((0, 1, 0)):
+        side = Transform.from_xyz_rpy((0.0, 0.3 * (k == 2), -0.4), (0.0, 0.0, 0.0))
+        joints.append(Joint(f"bar{k}", JointKind.REVOLUTE, parent, bar if parent else side))
+    rng = np.random.default_rng(0)
+    bodies = [Body(joint.name, random_inertia(rng)) for joint in joints]
+    tip = Transform.from_xyz_rpy((0.35, 0.0, 0.0), (0.0, 0.0, 0.0))
+    loops = [Loop("four_bar", LoopKind.HINGE, 2, 3, bar, tip)]
+    robot = Robot("bars", joints, bodies, [Frame("coupler", 2, bar)], loops=loops)
+    contacts = [Contact("c", "coupler", "surface")]
+    by_rows = Problem(with_row_loops(robot), contacts, "world")
+    clusters = Problem(robot, contacts, "world")
+    q = Closure(robot).solve({"bar0": 0.4}).q
+    upright = [np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)]
+    expected = solver_on_floats(clusters).solve(q, base_orientation=upright).matrix
+    for name in ("pv_osimr", "dense"):
+        found = solver_on_floats(by_rows, name).solve(q, base_orientation=upright).matrix
+        assert error(found, expected) < 1e-9
 
 
 def test_a_frame_of_the_world_makes_the_rows_of_a_contact() -> None:
@@ -163,6 +236,17 @@ def test_a_frame_of_the_world_makes_the_rows_of_a_contact() -> None:
     contact = Problem(robot, [Contact("c", "LF_FOOT", "surface")], "world")
     expected = solver_on_floats(contact).solve(q).matrix
     assert error(found[3:, 3:], expected[3:, 3:]) < 1e-12
+    turned = Transform.from_xyz_rpy((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
+    for axes in AXES:
+        there = Problem(
+            robot, [RelativeContact("r", name, "LF_FOOT", "surface", turned)], axes,
+            ["J", "JdotV"],
+        )  # fmt: skip
+        x = flat(there, 2)
+        dense = algorithms.get("dense").evaluate(there, x)["G"]
+        assert error(algorithms.get("pv_osimr").evaluate(there, x)["G"], dense) < 1e-12
+        bias = evaluate(there, algorithms.get("pv_osimr"), x)["JdotV"]
+        assert error(bias, derivative(there, x, "J") @ x["rates"]) < 1e-7
     swapped = Problem(robot, [RelativeContact("r", "LF_FOOT", name, "surface")])
     dense = algorithms.get("dense").evaluate(swapped, {"q": q.tolist()})["G"]
     assert error(solver_on_floats(swapped).solve(q).matrix, dense) < 1e-12
@@ -219,14 +303,16 @@ def test_refused() -> None:
     with pytest.raises(ContactError, match="unknown frame 'RF_FOT'; did you mean 'RF_FOOT'"):
         Problem(robot, [RelativeContact("r", "LF_FOOT", "RF_FOT")])
     relative = [RelativeContact("r", "LF_FOOT", "RF_FOOT")]
-    with pytest.raises(ProblemError, match="'a0' of contact 'r'"):
-        Problem(robot, relative, "world", ["a0"])
     with pytest.raises(AlgorithmError, match="contact 'r' is on several frames"):
         DelassusSolver(Problem(robot, relative), "pinocchio")
     rng = np.random.default_rng(0)
     floating = random_robot(rng, (JointKind.FLOATING,), floating=True)
     with pytest.raises(ContactError, match="is floating; expected revolute and prismatic"):
         Problem(floating, [RelativeContact("r", "f0", "f2")])
+    fixed = Robot.from_urdf(robots.quadruped(), base="fixed")
+    trunk = next(frame.name for frame in fixed.frames.values() if frame.body < 0)
+    with pytest.raises(ContactError, match=f"frame '{trunk}' is fixed to the world"):
+        Problem(fixed, [WeightedSum("s", {"LF_FOOT": 1.0, trunk: 1.0})])
 
 
 def whole(

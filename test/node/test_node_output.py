@@ -25,6 +25,7 @@ from delassus_ros import (  # noqa: E402
     RelativeContact,
     Robot,
     Transform,
+    WeightedSum,
 )
 from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
@@ -115,6 +116,11 @@ def test_layout_of_a_relative_contact_names_both_frames() -> None:
     assert list(layout.frames) == ["LH_FOOT", "LF_FOOT RF_FOOT"]
     assert list(layout.kinds) == ["point", "relative"]
     assert list(layout.selections) == np.eye(3, 6).ravel().tolist()
+    middle = WeightedSum("middle", {"LF_FOOT": 0.25, "RF_FOOT": 0.75})
+    layout = make_layout(Problem(robot, [middle]), Time())
+    assert (list(layout.frames), list(layout.kinds)) == (["LF_FOOT RF_FOOT"], ["weighted_sum"])
+    rows = np.reshape(layout.selections, (3, 12))
+    assert rows[0].tolist() == [0.25] + [0.0] * 5 + [0.75] + [0.0] * 5
 
 
 def test_layout_with_world_axes_names_the_root_link() -> None:

@@ -34,6 +34,24 @@ COMPUTED: dict[str, tuple[dict[str, Any], Any]] = {
     "contacts.LF.frame": ({}, "LF_SHANK"),
     "contacts.LF.kind": ({}, "surface"),
     "contacts.LF.second_frame": ({"contacts.LF.kind": "relative"}, "RF_FOOT"),
+    "contacts.LF.frames": (
+        {
+            "contacts.LF.frame": "",
+            "contacts.LF.kind": "weighted_sum",
+            "contacts.LF.frames": ["LF_FOOT", "RH_FOOT"],
+            "contacts.LF.weights": [0.5, 0.5],
+        },
+        ["LF_FOOT", "RF_FOOT"],
+    ),
+    "contacts.LF.weights": (
+        {
+            "contacts.LF.frame": "",
+            "contacts.LF.kind": "weighted_sum",
+            "contacts.LF.frames": ["LF_FOOT", "RH_FOOT"],
+            "contacts.LF.weights": [0.5, 0.5],
+        },
+        [0.25, 0.75],
+    ),
     "contacts.LF.xyz": ({}, [0.0, 0.1, 0.0]),
     "contacts.LF.rpy": ({}, [0.0, 0.5, 0.0]),
     "contacts.LF.selection": (

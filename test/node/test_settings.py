@@ -13,7 +13,7 @@ import pytest
 import robots
 import yaml
 
-from delassus_ros import RelativeContact
+from delassus_ros import RelativeContact, WeightedSum
 from delassus_ros.errors import ContactError, DelassusError, InputError, RobotError
 from delassus_ros.node.settings import CONTACT_PARAMETERS, PARAMETERS, Setting, Settings
 from delassus_ros.sim import demo_urdf
@@ -124,6 +124,32 @@ def test_a_relative_contact_by_parameters() -> None:
                 contacts__LF__friction=0.4,
             )
         )
+
+
+def test_a_weighted_sum_by_parameters() -> None:
+    of_sum = {
+        "contacts__LF__frame": "",
+        "contacts__LF__kind": "weighted_sum",
+        "contacts__LF__frames": ["LF_FOOT", "RF_FOOT"],
+        "contacts__LF__weights": [0.25, 0.75],
+    }
+    contact = Settings.from_parameters(feet(**of_sum)).contacts[0]
+    assert isinstance(contact, WeightedSum)
+    assert dict(contact.weight_of) == {"LF_FOOT": 0.25, "RF_FOOT": 0.75}
+    assert contact.rows == 3
+    selected = feet(**of_sum, contacts__LF__selection=[0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    assert Settings.from_parameters(selected).problem(urdf()).contacts.row_offsets == (0, 1, 4)
+    for key, value, message in (
+        ("weights", [1.0], "expected one weight for each"),
+        ("frames", [], "contacts.LF.frames' is not set"),
+        (
+            "xyz",
+            [0.0, 0.0, 1.0],
+            "LF.xyz' is given, but its kind is 'weighted_sum'; parameters of",
+        ),
+    ):
+        with pytest.raises(ContactError, match=message):
+            Settings.from_parameters(feet(**{**of_sum, f"contacts__LF__{key}": value}))
 
 
 def test_rows_of_the_whole_robot_by_parameters() -> None:

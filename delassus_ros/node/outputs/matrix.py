@@ -41,10 +41,7 @@ def make_layout(problem: Problem, stamp: Time, world_frame: str = "", more: str 
     layout.frames = [contact.frame_names for contact in contacts]
     layout.placements = [_pose(contact.placement) for contact in contacts]
     layout.selections = [
-        value
-        for contact in contacts
-        if contact.kind_name in ("selection", "relative")
-        for value in contact.selection.ravel().tolist()
+        value for contact in contacts for value in contact.stated_selection.ravel().tolist()
     ]
     layout.kinds = [contact.kind_name for contact in contacts]
     layout.row_offsets = list(contacts.row_offsets)

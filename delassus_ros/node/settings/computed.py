@@ -19,6 +19,7 @@ from delassus_ros.contacts import (
     Contact,
     ContactSet,
     RelativeContact,
+    WeightedSum,
 )
 from delassus_ros.errors import ContactError, InputError, RobotError, unknown
 from delassus_ros.model import Robot, Transform
@@ -269,57 +270,69 @@ def _contact(name: str, parameters: Mapping[str, Any]) -> Contact:
         values = parse_all(CONTACT_PARAMETERS, parameters, f"contacts.{name}.")
     except InputError as error:
         raise ContactError(f"contact {name!r}: {error}") from error
-    if values["kind"] in _OF_THE_ROBOT:
-        given = [key for key in values if values[key] != CONTACT_PARAMETERS[key].default]
-        if given != ["kind"]:
-            key = next(key for key in given if key != "kind")
+    kind = values["kind"]
+    taken = _PARAMETERS_OF.get(kind, _OF_ONE_FRAME)
+    for key, setting in CONTACT_PARAMETERS.items():
+        if values[key] != setting.default and key not in ("kind", *taken):
+            have = ", ".join(taken) or "none, as it is of the whole robot"
             raise ContactError(
                 f"contact {name!r}: parameter 'contacts.{name}.{key}' is given, but its kind is "
-                f"{values['kind']!r}, which is of the whole robot"
+                f"{kind!r}; parameters of this kind: {have}"
             )
-        return _OF_THE_ROBOT[values["kind"]](name)
-    if not values["frame"]:
+    if kind in _OF_THE_ROBOT:
+        return _OF_THE_ROBOT[kind](name)
+    first = taken[0]
+    if not values[first]:
         raise ContactError(
-            f"contact {name!r}: parameter 'contacts.{name}.frame' is not set; it names the link "
-            "that the contact is fixed to"
+            f"contact {name!r}: parameter 'contacts.{name}.{first}' is not set; it names the "
+            + ("link that the contact is fixed to" if first == "frame" else "links of the sum")
         )
-    selection, relative = values["selection"], values["kind"] == "relative"
-    if values["second_frame"] and not relative:
-        raise ContactError(
-            f"contact {name!r}: parameter 'contacts.{name}.second_frame' is given, but its kind "
-            f"is {values['kind']!r}; set the kind to 'relative' or leave the second frame out"
-        )
-    kind: Any = "surface" if relative else values["kind"]
-    if values["kind"] == "selection" or (relative and selection):
+    rows: Any = {"relative": "surface", "weighted_sum": "point"}.get(kind, kind)
+    selection = values["selection"]
+    if selection or kind == "selection":
         if not selection or len(selection) % 6:
             raise ContactError(
                 f"contact {name!r}: parameter 'contacts.{name}.selection' has {len(selection)} "
                 "values; expected the rows of a (k, 6) matrix, one after the other"
             )
-        kind = np.reshape(np.array(selection, dtype=np.float64), (-1, 6))
-    elif selection:
-        raise ContactError(
-            f"contact {name!r}: parameter 'contacts.{name}.selection' is given, but its kind is "
-            f"{values['kind']!r}; set the kind to 'selection' or leave the selection out"
-        )
+        rows = np.reshape(np.array(selection, dtype=np.float64), (-1, 6))
+    if kind == "weighted_sum":
+        return WeightedSum(name, _weights(name, values), rows)
     placement = Transform.from_xyz_rpy(_triple(name, "xyz", values), _triple(name, "rpy", values))
-    if relative:
-        for key in ("moving", "friction", "normal", "dimensions"):
-            if values[key] != CONTACT_PARAMETERS[key].default:
-                raise ContactError(
-                    f"contact {name!r}: parameter 'contacts.{name}.{key}' is given, but its kind "
-                    "is 'relative', which has none"
-                )
-        return RelativeContact(name, values["frame"], values["second_frame"], kind, placement)
+    if kind == "relative":
+        return RelativeContact(name, values["frame"], values["second_frame"], rows, placement)
     friction, dimensions = values["friction"], values["dimensions"]
     return Contact(
-        name, values["frame"], kind, placement, values["moving"],
+        name, values["frame"], rows, placement, values["moving"],
         friction=None if friction == _OF_NODE else friction,
         normal=_normal(values["normal"]),
         dimensions=dimensions or None,
     )  # fmt: skip
 
 
+def _weights(name: str, values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the weights of the frames of a sum, by frame."""
+    frames, weights = values["frames"], values["weights"]
+    if len(frames) != len(weights) or len(set(frames)) < len(frames):
+        raise ContactError(
+            f"contact {name!r}: parameter 'contacts.{name}.frames' is {list(frames)} and "
+            f"'contacts.{name}.weights' is {list(weights)}; expected one weight for each of "
+            "several different frames"
+        )
+    return dict(zip(frames, weights, strict=True))
+
+
+_OF_ONE_FRAME = (
+    "frame", "xyz", "rpy", "moving", "friction", "normal", "dimensions"
+)  # fmt: skip
+_PARAMETERS_OF: Mapping[str, tuple[str, ...]] = {
+    "selection": (*_OF_ONE_FRAME, "selection"),
+    "relative": ("frame", "second_frame", "selection", "xyz", "rpy"),
+    "weighted_sum": ("frames", "weights", "selection"),
+    "center_of_mass": (),
+    "centroidal_momentum": (),
+}
+"""Parameters of a contact by kind, besides the kind; points and surfaces have the former ones."""
 _OF_THE_ROBOT = {kind.label: kind for kind in (CenterOfMass, CentroidalMomentum)}
 """Kinds of rows of the whole robot."""
 _OF_NODE = -1.0

@@ -150,13 +150,21 @@ CONTACT_PARAMETERS: Mapping[str, Setting] = {
     "kind": Setting(
         "point",
         "Rows of the contact: 3 linear, 3 linear and 3 angular, those of selection, or, relative, "
-        "those of the motion of second_frame in frame: selection, or all 6. center_of_mass and "
+        "those of the motion of second_frame in frame: selection, or all 6. weighted_sum: the sum "
+        "of the twists of frames, times weights: selection, or 3 linear. center_of_mass and "
         "centroidal_momentum: 3 and 6 rows of the whole robot, without a frame.",
         choices=(
-            "point", "surface", "selection", "relative", "center_of_mass", "centroidal_momentum"
+            "point", "surface", "selection", "relative", "weighted_sum", "center_of_mass",
+            "centroidal_momentum",
         ),
     ),
     "second_frame": Setting("", "Second link of a contact of kind 'relative'."),
+    "frames": Setting(
+        (), "Links of a contact of kind 'weighted_sum'; the first has its axes.", holds="names"
+    ),
+    "weights": Setting(
+        (), "Weight of each of the frames, for kind 'weighted_sum'.", holds="numbers"
+    ),
     "xyz": Setting(
         (0.0, 0.0, 0.0),
         "Position of the contact in its frame: x, y, z [m].",
@@ -169,7 +177,8 @@ CONTACT_PARAMETERS: Mapping[str, Setting] = {
     ),
     "selection": Setting(
         (),
-        "Rows of a (k, 6) matrix, linear first, for kinds 'selection' and 'relative'.",
+        "Rows of a (k, 6) matrix, linear first, for kinds 'selection', 'relative' and "
+        "'weighted_sum'.",
         holds="numbers",
     ),
     "moving": Setting(
