@@ -3,13 +3,15 @@
     python scripts/try_installs.py python3.10 python3.11 python3.12
 
 builds source archives and wheels of both packages, installs each of library, simulation and ROS
-for each Python, does something with it, and writes the table of ``docs/installs_tried.md``.
+for each Python, runs a program of it, builds a workspace with colcon for the first Python, and
+writes ``docs/installs_tried.md``.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -61,11 +63,21 @@ Both packages were built from their sources, as archives and wheels, and install
 fresh environments on {system}, by `python scripts/try_installs.py`. The library
 computes a matrix, the simulation loads its robot, and with ROS 2 a node answers at 100 Hz while
 every joint state is accounted for.
+
+{table}
+
+A workspace was built with `colcon build` from PyPI (`colcon-common-extensions`, {colcon}, Python
+{version}), against the ROS 2 packages of PyPI instead of a distribution. Both packages lay side by
+side, by `python scripts/lay_out_release.py`:
+
+| step | result |
+|---|---|
+{steps}
 """
 
 
 class TrialError(Exception):
-    """What did not work, in one line."""
+    """The fault of a command, in one line."""
 
 
 def run(command: Sequence[str | Path], **environment: str) -> str:
@@ -126,6 +138,44 @@ def trial(python: str, folder: Path, files: dict[str, str], name: str) -> str:
     return "works"
 
 
+def workspace(python: str, folder: Path) -> tuple[str, dict[str, str]]:
+    """Build both packages with colcon; return its version, and the result of each step."""
+    programs = environment(python, folder / "colcon")
+    text = (ROOT / "msg" / "pyproject.toml").read_text(encoding="utf-8")
+    listed = text.partition("\nrequires = [")[2].partition("\n]")[0]
+    requirements = re.findall(r'^  "(.*)",$', listed, re.MULTILINE)
+    wanted = ["colcon-common-extensions", "cmake", *requirements]
+    run([programs / "python", "-m", "pip", "install", "--quiet", *wanted, f"{ROOT}[ros]"])
+    run([programs / "python", "-m", "pip", "uninstall", "--quiet", "--yes", "delassus_ros"])
+    source = folder / "src"
+    run([python, ROOT / "scripts" / "lay_out_release.py", source])
+    flags = [
+        f"-DCMAKE_PROJECT_INCLUDE={source}/delassus_msgs/cmake/pypi_wheels.cmake",
+        f"-DPython3_EXECUTABLE={programs}/python", "-DBUILD_TESTING=OFF",
+    ]  # fmt: skip
+    prefix = folder / "install" / "delassus_ros"
+    steps = {
+        "`colcon list` finds both packages": "colcon list --names-only | sort | xargs",
+        "`colcon build` builds both": f"colcon build --cmake-args {' '.join(flags)}",
+        "`delassus list` runs": f". install/setup.sh && {prefix}/lib/delassus_ros/delassus list",
+        "`delassus_node --help` runs": (
+            f". install/setup.sh && {prefix}/lib/delassus_ros/delassus_node --help"
+        ),
+    }
+    path = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    results = {}
+    for step, command in steps.items():
+        try:
+            run(["bash", "-ec", f"cd {folder}; {command}"], **path)
+            results[step] = "works"
+        except TrialError as error:
+            results[step] = str(error).replace("|", "/")[:120]
+        print(f"  {step}: {results[step]}", flush=True)
+    found = run([programs / "python", "-m", "pip", "show", "colcon-core"])
+    version = next(line for line in found.splitlines() if line.startswith("Version: "))
+    return f"colcon-core {version.removeprefix('Version: ')}", results
+
+
 def main(pythons: Sequence[str]) -> int:
     """Try all combinations and write the page; 1 if one failed."""
     if not pythons:
@@ -143,9 +193,19 @@ def main(pythons: Sequence[str]) -> int:
                 print(f"  {name}: {outcomes[-1]}", flush=True)
         has_failed |= outcomes != ["works"] * len(TRIALS)
         rows.append(f"| {version} | {' | '.join(outcomes)} |")
-    system = f"Linux ({platform.machine()}, {' '.join(platform.libc_ver())})"
+    with tempfile.TemporaryDirectory() as place:
+        colcon, results = workspace(pythons[0], Path(place))
+    has_failed |= set(results.values()) != {"works"}
     head = f"| Python | {' | '.join(TRIALS)} |\n|---|{'---|' * len(TRIALS)}\n"
-    PAGE.write_text(f"{WORDS.format(system=system)}\n{head}" + "\n".join(rows) + "\n")
+    PAGE.write_text(
+        WORDS.format(
+            system=f"Linux ({platform.machine()}, {' '.join(platform.libc_ver())})",
+            table=head + "\n".join(rows),
+            colcon=colcon,
+            version=rows[0].split(" | ")[0].strip("| "),
+            steps="\n".join(f"| {step} | {result} |" for step, result in results.items()),
+        )
+    )
     return int(has_failed)
 
 

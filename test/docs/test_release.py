@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 import shutil
 import site
@@ -42,8 +43,10 @@ def test_the_installed_package_describes_itself(name: str) -> None:
     classifiers = metadata.get_all("Classifier") or []
     assert "License :: OSI Approved :: BSD License" in classifiers
     assert "Operating System :: POSIX :: Linux" in classifiers and metadata["Summary"]
+    assert metadata["Description-Content-Type"].startswith("text/markdown")
+    assert metadata["License"] == "BSD-3-Clause"
+    assert "maintainers@" in metadata["Maintainer-email"]
     if name == "delassus_ros":
-        assert metadata["Description-Content-Type"].startswith("text/markdown")
         assert "The Delassus matrix of your robot, live" in metadata.as_string()
         assert 'argcomplete>=2.0; extra == "completion"' in metadata.get_all("Requires-Dist")
 
@@ -69,17 +72,48 @@ def test_packages_of_a_release_are_side_by_side(tmp_path: Path) -> None:
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("this is no repository of git")
     command = [sys.executable, str(ROOT / "scripts" / "lay_out_release.py"), str(tmp_path / "r")]
-    subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    # Who publishes is told of addresses that are none.
+    placeholders = any(".example" in (ROOT / manifest).read_text() for manifest in MANIFESTS)
+    assert ("is a placeholder; replace it" in done.stderr) == placeholders
     manifests = sorted(p.relative_to(tmp_path / "r") for p in tmp_path.rglob("package.xml"))
     assert [str(path) for path in manifests] == [
         "delassus_msgs/package.xml", "delassus_ros/package.xml",
     ]  # fmt: skip
     for path, manifest in zip(manifests, reversed(MANIFESTS), strict=True):
         assert (tmp_path / "r" / path).read_bytes() == (ROOT / manifest).read_bytes()
+        root = ElementTree.parse(tmp_path / "r" / path).getroot()
+        assert root.findtext("name") == path.parts[0] and root.findtext("version") == VERSION
     assert (tmp_path / "r/delassus_ros/delassus_ros/__init__.py").is_file()
     assert (tmp_path / "r/delassus_msgs/CMakeLists.txt").is_file()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 2 and "is not empty" in again.stderr
+
+
+def test_colcon_finds_both_packages_side_by_side_and_one_of_nested(tmp_path: Path) -> None:
+    """The reason for `--base-paths`, for `colcon_defaults.yaml` and for the script."""
+    if shutil.which("colcon") is None or shutil.which("git") is None:
+        pytest.skip("colcon or git is not installed")
+    script = ROOT / "scripts" / "lay_out_release.py"
+    subprocess.run([sys.executable, script, tmp_path / "src"], check=True, capture_output=True)
+
+    def packages(folder: Path, *options: str) -> set[str]:
+        command = ["colcon", "list", "--names-only", *options]
+        environment = {**os.environ, "COLCON_HOME": str(tmp_path / "colcon")}
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+        )
+        return set(done.stdout.split())
+
+    both = {"delassus_ros", "delassus_msgs"}
+    assert packages(tmp_path) == both
+    nested = tmp_path / "nested" / "src"
+    shutil.copytree(tmp_path / "src" / "delassus_ros", nested / "delassus_ros")
+    shutil.copytree(tmp_path / "src" / "delassus_msgs", nested / "delassus_ros" / "msg")
+    assert packages(nested.parent) == {"delassus_ros"}
+    assert packages(nested.parent, "--base-paths", "src", "src/delassus_ros/msg") == both
+    shutil.copy(ROOT / "colcon_defaults.yaml", nested / "delassus_ros")
+    assert packages(nested / "delassus_ros") == both
 
 
 def test_the_demo_needs_two_groups_of_requirements() -> None:

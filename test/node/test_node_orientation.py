@@ -26,6 +26,7 @@ from ros_support import LIMIT  # noqa: E402
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 
 QUATERNION = (0.18257418583505536, 0.3651483716701107, 0.5477225575051661, 0.7302967433402214)
 TURN = (0.0, 0.0, np.sin(0.2), np.cos(0.2))
@@ -226,3 +227,20 @@ def test_it_is_not_asked_for_where_it_is_known_or_does_not_matter(graph, start, 
     start(**options)
     graph.wait_for_log("active: from")
     assert not any("orientation.world_frame" in line for line in graph.log)
+
+
+def test_odometry_of_another_topic_by_a_remap(graph, urdf) -> None:
+    """As docs/reference/topics.md says: many bases publish odom."""
+    contacts = ["-p", "contacts.names:=[LF]", "-p", "contacts.LF.frame:=LF_FOOT"]
+    node = graph.add(
+        DelassusNode(
+            context=graph.context,
+            cli_args=["--ros-args", "-r", "odometry:=odom", "-p", "axes:=world", *contacts],
+            parameter_overrides=[Parameter("robot_description", value=urdf)],
+        )
+    )
+    node.trigger_configure()
+    node.trigger_activate()
+    assert state_of(node) == "active"
+    topics = {subscription.topic_name for subscription in node.subscriptions}
+    assert "/odom" in topics and "/odometry" not in topics
