@@ -119,7 +119,7 @@ def view(options: argparse.Namespace) -> Report:
                 viewer.add_dials(dials(robot, start))
                 at = by_sliders(viewer, robot, closure, start)
             else:
-                at = by_time(viewer, *recorded)
+                at = by_time(viewer, robot, closure, *recorded)
             viewer.activate(photographer.standing(at()))
             draw = drawing(viewer, photographer, at)
             draw()
@@ -164,14 +164,23 @@ def by_sliders(
     return lambda: q_at(robot, closure, {**start, **viewer.positions})
 
 
-def by_time(viewer: Viewer, seconds: Array, Q: Array) -> Callable[[], Array]:
-    """Return a function that returns q (nq,) at a slider over times (N,) [s] of Q (N, nq)."""
-    slider = viewer.add_timeline(seconds)
+def by_time(
+    viewer: Viewer, robot: Robot, closure: Closure | None, seconds: Array, Q: Array
+) -> Callable[[], Array]:
+    """Return a function that returns q (nq,) at a slider over times (N,) [s] of Q (N, nq).
+
+    Loops are closed from the independent joints, which are those that a recording needs.
+    """
+    timeline = viewer.add_timeline(seconds)
+    entries = dict(zip((joint.name for joint in robot.joints), robot.q_offsets, strict=True))
 
     def at() -> Array:
-        k = int(np.searchsorted(seconds, slider.value, side="right")) - 1
+        k = int(np.searchsorted(seconds, timeline.slider.value, side="right")) - 1
         q: Array = Q[max(k, 0)]
-        return q
+        if closure is None:
+            return q
+        moved = {name: float(q[entries[name]]) for name in closure.independent}
+        return q_at(robot, closure, moved)
 
     return at
 

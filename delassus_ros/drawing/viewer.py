@@ -8,9 +8,11 @@ from __future__ import annotations
 import html
 import io
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import trimesh
@@ -42,6 +44,8 @@ _BACK, _UP = np.array([0.8, -0.48, 0.36]), np.array([0.0, 0.0, 1.0])
 _DISTANCE, _ASIDE = 2.0, 0.5
 """Distance of the camera from the robot, and shift of the robot from the middle of the page to the
 left, where no panel is, as shares of half the diagonal of the robot's bounding box."""
+_FRAME = 1.0 / 30.0
+"""Time between pictures of a recording that is played [s], if they are drawn in time."""
 _ROOT = "/robot"
 
 
@@ -62,6 +66,62 @@ class Dial:
     start: float
 
 
+class Timeline:
+    """A slider over the time of a recording, with a button that plays and pauses the recording.
+
+    Parameters
+    ----------
+    first, last : range of the slider [s].
+
+    Attributes
+    ----------
+    slider : the slider; its value is a time of the recording [s].
+    is_playing : whether the slider advances.
+    """
+
+    def __init__(self, gui: viser.GuiApi, first: float, last: float) -> None:
+        step = max((last - first) / 2000.0, 1e-6)
+        self.is_playing = False
+        self._time, self._before = first, 0.0
+        self._first, self._last = first, max(last, first + step)
+        self.slider = gui.add_slider("time [s]", first, self._last, step, first)
+        self._button = gui.add_button("Play", icon=viser.Icon.PLAYER_PLAY)
+        self._button.on_click(lambda _: self.pause() if self.is_playing else self.play())
+        self.slider.on_update(self._moved)
+    def play(self) -> None:
+        """Play from the slider's time on, or from the start if the slider is at the end."""
+        if self.slider.value >= self._last:
+            self.slider.value = self._first
+        self._time, self.is_playing = float(self.slider.value), True
+        self._before = time.monotonic()
+        self._button.label, self._button.icon = "Pause", viser.Icon.PLAYER_PAUSE
+
+    def pause(self) -> None:
+        """Let the slider stay where it is."""
+        self.is_playing = False
+        self._button.label, self._button.icon = "Play", viser.Icon.PLAYER_PLAY
+
+    def advance(self, now: float) -> bool:
+        """Move the slider by the time since the last call while playing; return whether it moved.
+
+        Parameters
+        ----------
+        now : reading of the clock ``time.monotonic`` [s].
+        """
+        if not self.is_playing:
+            return False
+        self._time = min(self._time + now - self._before, self._last)
+        self._before = now
+        self.slider.value = self._time
+        if self._time >= self._last:
+            self.pause()
+        return True
+
+    def _moved(self, event: viser.GuiEvent[Any]) -> None:
+        if event.client is not None:  # by the user: the recording is played from there on
+            self._time = float(self.slider.value)
+
+
 class Viewer:
     """A page with a robot; drawn by the thread that calls :meth:`show`.
 
@@ -75,7 +135,7 @@ class Viewer:
     Attributes
     ----------
     size : largest extent of the robot in its neutral configuration [m].
-    timeline : slider over the time of a recording; None without one.
+    timeline : time of a recording; None without one.
     changed : set whenever the user has moved or switched something; cleared by the caller.
 
     Raises
@@ -106,7 +166,7 @@ class Viewer:
         self._lengths: Lengths | None = None
         self._ground: float | None = None
         self._drawn: dict[str, viser.SceneNodeHandle] = {}
-        self.timeline: viser.GuiSliderHandle[float] | None = None
+        self.timeline: Timeline | None = None
         self._add_robot(shapes)
         self._words = self.server.gui.add_html("")
         self._scale = self.server.gui.add_slider("ellipsoids", 0.1, 2.0, 0.05, 1.0)
@@ -150,16 +210,11 @@ class Viewer:
             box.value = name in contacts
         self.changed.set()
 
-    def add_timeline(self, seconds: Array) -> viser.GuiSliderHandle[float]:
-        """Add a slider over times [s] of a recording; its value is a time."""
-        step = max(float(seconds[-1] - seconds[0]) / 2000.0, 1e-6)
-        slider = self.server.gui.add_slider(
-            "time [s]", float(seconds[0]), float(max(seconds[-1], seconds[0] + step)), step,
-            float(seconds[0]),
-        )  # fmt: skip
-        slider.on_update(self._note)
-        self.timeline = slider
-        return slider
+    def add_timeline(self, seconds: Array) -> Timeline:
+        """Add a slider over times [s] of a recording, and a button that plays the recording."""
+        self.timeline = Timeline(self.server.gui, float(seconds[0]), float(seconds[-1]))
+        self.timeline.slider.on_update(self._note)
+        return self.timeline
 
     @property
     def positions(self) -> dict[str, float]:
@@ -227,7 +282,7 @@ class Viewer:
     def run(
         self, draw: Callable[[], None], stopping: Callable[[], bool], poll: float = 0.1
     ) -> None:
-        """Draw after each change by the user until it is time to stop.
+        """Draw after each change by the user, and while a recording is played, until a stop.
 
         Parameters
         ----------
@@ -235,7 +290,10 @@ class Viewer:
         poll : longest time until `stopping` is asked [s].
         """
         while not stopping():
-            if self.changed.wait(poll):
+            if self.timeline is not None and self.timeline.advance(time.monotonic()):
+                self.changed.set()
+            playing = self.timeline is not None and self.timeline.is_playing
+            if self.changed.wait(min(poll, _FRAME) if playing else poll):
                 self.changed.clear()
                 draw()
 

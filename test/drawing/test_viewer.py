@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,14 @@ pytest.importorskip("viser", reason="viser is not installed")
 from browser import browser, wait_until  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.cli.view import by_sliders, by_time, dials, drawing, first_pose  # noqa: E402
+from delassus_ros.cli.view import (  # noqa: E402
+    by_sliders,
+    by_time,
+    dials,
+    drawing,
+    first_pose,
+    timeline,
+)
 from delassus_ros.closure import Closure  # noqa: E402
 from delassus_ros.drawing.ellipsoids import Lengths  # noqa: E402
 from delassus_ros.drawing.shapes import Shapes  # noqa: E402
@@ -137,28 +146,126 @@ def test_a_time_slider_shows_the_latest_configuration_before_it() -> None:
     problem, shapes = quadruped()
     Q = np.random.default_rng(0).uniform(-0.3, 0.3, (3, problem.robot.nq))
     with shown(problem, shapes) as (viewer, _, photographer):
-        at = by_time(viewer, np.array([0.0, 1.0, 2.0]), Q)
-        slider = viewer.timeline
-        assert slider is not None
+        at = by_time(viewer, problem.robot, None, np.array([0.0, 1.0, 2.0]), Q)
+        assert viewer.timeline is not None
         draw = drawing(viewer, photographer, at)
         for seconds, row in ((0.0, 0), (0.9, 0), (1.0, 1), (2.0, 2)):
-            slider.value = seconds
+            viewer.timeline.slider.value = seconds
             draw()
             expected = photographer.snapshot(Q[row], LEGS).scene.contacts[0].centre
             ball = viewer.server.scene.get_handle_by_name(LF)
             np.testing.assert_allclose(ball.position, expected, atol=1e-6)
 
 
+def test_a_recording_is_played_at_the_speed_of_the_clock_up_to_its_end() -> None:
+    problem, _ = quadruped()
+    viewer = Viewer(problem.robot, Shapes(()), LEGS)
+    try:
+        timeline = viewer.add_timeline(np.array([0.5, 2.5]))
+        before = time.monotonic()
+        assert not timeline.advance(before + 1.0) and timeline.slider.value == 0.5
+        timeline.play()
+        started = timeline._before
+        assert before <= started <= time.monotonic()
+        for later, shown_time in ((0.25, 0.75), (1.0, 1.5)):
+            assert timeline.advance(started + later)
+            assert timeline.slider.value == pytest.approx(shown_time)
+        timeline.pause()
+        assert not timeline.advance(started + 1.5)
+        timeline.play()
+        assert timeline.advance(timeline._before + 9.0)
+        assert timeline.slider.value == 2.5 and not timeline.is_playing
+        # At its end it is played from the start.
+        timeline.play()
+        assert timeline.slider.value == 0.5 and timeline.is_playing
+    finally:
+        viewer.close()
+
+
+def test_a_recording_of_a_robot_with_loops_is_shown_with_closed_loops(tmp_path: Path) -> None:
+    support = pytest.importorskip("recordings_support")
+    leg = Path(__file__).parents[2] / "docs" / "geared_leg.urdf"
+    robot = Robot.from_urdf(leg, "fixed")
+    problem, closure = Problem(robot, [Contact("sole", "sole")]), Closure(robot)
+    angles = np.array([0.1, 0.4, 0.7])
+    state = support.JointState
+    messages = [
+        support.at(
+            support.BEGIN + k * 10**9, "/joint_states",
+            state(name=list(closure.independent), position=[angle] * len(closure.independent)),
+        )
+        for k, angle in enumerate(angles)
+    ]  # fmt: skip
+    path = support.write(tmp_path / "leg.mcap", messages)
+    options = argparse.Namespace(data=str(path), reference=None)
+    seconds, Q = timeline(options, problem)
+    assert seconds.tolist() == [0.0, 1.0, 2.0]
+    with shown(problem, Shapes(()), closure=closure) as (viewer, _, photographer):
+        at = by_time(viewer, robot, closure, seconds, Q)
+        draw = drawing(viewer, photographer, at)
+        assert viewer.timeline is not None
+        for moment, angle in zip(seconds, angles, strict=True):
+            viewer.timeline.slider.value = float(moment)
+            draw()
+            q = closure.solve(dict.fromkeys(closure.independent, angle)).q
+            expected = photographer.snapshot(q, ["sole"]).scene.contacts[0].centre
+            ball = viewer.server.scene.get_handle_by_name("/robot/ellipsoids/sole")
+            np.testing.assert_allclose(ball.position, expected, atol=1e-6)
+            assert "rank" in viewer.words
+
+
+@contextmanager
+def drawn_meanwhile(viewer: Viewer, draw: Callable[[], None]) -> Iterator[None]:
+    """Draw changes of the page in a thread until the block ends."""
+    done = threading.Event()
+    loop = threading.Thread(target=viewer.run, args=(draw, done.is_set))
+    loop.start()
+    try:
+        yield
+    finally:
+        done.set()
+        loop.join(60.0)
+    assert not loop.is_alive()
+
+
+@pytest.mark.slow
+def test_the_button_of_the_page_plays_a_recording() -> None:
+    problem, shapes = quadruped()
+    Q = np.linspace(problem.robot.q(STANDING), 0.5 * problem.robot.q(STANDING), 500)
+    photographer = Photographer(DelassusSolver(problem, "auto"))
+    viewer = Viewer(problem.robot, shapes, LEGS)
+    try:
+        at = by_time(viewer, problem.robot, None, np.linspace(0.0, 5.0, 500), Q)
+        draw = drawing(viewer, photographer, at)
+        draw()
+        ball = viewer.server.scene.get_handle_by_name(LF)
+        before, timeline = np.array(ball.position), viewer.timeline
+        assert timeline is not None
+        with browser((800, 600)) as page, drawn_meanwhile(viewer, draw):
+            page.open(viewer.address)
+            button = (
+                "[...document.querySelectorAll('button')]"
+                ".filter(e => ['Play', 'Pause'].includes(e.textContent.trim())).pop()"
+            )
+            wait_until(lambda: page.value(f"{button} !== undefined"))
+            page.value(f"{button}.click()")
+            wait_until(lambda: page.value(f"{button}.textContent.trim()") == "Pause")
+            wait_until(lambda: timeline.slider.value >= 5.0)
+            wait_until(lambda: page.value(f"{button}.textContent.trim()") == "Play")
+            expected = photographer.snapshot(Q[-1], LEGS).scene.contacts[0].centre
+            wait_until(lambda: np.allclose(ball.position, expected, atol=1e-6))
+            assert np.linalg.norm(expected - before) > 0.01
+    finally:
+        viewer.close()
+
+
 @pytest.mark.slow
 def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
     problem, shapes = quadruped()
     with browser((800, 600)) as page, shown(problem, shapes) as (viewer, draw, _):
-        done = threading.Event()
         ball = viewer.server.scene.get_handle_by_name(LF)
         before = np.array(ball.position)
-        loop = threading.Thread(target=viewer.run, args=(draw, done.is_set))
-        loop.start()
-        try:
+        with drawn_meanwhile(viewer, draw):
             start = viewer.positions["LF_KFE"]
             page.open(viewer.address)
             sliders = "document.querySelectorAll('[role=slider]')"
@@ -180,7 +287,3 @@ def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
             values = "[...document.querySelectorAll('input')].map(e => e.value)"
             assert f"{viewer.positions['LF_KFE']:.3f}" in page.value(values)
             assert "12 of 12 rows" in page.value("document.body.innerText")
-        finally:
-            done.set()
-            loop.join(60.0)
-        assert not loop.is_alive()
