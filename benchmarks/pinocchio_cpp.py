@@ -26,6 +26,14 @@ ROUTES = {
 """Routes, each with its function in pinocchio_peer.cpp."""
 ALL = {"dense": "peer_all_dense", "sparse": "peer_all_sparse"}
 """Routes to all outputs: by Eigen's LLT of M, by Pinocchio's own factorisation."""
+DYNAMICS = {
+    "rnea": "peer_rnea",
+    "aba, LOCAL": "peer_aba",
+    "aba, WORLD": "peer_aba_world",
+    "computeRNEADerivatives": "peer_rnea_derivatives",
+    "computeABADerivatives": "peer_aba_derivatives",
+}
+"""Functions of inverse and forward dynamics, each with its function in pinocchio_peer.cpp."""
 
 # As the package's own CMake files have them.
 _DEFINITIONS = (
@@ -135,6 +143,26 @@ def all_outputs(
             _address(library, function), inputs, rows, peer.address, keep=peer, size=size
         )
         for name, function in ALL.items()
+    }
+
+
+def dynamics(
+    library: ctypes.CDLL, problem: PinocchioProblem, inputs: Array, size: int, names: Sequence[str]
+) -> dict[str, Routine]:
+    """Return functions of inverse or forward dynamics, or their derivatives.
+
+    Parameters
+    ----------
+    inputs : (count, nq + 2 nv): q, rates and accelerations or torques in Pinocchio's order.
+    size : number of results.
+    names : of :data:`DYNAMICS`.
+    """
+    peer = _Peer(library, problem.text())
+    return {
+        name: Routine(
+            _address(library, DYNAMICS[name]), inputs, 1, peer.address, keep=peer, size=size
+        )
+        for name in names
     }
 
 

@@ -15,12 +15,15 @@
 #include <Eigen/Cholesky>
 
 #include <pinocchio/multibody.hpp>
+#include <pinocchio/algorithm/aba-derivatives.hpp>
+#include <pinocchio/algorithm/aba.hpp>
 #include <pinocchio/algorithm/constraint-cholesky.hpp>
 #include <pinocchio/algorithm/cholesky.hpp>
 #include <pinocchio/algorithm/crba.hpp>
 #include <pinocchio/algorithm/delassus.hpp>
 #include <pinocchio/algorithm/jacobian.hpp>
 #include <pinocchio/algorithm/kinematics.hpp>
+#include <pinocchio/algorithm/rnea-derivatives.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 
 namespace pin = pinocchio;
@@ -123,6 +126,28 @@ struct Peer {
     bias_acceleration = Vector::Zero(rows);
   }
 };
+
+// Configuration, rates, and torques or accelerations, side by side in one block.
+struct State {
+  Eigen::Map<const Vector> q, v, given;
+  State(const Peer &p, const double *in)
+      : q(in, p.model.nq), v(in + p.model.nq, p.model.nv),
+        given(in + p.model.nq + p.model.nv, p.model.nv) {}
+};
+
+void write(const Peer &p, double *out, const Vector &values) {
+  Eigen::Map<Vector>(out, p.model.nv) = values;
+}
+
+// Three matrices one after the other; of symmetric ones the upper triangle is filled.
+template <typename First, typename Second, typename Third>
+void write(const Peer &p, double *out, const First &first, const Second &second,
+           const Third &third) {
+  const Eigen::Index n = p.model.nv;
+  Eigen::Map<Matrix>(out, n, n) = first;
+  Eigen::Map<Matrix>(out + n * n, n, n) = second;
+  Eigen::Map<Matrix>(out + 2 * n * n, n, n) = third;
+}
 
 Peer &peer_of(double *state) { return *reinterpret_cast<Peer *>(state); }
 Eigen::Map<const Vector> q_of(const Peer &p, const double *q) { return {q, p.model.nq}; }
@@ -242,5 +267,46 @@ EXPORTED int32_t peer_dense(const double *q, double *G, double *state) {
   p.solved = p.jacobian.transpose();
   p.llt.matrixL().solveInPlace(p.solved);
   matrix_of(p, G).noalias() = p.solved.transpose() * p.solved;
+  return 0;
+}
+
+// Inverse and forward dynamics and their derivatives; in: q, rates, accelerations or torques.
+
+EXPORTED int32_t peer_rnea(const double *in, double *out, double *state) {
+  Peer &p = peer_of(state);
+  const State x(p, in);
+  write(p, out, pin::rnea(p.model, *p.data, x.q, x.v, x.given));
+  return 0;
+}
+
+EXPORTED int32_t peer_aba(const double *in, double *out, double *state) {
+  Peer &p = peer_of(state);
+  const State x(p, in);
+  write(p, out, pin::aba(p.model, *p.data, x.q, x.v, x.given, pin::Convention::LOCAL));
+  return 0;
+}
+
+EXPORTED int32_t peer_aba_world(const double *in, double *out, double *state) {
+  Peer &p = peer_of(state);
+  const State x(p, in);
+  write(p, out, pin::aba(p.model, *p.data, x.q, x.v, x.given, pin::Convention::WORLD));
+  return 0;
+}
+
+EXPORTED int32_t peer_rnea_derivatives(const double *in, double *out, double *state) {
+  Peer &p = peer_of(state);
+  const State x(p, in);
+  pin::Data &data = *p.data;
+  pin::computeRNEADerivatives(p.model, data, x.q, x.v, x.given);
+  write(p, out, data.dtau_dq, data.dtau_dv, data.M);
+  return 0;
+}
+
+EXPORTED int32_t peer_aba_derivatives(const double *in, double *out, double *state) {
+  Peer &p = peer_of(state);
+  const State x(p, in);
+  pin::Data &data = *p.data;
+  pin::computeABADerivatives(p.model, data, x.q, x.v, x.given);
+  write(p, out, data.ddq_dq, data.ddq_dv, data.Minv);
   return 0;
 }

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import robots
 
 from delassus_ros.contacts import Contact
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Robot, Transform
 from delassus_ros.model.constraints import Coupling
+from delassus_ros.model.robot import Base
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.testing.tello import differential
@@ -29,6 +31,15 @@ CONSTANT = (
 """Robots whose loop Jacobian is constant: gears and belts."""
 VARYING = ("tello_with_arms_1ee", "urdf_four_bar", "urdf_planar_leg_linkage")
 """Robots whose loop Jacobian depends on the configuration."""
+
+FILES: dict[str, tuple[str, Base]] = {
+    "urdf_four_bar": ("grbda_four_bar", "fixed"),
+    "urdf_mini_cheetah_4ee": ("grbda_mini_cheetah", "floating"),
+    "urdf_mit_humanoid_leg": ("grbda_mit_humanoid_leg", "fixed"),
+    "urdf_planar_leg_linkage": ("grbda_planar_leg_linkage", "fixed"),
+    "urdf_revolute_rotor_chain": ("grbda_revolute_rotor_chain", "fixed"),
+}
+"""Oracle file → URDF+ file and base."""
 
 
 @cache
@@ -57,6 +68,35 @@ def problem_of(name: str, state: int = 0) -> Problem:
     frames = [Frame(f"f{i}", i, Transform()) for i in range(len(bodies))]
     robot = Robot(name, joints, bodies, frames, couplings=_couplings(content, state))
     return Problem(robot, contacts_of(name))
+
+
+@cache
+def from_urdf(name: str) -> Problem:
+    """Return a robot read from URDF+ with its end effectors."""
+    file, base = FILES[name]
+    robot = Robot.from_urdf(robots.shared(file), base)
+    content = data(name)
+    contacts = [
+        Contact(
+            f"ee{end['index']}", content["bodies"][end["body"]]["name"], "surface",
+            Transform(np.eye(3), np.array(end["offset"], float)),
+        )
+        for end in content["end_effectors"]
+    ]  # fmt: skip
+    return Problem(robot, contacts)
+
+
+def positions_from_urdf(problem: Problem, name: str, state: int) -> Array:
+    """Return q of a state in the order of the robot that was read."""
+    content = data(name)
+    given = content["states"][state]["q_span"]
+    by_link = {b["name"]: given[b["q_index"]] for b in content["bodies"] if b["joint"] != "free"}
+    robot = problem.robot
+    return np.array([
+        by_link[body.name]
+        for joint, body in zip(robot.joints, robot.bodies, strict=True)
+        if joint.kind.nq
+    ])  # fmt: skip
 
 
 def with_differentials(problem: Problem) -> Problem:

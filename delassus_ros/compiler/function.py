@@ -20,9 +20,10 @@ from delassus_ros.compiler.codegen.target import host_width
 from delassus_ros.compiler.codegen.writer import declarations
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.compiler.ir.trace import Trace
+from delassus_ros.compiler.passes.limbs import Likeness
 from delassus_ros.compiler.passes.order import depth_first
 from delassus_ros.compiler.passes.partition import single_parts
-from delassus_ros.compiler.passes.vectorize import batch_program, scalar_program
+from delassus_ros.compiler.passes.vectorize import batch_program, vector_program
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
@@ -61,7 +62,8 @@ class _Code:
         self._settle = settle
         self._local = threading.local()
         self._loaded = LoadedCode(code)
-        self._call = _TYPE(self._loaded.address(KERNEL))
+        self.address = self._loaded.address(KERNEL)
+        self._call = _TYPE(self.address)
 
     def parts(self) -> tuple[bytes, dict[str, Any]]:
         return self.code, {"sizes": self.sizes[1:], "operations": asdict(self.operations)}
@@ -100,19 +102,23 @@ class BoundFunction:
 
     Attributes
     ----------
-    inputs : arrays by port name, views of the input block; to be filled before a call.
+    inputs : arrays by port name, views of one block, in order; to be filled before a call.
     result : the results of the last call, flat; not valid unless its status was OK.
+    address : of the function ``int32_t f(const double *in, double *out, double *work)``, for calls
+        without Python; valid while this object lives.
+    work : the function's work area, one per thread.
     """
 
     def __init__(self, code: _Code, ports: Sequence[Port]) -> None:
         block_in, self.result, work = map(aligned_zeros, code.sizes)
+        self.address, self.work = code.address, work
         self.inputs: dict[str, Array] = {}
         first = 0
         for port in ports:
             part = block_in[first : first + port.size]
             self.inputs[port.name] = part.reshape(port.shape)
             first += port.size
-        self._code, self._memory = code, (block_in, work)
+        self._code, self._memory = code, block_in
         self._run = partial(
             code.run_on, block_in.ctypes.data, self.result.ctypes.data, work.ctypes.data
         )
@@ -137,6 +143,8 @@ class CompiledFunction:
     key : what the function depends on besides this package's source; with it the machine code is
         kept in the disk cache (:mod:`delassus_ros.compiler.cache.disk`), else in memory only.
     robot : whose couplings the input ``q`` has to satisfy; the status is NOT_CLOSED otherwise.
+    likeness : parts of the function that are alike and may be computed side by side; follows from
+        what `key` holds.
 
     Raises
     ------
@@ -152,8 +160,9 @@ class CompiledFunction:
         inputs: Sequence[Port],
         key: bytes | None = None,
         robot: Robot | None = None,
+        likeness: Likeness | None = None,
     ) -> None:
-        self.inputs = tuple(inputs)
+        self.inputs, self._likeness = tuple(inputs), likeness or Likeness()
         self._rules, self._robot = InputRules.of(self.inputs, robot), robot
         self._taken = sum(port.size for port in self.inputs)
         ports = repr([(port.name, port.shape) for port in self.inputs]).encode()
@@ -180,7 +189,7 @@ class CompiledFunction:
 
     def _compile(self, function: Callable[[Inputs], Vector]) -> _Code:
         traced, outputs = self._traced(function)
-        program = scalar_program(traced, list(range(outputs)))
+        program = vector_program(traced, list(range(outputs)), self._likeness)
         texts, work = functions(single_parts(depth_first(program)), KERNEL)
         code = compile_ir("\n".join([*texts, declarations(), ""]))
         sizes = self._taken, outputs, work

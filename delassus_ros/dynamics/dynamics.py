@@ -11,12 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import instance, names
 from delassus_ros.compiler.function import BoundFunction, CompiledFunction
+from delassus_ros.compiler.passes.joint_functions import Owners, likeness_of_function
+from delassus_ros.compiler.passes.limbs import Likeness
 from delassus_ros.dynamics.checked import checked
-from delassus_ros.dynamics.derivatives import forward_derivatives, inverse_derivatives
+from delassus_ros.dynamics.derivatives import derivatives_of_forward, derivatives_of_inverse
 from delassus_ros.dynamics.matrices import coriolis, gravity_torques
 from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
-from delassus_ros.dynamics.regressor import regressor
+from delassus_ros.dynamics.regressor import PARAMETERS, regressor
 from delassus_ros.errors import InputError, ProblemError, RobotError, unknown
+from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem
@@ -48,8 +51,8 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], Mapping[str, Method]]] = {
     "forward": (("rates", "torques", "gravity"), FORWARD),
     "coriolis": (("rates",), _only(coriolis, _unregrouped)),
     "gravity_torques": (("gravity",), _only(gravity_torques)),
-    "inverse_derivatives": (("rates", "accelerations", "gravity"), _only(inverse_derivatives)),
-    "forward_derivatives": (("rates", "torques", "gravity"), _only(forward_derivatives)),
+    "inverse_derivatives": (("rates", "accelerations", "gravity"), _only(derivatives_of_inverse)),
+    "forward_derivatives": (("rates", "torques", "gravity"), _only(derivatives_of_forward)),
     "regressor": (("rates", "accelerations", "gravity"), _only(regressor, _unregrouped)),
 }
 """Per function the names of its inputs after ``q``, and its methods; the first is the default."""
@@ -137,9 +140,31 @@ class Dynamics:
                 if self.wrenches and what[0] in _LOADED:
                     ports.append(Port("wrenches", (len(self.wrenches), 6)))
                 self._compiled[what] = CompiledFunction(
-                    formula(), ports, self._key(*what), self._robot
+                    formula(), ports, self._key(*what), self._robot, self._likeness(what, ports)
                 )
             return self._compiled[what]
+
+    def _likeness(self, what: tuple[str, ...], ports: Iterable[Port]) -> Likeness:
+        """Return which inputs and results of a function belong to alike limbs."""
+        robot = self._robot
+        joints = range(len(robot.joints))
+        velocities = [
+            joint for joint in velocity_offsets(robot) for _ in range(robot.joints[joint].kind.nv)
+        ]
+        owners: dict[str, Owners] = {
+            "q": [i for i in joints for _ in range(robot.joints[i].kind.nq)],
+            "gravity": [None] * 3,
+            "wrenches": [robot.frames[name].body for name in self.wrenches for _ in range(6)],
+        }
+        inputs = [owner for port in ports for owner in owners.get(port.name, velocities)]
+        bodies = [body for body in joints for _ in PARAMETERS]
+        results: dict[str, list[list[Owners]]] = {
+            "coriolis": [[velocities] * 2],
+            "regressor": [[velocities, bodies]],
+            "inverse_derivatives": [[velocities] * 2] * 3,
+            "forward_derivatives": [[velocities] * 2] * 3,
+        }
+        return likeness_of_function(robot, inputs, results.get(what[0], [[velocities]]))
 
     def _key(self, *what: str) -> bytes | None:
         """Return the cache key of a function, or None without the disk cache."""

@@ -173,6 +173,24 @@ class JointTransform:
             moment, force = _turned(turn, moment), _turned(turn, force)
         return moment + force
 
+    def vector_to_parent(self, v: Vector) -> Vector:
+        """Return a free vector (3,) of the child in the parent's axes."""
+        for turn in self._turns:
+            v = _turned(turn, v)
+        return v
+
+    def moving_to_parent(self, momentum: Vector, second: Matrix) -> tuple[Vector, Matrix]:
+        """Return ∫ ṙ dm (3,) and ∫ ṙ rᵀ dm (3, 3) of the child in the parent's frame."""
+        joint, *turns = self._turns
+        momentum, second = _turned(joint, momentum), _turned_general(joint, second)
+        second = [
+            [w + u * o for w, o in zip(row, self._offset, strict=True)]
+            for row, u in zip(second, momentum, strict=True)
+        ]
+        for turn in turns:
+            momentum, second = _turned(turn, momentum), _turned_general(turn, second)
+        return momentum, second
+
     def force_to_child(self, f: Vector) -> Vector:
         """Return a force of the parent (or a row of K, which maps its twist) in the child."""
         # A force about an origin changes as the twist with angular and linear parts exchanged.

@@ -72,6 +72,11 @@ class Velocities:
         """Per cluster of several joints the columns of its independent joints."""
         return [columns for _, columns in self._closed]
 
+    @property
+    def varying(self) -> list[int]:
+        """Columns of clusters whose E depends on the configuration."""
+        return [k for cluster, own in self._closed if not cluster.is_constant for k in own]
+
     def _links_of(self, joint: int) -> Sequence[int]:
         return self._links.get(self._robot.joints[joint].name, ())
 

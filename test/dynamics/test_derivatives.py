@@ -13,7 +13,7 @@ from linkages import closed_four_bar, four_bar
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
 from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
-from delassus_ros.dynamics.derivatives import forward_derivatives, inverse_derivatives
+from delassus_ros.dynamics.derivatives import derivatives_of_forward, derivatives_of_inverse
 from delassus_ros.dynamics.methods import recursive_forward, recursive_inverse
 from delassus_ros.model import JointKind
 from delassus_ros.rbda.robot_tree import RobotTree
@@ -54,8 +54,8 @@ def test_derivatives_of_a_quadruped_agree_with_pinocchio(base: str) -> None:
     # Results of Pinocchio are views of the data.
     data = model.createData()
     for derivatives, theirs, given in (
-        (inverse_derivatives, pin.computeRNEADerivatives, "accelerations"),
-        (forward_derivatives, pin.computeABADerivatives, "torques"),
+        (derivatives_of_inverse, pin.computeRNEADerivatives, "accelerations"),
+        (derivatives_of_forward, pin.computeABADerivatives, "torques"),
     ):
         x = state(tree, q, given)
         found = matrices(derivatives(tree, x), tree.size)
@@ -67,8 +67,8 @@ def test_derivatives_of_a_quadruped_agree_with_pinocchio(base: str) -> None:
 
 @pytest.mark.parametrize(
     ("derivatives", "function", "given"),
-    [(inverse_derivatives, recursive_inverse, "accelerations"),
-     (forward_derivatives, recursive_forward, "torques")],
+    [(derivatives_of_inverse, recursive_inverse, "accelerations"),
+     (derivatives_of_forward, recursive_forward, "torques")],
 )  # fmt: skip
 def test_derivatives_of_geared_robots_agree_with_50_digits(derivatives, function, given) -> None:
     robot = random_problem(0).robot
@@ -101,7 +101,7 @@ def difference(function, tree: RobotTree, x, change) -> np.ndarray:
 def test_derivatives_of_a_four_bar_contain_how_the_loop_turns() -> None:
     tree, h = RobotTree(four_bar()), 1e-5
     x = state(tree, np.array(closed_four_bar(0.7)), "accelerations")
-    found = matrices(inverse_derivatives(tree, x), 1)[0]
+    found = matrices(derivatives_of_inverse(tree, x), 1)[0]
     ahead, behind = (
         recursive_inverse(tree, {**x, "q": closed_four_bar(0.7 + step)})[0] for step in (h, -h)
     )
@@ -113,7 +113,7 @@ def test_compiled_derivatives_are_named_and_shaped() -> None:
     dynamics, q = Dynamics(robot), np.array(closed_four_bar(0.7))
     by_q, by_rates, M = dynamics.inverse_derivatives(q, [0.7], [0.3], GRAVITY)
     x = {"q": q.tolist(), "rates": [0.7], "accelerations": [0.3], "gravity": GRAVITY.tolist()}
-    expected = matrices(inverse_derivatives(RobotTree(robot), x), 1)
+    expected = matrices(derivatives_of_inverse(RobotTree(robot), x), 1)
     close(np.array([by_q, by_rates, M]), expected, 1e-12)
     *_, response = dynamics.forward_derivatives(q, [0.7], [0.3], GRAVITY)
     close(response @ M, np.eye(1), 1e-12)

@@ -28,56 +28,19 @@ from delassus_ros.model import (
     Transform,
 )
 from delassus_ros.model.clusters import clusters_of
-from delassus_ros.model.robot import Base
 from delassus_ros.rbda.constraints import constraint_jacobian
 from delassus_ros.rbda.trees import tree_of
 
 EXACT = ("auto", "efpa", "pv_osimr", "ltl")
-FILES: dict[str, tuple[str, Base]] = {
-    "urdf_four_bar": ("grbda_four_bar", "fixed"),
-    "urdf_mini_cheetah_4ee": ("grbda_mini_cheetah", "floating"),
-    "urdf_mit_humanoid_leg": ("grbda_mit_humanoid_leg", "fixed"),
-    "urdf_planar_leg_linkage": ("grbda_planar_leg_linkage", "fixed"),
-    "urdf_revolute_rotor_chain": ("grbda_revolute_rotor_chain", "fixed"),
-}
-"""Oracle file → URDF+ file and base."""
-
-
-@cache
-def problem_of(name: str) -> Problem:
-    file, base = FILES[name]
-    robot = Robot.from_urdf(robots.shared(file), base)
-    content = cluster_oracle.data(name)
-    contacts = [
-        Contact(
-            f"ee{end['index']}", content["bodies"][end["body"]]["name"], "surface",
-            Transform(np.eye(3), np.array(end["offset"], float)),
-        )
-        for end in content["end_effectors"]
-    ]  # fmt: skip
-    return Problem(robot, contacts)
-
-
-def positions(problem: Problem, name: str, state: int) -> np.ndarray:
-    """Return q of a state in the order of the robot that was read."""
-    content = cluster_oracle.data(name)
-    given = content["states"][state]["q_span"]
-    by_link = {b["name"]: given[b["q_index"]] for b in content["bodies"] if b["joint"] != "free"}
-    robot = problem.robot
-    return np.array([
-        by_link[body.name]
-        for joint, body in zip(robot.joints, robot.bodies, strict=True)
-        if joint.kind.nq
-    ])  # fmt: skip
 
 
 @pytest.mark.parametrize("algorithm", EXACT)
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", cluster_oracle.FILES)
 def test_urdf_plus_agrees_with_the_papers_library(name: str, algorithm: str) -> None:
-    problem = problem_of(name)
+    problem = cluster_oracle.from_urdf(name)
     solver = solver_on_floats(problem, algorithm)
     for state in cluster_oracle.states(name):
-        G = solver.solve(positions(problem, name, state)).matrix
+        G = solver.solve(cluster_oracle.positions_from_urdf(problem, name, state)).matrix
         expected = cluster_oracle.expected(name, state)
         assert np.linalg.norm(G - expected) < 1e-9 * np.linalg.norm(expected)
 
@@ -85,7 +48,7 @@ def test_urdf_plus_agrees_with_the_papers_library(name: str, algorithm: str) -> 
 @pytest.mark.parametrize("algorithm", EXACT)
 @pytest.mark.parametrize("name", ["urdf_four_bar", "urdf_planar_leg_linkage"])
 def test_both_ends_of_a_loop_accelerate_alike(name: str, algorithm: str) -> None:
-    robot = problem_of(name).robot
+    robot = cluster_oracle.from_urdf(name).robot
     (loop,) = robot.loops
     frame_of = {frame.body: frame for frame in robot.frames.values()}
     contacts = []
@@ -99,19 +62,19 @@ def test_both_ends_of_a_loop_accelerate_alike(name: str, algorithm: str) -> None
     problem = Problem(robot, contacts, axes="world")
     solver = solver_on_floats(problem, algorithm)
     for state in cluster_oracle.states(name):
-        G = solver.solve(positions(problem, name, state)).matrix
+        G = solver.solve(cluster_oracle.positions_from_urdf(problem, name, state)).matrix
         assert np.linalg.norm(G) > 0.0
         assert np.linalg.norm(G[:3] - G[3:]) < 1e-8 * np.linalg.norm(G)
 
 
 @pytest.mark.parametrize("name", ["kjr", "pv_osim", "dense"])
 def test_open_chain_algorithms_refuse_loops(name: str) -> None:
-    reason = algorithms.get(name).supports(problem_of("urdf_four_bar"))
+    reason = algorithms.get(name).supports(cluster_oracle.from_urdf("urdf_four_bar"))
     assert reason is not None and "open chains" in reason
 
 
 def test_a_planar_leg_has_one_cluster_of_three_links() -> None:
-    (cluster,) = tree_of(problem_of("urdf_planar_leg_linkage")).clusters
+    (cluster,) = tree_of(cluster_oracle.from_urdf("urdf_planar_leg_linkage")).clusters
     assert len(cluster.links) == 3 and cluster.freedoms == 1 and callable(cluster.jacobian)
 
 

@@ -101,7 +101,7 @@ def _shapes(program: Program) -> list[int]:
     return shape
 
 
-def packed(program: Program, groups: list[LimbGroup], outputs: list[list[int]]) -> Program:
+def packed(program: Program, groups: Sequence[LimbGroup], outputs: Sequence[list[int]]) -> Program:
     """Return a program of scalars with vectors over limbs.
 
     Parameters

@@ -6,12 +6,12 @@ This only proposes; the lane pass checks on the graph that expressions really ha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, pairwise, product
 from typing import Any
 
-from delassus_ros.model.robot import WORLD
+from delassus_ros.model.robot import WORLD, Robot
 from delassus_ros.problem import Problem
 
 
@@ -30,6 +30,28 @@ class LimbGroup:
     contacts: tuple[tuple[int, ...], ...]
 
 
+@dataclass(frozen=True)
+class Likeness:
+    """Which parts of a function are alike, as far as is known.
+
+    Attributes
+    ----------
+    groups : limbs of the same build.
+    outputs : lists of positions in the output block whose expressions may have one shape.
+    rows : rows of a matrix as positions in the output block, -1 for entries to be left out.
+    """
+
+    groups: Sequence[LimbGroup] = ()
+    outputs: Sequence[list[int]] = ()
+    rows: Sequence[list[int]] = ()
+
+
+def likeness_of(problem: Problem) -> Likeness:
+    """Return which parts of the outputs of a problem are alike."""
+    groups = limb_groups(problem)
+    return Likeness(groups, alike_outputs(problem, groups), matrix_rows(problem))
+
+
 def limb_groups(problem: Problem) -> list[LimbGroup]:
     """Return groups of two or more disjoint alike subtrees, largest groups first.
 
@@ -37,55 +59,65 @@ def limb_groups(problem: Problem) -> list[LimbGroup]:
     packs it as well.
     """
     robot = problem.robot
-    children: dict[int, list[int]] = defaultdict(list)
-    for i, joint in enumerate(robot.joints):
-        children[joint.parent].append(i)
     contacts: dict[int, list[int]] = defaultdict(list)
     for index, contact in enumerate(problem.contacts):
         if len(contact.ends) == 1:
             contacts[robot.frames[contact.frame].body].append(index)
+    marks = [
+        tuple((problem.contacts[c].rows, problem.contacts[c].moving) for c in contacts[i])
+        for i in range(len(robot.joints))
+    ]
+    placements = _placements(problem)
+    return [
+        LimbGroup(
+            tuple(
+                frozenset(
+                    robot.q_offsets[k] + offset
+                    for k in limb
+                    for offset in range(robot.joints[k].kind.nq)
+                )
+                | {position for k in limb for c in contacts[k] for position in placements[c]}
+                for limb in limbs
+            ),
+            tuple(tuple(c for k in limb for c in contacts[k]) for limb in limbs),
+        )
+        for limbs in alike_subtrees(robot, marks)
+    ]
 
+
+def alike_subtrees(robot: Robot, marks: Sequence[Any]) -> list[list[list[int]]]:
+    """Return groups of two or more disjoint alike subtrees, largest groups first.
+
+    Parameters
+    ----------
+    marks : per joint what else has to be equal.
+
+    Returns
+    -------
+    Per group and subtree its joints, in corresponding orders.
+    """
+    children: dict[int, list[int]] = defaultdict(list)
+    for i, joint in enumerate(robot.joints):
+        children[joint.parent].append(i)
     signatures: dict[int, Any] = {}
     members: dict[int, list[int]] = {}
     for i in reversed(range(len(robot.joints))):
-        rows = tuple((problem.contacts[c].rows, problem.contacts[c].moving) for c in contacts[i])
         below = tuple(signatures[k] for k in children[i])
-        signatures[i] = (robot.joints[i].kind, robot.joints[i].armature > 0, rows, below)
+        signatures[i] = (robot.joints[i].kind, robot.joints[i].armature > 0, marks[i], below)
         members[i] = [i] + [k for child in children[i] for k in members[child]]
-
     alike: dict[Any, list[int]] = defaultdict(list)
     for i in range(len(robot.joints)):
         alike[signatures[i]].append(i)
-    placements = _placements(problem)
     groups = []
     for roots in alike.values():
         disjoint = [i for i in roots if not any(i in members[k] for k in roots if k != i)]
         parents = {robot.joints[i].parent for i in disjoint}
-        if len(disjoint) < 2 or _implied(parents, disjoint, alike, signatures):
-            continue
-        groups.append(
-            LimbGroup(
-                tuple(
-                    frozenset(
-                        robot.q_offsets[k] + offset
-                        for k in members[i]
-                        for offset in range(robot.joints[k].kind.nq)
-                    )
-                    | {
-                        position
-                        for k in members[i]
-                        for c in contacts[k]
-                        for position in placements[c]
-                    }
-                    for i in disjoint
-                ),
-                tuple(tuple(c for k in members[i] for c in contacts[k]) for i in disjoint),
-            )
-        )
-    return sorted(groups, key=lambda group: -len(group.inputs))
+        if len(disjoint) > 1 and not _implied(parents, disjoint, alike, signatures):
+            groups.append([members[i] for i in disjoint])
+    return sorted(groups, key=lambda group: -len(group))
 
 
-def outer_limbs(groups: list[LimbGroup]) -> list[list[int]]:
+def outer_limbs(groups: Sequence[LimbGroup]) -> list[list[int]]:
     """Return groups of limbs none of which is inside another, each as a bit set of its inputs."""
     taken = 0
     found = []

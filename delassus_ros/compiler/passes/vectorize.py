@@ -11,12 +11,7 @@ from delassus_ros.compiler.ir.trace import Trace
 from delassus_ros.compiler.passes.angles import turned
 from delassus_ros.compiler.passes.calls import Table, table_of
 from delassus_ros.compiler.passes.lanes import packed
-from delassus_ros.compiler.passes.limbs import (
-    alike_outputs,
-    limb_groups,
-    matrix_rows,
-    outer_limbs,
-)
+from delassus_ros.compiler.passes.limbs import Likeness, likeness_of, outer_limbs
 from delassus_ros.compiler.passes.scalar import scalars_of
 from delassus_ros.compiler.passes.widen import widened
 from delassus_ros.problem import Problem
@@ -36,12 +31,17 @@ def vectorized(problem: Problem, trace: Trace, checked: list[int]) -> Program | 
     """
     if trace.graph.routines:
         return table_of(trace, checked, WIDEST)
+    return vector_program(trace, checked, likeness_of(problem))
+
+
+def vector_program(trace: Trace, checked: list[int], likeness: Likeness) -> Program:
+    """Return the program of a trace without calls; see :func:`vectorized`."""
     scalars = scalars_of(trace, checked)
-    groups = limb_groups(problem)
-    program = turned(packed(scalars, groups, alike_outputs(problem, groups)))
+    groups = likeness.groups
+    program = turned(packed(scalars, groups, likeness.outputs))
     if length(program) > _WORTHWHILE_SHARE * length(scalars):
         program = turned(scalars)
-    return _cheaper(widened(program, matrix_rows(problem), outer_limbs(groups)), program)
+    return _cheaper(widened(program, likeness.rows, outer_limbs(groups)), program)
 
 
 def batch_program(trace: Trace, checked: list[int]) -> Program | Table:

@@ -197,7 +197,7 @@ def _shapes(program: Program, height: list[tuple[bool, int]]) -> list[int]:
 
 
 def widened(
-    program: Program, seeds: list[list[int]], limbs: Sequence[Sequence[int]] = ()
+    program: Program, seeds: Sequence[Sequence[int]], limbs: Sequence[Sequence[int]] = ()
 ) -> Program:
     """Return a program with instructions over several rows, and over limbs that are nearly alike.
 
@@ -220,7 +220,7 @@ def widened(
     return widening.rebuilt()
 
 
-def _chunks(program: Program, positions: list[int]) -> list[Members]:
+def _chunks(program: Program, positions: Sequence[int]) -> list[Members]:
     """Return the instructions behind part of a row of a symmetric matrix, in chunks.
 
     Chunks begin at the same columns in all rows. Positions before the diagonal are -1.
