@@ -50,7 +50,7 @@ examples:
   delassus compute arm.urdf --base fixed --contact tool0:surface
   delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
   delassus compare quadruped.urdf --contact LF_FOOT --plot compared.svg
-  delassus plot quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.png
+  delassus plot quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.svg
   delassus view my_robot.urdf
   delassus run my_robot.urdf
   delassus rotors geared_arm.urdf --base fixed
@@ -210,7 +210,7 @@ def _parser() -> argparse.ArgumentParser:
             "plot",
             plot.plot,
             "draw a robot with its ellipsoids, the matrix, condition numbers and computing times",
-            "quadruped.urdf --contact LF_FOOT --contact RH_FOOT --to LF_KFE=-2.0 -o quadruped.png",
+            "quadruped.urdf --contact LF_FOOT --contact RH_FOOT --to LF_KFE=-2.0 -o quadruped.svg",
         )
     )
     view.add_view(

@@ -54,7 +54,7 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        metavar="FIGURE.png",
+        metavar="FIGURE.svg",
         help="figure that is written, .svg, .png or .pdf (default: the name of the robot "
         "description with .svg, in the present folder)",
     )
@@ -105,7 +105,7 @@ def plot(options: argparse.Namespace) -> Report:
     lasting = _times(problem, solver.algorithm)
     figures.draw_times(times, lasting)
     figure.suptitle(textwrap.fill(headline(problem), _TITLE))
-    output = options.output or f"{Path(options.robot).stem}.png"
+    output = options.output or f"{Path(options.robot).stem}.svg"
     try:
         figures.save(figure, Path(output))
     except (OSError, ValueError) as error:

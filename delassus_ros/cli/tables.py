@@ -141,7 +141,7 @@ def plot_table(options: argparse.Namespace) -> Report:
         G = np.nan_to_num(rows.matrices[worst])
         figures.draw_matrix(panels[3], G, contacts, rows.about["row_offsets"])
         panels[3].set_title(f"worst conditioned, at {rows.at(worst)}")
-    output = options.output or f"{Path(options.robot).stem}.png"
+    output = options.output or f"{Path(options.robot).stem}.svg"
     figure.suptitle(rows.headline)
     try:
         figures.save(figure, Path(output))

@@ -214,7 +214,7 @@ def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
     found = json.loads(output(capsys, "plot", "out/run.parquet", "--json"))
-    assert Path("run.png").read_bytes()[:4] == b"\x89PNG" and found["rows"] == 120
+    assert Path("run.svg").read_bytes()[:5] == b"<?xml" and found["rows"] == 120
     table = parquet.read_table("out/run.parquet")
     worst = int(np.argmax(table["condition"].to_numpy()))
     assert found["at"] == pytest.approx(table["timestamp"][worst].as_py())
