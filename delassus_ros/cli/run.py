@@ -163,7 +163,9 @@ def _viewer(
 def _follow(
     topics: NodeTopics, viewer: Viewer, step: Callable[[], bool], seconds: float | None
 ) -> int:
-    """Show matrices of a node until `step` returns True; return how many were shown.
+    """Show matrices of a node until `step` returns True; return the number of shown matrices.
+
+    A line on standard error tells when the page shows the first matrix.
 
     Parameters
     ----------
@@ -178,7 +180,7 @@ def _follow(
     from delassus_ros.drawing.snapshot import Snapshot
 
     count, shown = 0, viewer.neutral()
-    start = last = drawn = time.monotonic()
+    begin = start = last = drawn = time.monotonic()
     while not step():
         now = time.monotonic()
         received = topics.latest()
@@ -186,7 +188,9 @@ def _follow(
             poses = topics.stage.poses(topics.q())
             shown = Snapshot(poses, topics.scene(received), facts_of(received))
             viewer.show(shown)
-            start = start if count else now
+            if not count:
+                print(f"first matrix after {now - begin:.1f} s", file=sys.stderr, flush=True)
+                start = now
             count, last, drawn = count + 1, now, now
         elif now - drawn > _SILENCE_S:
             drawn, silent = now, f"no matrix for {now - last:.0f} s"
