@@ -37,10 +37,12 @@ def _definitions(rows: str) -> str:
 
 
 def downloadable(page: str, text: str) -> str:
-    """Return a notebook's page with a link to the notebook below its title."""
+    """Return a tutorial that is a notebook with a link to the notebook below its title."""
+    if not page.startswith("tutorials/"):
+        return text
     link = (
-        f"{{nb-download}}`Download this page as a notebook <{Path(page).name}.ipynb>`. The folder "
-        "`binder/` of the repository lets Binder open all tutorials in a browser."
+        f"{{nb-download}}`Download this page as a notebook <{Path(page).name}.ipynb>`, or run it "
+        "[in a browser](index.md#tutorials-as-notebooks)."
     )
     return _NOTEBOOK.sub(lambda head: f"{head[0]}\n{link}\n", text)
 

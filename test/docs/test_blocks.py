@@ -1,15 +1,21 @@
-"""Every block of Python on every page runs as it was copied, one page after the other."""
+"""Every block of Python and YAML on every page works as it was copied, page by page."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import robots
+import yaml
 
 from delassus_ros import algorithms
+from delassus_ros.adapter import settings as adapter_settings
 from delassus_ros.algorithms import registry
+from delassus_ros.cli.options import parameters_of
+from delassus_ros.model.reading.yaml import read_side_file
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {
@@ -54,7 +60,9 @@ def test_every_block_of_python_runs(page: Path, monkeypatch, tmp_path: Path) -> 
     leg = (ROOT / "docs" / "geared_leg.urdf").read_text(encoding="utf-8")
     (tmp_path / "docs" / "geared_leg.urdf").write_text(leg)
     is_notebook = "mystnb" in page.read_text(encoding="utf-8")
-    desk = folder if is_notebook else tmp_path
+    # A notebook that was downloaded runs in any folder.
+    desk = tmp_path / "elsewhere" if is_notebook else tmp_path
+    desk.mkdir(exist_ok=True)
     for name in ("quadruped.urdf", "my_robot.urdf"):
         (desk / name).write_text(robots.quadruped().read_text())
     monkeypatch.chdir(desk)
@@ -69,7 +77,7 @@ def test_every_block_of_python_runs(page: Path, monkeypatch, tmp_path: Path) -> 
     assert sorted(tmp_path.rglob("*")) == before, "a page leaves files behind"
     if page.name == "closed_loops.md":
         assert names["G"].shape == (3, 3)
-        assert names["closed"].q[names["leg"].joint_names.index("knee_rotor")] == 12.0
+        assert names["q"]["LF_KFE_ROTOR"] == pytest.approx(-1.4 * 12, abs=0.01)
     if page.name == "closed_loop_positions.md":
         assert names["result"].status.is_valid
     if page.name == "clusters.md":
@@ -80,3 +88,53 @@ def test_the_other_pages_are_run_elsewhere() -> None:
     for page, test in ELSEWHERE.items():
         assert blocks(ROOT / page), page
         assert Path(page).name in (ROOT / "test" / test).read_text(encoding="utf-8"), page
+
+
+def yaml_blocks() -> list[tuple[Path, str]]:
+    fence = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    return [(page, found) for page in PAGES for found in fence.findall(page.read_text("utf-8"))]
+
+
+OTHER_NODES = {"lifecycle_manager_delassus"}
+"""Nodes of other packages whose parameters pages show."""
+
+
+@pytest.mark.parametrize(
+    ("page", "block"), yaml_blocks(), ids=lambda value: getattr(value, "stem", None)
+)
+def test_every_block_of_yaml_is_read(page: Path, block: str, tmp_path: Path) -> None:
+    """By what reads it: the node, the adapter, a file of loops, or a message."""
+    content = yaml.safe_load(block)
+    if any(key in content for key in ("loops", "couplings")) and content.get("loops") != (
+        "/opt/robot/loops.yaml"
+    ):
+        assert read_side_file(block)
+    elif "status" in content:
+        messages = pytest.importorskip("delassus_msgs.msg", reason="no ROS 2 messages")
+        schedule = messages.ContactSchedule(
+            **{name: value for name, value in content.items() if name != "header"}
+        )
+        assert content.keys() <= schedule.get_fields_and_field_types().keys()
+        assert len(schedule.status) == len(schedule.names) * len(schedule.times)
+    else:
+        (node,) = content if "ros__parameters" in next(iter(content.values())) else [""]
+        if node in OTHER_NODES:
+            return
+        file = tmp_path / "parameters.yaml"
+        file.write_text(block if node else yaml.safe_dump({"/**": {"ros__parameters": content}}))
+        if node.endswith("delassus_adapter"):
+            given = dict(flat(content[node]["ros__parameters"]))
+            assert given.keys() <= adapter_settings.PARAMETERS.keys()
+            assert adapter_settings.settings_of(
+                {n: given.get(n, s.default) for n, s in adapter_settings.PARAMETERS.items()}
+            )
+        else:
+            assert parameters_of(str(file))
+
+
+def flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in content.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -88,8 +88,12 @@ def test_parameters_are_definitions_on_the_site() -> None:
 
 
 def test_notebooks_can_be_downloaded() -> None:
-    notebooks = [p for p in ROOT.glob("docs/**/*.md") if "mystnb" in p.read_text("utf-8")]
-    assert len(notebooks) > 5
+    tutorials = ROOT.glob("docs/tutorials/*.md")
+    notebooks = [page for page in tutorials if "mystnb" in page.read_text("utf-8")]
+    assert len(notebooks) == 5
+    assert ".ipynb" not in rewritten("reference/commands")
+    index = (ROOT / "docs" / "tutorials" / "index.md").read_text("utf-8")
+    assert "## Tutorials as notebooks" in index and "Five pages are notebooks" in index
     for page in notebooks:
         name = page.relative_to(ROOT / "docs").with_suffix("").as_posix()
         assert f"<{page.stem}.ipynb>`" in rewritten(name), name
