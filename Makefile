@@ -70,6 +70,7 @@ help:
 	@echo 'make setup      only sets up $(VENV)'
 	@echo 'make doors      installs CasADi, JAX and PyTorch, and runs the tests of what needs them'
 	@echo 'make docs       builds the documentation site in build/site'
+	@echo 'make pictures   draws the pictures of the documentation anew; ARGS=film draws that of README'
 	@echo 'make clean      removes all that these commands made'
 	@echo 'PYTHON=python3.12 make ... takes that Python (3.10 to 3.14)'
 
@@ -141,6 +142,10 @@ papers: setup
 docs: setup
 	@$(BIN)/python -m sphinx -b html docs build/site -q -W --keep-going
 	@echo 'Site: build/site/index.html'
+
+.PHONY: pictures
+pictures: setup
+	@MUJOCO_GL=$(or $(MUJOCO_GL),egl) $(BIN)/python scripts/pictures.py $(ARGS)
 
 .PHONY: lint
 lint: setup

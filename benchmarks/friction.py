@@ -29,6 +29,7 @@ from delassus_ros import (
 )
 from delassus_ros.drawing.figures import draw_friction, new_figure, save
 from delassus_ros.drawing.skeleton import Skeleton, completed
+from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.sim import demo_urdf, humanoid
 
 CONTACTS, FRICTION, SIDES = 4, 0.6, 8
@@ -113,10 +114,7 @@ def standing_humanoid(
     ----------
     floor : acceleration of the floor along x and y, m/s².
     """
-    robot = Robot.from_urdf(humanoid.humanoid_urdf().encode())
-    q, _ = completed(robot, dict.fromkeys(_moved(robot), 0.0) | humanoid.POSTURE)
-    skeleton = Skeleton(robot)
-    poses = skeleton.poses(q)
+    robot, skeleton, poses = _standing()
     x, y = np.array(humanoid.SOLE) / 2
     corners = np.array([(x, y, 0, 1), (x, -y, 0, 1), (-x, y, 0, 1), (-x, -y, 0, 1)])
     points = [corners @ skeleton.frame(poses, frame)[:3].T for frame in humanoid.FEET.values()]
@@ -132,15 +130,28 @@ def standing_humanoid(
     return skeleton.bones(poses), np.vstack(points), found
 
 
+def _standing() -> tuple[Robot, Skeleton, NDArray[np.float64]]:
+    """Return the humanoid, its skeleton, and the poses of its bodies where it stands."""
+    robot = Robot.from_urdf(humanoid.humanoid_urdf().encode())
+    q, _ = completed(robot, dict.fromkeys(_moved(robot), 0.0) | humanoid.POSTURE)
+    skeleton = Skeleton(robot)
+    return robot, skeleton, skeleton.poses(q)
+
+
 def _moved(robot: Robot) -> list[str]:
     return [joint.name for joint in robot.joints if joint.kind.nq == 1]
 
 
 def draw(path: Path) -> None:
     """Draw the humanoid on a floor that accelerates, with its forces in friction cones."""
+    from delassus_ros.drawing.shapes import Shapes
+
+    robot, _, poses = _standing()
+    shapes = Shapes.of_urdf(robot, parse_xml(humanoid.humanoid_urdf().encode()), None)
     bones, points, found = standing_humanoid((-0.9, 0.7))
     figure, (axes,) = new_figure(1)
-    draw_friction(axes, bones, points, found.cone_forces.reshape(-1, 3), FRICTION)
+    forces = found.cone_forces.reshape(-1, 3)
+    draw_friction(axes, bones, points, forces, FRICTION, shapes.points(poses))
     save(figure, path)
 
 

@@ -1,4 +1,4 @@
-"""Draws the pictures of the documentation: ``MUJOCO_GL=egl python scripts/pictures.py``.
+"""Draws the pictures of the documentation, all or by name: ``make pictures``, or ``ARGS=film``.
 
 The simulated quadruped bends its knees on the floor. At each foot are the ellipsoid of the foot's
 effective mass and an arrow along the contact force; bars join feet that move with each other.
@@ -9,6 +9,7 @@ figure of `delassus plot`, and the text of `delassus watch` beside the demo. The
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -28,13 +29,16 @@ from delassus_ros.cli.main import main as delassus
 from delassus_ros.contacts import row_scales
 from delassus_ros.drawing import figures
 from delassus_ros.drawing.scene import Placed, Scene, Stage
+from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton
+from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.arm import TOOL, arm_urdf
 from delassus_ros.sim.plants import make_plant
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "test"), str(ROOT)]
+PICTURES = ROOT / "docs" / "pictures"
 LEGS = ("LF", "RF", "LH", "RH")
 WIDTH, HEIGHT, FRAMES = 720, 470, 22
 GREEN, BLUE, RED = (0.1, 0.7, 0.3, 0.55), (0.2, 0.4, 0.9, 1.0), (0.85, 0.2, 0.15, 1.0)
@@ -155,14 +159,16 @@ def feet() -> list[Contact]:
     return [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
 
 
-def robot_and_masses(axes: Any, problem: Problem, q: np.ndarray) -> None:
-    """Draw a robot with the effective masses of its contacts."""
+def robot_and_masses(axes: Any, urdf: str, problem: Problem, q: np.ndarray) -> None:
+    """Draw the robot of a description with the effective masses of its contacts."""
     contacts, skeleton = problem.contacts, Skeleton(problem.robot)
     G = DelassusSolver(problem).solve(q).matrix
     stage = Stage(problem.robot, {c.name: (c.frame, c.placement) for c in contacts})
     kinds = tuple(contact.kind_name for contact in contacts)
     scene = stage.scene(q, contacts.names, contacts.row_offsets, kinds, G)
-    figures.draw_robot(axes, skeleton.bones(skeleton.poses(q)), scene)
+    poses = skeleton.poses(q)
+    shapes = Shapes.of_urdf(problem.robot, parse_xml(urdf.encode()), None)
+    figures.draw_robot(axes, skeleton.bones(poses), scene, shapes.points(poses))
 
 
 def arm() -> None:
@@ -174,7 +180,7 @@ def arm() -> None:
     G = DelassusSolver(problem).solve_batch(postures).matrix
     scales = row_scales(problem.contacts, 0.1)
     figure, (body, condition) = figures.new_figure(2)
-    robot_and_masses(body, problem, postures[0])
+    robot_and_masses(body, arm_urdf(), problem, postures[0])
     conditions = np.linalg.cond(G * np.outer(scales, scales))
     figures.draw_condition(condition, conditions, "wrist from 0.8 rad to 0.02 rad")
     figures.save(figure, PICTURES / "arm.svg")
@@ -188,7 +194,8 @@ def four_bar() -> None:
             (("HFE", 0.7), ("KFE", -1.4))}  # fmt: skip
     measured = {**dict.fromkeys(closure.independent, 0.0), "LIFT_CRANK": 0.4, **bent}
     figure, (axes,) = figures.new_figure(1)
-    robot_and_masses(axes, Problem(robot, feet()), closure.solve(measured).q)
+    q = closure.solve(measured).q
+    robot_and_masses(axes, demo_urdf("geared"), Problem(robot, feet()), q)
     figures.save(figure, PICTURES / "four_bar.svg")
 
 
@@ -240,21 +247,40 @@ def page() -> None:
         viewer.communicate()
 
 
-def main() -> None:
-    """Draw all pictures."""
-    PICTURES.mkdir(exist_ok=True)
-    page()
-    film()
-    heat_map()
-    arm()
-    four_bar()
-    terminal()
-    urdf = Path(__file__).resolve().parents[1] / "delassus_ros" / "sim" / "quadruped.urdf"
+def plot() -> None:
+    """Draw the figure of `delassus plot` of the quadruped."""
+    urdf = ROOT / "delassus_ros" / "sim" / "quadruped.urdf"
     stance = ",".join(f"{leg}_HFE=0.7,{leg}_KFE=-1.4" for leg in LEGS)
     contacts = [word for leg in LEGS for word in ("--contact", f"{leg}={leg}_FOOT")]
     way = ",".join(f"{leg}_HFE=0.1,{leg}_KFE=-0.35" for leg in LEGS)
     figure = str(PICTURES / "plot.svg")
     delassus(["plot", str(urdf), *contacts, "--q", stance, "--to", way, "-o", figure])
+
+
+def friction() -> None:
+    """Draw the humanoid with contact forces in their friction cones."""
+    from benchmarks.friction import draw
+
+    draw(PICTURES / "friction.svg")
+
+
+DRAWINGS = {
+    drawing.__name__: drawing
+    for drawing in (page, film, heat_map, arm, four_bar, friction, terminal, plot)
+}
+
+
+def main() -> None:
+    """Draw the named pictures, or all of them."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(DRAWINGS)} or all")
+    names = parser.parse_args().names
+    for name in names:
+        if name not in DRAWINGS:
+            parser.error(f"no picture {name!r}; there are {', '.join(DRAWINGS)}")
+    PICTURES.mkdir(exist_ok=True)
+    for name in names or DRAWINGS:
+        DRAWINGS[name]()
 
 
 if __name__ == "__main__":

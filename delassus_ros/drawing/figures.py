@@ -63,14 +63,9 @@ def draw_robot(
     ----------
     shapes : points (n, 3) of visual shapes in the root link [m], whose hulls are drawn.
     """
-    for points in shapes:
-        faces = Poly3DCollection(hull(points), facecolor=_BONE, alpha=0.18, linewidth=0)
-        faces.set_rasterized(True)
-        axes.add_collection3d(faces)
     masses = [contact.mass for contact in scene.contacts]
     lengths = Lengths.fitting(size_of(bones), masses)
-    for start, end in bones:
-        axes.plot(*zip(start, end, strict=True), color=_BONE, linewidth=2.5, zorder=1)
+    _draw_body(axes, bones, shapes)
     for (i, j), share in scene.couplings.items():
         if share < FAINT:
             continue
@@ -84,8 +79,6 @@ def draw_robot(
         drawn.append(np.reshape(surface, (3, -1)).T)
         semi_axes = contact.mass.semi_axes(lengths.scale, lengths.longest)
         tags.append((contact.name, contact.centre, above(contact, semi_axes)))
-    if shapes:
-        axes.auto_scale_xyz(*np.concatenate(shapes).T, had_data=True)
     axes.add_artist(NameTags(tags))
     axes.view_init(elev=18, azim=-55)
     _fill(axes, [np.reshape(bones, (-1, 3)), *drawn, *shapes])
@@ -147,6 +140,18 @@ class NameTags(Artist):
         return np.asarray(axes.transData.transform((x, y)))
 
 
+def _draw_body(axes: Any, bones: Sequence[tuple[Array, Array]], shapes: Sequence[Array]) -> None:
+    """Draw a skeleton and the hulls of shapes, as the points (n, 3) of each shape."""
+    for points in shapes:
+        faces = Poly3DCollection(hull(points), facecolor=_BONE, alpha=0.18, linewidth=0)
+        faces.set_rasterized(True)
+        axes.add_collection3d(faces)
+    for start, end in bones:
+        axes.plot(*zip(start, end, strict=True), color=_BONE, linewidth=2.5, zorder=1)
+    if shapes:
+        axes.auto_scale_xyz(*np.concatenate(shapes).T, had_data=True)
+
+
 def _fill(axes: Any, points: Sequence[Array]) -> None:
     """Draw equal lengths alike in all directions, and the points (n, 3) as large as axes allow."""
     box = np.ptp([axes.get_xlim(), axes.get_ylim(), axes.get_zlim()], axis=1)
@@ -169,7 +174,12 @@ def hull(points: Array) -> Array:
 
 
 def draw_friction(
-    axes: Any, bones: Sequence[tuple[Array, Array]], points: Array, forces: Array, friction: float
+    axes: Any,
+    bones: Sequence[tuple[Array, Array]],
+    points: Array,
+    forces: Array,
+    friction: float,
+    shapes: Sequence[Array] = (),
 ) -> None:
     """Draw a robot's skeleton with contact forces in their friction cones.
 
@@ -180,10 +190,10 @@ def draw_friction(
     ----------
     points, forces : (N, 3) in axes with z along the normals [m, N].
     friction : coefficient of all contacts.
+    shapes : points (n, 3) of visual shapes, whose hulls are drawn.
     """
     scale = size_of(bones) / (5.0 * max(float(np.linalg.norm(forces, axis=1).max()), 1e-300))
-    for start, end in bones:
-        axes.plot(*zip(start, end, strict=True), color=_BONE, linewidth=2.5, zorder=1)
+    _draw_body(axes, bones, shapes)
     around = np.linspace(0.0, 2.0 * np.pi, _SPHERE)
     drawn = []
     rim = np.stack([friction * np.cos(around), friction * np.sin(around), np.ones(_SPHERE)])
@@ -193,7 +203,7 @@ def draw_friction(
         drawn.append(np.reshape(cone, (3, -1)).T)
         axes.plot(*zip(point, point + force, strict=True), color=_BLUE, linewidth=2.0)
     axes.view_init(elev=12, azim=-60)
-    _fill(axes, [np.reshape(bones, (-1, 3)), *drawn])
+    _fill(axes, [np.reshape(bones, (-1, 3)), *drawn, *shapes])
 
 
 def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence[int]) -> None:
