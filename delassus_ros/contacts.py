@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import as_numbers, names, number, numbers, shown, text
 from delassus_ros.errors import ContactError, InputError, unknown
+from delassus_ros.model.constraints import RowLoop
 from delassus_ros.model.spatial import Array, Transform, frozen
 
 _SELECTIONS = {"point": np.eye(3, 6), "surface": np.eye(6)}
@@ -278,6 +279,23 @@ class RelativeContact(Contact):
     def row_bytes(self) -> bytes:
         """Return canonical bytes of the rows; see the base class."""
         return super().row_bytes() + f"\0with\0{self.frame_b}\0".encode()
+
+
+class LoopRows(RelativeContact):
+    """The rows that close a loop, in the axes of its first frame whatever those of the problem.
+
+    Parameters
+    ----------
+    loop : the loop.
+    """
+
+    def __init__(self, loop: RowLoop) -> None:
+        name = f"loop {loop.name}"
+        super().__init__(name, loop.predecessor, loop.successor, loop.selection)
+
+    def row_bytes(self) -> bytes:
+        """Return canonical bytes of the rows; see the base class."""
+        return super().row_bytes() + b"\0loop\0"
 
 
 @dataclass(frozen=True, eq=False, init=False)

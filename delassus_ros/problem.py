@@ -11,7 +11,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import instance, names, sized
-from delassus_ros.contacts import Contact, ContactSet, RelativeContact, WeightedSum
+from delassus_ros.contacts import Contact, ContactSet, LoopRows, WeightedSum
 from delassus_ros.errors import ContactError, InputError, ProblemError, RobotError, unknown
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
@@ -25,6 +25,8 @@ _OFF = 0.01
 _OF_FLOATING = frozenset({"G", "dG", "G_dot", "q_bar", "inputs_bar"})
 """Outputs of robots with a floating joint inside the tree."""
 _BARS = frozenset(name for name in SEEDED if name.endswith("_bar"))
+_OF_CLOSED = {"qdd0": ("MinvJT", "a0")}
+"""Outputs of the open tree that an output needs besides itself where loops are closed by rows."""
 _RESTING = 1e-6
 """Velocity below which a joint counts as resting [rad/s, m/s]."""
 
@@ -116,12 +118,6 @@ class Problem:
                 f"joint inside the tree, which {inner[0]!r} is: make it the robot's base, or ask "
                 "for G alone"
             )
-        if self._robot.row_loops and self._outputs != ("G",):
-            raise ProblemError(
-                f"outputs besides G need loops as clusters, but loop "
-                f"{self._robot.row_loops[0].name!r} of {self._robot.name!r} is closed by rows: "
-                "Robot.from_urdf(…, loops_as='clusters')"
-            )
         beside = beside_base(self._robot)
         needing = [name for name in self._outputs if "gravity" in row_of(name).needs]
         if beside and needing and self._axes == "contact":
@@ -137,11 +133,6 @@ class Problem:
                     message = self._robot.unknown_frame(end.frame)
                     raise ContactError(f"contact {contact.name!r}: {message}")
             bodies = [frames[end.frame].body for end in contact.ends]
-            if len(bodies) != 1 and "dG" in self._outputs:
-                raise ProblemError(
-                    f"output 'dG' is defined for contacts on one frame; contact {contact.name!r} "
-                    f"is of kind {contact.kind_name!r}"
-                )
             if not bodies:
                 self._check_of_the_robot(contact, bool(inner or beside))
             elif (min if isinstance(contact, WeightedSum) else max)(bodies) == WORLD:
@@ -172,14 +163,6 @@ class Problem:
                 "needs a floating base with all bodies on it, or a fixed base without couplings, "
                 "clusters of loops and floating joints: Robot.from_urdf(…, base='floating')"
             )
-        undefined = ("JdotV", "a0", *(("J", "MinvJT") if fixed else ()))
-        refused = [name for name in self._outputs if name in undefined]
-        if refused:
-            on = f" on a {self._robot.base} base" if refused[0] in ("J", "MinvJT") else ""
-            raise ProblemError(
-                f"output {refused[0]!r} is not defined for contact {contact.name!r}, which is of "
-                f"the whole robot{on}"
-            )
 
     def _check_several(self, contact: Contact, bodies: list[int]) -> None:
         """Check that the frames of a contact have poses in each other that q determines.
@@ -204,10 +187,7 @@ class Problem:
     @cached_property
     def rows_of_contacts(self) -> tuple[Contact, ...]:
         """The contacts, then a contact per loop of the robot that is closed by rows."""
-        loops = (
-            RelativeContact(f"loop {loop.name}", loop.predecessor, loop.successor, loop.selection)
-            for loop in self._robot.row_loops
-        )
+        loops = (LoopRows(loop) for loop in self._robot.row_loops if len(loop.selection))
         return (*self._contacts, *loops)
 
     def axes_of(self, index: int) -> Axes:
@@ -215,7 +195,15 @@ class Problem:
 
         Rows of loops were chosen in the axes of their first frame.
         """
-        return self._axes if index < len(self._contacts) else "contact"
+        is_loop = isinstance(self.rows_of_contacts[index], LoopRows)
+        return "contact" if is_loop else self._axes
+
+    @cached_property
+    def opened(self) -> Problem:
+        """The problem with rows of loops as contacts, and outputs from which its own follow."""
+        needed = {name for port in self._outputs for name in (port, *_OF_CLOSED.get(port, ()))}
+        robot = self._robot.replaced(row_loops=())
+        return Problem(robot, self.rows_of_contacts, self._axes, needed, self._wrenches)
 
     @cached_property
     def ends(self) -> tuple[tuple[int, Contact], ...]:

@@ -18,7 +18,7 @@ from delassus_ros.model.robot import WORLD, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, rotation_between
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.constraints import constraint_jacobian
-from delassus_ros.rbda.momentum import without_loops
+from delassus_ros.rbda.row_loops import RowLoops
 from delassus_ros.rbda.spatial import cross_matrix, rotation_of_quaternion
 from delassus_ros.scalars.functions import (
     Matrix,
@@ -50,7 +50,7 @@ class Dense(TracedAlgorithm):
         for r in range(m):
             for s in range(r, m):
                 G[r][s] = G[s][r] = dot(Z[r], Y[s])
-        return {"G": without_loops(problem, G)}
+        return {"G": RowLoops(problem, G).matrix}
 
 
 def mass_matrix_and_jacobian(problem: Problem, x: Inputs) -> tuple[Matrix, Matrix]:

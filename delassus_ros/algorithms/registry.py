@@ -18,6 +18,7 @@ from delassus_ros.errors import AlgorithmError, CompilerError, folded, unknown
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.momentum import contact_matrix
 from delassus_ros.rbda.outputs import compute_outputs
+from delassus_ros.rbda.row_loops import closed
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import roots_of, tree_from, tree_of
@@ -252,6 +253,8 @@ def evaluate(
         result = differentiated(
             problem, x, lambda inputs: evaluate(problem.unseeded, algorithm, inputs, tree)
         )
+    elif problem.robot.row_loops and len(problem.outputs) > 1:
+        return closed(problem, evaluate(problem.opened, algorithm, x, tree))
     elif tree is None:
         result = algorithm.evaluate(problem, x)
     else:

@@ -68,7 +68,7 @@ class Closure:
 
     Parameters
     ----------
-    robot : the robot, or a problem with it.
+    robot : the robot, or a problem with it; loops that are closed by rows count as well.
     reference : joint positions [rad, m] of a configuration on the desired branch; joints that
         are not named start at 0, or at their nearest limit, and dependent joints are moved to
         close the loops.
@@ -96,7 +96,9 @@ class Closure:
         cache: bool = True,
     ) -> None:
         candidate = robot.robot if isinstance(robot, Problem) else robot
-        self._robot = arguments.instance("robot", candidate, Robot, FROM_URDF, RobotError)
+        self._robot = arguments.instance(
+            "robot", candidate, Robot, FROM_URDF, RobotError
+        ).clustered
         if not 0.0 < arguments.number("tolerance", tolerance) < np.inf:
             raise InputError(f"tolerance is {tolerance}; expected a positive number")
         if not arguments.number("agreement", agreement) >= 0.0:

@@ -40,14 +40,14 @@ def closed_inputs(
     NumericalError
         If the loops hardly ever close near it.
     """
-    if not problem.robot.is_closed:
+    if not problem.robot.clustered.is_closed:
         return [random_inputs(problem, seed + k) for k in range(count)]
     closure = closure or Closure(problem.robot)
     found: list[dict[str, Array]] = []
     share = 1.0
     while len(found) < count and share > _LEAST:
         inputs = random_inputs(problem, seed)
-        result = closure.solve(_measured(problem.robot, closure.reference, inputs["q"], share))
+        result = closure.solve(_measured(closure.robot, closure.reference, inputs["q"], share))
         if result.status.is_valid:
             found.append(inputs | {"q": result.q})
         else:

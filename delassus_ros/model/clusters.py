@@ -290,10 +290,9 @@ def with_row_loops(robot: MechanismT, groups: Iterable[JointGroup] | None = None
                 placement = getattr(loop, f"{end}_placement") @ axes
                 frames.append(Frame(name, getattr(loop, end), placement))
                 ends.append(name)
-            if own:
-                # Rows of a loop are angular first.
-                selection = np.roll(np.eye(6), 3, axis=1)[[ROWS[loop.kind][k] for k in own]]
-                rows.append(RowLoop(loop.name, ends[0], ends[1], selection))
+            # Rows of a loop are angular first.
+            selection = np.roll(np.eye(6), 3, axis=1)[[ROWS[loop.kind][k] for k in own]]
+            rows.append(RowLoop(loop.name, ends[0], ends[1], selection, loop))
     return robot.replaced(
         frames=frames,
         loops=[loop for loop in robot.loops if loop.name not in opened],

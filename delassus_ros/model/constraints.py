@@ -173,16 +173,18 @@ class RowLoop:
     name : of the loop.
     predecessor, successor : names of the frames at its ends.
     selection : (k, 6) independent rows of the motion of the successor in the predecessor, linear
-        first.
+        first; (0, 6) where other loops imply all rows.
+    loop : the loop, as a robot with clusters has it.
     """
 
     name: str
     predecessor: str
     successor: str
     selection: Array
+    loop: Loop
 
     def to_bytes(self) -> bytes:
-        """Return canonical bytes."""
+        """Return canonical bytes of the rows."""
         head = f"row loop\0{self.name}\0{self.predecessor}\0{self.successor}\0"
         return head.encode() + self.selection.tobytes()
 

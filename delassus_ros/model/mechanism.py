@@ -293,6 +293,18 @@ class Mechanism:
         return self._row_loops
 
     @property
+    def clustered(self: MechanismT) -> MechanismT:
+        """The robot with :attr:`row_loops` as clusters: the same joints and configurations."""
+        if not self._row_loops:
+            return self
+        ends = {name for loop in self._row_loops for name in (loop.predecessor, loop.successor)}
+        return self.replaced(
+            frames=[frame for frame in self._frames.values() if frame.name not in ends],
+            loops=[*self._loops, *(loop.loop for loop in self._row_loops)],
+            row_loops=(),
+        )
+
+    @property
     def cheapest_loops(self) -> bool:
         """Whether a kernel may close :attr:`loops` by rows where that needs fewer operations."""
         return self._cheapest_loops

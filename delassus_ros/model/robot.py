@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -139,7 +139,7 @@ class Robot(Mechanism):
             For a position far outside the limits of its joint, see
             :mod:`~delassus_ros.model.ranges`; not of a robot with couplings or loops.
         """
-        return locked(self, positions)
+        return _edited(self, lambda robot: locked(robot, positions))
 
     def q(self, positions: Mapping[str, ArrayLike], default: float = 0.0) -> Array:
         """Return q (nq,) from positions by joint name.
@@ -299,7 +299,7 @@ class Robot(Mechanism):
             If the joint is unknown or a floating base, or a coupling, loop or function is between
             the limb and the rest of the robot.
         """
-        return subtree(self, joint)
+        return _edited(self, lambda robot: subtree(robot, joint))
 
     @cached_property
     def _maps(self) -> dict[type[StateMap], StateMap]:
@@ -312,3 +312,9 @@ class Robot(Mechanism):
         if found is None or not found.is_of(model):
             found = self._maps[kind] = kind(self, model)
         return found
+
+
+def _edited(robot: _RobotT, edit: Callable[[_RobotT], _RobotT]) -> _RobotT:
+    """Return an edited robot, whose rows of loops are chosen anew."""
+    found = edit(robot.clustered)
+    return with_row_loops(found) if robot.row_loops else found

@@ -91,6 +91,10 @@ class ClusterMotion:
         """Return link i's joint's part E ẏ (or E ÿ) of independent rates (or accelerations)."""
         return dot(list(self.rows[i].values()), [independent[k] for k in self.rows[i]])
 
+    def of_joints(self, independent: Sequence[Scalar]) -> Vector:
+        """Return the joints' accelerations E ÿ + γ at independent accelerations, by link."""
+        return [self.of_joint(i, independent) + g for i, g in enumerate(self.gamma)]
+
     def base(self, i: int, independent: Sequence[Scalar]) -> Vector:
         """Return the six independent velocities (or torques) of a free body, linear first."""
         first = self.velocities.first[i]
@@ -150,6 +154,28 @@ class ClusterMotion:
                 force = [dot(column, wrench) for column in transpose(K)]
                 found[i] = plus(found[i], force) if i in found else force
         return found
+
+    @cached_property
+    def momentum(self) -> Vector:
+        """Momentum (6,) of the robot, at its free link or the world."""
+        links = self.tree.links
+        total: Vector = [0.0] * 6
+        carried = []
+        for link, v in zip(links, self.v, strict=True):
+            H = RigidInertia.of(link)
+            carried.append(_momentum(v, H.mass, H.moment, H.rotational))
+        for i in reversed(range(len(links))):
+            link = links[i]
+            if link.motion == "free":
+                total = plus(total, carried[i])
+                continue
+            moved = self.transforms[i].force_to_parent(carried[i])
+            moved = plus(moved, [k * self.rate[i] for k in link.couple] + [0.0] * 3)
+            if link.parent == WORLD:
+                total = plus(total, moved)
+            else:
+                carried[link.parent] = plus(carried[link.parent], moved)
+        return total
 
     def gyroscopic_force(self, i: int) -> Vector:
         """Return v ×* H v, the force on link i without acceleration."""

@@ -9,6 +9,8 @@ between joints (:mod:`delassus_ros.rbda.rotors`); both are included here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from delassus_ros.model.robot import WORLD
 from delassus_ros.rbda.cluster_motion import Accelerations, ClusterMotion
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
@@ -32,16 +34,53 @@ def c_rnea(motion: ClusterMotion, accelerations: Accelerations | None = None) ->
     accelerations : of :meth:`ClusterMotion.accelerations`; None for ÿ = 0, which shares the
         links' bias accelerations with J̇ ẏ.
     """
-    links = motion.tree.links
     if accelerations is None:
         a, gravity, joint_accelerations = motion.bias, motion.gravity, motion.gamma
     else:
         a, ydd = accelerations
-        gravity = [[0.0] * 3] * len(links)
-        joint_accelerations = [motion.of_joint(i, ydd) + g for i, g in enumerate(motion.gamma)]
+        gravity = [[0.0] * 3] * len(motion.tree.links)
+        joint_accelerations = motion.of_joints(ydd)
+    return _newton_euler(motion, a, gravity, joint_accelerations, motion.external_forces)[0]
+
+
+def momentum_rate(motion: ClusterMotion, a: list[Vector], joint_accelerations: Vector) -> Vector:
+    """Return the rate of the momentum (6,) of the robot, a force at its free link or the world.
+
+    Parameters
+    ----------
+    a : accelerations of the links; those of gravity are forces.
+    joint_accelerations : of the links' joints.
+    """
+    links = motion.tree.links
+    _, f = _newton_euler(motion, a, [[0.0] * 3] * len(links), joint_accelerations, {})
+    total: Vector = [0.0] * 6
+    for i, link in enumerate(links):
+        if link.motion == "free":
+            total = plus(total, f[i])
+        elif link.parent == WORLD:
+            total = plus(total, motion.transforms[i].force_to_parent(f[i]))
+    return total
+
+
+def _newton_euler(
+    motion: ClusterMotion,
+    a: list[Vector],
+    gravity: list[Vector],
+    joint_accelerations: Vector,
+    external: Mapping[int, Vector],
+) -> tuple[Vector, list[Vector]]:
+    """Return the independent torques (n,), and per link the force that its joint transmits.
+
+    Parameters
+    ----------
+    a, gravity : accelerations of the links, and of gravity in their axes, which is subtracted.
+    joint_accelerations : of the links' joints.
+    external : external forces by link.
+    """
+    links = motion.tree.links
     between_joints = _armature_between_joints(motion.tree, joint_accelerations)
     f = [motion.inertia_force(i, *pair) for i, pair in enumerate(zip(a, gravity, strict=True))]
-    for i, force in motion.external_forces.items():
+    for i, force in external.items():
         f[i] = _minus(f[i], force)
     torques: Vector = [0.0] * len(motion.problem.velocities)
     for i in reversed(range(len(links))):
@@ -59,7 +98,7 @@ def c_rnea(motion: ClusterMotion, accelerations: Accelerations | None = None) ->
             f[link.parent] = plus(f[link.parent], motion.spin_force(i, acceleration))
         for k, factor in motion.rows[i].items():
             torques[k] = torques[k] + factor * torque
-    return torques
+    return torques, f
 
 
 def c_aba(

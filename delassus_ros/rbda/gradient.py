@@ -61,7 +61,7 @@ def matrix_derivatives(problem: Problem, tree: Tree, x: Inputs, unit: UnitForces
             _add_joint(found, tree.links[i], F, unit.accelerations[i], factors[i])
         if isinstance(joint, ClusterPropagator):
             _add_loop(problem, found, joint, tree, x, unit, velocities, forces)
-    if problem.axes == "world":
+    if problem.axes == "world" or tree.shared:
         _add_turning_rows(problem, found, tree, x, unit)
     return found
 
@@ -213,7 +213,7 @@ def _torques(
 def _add_turning_rows(
     problem: Problem, found: list[Matrix], tree: Tree, x: Inputs, unit: UnitForces
 ) -> None:
-    """Add ∂K/∂y A and its transpose: in world axes rows turn with their links."""
+    """Add ∂K/∂y A and its transpose: rows in world axes and of several frames depend on q."""
     rows = contact_rows(problem, tree, with_all_slopes(problem, x))
     for i, link in enumerate(tree.links):
         for contact in link.contacts:

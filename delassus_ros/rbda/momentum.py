@@ -20,14 +20,18 @@ from functools import cached_property
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.cluster_motion import ClusterMotion
+from delassus_ros.rbda.dynamics import momentum_rate
 from delassus_ros.rbda.joint_space import mass_matrix
 from delassus_ros.rbda.propagation import FreeBody, articulated_bodies
+from delassus_ros.rbda.row_loops import RowLoops
 from delassus_ros.rbda.spatial import (
     JointTransform,
     RigidInertia,
     SpatialInertia,
     carried_rows,
     contact_rows,
+    cross,
     cross_matrix,
     rotation_of_quaternion,
     summed,
@@ -35,15 +39,15 @@ from delassus_ros.rbda.spatial import (
 )
 from delassus_ros.rbda.tree import NO_BASE, Tree, rows_of
 from delassus_ros.rbda.trees import tree_of
+from delassus_ros.rbda.unit_forces import UnitForces
 from delassus_ros.rbda.unknown_constants import structure
-from delassus_ros.rbda.velocities import force_on_body
+from delassus_ros.rbda.velocities import Velocities, force_on_body, motion_of_body
 from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
+    Vector,
     dot,
-    forward_substitute,
     identity,
-    ldl,
     matmul,
     transpose,
     zeros,
@@ -56,23 +60,7 @@ def contact_matrix(problem: Problem, tree: Tree, x: Inputs, G: Matrix) -> Matrix
     G = summed_matrix(tree, G)
     if of_the_robot(problem):
         G = CentroidalRows(problem, tree, x).filled(G)
-    return without_loops(problem, G)
-
-
-def without_loops(problem: Problem, G: Matrix) -> Matrix:
-    """Return G of the contacts, G_cc − G_cℓ G_ℓℓ⁻¹ G_ℓc, with loops that are closed by rows."""
-    m = problem.contacts.rows
-    if len(G) == m:
-        return G
-    names = ", ".join(repr(loop.name) for loop in problem.robot.row_loops)
-    L, D_inverse = ldl([row[m:] for row in G[m:]], f"the inverse inertia of loops {names}")
-    Y = [forward_substitute(L, row[m:]) for row in G[:m]]
-    Z = [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y]
-    found = zeros(m, m)
-    for r in range(m):
-        for c in range(r, m):
-            found[r][c] = found[c][r] = G[r][c] - dot(Z[r], Y[c])
-    return found
+    return RowLoops(problem, G).matrix
 
 
 def of_the_robot(problem: Problem) -> list[int]:
@@ -101,8 +89,8 @@ class CentroidalRows:
         self._root = frees[0] if frees else WORLD
 
     @cached_property
-    def _inertia(self) -> tuple[Scalar, Matrix, Matrix]:
-        """Mass, [c×] of the centre of mass c at the base, and the inertia about it (3, 3)."""
+    def _composites(self) -> dict[int, RigidInertia]:
+        """Inertia of each link and the links beyond it; of the whole robot at the root."""
         links = self._tree.links
         composite = {i: RigidInertia.of(link) for i, link in enumerate(links)}
         for i in reversed(range(len(links))):
@@ -110,7 +98,13 @@ class CentroidalRows:
                 moved = JointTransform(links[i], self._x).rigid_inertia_to_parent(composite[i])
                 before = composite.get(links[i].parent)
                 composite[links[i].parent] = moved if before is None else before + moved
-        whole = composite[self._root]
+        return composite
+
+    @cached_property
+    def _inertia(self) -> tuple[Scalar, Matrix, Matrix]:
+        """Mass, [c×] of the centre of mass c at the base, and the inertia about it (3, 3)."""
+        links = self._tree.links
+        whole = self._composites[self._root]
         by_mass = 1.0 / whole.mass
         at_link = cross_matrix([h * by_mass for h in whole.moment])
         square = matmul(at_link, at_link)
@@ -253,18 +247,77 @@ class CentroidalRows:
 
     def jacobian(self, J: Matrix) -> Matrix:
         """Return J with the rows of the whole robot."""
-        base = mass_matrix(self._problem, self._tree, self._x)[:6]
+        momentum = self._momentum_of_velocities()
         found = [list(row) for row in J]
         for rows, X in self._maps():
-            for r, values in zip(rows, matmul(X, base), strict=True):
+            for r, values in zip(rows, matmul(X, momentum), strict=True):
                 found[r] = values
         return found
 
-    def response(self, MinvJT: Matrix) -> Matrix:
-        """Return M⁻¹Jᵀ with the columns of the whole robot: motions as a rigid body."""
+    def _momentum_of_velocities(self) -> Matrix:
+        """Return F (6, n), momentum at the base per velocity, linear first."""
+        problem, tree, x = self._problem, self._tree, self._x
+        if self._root != WORLD:
+            return mass_matrix(problem, tree, x)[:6]
+        F = zeros(6, len(problem.velocities))
+        factors = Velocities(problem, tree).rows(x)
+        for i, link in enumerate(tree.links):
+            column = self._composites[i].spatial().column(link.freedom)
+            (carried,) = carried_rows(tree, x, [column], i, WORLD)
+            for k, factor in factors[i].items():
+                for r, value in enumerate(carried[3:] + carried[:3]):
+                    F[r][k] = F[r][k] + value * factor
+        return F
+
+    def response(self, MinvJT: Matrix, unit: UnitForces) -> Matrix:
+        """Return M⁻¹Jᵀ with the columns of the whole robot.
+
+        On a floating base the robot moves as one rigid body.
+        """
         found = [list(row) for row in MinvJT]
+        if self._root == WORLD:
+            per_momentum = unit.response_to_ground()
+        else:
+            per_momentum = zeros(len(found), 6)
+            per_momentum[:6] = identity(6)
         for rows, X in self._maps():
-            for r, twist in zip(rows, X, strict=True):
-                for k, value in enumerate(twist):
+            for k, values in enumerate(matmul(per_momentum, transpose(X))):
+                for r, value in zip(rows, values, strict=True):
                     found[k][r] = value
         return found
+
+    def rates(
+        self, values: Vector, motion: ClusterMotion, a: list[Vector], joints: Vector
+    ) -> Vector:
+        """Return derivatives (m,) of the rows with those of the whole robot.
+
+        The momentum about the centre of mass changes by the wrench about it; in the axes of a base
+        that turns at ω the components also change by −ω × themselves.
+
+        Parameters
+        ----------
+        a, joints : accelerations of links and of their joints.
+        """
+        found = list(values)
+        force = momentum_rate(motion, a, joints)
+        turns = self._problem.axes == "contact" and self._root != WORLD
+        for rows, X in self._maps():
+            changes = [dot(row, self._at_base(force)) for row in X]
+            if turns:
+                omega = motion_of_body(self._tree.links[self._root], motion.v[self._root])[3:]
+                carried = [dot(row, self._at_base(motion.momentum)) for row in X]
+                turning = [
+                    value
+                    for first in range(0, len(rows), 3)
+                    for value in cross(omega, carried[first : first + 3])
+                ]
+                changes = [c - t for c, t in zip(changes, turning, strict=True)]
+            for r, value in zip(rows, changes, strict=True):
+                found[r] = value
+        return found
+
+    def _at_base(self, force: Vector) -> Vector:
+        """Return a force at the root, angular first, as a wrench at the base, linear first."""
+        if self._root == WORLD:
+            return force[3:] + force[:3]
+        return force_on_body(self._tree.links[self._root], force)

@@ -32,11 +32,14 @@ from delassus_ros.rbda.spatial import (
     cross,
     rotation_to,
     summed,
+    summed_matrix,
     turned_rows,
 )
+from delassus_ros.rbda.tangents import with_all_slopes
 from delassus_ros.rbda.tree import ContactRows, SharedRows, Tree, rows_of
 from delassus_ros.rbda.unit_forces import UnitForces, rows_at_links
 from delassus_ros.rbda.velocities import Velocities, force_on_body
+from delassus_ros.scalars.duals import Dual
 from delassus_ros.scalars.functions import (
     Matrix,
     Vector,
@@ -86,21 +89,43 @@ class OutputState:
 
 
 FORMULAS: dict[str, Callable[[OutputState], Any]] = {
-    "dG": lambda state: matrix_derivatives(
-        state.problem, state.tree, state.x, UnitForces(state.problem, state.tree, state.x)
-    ),
+    "dG": lambda state: derivatives(state.problem, state.tree, state.x),
     "J": lambda state: jacobian(state.problem, state.tree, state.x),
     "M": lambda state: mass_matrix(state.problem, state.tree, state.x),
     "MinvJT": lambda state: response(state.problem, state.tree, state.x),
-    "JdotV": lambda state: contact_accelerations(state.motion, state.motion.bias),
-    "a0": lambda state: contact_accelerations(state.motion, state.free_links),
+    "JdotV": lambda state: contact_accelerations(
+        state.motion, state.motion.bias, state.motion.gamma
+    ),
+    "a0": lambda state: contact_accelerations(
+        state.motion, state.free_links, state.motion.of_joints(state.free.independent)
+    ),
     "h": lambda state: c_rnea(state.motion),
     "qdd0": lambda state: state.free.independent,
 }
 """The outputs of a kernel besides G; their shapes and needs are in :mod:`delassus_ros.outputs`."""
 
 
-def contact_accelerations(motion: ClusterMotion, a: list[Vector]) -> Vector:
+def derivatives(problem: Problem, tree: Tree, x: Inputs) -> list[Matrix]:
+    """Return ∂G/∂y (n, m, m) of the contacts."""
+    found = matrix_derivatives(problem, tree, x, UnitForces(problem, tree, x))
+    found = [summed_matrix(tree, matrix) for matrix in found]
+    own = of_the_robot(problem)
+    if not own:
+        return found
+    # Rows of the whole robot have a short formula, which is differentiated as it stands.
+    blank = zeros(len(tree.sums), len(tree.sums))
+    filled = CentroidalRows(problem, tree, with_all_slopes(problem, x)).filled(blank)
+    for r, row in enumerate(filled):
+        for c, value in enumerate(row):
+            if isinstance(value, Dual) and not {r, c}.isdisjoint(own):
+                for k, matrix in enumerate(found):
+                    matrix[r][c] = value.slopes[k]
+    return found
+
+
+def contact_accelerations(
+    motion: ClusterMotion, a: list[Vector], joint_accelerations: Vector
+) -> Vector:
     """Return the derivatives (m,) of the contacts' velocities at accelerations of links.
 
     The result is J̇ ẏ for the links' bias accelerations, and a⁰ for their accelerations without
@@ -136,7 +161,12 @@ def contact_accelerations(motion: ClusterMotion, a: list[Vector]) -> Vector:
             continue
         for r, value in zip(rows_of(contact), changes, strict=True):
             found[r] = found[r] + value
-    return [row[0] for row in summed(tree, [[value] for value in found])]
+    if tree.sums:
+        parts = [[found[k] for k in numbers] for numbers in tree.sums]
+        found = [sum(values[1:], values[0]) if values else 0.0 for values in parts]
+    if not of_the_robot(problem):
+        return found
+    return CentroidalRows(problem, tree, x).rates(found, motion, a, joint_accelerations)
 
 
 def _change_of_difference(
@@ -234,14 +264,15 @@ def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
     Column r is the articulated-body algorithm (Featherstone, Rigid Body Dynamics Algorithms,
     sec. 7.3) with a unit force in row r as the only load.
     """
-    result = UnitForces(problem, tree, x).response
+    unit = UnitForces(problem, tree, x)
+    result = unit.response
     if not tree.rows:
         result = zeros(len(problem.velocities), len(tree.sums))
     elif tree.sums:
         result = transpose(summed(tree, transpose(result)))
     if not of_the_robot(problem):
         return result
-    return CentroidalRows(problem, tree, x).response(result)
+    return CentroidalRows(problem, tree, x).response(result, unit)
 
 
 @step

@@ -40,7 +40,7 @@ class RobotTree:
     ------
     RobotError
         If a joint inside the tree is floating, or on the world beside a floating base; names the
-        joint. If no frame is on a body that moves.
+        joint. If no frame is on a body that moves, or a loop is closed by rows.
     ProblemError
         If a frame of `wrenches` does not exist, is named twice, or does not move.
     """
@@ -57,6 +57,11 @@ class RobotTree:
                     f"joint {joint.name!r} is floating inside the tree, where dynamics are not "
                     "defined; make it the robot's base"
                 )
+        if robot.row_loops:
+            raise RobotError(
+                f"loop {robot.row_loops[0].name!r} is closed by rows, which dynamics do not have; "
+                "write robot.clustered"
+            )
         beside = beside_base(robot)
         if beside is not None:
             raise RobotError(

@@ -469,10 +469,11 @@ def _moving_rows(
 
 
 def world_rotations(tree: Tree, x: Inputs) -> dict[int, Matrix]:
-    """Return link axes → world axes for every link on the way to a contact."""
+    """Return link axes → world axes for the base and every link on the way to a contact."""
     needed: set[int] = set()
     for i, link in enumerate(tree.links):
-        j = i if link.contacts else WORLD
+        is_base = link.motion == "free" and link.q_index == NO_ENTRY
+        j = i if link.contacts or is_base else WORLD
         while j != WORLD and j not in needed:
             needed.add(j)
             j = tree.links[j].parent

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
-from delassus_ros.rbda.propagation import FreeBody, JointPropagator, articulated_joints
+from delassus_ros.rbda.propagation import FreeBody, JointPropagator, Propagator, articulated_joints
 from delassus_ros.rbda.spatial import JointTransform, contact_rows
 from delassus_ros.rbda.tree import Tree, rows_of
 from delassus_ros.rbda.velocities import Velocities, motion_of_body
@@ -29,7 +30,8 @@ class UnitForces:
     """
 
     def __init__(self, problem: Problem, tree: Tree, x: Inputs) -> None:
-        velocities = Velocities(problem, tree)
+        self._tree, self._x = tree, x
+        self._velocities = velocities = Velocities(problem, tree)
         self.rows = arriving = rows_at_links(problem, tree, x)
         self.joints = joints = list[JointPropagator]()
         pushed: list[dict[int, Vector]] = [{} for _ in tree.links]  # K S D⁻¹ of each row
@@ -78,6 +80,27 @@ class UnitForces:
         for r, of_links in enumerate(rates):
             for k, value in velocities.of_clusters(of_links).items():
                 result[k][r] = value
+
+    def response_to_ground(self) -> Matrix:
+        """Return M⁻¹Fᵀ (n, 6), with F the momentum of the robot per velocity, linear first.
+
+        Column k is the acceleration of the joints, with no torque, while the world accelerates by
+        −1 along k; of a tree with a joint of one link each.
+        """
+        order, n = (3, 4, 5, 0, 1, 2), len(self.response)
+        result = zeros(n, 6)
+        ground = [[-1.0 if k == entry else 0.0 for k in range(6)] for entry in order]
+        acceleration: dict[int, Matrix] = {WORLD: ground}
+        for joint in reversed(self.joints):
+            i, link = joint.i, self._tree.links[joint.i]
+            if not isinstance(joint, Propagator):
+                raise AlgorithmError(f"joint {link.name!r} moves several links on a fixed base")
+            rates, acceleration[i] = _driven(
+                JointTransform(link, self._x), acceleration[joint.parent], [0.0] * 6, joint.HSD,
+                joint.S, link.sign,
+            )  # fmt: skip
+            result[self._velocities.single[i]] = rates
+        return result
 
 
 @step

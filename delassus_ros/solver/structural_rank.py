@@ -129,7 +129,7 @@ def generic_matrices(
                 "N >= 1"
             )
         count = len(at)
-    elif problem.robot.is_closed:
+    elif problem.robot.clustered.is_closed:
         raise ProblemError(
             f"robot {problem.robot.name!r} has loops or couplings, so that generic "
             "configurations cannot be drawn joint by joint; give configurations that close them"
@@ -197,7 +197,7 @@ class Structure:
 
     def _found(self) -> StructuralRank:
         problem, rng = self._problem, np.random.default_rng(0)
-        configurations = _generic_configurations(problem.robot, rng)
+        configurations = _generic_configurations(problem.robot.clustered, rng)
         found = _matrices_at(problem, self._bind(), configurations, _GENERIC, rng)
         m = problem.contacts.rows
         matrices = np.stack(found) if found else np.eye(m)[np.newaxis]

@@ -5,15 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import robots
+from on_floats import solver_on_floats
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
+from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Transform, algorithms
+from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler.ir.trace import decided, trace
-from delassus_ros.contact_forces import ForceStatus, solve_contacts
-from delassus_ros.errors import ProblemError, RobotError
+from delassus_ros.contact_forces import ForceStatus
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
-from delassus_ros.model.clusters import groups_of, with_row_loops
+from delassus_ros.model.clusters import (
+    clusters_of,
+    groups_of,
+    velocity_offsets,
+    with_row_loops,
+)
 from delassus_ros.model.constraints import Loop, LoopKind
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
+from delassus_ros.rbda.constraints import loop_jacobian
+from delassus_ros.samples import random_inputs
 from delassus_ros.testing.random_trees import random_inertia
 
 TOLERANCE = 1e-9
@@ -37,7 +47,7 @@ def error(G: object, expected: object) -> float:
     return float(np.linalg.norm(found - right) / np.linalg.norm(right))
 
 
-def grasp(links: int) -> Robot:
+def grasp(links: int, kind: LoopKind = LoopKind.WELD) -> Robot:
     """Return two arms of as many links on a floating trunk, whose hands hold a bar."""
     rng = np.random.default_rng(0)
     joints = [Joint("root", JointKind.ROOT, WORLD)]
@@ -51,7 +61,7 @@ def grasp(links: int) -> Robot:
     bodies = [Body(joint.name, random_inertia(rng)) for joint in joints]
     frames = [Frame(f"f{i}", i, Transform()) for i in range(len(joints))]
     robot = Robot("grasp", joints, bodies, frames)
-    return robot.with_constraints(loops=[Loop("bar", LoopKind.WELD, links, 2 * links)])
+    return robot.with_constraints(loops=[Loop("bar", kind, links, 2 * links)])
 
 
 @pytest.mark.parametrize(
@@ -103,10 +113,130 @@ def test_operations_of_a_long_loop_are_linear_in_the_joints() -> None:
 def test_refused() -> None:
     with pytest.raises(RobotError, match="unknown loops_as 'row'"):
         Robot.from_urdf(robots.quadruped(), loops_as="row")
-    with pytest.raises(ProblemError, match="closed by rows"):
-        Problem(with_row_loops(grasp(7)), [Contact("hand", "f14")], outputs=["J"])
+    with pytest.raises(RobotError, match="loop 'bar' is closed by rows, .*write robot.clustered"):
+        Dynamics(with_row_loops(grasp(7)))
     plain = Robot.from_urdf(robots.quadruped(), loops_as="rows")
     assert plain.to_bytes() == Robot.from_urdf(robots.quadruped()).to_bytes()
+
+
+OUTPUTS = ("J", "MinvJT", "a0", "qdd0", "JdotV", "h", "M", "dG")
+
+
+def pair_of_inputs(
+    clusters: Problem, rows: Problem, q: np.ndarray
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], np.ndarray]:
+    """Return one state for loops as clusters and as rows, and E: q̇ of all joints is E ẏ."""
+    independent, all_joints = (velocity_offsets(problem.robot) for problem in (clusters, rows))
+    E = np.zeros((len(rows.velocities), len(clusters.velocities)))
+    for cluster in clusters_of(clusters.robot):
+        if cluster.is_ordinary:
+            (joint,) = cluster.joints
+            for k in range(clusters.robot.joints[joint].kind.nv):
+                E[all_joints[joint] + k, independent[joint] + k] = 1.0
+            continue
+        for joint, row in zip(
+            cluster.joints, loop_jacobian(clusters.robot, cluster, q.tolist()), strict=True
+        ):
+            for k, value in zip(cluster.independent, row, strict=True):
+                E[all_joints[joint], independent[k]] = value
+    of_clusters, of_rows = (random_inputs(problem, 1) for problem in (clusters, rows))
+    of_rows |= {name: of_clusters[name] for name in of_rows if name not in ("rates", "torques")}
+    of_clusters["q"] = of_rows["q"] = q
+    of_rows["rates"] = E @ of_clusters["rates"]
+    of_clusters["torques"] = E.T @ of_rows["torques"]
+    return of_clusters, of_rows, E
+
+
+def outputs_on_floats(problem: Problem, inputs: dict[str, np.ndarray], name: str) -> dict:
+    x = {port: np.ravel(values).tolist() for port, values in inputs.items()}
+    return {k: np.array(v) for k, v in evaluate(problem, algorithms.get(name), x).items()}
+
+
+@pytest.mark.parametrize(
+    ("robot", "contacts", "axes"),
+    [
+        (
+            lambda: grasp(4, LoopKind.POINT),
+            [Contact("elbow", "f2"), Contact("hand", "f8", "surface")], "world",
+        ),
+        pytest.param(
+            lambda: grasp(7), [Contact("elbow", "f3"), Contact("hand", "f14", "surface")],
+            "contact", marks=pytest.mark.slow,
+        ),
+        (lambda: Robot.from_urdf(robots.shared("grbda_six_bar"), base="fixed"), None, "contact"),
+    ],
+)  # fmt: skip
+def test_all_outputs_with_loops_by_rows(robot, contacts, axes) -> None:
+    clustered = robot()
+    if contacts is None:
+        moving = [f.name for f in clustered.frames.values() if f.body != WORLD]
+        contacts = [Contact("c", moving[-1])]
+    clusters = Problem(clustered, contacts, axes, OUTPUTS)
+    rows = Problem(with_row_loops(clustered), contacts, axes, OUTPUTS)
+    for q in closed_positions(clustered)[:1]:
+        of_clusters, of_rows, E = pair_of_inputs(clusters, rows, q)
+        expected = outputs_on_floats(clusters, of_clusters, "pv_osimr")
+        for name in ("pv_osimr", "ltl", "kjr"):
+            found = outputs_on_floats(rows, of_rows, name)
+            for output in ("G", "a0"):
+                assert error(found[output], expected[output]) < TOLERANCE, (name, output)
+        assert error(found["J"] @ E, expected["J"]) < TOLERANCE
+        assert error(found["J"] @ of_rows["rates"], expected["J"] @ of_clusters["rates"]) < 1e-8
+        assert error(found["MinvJT"], E @ expected["MinvJT"]) < TOLERANCE
+        assert error(found["J"] @ found["qdd0"] + found["JdotV"], found["a0"]) < TOLERANCE
+        assert error(E.T @ found["M"] @ E, expected["M"]) < TOLERANCE
+        assert error(np.tensordot(E.T, found["dG"], 1), expected["dG"]) < TOLERANCE
+        # The independent joints accelerate alike; the rest follows.
+        joints = velocity_offsets(clustered)
+        own = velocity_offsets(rows.robot)
+        for joint, k in joints.items():
+            assert (
+                abs(found["qdd0"][own[joint]] - expected["qdd0"][k])
+                < 1e-7 * np.abs(expected["qdd0"]).max()
+            )
+
+
+def test_a_controller_beside_a_held_bar() -> None:
+    """Λ, J̄, bias force, task inertia and frictional forces, by machine code."""
+    clustered = grasp(4, LoopKind.POINT)
+    contacts = [Contact("elbow", "f2"), Contact("hand", "f8", "surface")]
+    outputs = ("J", "MinvJT", "a0", "JdotV", "h", "qdd0")
+    clusters = Problem(clustered, contacts, outputs=outputs)
+    rows = Problem(with_row_loops(clustered), contacts, outputs=outputs)
+    q = closed_positions(clustered)[0]
+    of_clusters, of_rows, E = pair_of_inputs(clusters, rows, q)
+    solver = DelassusSolver(rows, "ltl")
+    found = solver.solve(**of_rows)
+    expected = solver_on_floats(clusters, "ltl").solve(**of_clusters)
+    assert solver.structural_rank(["hand"]) == 6
+    assert found.structural_rank() == expected.structural_rank()
+    for name in ("inertia", "bias_force"):
+        pair = (getattr(each.task("elbow"), name)() for each in (found, expected))
+        assert error(*pair) < TOLERANCE, name
+    assert error(found.task("elbow").jbar(), E @ expected.task("elbow").jbar()) < TOLERANCE
+    held = (each.task("elbow", "hand").inertia() for each in (found, expected))
+    assert error(*held) < 1e-8
+    friction = {"elbow": 0.5, "hand": 0.7}
+    pushed = [
+        each.contact_forces(friction, law="coulomb", dimensions=(0.1, 0.1))
+        for each in (found, expected)
+    ]
+    assert [each.status for each in pushed] == [ForceStatus.SOLVED] * 2
+    assert np.linalg.norm(pushed[1].forces) > 1.0
+    assert error(*(each.forces for each in pushed)) < 1e-6
+
+
+def test_a_robot_with_rows_is_closed_locked_and_clustered() -> None:
+    clustered = Robot.from_urdf(robots.shared("grbda_six_bar"), base="fixed")
+    rows = with_row_loops(clustered)
+    assert rows.clustered.to_bytes() == clustered.to_bytes()
+    measured = {name: 0.1 for name in Closure(clustered).independent}
+    found, expected = (Closure(robot).solve(measured) for robot in (rows, clustered))
+    assert np.array_equal(found.q, expected.q)
+    q = dict(zip(rows.joint_names, expected.q.tolist(), strict=True))
+    locked = clustered.lock(q)
+    assert rows.lock(q).to_bytes() == locked.to_bytes()
+    assert not rows.lock(q).row_loops
 
 
 def by_count(robot: Robot) -> Robot:
@@ -197,21 +327,3 @@ def test_reading_with_the_cheapest_loops() -> None:
     assert robot.to_bytes() != clusters.to_bytes()
     open_chain = Robot.from_urdf(robots.quadruped(), loops_as="cheapest")
     assert open_chain.to_bytes() == Robot.from_urdf(robots.quadruped()).to_bytes()
-
-
-def test_frictional_contacts_beside_row_loops() -> None:
-    """Forces under friction with G by rows are those with G by clusters."""
-    clusters = grasp(7)
-    contacts = [Contact("elbow", "f3"), Contact("hand", "f14")]
-    solver = DelassusSolver(Problem(with_row_loops(clusters), contacts), "pv_osimr")
-    rng, moving = np.random.default_rng(1), 0
-    for q in closed_positions(clusters):
-        x = {"q": q.tolist()}
-        G = np.array(algorithms.get("ltl").evaluate(Problem(clusters, contacts), x)["G"])
-        a0 = rng.normal(size=6) * 5.0 - np.array([0.0, 0.0, 9.0] * 2)
-        expected = solve_contacts(G, a0, friction=0.4, law="coulomb")
-        found = solve_contacts(solver.solve(q).matrix, a0, friction=0.4, law="coulomb")
-        assert found.status == expected.status == ForceStatus.SOLVED
-        assert error(found.forces, expected.forces) < 1e-7
-        moving += bool(np.linalg.norm(found.accelerations) > 1e-3)
-    assert moving

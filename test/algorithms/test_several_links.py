@@ -26,7 +26,7 @@ from delassus_ros import (
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.closure import Closure
 from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.errors import AlgorithmError, ContactError, ProblemError
+from delassus_ros.errors import AlgorithmError, ContactError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.clusters import with_row_loops
 from delassus_ros.model.constraints import Loop, LoopKind
@@ -345,6 +345,69 @@ def test_rows_of_the_whole_robot_beside_the_definition(seed: int, axes: Axes) ->
     assert error(M @ MinvJT, J.T) < TOLERANCE
 
 
+def on_a_fixed_base(seed: int, axes: Axes, outputs=("G",), alone: bool = False) -> Problem:
+    """Return a random tree on the world with rows of the whole robot between other contacts."""
+    rng = np.random.default_rng(seed)
+    kinds = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.PLANAR)
+    robot = random_robot(rng, kinds, 12, floating=False)
+    ends = [] if alone else random_contacts(rng, robot, 2)
+    contacts = [*ends[:1], CentroidalMomentum("momentum"), *ends[1:], CenterOfMass("com")]
+    return Problem(robot, contacts, axes, outputs)
+
+
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("base", ["floating", "fixed"])
+@pytest.mark.parametrize("seed", seeds(12, every=6))
+def test_all_outputs_of_rows_of_several_links(seed: int, base: str, axes: Axes) -> None:
+    """J, M⁻¹Jᵀ, J̇ẏ, a⁰ and ∂G/∂y beside each other and beside differences."""
+    outputs = ("G", "J", "MinvJT", "M", "JdotV", "a0", "qdd0", "dG")
+    alone = seed == 6
+    if base == "fixed":
+        problem = on_a_fixed_base(seed, axes, outputs, alone)
+    else:
+        problem = whole(seed, axes, alone, outputs)
+    x = flat(problem, seed)
+    results = evaluate(problem, algorithms.get("ltl"), x)
+    J, MinvJT, M, dG = (np.array(results[name]) for name in ("J", "MinvJT", "M", "dG"))
+    assert error(J @ MinvJT, results["G"]) < TOLERANCE
+    assert error(M @ MinvJT, J.T) < TOLERANCE
+    assert error(results["JdotV"], derivative(problem, x, "J") @ x["rates"]) < 1e-7
+    assert error(results["a0"], J @ results["qdd0"] + results["JdotV"]) < TOLERANCE
+    assert error(np.tensordot(x["rates"], dG, 1), derivative(problem, x, "G")) < 1e-7
+
+
+@pytest.mark.parametrize("base", ["floating", "fixed"])
+def test_pinocchios_rate_of_momentum(base: str) -> None:
+    path = str(robots.quadruped())
+    robot = Robot.from_urdf(path, base=base)
+    root = (pin.JointModelFreeFlyer(),) if base == "floating" else ()
+    model = pin.buildModelFromUrdf(path, *root)
+    contacts = [CentroidalMomentum("h"), CenterOfMass("c")]
+    problem = Problem(robot, contacts, "world", ["JdotV", "a0"])
+    given = random_inputs(problem, 3)
+    state, rates, torques = pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
+    first = 6 if base == "floating" else 0
+    rates[:first], torques[:first] = given["rates"][:first], given["torques"][:first]
+    if base == "floating":
+        state[3:7] = given["base_orientation"]
+    for k, name in enumerate(robot.joint_names):
+        joint = model.joints[model.getJointId(name)]
+        state[joint.idx_q] = given["q"][k]
+        rates[joint.idx_v] = given["rates"][first + k]
+        torques[joint.idx_v] = given["torques"][first + k]
+    model.gravity.linear = given["gravity"]
+    data = model.createData()
+    mass = sum(body.inertia.mass for body in robot.bodies)
+    solution = solver_on_floats(problem).solve(**given)
+    free = pin.aba(model, data, state, rates, torques).copy()
+    for found, acceleration in ((solution.JdotV, np.zeros(model.nv)), (solution.a0, free)):
+        rate = pin.computeCentroidalMomentumTimeVariation(
+            model, data, state, rates, acceleration
+        ).vector  # fmt: skip
+        assert error(found[:6], rate) < TOLERANCE
+        assert error(found[6:], rate[:3] / mass) < TOLERANCE
+
+
 def test_pinocchios_centroidal_map() -> None:
     model, pairs, _, _ = pair()
     robot = pairs.robot
@@ -391,12 +454,7 @@ def test_a_compiled_kernel_of_the_whole_robot() -> None:
 @pytest.mark.parametrize("axes", AXES)
 @pytest.mark.parametrize("seed", seeds(24, every=12))
 def test_rows_of_the_whole_robot_on_a_fixed_base(seed: int, axes: Axes) -> None:
-    rng = np.random.default_rng(seed)
-    kinds = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.PLANAR)
-    robot = random_robot(rng, kinds, 12, floating=False)
-    ends = random_contacts(rng, robot, 2)
-    contacts = [ends[0], CentroidalMomentum("momentum"), *ends[1:], CenterOfMass("com")]
-    problem = Problem(robot, contacts, axes)
+    problem = on_a_fixed_base(seed, axes)
     x = flat(problem, seed)
     expected = algorithms.get("dense").evaluate(problem, x)["G"]
     for name in NAMES:
@@ -441,13 +499,6 @@ def test_operations_of_the_whole_robot_on_a_fixed_base_are_linear() -> None:
 
 
 def test_refused_rows_of_the_whole_robot() -> None:
-    fixed = Robot.from_urdf(robots.quadruped(), base="fixed")
-    for output in ("J", "MinvJT"):
-        with pytest.raises(ProblemError, match=f"'{output}' is not defined .* on a fixed base"):
-            Problem(fixed, [CenterOfMass("com")], outputs=[output])
     geared = Robot.from_urdf(robots.shared("grbda_four_bar"), base="fixed")
     with pytest.raises(ContactError, match="a fixed base without couplings"):
         Problem(geared, [CenterOfMass("com")])
-    floating = Robot.from_urdf(robots.quadruped())
-    with pytest.raises(ProblemError, match="'a0' is not defined for contact 'com'"):
-        Problem(floating, [CenterOfMass("com")], outputs=["a0"])
