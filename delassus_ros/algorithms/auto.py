@@ -26,7 +26,7 @@ from delassus_ros.algorithms.kjr import kjr
 from delassus_ros.algorithms.ltl import ltl
 from delassus_ros.algorithms.pv_osimr import delassus, wide_nodes
 from delassus_ros.algorithms.registry import DelassusFunction, TracedAlgorithm, register
-from delassus_ros.algorithms.root_choice import candidate_roots
+from delassus_ros.algorithms.root_choice import Roots, candidate_roots
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.momentum import contact_matrix
@@ -221,10 +221,15 @@ class _Search:
         tree, search = self._tree(0), self._search
         starts = self._starts(0)
         base = best = search.cheapest(starts)
-        for root in candidate_roots(self._problem, self._contacts) if rooted else ():
-            if search.spent > _ROOT_BUDGET:
-                break
-            best = search.cheapest((best, *self._starts(root)))
+        if rooted:
+            roots = candidate_roots(self._problem, self._contacts)
+            for root in (0, *roots.starts):
+                if search.spent > _ROOT_BUDGET:
+                    break
+                route = search.cheapest(self._starts(root))
+                if search.count(route) < _FAR * search.count(best):
+                    route = search.improved(route, lambda near: self._beside(near, roots))
+                best = search.cheapest((best, route))
         if not is_large(self._problem):  # a large problem has too many neighbours
             best = search.cheapest([self._improved(route) for route in {base, best}])
         # Estimates are meant to be compared with PV-OSIMr.
@@ -246,6 +251,11 @@ class _Search:
         if nodes and estimates(tree)["pv_osim"] < _FAR_OSIM * self._search.count(routes[0]):
             routes.append(Route(root=root))
         return routes
+
+    def _beside(self, route: Route, roots: Roots) -> Iterator[Route]:
+        """Yield the routes of :meth:`_starts` from the neighbours of a route's root."""
+        for root in roots.beside.get(route.root, ()):
+            yield from self._starts(root)
 
     def _improved(self, route: Route) -> Route:
         """Return a propagation no node more or less of which saves operations."""

@@ -4,11 +4,13 @@ A propagation passes min(6, rows beyond) rows over every joint, so the sum over 
 cost of the root. The sum changes by one joint's share from a body to the next, so that all roots
 are compared in O(n). Bodies with the least sum are connected. Along a chain of these bodies only
 the constants of link frames and armatures differ, while at its ends and where branches meet the
-rows at the root itself differ: those bodies and their neighbours are candidates, to be compared
-by exact count (``docs/best_root.md``).
+rows at the root itself differ: a search by exact count starts from those bodies and walks from
+body to body (``docs/best_root.md``).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.roots import REVERSIBLE
@@ -20,8 +22,21 @@ _FULL = 6
 """Rows of an extended propagator: more rows beyond a joint cost no more."""
 
 
-def candidate_roots(problem: Problem, contacts: frozenset[int]) -> list[int]:
-    """Return the bodies, except body 0, that may be the cheapest root of the base's tree.
+class Roots(NamedTuple):
+    """Bodies with the least sum of rows, one for alike limbs.
+
+    Attributes
+    ----------
+    starts : ends of chains of these bodies, and bodies where branches meet; without the base.
+    beside : per body, the bodies of its neighbours.
+    """
+
+    starts: list[int]
+    beside: dict[int, list[int]]
+
+
+def candidate_roots(problem: Problem, contacts: frozenset[int]) -> Roots:
+    """Return the bodies that may be the cheapest root of the base's tree.
 
     Parameters
     ----------
@@ -51,16 +66,13 @@ def candidate_roots(problem: Problem, contacts: frozenset[int]) -> list[int]:
     tied = [body for body in steps if steps[body] == least and body in roots]
     meetings = [body for body in tied if branches[body] >= _BRANCHES]
     ends = [body for body in tied if sum(steps[k] == least for k in neighbours[body]) < 2]
-    found: list[int] = []
-    seen = {_likeness(problem, 0, beyond)}
-    for special in (meetings, ends):
-        beside = [k for body in special for k in neighbours[body] if k in tied]
-        for body in (*special, *beside):
-            likeness = _likeness(problem, body, beyond)
-            if likeness not in seen:
-                seen.add(likeness)
-                found.append(body)
-    return found
+    alike: dict[tuple[object, ...], int] = {}
+    first = {body: alike.setdefault(_likeness(problem, body, beyond), body) for body in tied}
+    beside = {body: {first[k] for k in neighbours[body] if k in first} for body in alike.values()}
+    return Roots(
+        list(dict.fromkeys(first[body] for body in (*meetings, *ends) if first[body])),
+        {body: sorted(near) for body, near in beside.items()},
+    )
 
 
 def _likeness(problem: Problem, body: int, beyond: list[int]) -> tuple[object, ...]:

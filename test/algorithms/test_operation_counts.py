@@ -195,7 +195,7 @@ def legged(name: str) -> Problem:
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("quadruped", 2), ("anymal", 2), ("talos", 5), ("atlas", 5)]
+    ("name", "most"), [("quadruped", 2), ("anymal", 2), ("talos", 7), ("atlas", 8)]
 )
 def test_auto_counts_few_candidates_for_legged_robots(name: str, most: int, monkeypatch) -> None:
     """Each takes a good part of the time to a first kernel."""
