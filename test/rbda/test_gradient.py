@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import random_problem as random_geared
+from seeds import but_slow
 
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.rbda.tangents import directions, with_all_slopes
+from delassus_ros.model import JointKind
+from delassus_ros.rbda.tangents import along, directions, with_all_slopes
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.duals import Dual
 from delassus_ros.testing import mpmath_numbers, random_problem
-from delassus_ros.testing.random_trees import ALL
+from delassus_ros.testing.random_trees import ALL, random_contacts, random_robot
 
 assert mpmath_numbers  # registers the functions over numbers of 50 digits
 STEP = mpmath.mpf(10) ** -20
@@ -72,6 +74,37 @@ def by_differences(problem: Problem, inputs: dict) -> np.ndarray:
     return np.array(found)
 
 
+MOVING = ("JdotV", "a0", "h", "qdd0")
+
+
+def changes(problem: Problem, inputs: dict, tangents: dict[str, list[float]]) -> np.ndarray:
+    """Return the changes of the outputs MOVING along a direction, by forward mode."""
+    wanted = of(problem, (*MOVING, *(f"{name}_dot" for name in MOVING)))
+    zero = {port.name: [0.0] * port.size for port in wanted.inputs if "along" in port.name}
+    found = evaluate(wanted, algorithm(), lists(inputs) | zero | tangents)
+    return np.concatenate([np.array(found[f"{name}_dot"], dtype=float) for name in MOVING])
+
+
+def changes_by_differences(
+    problem: Problem, inputs: dict, tangents: dict[str, list[float]]
+) -> np.ndarray:
+    """Return the same by central differences at 50 digits, with a step of 1e-20."""
+    with mpmath.workdps(50):
+        x = {name: [mpmath.mpf(v) for v in values] for name, values in lists(inputs).items()}
+        rates = dict(along(problem, x, tangents.get("along", [0.0] * len(problem.velocities))))
+        for name, values in tangents.items():
+            rates |= {(name.removesuffix("_along"), i): v for i, v in enumerate(values)}
+        sides = []
+        for sign in (1, -1):
+            moved = {name: list(values) for name, values in x.items()}
+            for (name, i), rate in rates.items():
+                if name in moved:
+                    moved[name][i] += sign * STEP * rate
+            found = evaluate(problem, algorithm(), moved)
+            sides.append([v for name in MOVING for v in found[name]])
+        return np.array([float((a - b) / (2 * STEP)) for a, b in zip(*sides, strict=True)])
+
+
 def error(found: np.ndarray, expected: np.ndarray) -> float:
     assert found.shape == expected.shape
     return float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-9))
@@ -97,6 +130,56 @@ def test_fifty_digits() -> None:
         # A floating base: only its rotation matters, and in world axes alone.
         assert np.abs(expected[:3]).max() <= 1e-15
         assert (np.abs(expected[3:6]).max() > 0.1) == (axes == "world")
+
+
+def test_fifty_digits_with_joints_that_have_quaternions() -> None:
+    rng = np.random.default_rng(4)
+    robot = random_robot(rng, (JointKind.FLOATING, JointKind.REVOLUTE), floating=True)
+    assert any(joint.kind is JointKind.FLOATING for joint in robot.joints)
+    problem = Problem(robot, random_contacts(rng, robot), "world")
+    inputs = random_inputs(problem, 4)
+    assert error(closed_form(problem, inputs), by_differences(problem, inputs)) <= 1e-9
+
+
+def quadruped() -> tuple[Problem, dict]:
+    robot = Robot.from_urdf(robots.quadruped())
+    contacts = [Contact("LF", "LF_FOOT"), Contact("RH", "RH_FOOT")]
+    problem = Problem(robot, contacts, "world", MOVING)
+    return problem, random_inputs(problem, 3)
+
+
+def arm() -> tuple[Problem, dict]:
+    robot = Robot.from_urdf(robots.shared("ur5"), "fixed")
+    problem = Problem(robot, [Contact("tool", "ee_link", "surface")], outputs=MOVING)
+    return problem, random_inputs(problem, 3)
+
+
+def geared() -> tuple[Problem, dict]:
+    problem = of(random_geared(2), MOVING)
+    return problem, random_inputs(problem, 2)
+
+
+def loop() -> tuple[Problem, dict]:
+    state = next(iter(cluster_oracle.states("urdf_four_bar")))
+    problem = of(cluster_oracle.problem_of("urdf_four_bar", state), MOVING)
+    q = cluster_oracle.positions("urdf_four_bar", state)
+    return problem, random_inputs(problem, 1) | {"q": q}
+
+
+CASES = {"floating base": quadruped, "open chain": arm, "gears": geared, "loop": loop}
+
+
+@pytest.mark.parametrize("case", but_slow([*CASES], "floating base"))
+def test_outputs_of_motion_in_fifty_digits(case: str) -> None:
+    """Changes of a0, J̇ẏ, h and q̈0 along the configuration, the rates and the torques."""
+    problem, inputs = CASES[case]()
+    rng, n = np.random.default_rng(7), len(problem.velocities)
+    for seed in ("along", "rates_along", "torques_along"):
+        tangents = {seed: rng.normal(size=n).tolist()}
+        expected = changes_by_differences(problem, inputs, tangents)
+        assert np.abs(expected).max() > 1e-3
+        tolerance = 1e-8 if case in ("gears", "loop") else 1e-9
+        assert error(changes(problem, inputs, tangents), expected) <= tolerance, seed
 
 
 @pytest.mark.parametrize(
