@@ -2,8 +2,10 @@
 
 With τ = ID(q, ẏ, ÿ) forward dynamics has ∂ÿ = −M⁻¹ ∂ID at the accelerations that the torques
 cause, and ∂ÿ/∂τ = M⁻¹: J. Carpentier, N. Mansard, "Analytical Derivatives of Rigid Body Dynamics
-Algorithms", RSS 2018, equation 6; inverse dynamics is differentiated in
-:mod:`delassus_ros.rbda.inverse_derivatives`, clusters included. Derivatives in q are along the
+Algorithms", RSS 2018; inverse dynamics is differentiated in
+:mod:`delassus_ros.rbda.inverse_derivatives`, clusters included. Of a floating base, gravity that
+turns and a velocity that is added accelerate the robot as one body; these parts of ∂ID are columns
+of M and need no solution. Derivatives in q are along the
 independent velocities: of a floating base along its root link's twist in body axes, which turns
 gravity, given in the same axes.
 """
@@ -29,23 +31,34 @@ from delassus_ros.scalars.ports import Inputs
 def derivatives_of_inverse(tree: RobotTree, x: Inputs) -> Vector:
     """Return ∂τ/∂q, ∂τ/∂ẏ and ∂τ/∂ÿ = M, each (n, n), flat."""
     motion = tree.motion(x)
-    return _flat(*inverse_derivatives(motion, motion.accelerations(list(x["accelerations"]))))
+    found = inverse_derivatives(motion, motion.accelerations(list(x["accelerations"])))
+    return _flat(found.by_q, found.by_rates, found.inertia)
 
 
 def derivatives_of_forward(tree: RobotTree, x: Inputs) -> Vector:
     """Return ∂ÿ/∂q, ∂ÿ/∂ẏ and ∂ÿ/∂τ = M⁻¹, each (n, n), flat."""
     motion = tree.motion(x)
-    by_q, by_rates, M = inverse_derivatives(motion, c_aba(motion, list(x["torques"])))
+    by_q, by_rates, M, base = inverse_derivatives(motion, c_aba(motion, list(x["torques"])))
     # Velocities from the leaves to the root keep the zeros between branches.
     L, inverse_pivots = ldl([row[::-1] for row in reversed(M)], "the mass matrix")
 
     def solved(matrix: Matrix) -> Matrix:
-        """Return −M⁻¹ times a matrix."""
+        """Return −M⁻¹ times a matrix, as columns."""
         columns = ([-value for value in column] for column in zip(*matrix, strict=True))
-        return transpose([ldl_solve(L, inverse_pivots, column[::-1])[::-1] for column in columns])
+        return [ldl_solve(L, inverse_pivots, column[::-1])[::-1] for column in columns]
 
+    for column, torques in base.torques.items():
+        for r, (q_row, rates_row) in enumerate(zip(by_q, by_rates, strict=True)):
+            q_row[column], rates_row[column] = 0.0, torques[r]
+    found_by_q, found_by_rates = solved(by_q), solved(by_rates)
+    for found, accelerations in (
+        (found_by_q, base.by_q), (found_by_rates, base.by_rates),
+    ):  # fmt: skip
+        for column, change in accelerations.items():
+            for r, value in enumerate(change, start=base.first):
+                found[column][r] = found[column][r] - value
     response = [row[::-1] for row in reversed(_inverse(L, inverse_pivots))]
-    return _flat(solved(by_q), solved(by_rates), response)
+    return _flat(transpose(found_by_q), transpose(found_by_rates), response)
 
 
 def _inverse(L: Matrix, inverse_pivots: Vector) -> Matrix:

@@ -34,7 +34,7 @@ from delassus_ros.rbda.cluster_motion import Accelerations, ClusterMotion
 from delassus_ros.rbda.spatial import JointTransform, RigidInertia, cross, cross_matrix
 from delassus_ros.rbda.tangents import directions, with_slopes
 from delassus_ros.rbda.tree import Link
-from delassus_ros.rbda.velocities import force_on_body, motion_of_link
+from delassus_ros.rbda.velocities import force_on_body, motion_of_body, motion_of_link
 from delassus_ros.scalars.duals import Dual
 from delassus_ros.scalars.functions import (
     Matrix,
@@ -48,6 +48,25 @@ from delassus_ros.scalars.functions import (
 )
 
 
+@dataclass(frozen=True)
+class BaseColumns:
+    """Columns of a floating base: accelerations of the base, and further torques.
+
+    A column of ∂τ/∂q is M times the acceleration, one of ∂τ/∂ẏ that and the torques.
+
+    Attributes
+    ----------
+    first : first column of the base.
+    by_q, by_rates : per column the acceleration of the base (6,), linear first.
+    torques : per column the torques (n,) in ∂τ/∂ẏ.
+    """
+
+    first: int = 0
+    by_q: dict[int, Vector] = field(default_factory=dict)
+    by_rates: dict[int, Vector] = field(default_factory=dict)
+    torques: dict[int, Vector] = field(default_factory=dict)
+
+
 class InverseDerivatives(NamedTuple):
     """Derivatives of τ = ID(y, ẏ, ÿ), each (n, n).
 
@@ -56,11 +75,13 @@ class InverseDerivatives(NamedTuple):
     by_q : along the independent velocities; of a floating base along its twist in body axes.
     by_rates : ∂τ/∂ẏ.
     inertia : ∂τ/∂ÿ = M.
+    base : what the columns of a floating base consist of.
     """
 
     by_q: Matrix
     by_rates: Matrix
     inertia: Matrix
+    base: BaseColumns
 
 
 @dataclass
@@ -196,7 +217,7 @@ class _Sweep:
         self.responses: list[dict[int, _Response]] = [{} for _ in links]
         self.loops = _loop_rates(motion, self.ydd)
         n = len(motion.problem.velocities)
-        self.found = InverseDerivatives(zeros(n, n), zeros(n, n), zeros(n, n))
+        self.found = InverseDerivatives(zeros(n, n), zeros(n, n), zeros(n, n), BaseColumns())
 
     def run(self) -> InverseDerivatives:
         links = self.motion.tree.links
@@ -293,22 +314,28 @@ class _Sweep:
             rows = [force_on_body(link, force) for force in forces]
             for r, values in enumerate(zip(*rows, strict=True), start=first):
                 self._add(r, k, *values)
+        base = BaseColumns(first)
         for c in columns:
             S = directions[c]
             turned, rate = _motion_cross(gravity, S), _motion_cross(motion.v[i], S)
+            torques: Vector = [0.0] * len(self.found.inertia)
             for k, beyond in self.responses[i].items():
                 n = beyond.by_acceleration
-                by_rate = dot(n, rate) + dot(beyond.turning, S[:3])
-                self._add(k, first + c, dot(n, turned), by_rate, dot(n, S))
-            forces = (
-                H.times(turned), plus(H.times(rate), moving.forces(S[:3])), H.times(S)
-            )  # fmt: skip
+                torques[k] = dot(beyond.turning, S[:3])
+                self._add(k, first + c, dot(n, turned), dot(n, rate) + torques[k], dot(n, S))
+            turning = moving.forces(S[:3])
+            torques[first : first + 6] = force_on_body(link, turning)
+            forces = H.times(turned), plus(H.times(rate), turning), H.times(S)
             rows = [force_on_body(link, force) for force in forces]
             for r, values in enumerate(zip(*rows, strict=True), start=first):
                 self._add(r, first + c, *values)
+            base.by_q[first + c] = motion_of_body(link, turned)
+            base.by_rates[first + c] = motion_of_body(link, rate)
+            base.torques[first + c] = torques
+        self.found = self.found._replace(base=base)
 
     def _add(self, m: int, k: int, by_q: Scalar, by_rate: Scalar, inertia: Scalar) -> None:
-        for matrix, value in zip(self.found, (by_q, by_rate, inertia), strict=True):
+        for matrix, value in zip(self.found[:3], (by_q, by_rate, inertia), strict=True):
             matrix[m][k] = matrix[m][k] + value
 
     def _add_joint(

@@ -57,7 +57,7 @@ def assert_agrees_with_dual_numbers(robot: Robot, q: np.ndarray) -> None:
     motion = tree.motion(x)
     found = inverse_derivatives(motion, motion.accelerations(x["accelerations"]))
     M = mass_matrix(tree.problem, tree.tree, x)
-    for matrix, expected in zip(found, (*by_dual_numbers(tree, x), M), strict=True):
+    for matrix, expected in zip(found[:3], (*by_dual_numbers(tree, x), M), strict=True):
         error = np.linalg.norm(np.array(matrix) - np.array(expected))
         assert error <= TOLERANCE * np.linalg.norm(expected)
 
