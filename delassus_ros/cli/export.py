@@ -20,6 +20,7 @@ from delassus_ros.cli.options import (
 from delassus_ros.cli.report import Report, about, compiling, headline, table, waiting
 from delassus_ros.compiler.export import Target, check_name, export
 from delassus_ros.contact_forces.export import export_contact_forces
+from delassus_ros.dynamics import FUNCTIONS, Dynamics
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
 from delassus_ros.outputs import OUTPUTS, kernel_outputs
@@ -92,6 +93,12 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "NAME_forces.h beside the object file; the solver takes G and a0 (--outputs a0)",
     )
     parser.add_argument(
+        "--dynamics",
+        metavar="FUNCTION[:METHOD],…",
+        help="write functions of the robot's dynamics as well, NAME_dynamics.o and "
+        "NAME_dynamics.h beside the object file: of " + ", ".join(FUNCTIONS),
+    )
+    parser.add_argument(
         "--dimensions",
         metavar="LENGTH,WIDTH",
         help="length along x and width along y [m] of surfaces for which the parameter file has "
@@ -115,6 +122,9 @@ def export_kernel(options: argparse.Namespace) -> Report:
     forces = [str(Path(output).with_name(f"{name}_forces.{end}")) for end in ("o", "h")]
     if options.friction:
         written |= {Path(path).name: path for path in forces}
+    dynamics = [str(Path(output).with_name(f"{name}_dynamics.{end}")) for end in ("o", "h")]
+    if options.dynamics is not None:
+        written |= {Path(path).name: path for path in dynamics}
     _check_files(options, written)
     problem, algorithm = _asked_for(options)
     target = Target(options.target, options.cpu)
@@ -133,6 +143,10 @@ def export_kernel(options: argparse.Namespace) -> Report:
         objects.append(forces[0])
     elif options.dimensions is not None:
         raise InputError("--dimensions are given without --friction, which they are for")
+    if options.dynamics is not None:
+        compiled = Dynamics(problem.robot).export(options.dynamics.split(","), name, target)
+        contents |= {dynamics[0]: compiled.object_file, dynamics[1]: compiled.header.encode()}
+        objects.append(dynamics[0])
     _write({**contents, package: _cmake(name, package, objects, header).encode()})
     facts = [
         ("function", f"{name}_kernel"),
@@ -144,6 +158,8 @@ def export_kernel(options: argparse.Namespace) -> Report:
     ]
     if options.friction:
         facts.append(("friction", f"{name}_contact_forces in {forces[1]}, {forces[0]}"))
+    if options.dynamics is not None:
+        facts.append(("dynamics", f"{options.dynamics} in {dynamics[1]}, {dynamics[0]}"))
     if problem.robot.is_closed:
         facts.append(("q", "of all joints: the kernel takes positions that close the loops"))
     data = {
@@ -156,6 +172,10 @@ def export_kernel(options: argparse.Namespace) -> Report:
     if options.friction:
         data["friction"] = {
             "function": f"{name}_contact_forces", "object": forces[0], "header": forces[1],
+        }  # fmt: skip
+    if options.dynamics is not None:
+        data["dynamics"] = {
+            "functions": options.dynamics.split(","), "object": dynamics[0], "header": dynamics[1],
         }  # fmt: skip
     return Report("\n".join([headline(problem), "", table(facts)]), data)
 

@@ -8,6 +8,7 @@ arithmetic of doubles, the compiler's own library for it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm, get, spelling
@@ -20,6 +21,8 @@ from delassus_ros.compiler.codegen.target import (
     host_triple,
     oldest_features,
 )
+from delassus_ros.compiler.codegen.writer import declarations
+from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.compiler.ir.program import Part, Program
 from delassus_ros.compiler.passes.calls import Table
 from delassus_ros.compiler.passes.order import depth_first
@@ -156,15 +159,85 @@ def export(
         raise AlgorithmError(f"algorithm {algorithm.name!r} cannot solve this problem: {reason}")
     resolved = checked_target(target)
     _, _, program = shortest(problem, algorithm)
-    names = f"{name}_kernel", f"{name}_slice"
-    if isinstance(program, Program):
-        few = has_few_registers(resolved.triple, resolved.features)
-        code: list[Part] | Table = single_parts(depth_first(program), LONG_OF_FEW if few else LONG)
-    else:
-        code = program
-    module = emit.bare_module(code, *names)
+    module = emit.bare_module(_code(program, resolved), f"{name}_kernel", f"{name}_slice")
     compiled = compile_for(module.ir, resolved.triple, resolved.cpu, resolved.features)
     return Export(compiled, _header(problem, reported, name, resolved, module.work_size))
+
+
+def _code(program: Program | Table, target: Target) -> list[Part] | Table:
+    """Return what is written of a program, in the order that suits the target."""
+    if not isinstance(program, Program):
+        return program
+    few = has_few_registers(target.triple, target.features)
+    return single_parts(depth_first(program), LONG_OF_FEW if few else LONG)
+
+
+def export_functions(
+    functions: Mapping[str, tuple[CompiledFunction, tuple[Port, ...]]],
+    name: str,
+    about: Sequence[str],
+    names: Mapping[str, Sequence[str]],
+    target: Target | None = None,
+) -> Export:
+    """Return compiled functions as one object file with its header ``NAME_dynamics.h``.
+
+    Parameters
+    ----------
+    functions : by what follows ``NAME_`` in their symbols, each with its results in order.
+    name : prefix of all symbols; a C identifier.
+    about : lines of the comment at the top of the header.
+    names : arrays of strings by what follows ``NAME_``: a sentence about each, then its values.
+    target : this machine if None.
+
+    Raises
+    ------
+    InputError
+        As for :func:`export`.
+    """
+    check_name(name)
+    resolved = checked_target(target)
+    upper = name.upper()
+    texts: list[str] = []
+    enumerators: list[str] = []
+    prototypes: list[str] = []
+    for suffix, (function, results) in functions.items():
+        code, size = emit.functions(_code(function.program(), resolved), f"{name}_{suffix}")
+        texts += code
+        prefix = f"{upper}_{suffix.upper()}"
+        enumerators += [
+            *_ports(prefix, "IN", function.inputs),
+            *_ports(prefix, "OUT", results),
+            f"  {prefix}_WORK_SIZE = {size}, /* doubles of scratch */",
+        ]
+        prototypes.append(f"int32_t {name}_{suffix}(const double *in, double *out, double *work);")
+    module = "\n".join([*texts, declarations(), ""])
+    compiled = compile_for(module, resolved.triple, resolved.cpu, resolved.features)
+    first, *more = [_comment(line) for line in about]
+    lines = [
+        f"/* {first}, compiled by delassus_ros {__version__}.",
+        *(f"   {line}" for line in more),
+        f"   Target {_comment(resolved.triple)}, processor "
+        f"{_comment(resolved.cpu or 'generic')}. Link with the C maths library. */",
+        *_opened(f"{upper}_DYNAMICS_H"),
+        "/* The blocks of the functions: offsets and sizes in doubles. */",
+        "enum {",
+        *enumerators,
+        f"  {upper}_DYNAMICS_FUNCTIONS = {len(functions)}",
+        "};",
+        "",
+        *_statuses(f"{upper}_DYNAMICS"),
+        "",
+    ]
+    for suffix, (meaning, *values) in names.items():
+        lines += [f"/* {meaning} */", _strings(f"{name}_{suffix}", values)]
+    lines += [
+        "",
+        "/* Re-entrant; each reads in[] and writes out[], row-major; work is scratch, one for",
+        "   each thread, and may be null if WORK_SIZE is 0. */",
+        *prototypes,
+        *_closed(f"{upper}_DYNAMICS_H"),
+    ]
+    return Export(compiled, "\n".join(lines))
 
 
 def _header(problem: Problem, algorithm: str, name: str, target: Target, work_size: int) -> str:
@@ -184,15 +257,7 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
         "   Units: m, kg, rad. Rows of a contact: linear x, y, z, then angular, in "
         + ("the axes of the world." if problem.axes == "world" else "the contact's own axes."),
         "   Link with the C maths library. */",
-        f"#ifndef {upper}_DELASSUS_H",
-        f"#define {upper}_DELASSUS_H",
-        "",
-        "#include <stdint.h>",
-        "",
-        "#ifdef __cplusplus",
-        'extern "C" {',
-        "#endif",
-        "",
+        *_opened(f"{upper}_DELASSUS_H"),
         "enum {",
         *_ports(upper, "IN", problem.inputs),
         *_ports(upper, "OUT", problem.outputs),
@@ -202,12 +267,7 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
         f"  {upper}_CONTACTS = {len(contacts)}",
         "};",
         "",
-        "/* What the kernel returns; the output is valid only after OK. NOT_CLOSED: a coupling of",
-        "   joints does not hold at q. Loops are not looked at: q has to close them. TOO_FAR: a",
-        f"   position is beyond {FARTHEST:g} rad or m. NOT_FINITE: of inputs or results. */",
-        "enum {",
-        *(f"  {upper}_{status.name} = {status.value}," for status in _STATUSES),
-        "};",
+        *_statuses(upper),
         "",
         "/* The joint of each entry of q. */",
         _strings(f"{name}_joints", joints),
@@ -227,15 +287,34 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
         "   out: the matrix of the active contacts. */",
         f"void {name}_slice(const double *G, int64_t m, const int64_t *rows, int64_t k, "
         "double *out);",
-        "",
-        "#ifdef __cplusplus",
-        "}",
-        "#endif",
-        "",
-        f"#endif /* {upper}_DELASSUS_H */",
-        "",
+        *_closed(f"{upper}_DELASSUS_H"),
     ]
     return "\n".join(lines)
+
+
+def _opened(guard: str) -> list[str]:
+    """Return the lines of a header before its declarations."""
+    return [
+        f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "",
+        "#ifdef __cplusplus", 'extern "C" {', "#endif", "",
+    ]  # fmt: skip
+
+
+def _closed(guard: str) -> list[str]:
+    """Return the lines of a header after its declarations."""
+    return ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
+
+
+def _statuses(upper: str) -> list[str]:
+    """Return the enumerators of what kernels and functions return."""
+    return [
+        "/* What the kernel returns; the output is valid only after OK. NOT_CLOSED: a coupling of",
+        "   joints does not hold at q. Loops are not looked at: q has to close them. TOO_FAR: a",
+        f"   position is beyond {FARTHEST:g} rad or m. NOT_FINITE: of inputs or results. */",
+        "enum {",
+        *(f"  {upper}_{status.name} = {status.value}," for status in _STATUSES),
+        "};",
+    ]
 
 
 def _ports(upper: str, side: str, ports: tuple[Port, ...]) -> list[str]:

@@ -19,6 +19,7 @@ from delassus_ros.compiler.codegen.emit import KERNEL, functions
 from delassus_ros.compiler.codegen.target import host_width
 from delassus_ros.compiler.codegen.writer import declarations
 from delassus_ros.compiler.ir.input_rules import InputRules
+from delassus_ros.compiler.ir.program import Program
 from delassus_ros.compiler.ir.trace import Trace
 from delassus_ros.compiler.passes.limbs import Likeness
 from delassus_ros.compiler.passes.order import depth_first
@@ -134,6 +135,7 @@ class CompiledFunction:
     Attributes
     ----------
     inputs : what it takes, in order.
+    results : number of results.
     operations : operation count of a call.
 
     Parameters
@@ -171,7 +173,7 @@ class CompiledFunction:
         )
         place = None if key is None else stored.key()
         self._code = stored.kept(place, lambda: self._compile(function))
-        self.operations = self._code.operations
+        self.operations, self.results = self._code.operations, self._code.sizes[1]
         self._function, self._keyed = function, (stored.origin, place is not None)
         self._lock = threading.Lock()
         self._batch: BatchKernel | None = None
@@ -196,6 +198,11 @@ class CompiledFunction:
         compiled = _Code(code, sizes, traced.operations, self._settle)
         self._check(function, compiled)
         return compiled
+
+    def program(self) -> Program:
+        """Return the program that is compiled, traced anew."""
+        traced, outputs = self._traced(self._function)
+        return vector_program(traced, list(range(outputs)), self._likeness)
 
     def _traced(self, function: Callable[[Inputs], Vector]) -> tuple[Trace, int]:
         """Return the trace of a function, and the number of its results."""

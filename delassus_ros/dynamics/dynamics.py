@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import instance, names
+from delassus_ros.compiler.export import Export, Target, export_functions
 from delassus_ros.compiler.function import BoundFunction, CompiledFunction
 from delassus_ros.compiler.passes.joint_functions import Owners, likeness_of_function
 from delassus_ros.compiler.passes.limbs import Likeness
@@ -46,18 +48,43 @@ def _unregrouped(problem: Problem) -> Tree:
     return spanning_tree(problem, regrouped=False)
 
 
-_FUNCTIONS: dict[str, tuple[tuple[str, ...], Mapping[str, Method]]] = {
-    "inverse": (("rates", "accelerations", "gravity"), INVERSE),
-    "forward": (("rates", "torques", "gravity"), FORWARD),
-    "coriolis": (("rates",), _only(coriolis, _unregrouped)),
-    "gravity_torques": (("gravity",), _only(gravity_torques)),
-    "inverse_derivatives": (("rates", "accelerations", "gravity"), _only(derivatives_of_inverse)),
-    "forward_derivatives": (("rates", "torques", "gravity"), _only(derivatives_of_forward)),
-    "regressor": (("rates", "accelerations", "gravity"), _only(regressor, _unregrouped)),
+@dataclass(frozen=True)
+class _Function:
+    """A method of :class:`Dynamics` that is a formula.
+
+    Attributes
+    ----------
+    takes : names of its inputs after ``q``.
+    methods : by name; the first is the default.
+    results : names of its results, vectors (n,) or matrices (n, n).
+    matrices : whether results are matrices; of the regressor (n, 10 bodies).
+    is_loaded : whether external wrenches act.
+    """
+
+    takes: tuple[str, ...]
+    methods: Mapping[str, Method]
+    results: tuple[str, ...]
+    matrices: bool = False
+    is_loaded: bool = False
+
+
+_MOTION, _CAUSE = ("rates", "accelerations", "gravity"), ("rates", "torques", "gravity")
+_FUNCTIONS = {
+    "inverse": _Function(_MOTION, INVERSE, ("torques",), is_loaded=True),
+    "forward": _Function(_CAUSE, FORWARD, ("accelerations",), is_loaded=True),
+    "coriolis": _Function(("rates",), _only(coriolis, _unregrouped), ("coriolis",), True),
+    "gravity_torques": _Function(("gravity",), _only(gravity_torques), ("torques",)),
+    "inverse_derivatives": _Function(
+        _MOTION, _only(derivatives_of_inverse), ("dtau_dq", "dtau_drates", "M"), True, True
+    ),
+    "forward_derivatives": _Function(
+        _CAUSE, _only(derivatives_of_forward), ("da_dq", "da_drates", "Minv"), True, True
+    ),
+    "regressor": _Function(_MOTION, _only(regressor, _unregrouped), ("regressor",), True),
 }
-"""Per function the names of its inputs after ``q``, and its methods; the first is the default."""
-_LOADED = ("inverse", "forward", "hybrid", "inverse_derivatives", "forward_derivatives")
-"""Functions that external wrenches act in."""
+FUNCTIONS = tuple(_FUNCTIONS)
+"""Names of the functions that can be bound, computed in batches and exported."""
+_HYBRID = _Function(("rates", "known", "gravity"), {}, ("unknown",), is_loaded=True)
 
 
 class Dynamics:
@@ -105,17 +132,17 @@ class Dynamics:
         """Return the compiled function of a row of the table."""
         if name not in _FUNCTIONS:
             raise InputError(unknown("function", name, _FUNCTIONS))
-        takes, methods = _FUNCTIONS[name]
-        method = method or next(iter(methods))
-        if method not in methods:
-            raise InputError(unknown("method", method, methods))
-        chosen = methods[method]
+        row = _FUNCTIONS[name]
+        method = method or next(iter(row.methods))
+        if method not in row.methods:
+            raise InputError(unknown("method", method, row.methods))
+        chosen = row.methods[method]
 
         def formula() -> Callable[[Inputs], Vector]:
             tree = RobotTree(self._robot, self.wrenches, chosen.build)
             return partial(chosen.formula, tree)
 
-        return self._made((name, method), takes, formula)
+        return self._made((name, method), row, formula)
 
     def _hybrid(self, accelerated: frozenset[int]) -> CompiledFunction:
         """Return the compiled hybrid dynamics for a set of accelerated columns."""
@@ -124,27 +151,29 @@ class Dynamics:
             return lambda x: hybrid(self._tree.motion(x), list(x["known"]), accelerated)
 
         what = ("hybrid", *map(str, sorted(accelerated)))
-        return self._made(what, ("rates", "known", "gravity"), formula)
+        return self._made(what, _HYBRID, formula)
 
     def _made(
         self,
         what: tuple[str, ...],
-        takes: Iterable[str],
+        row: _Function,
         formula: Callable[[], Callable[[Inputs], Vector]],
     ) -> CompiledFunction:
         """Return a function, compiled at the first call; other threads wait for the compiler."""
         with self._lock:
             if what not in self._compiled:
                 ports = [Port("q", (self._robot.nq,))]
-                ports += [Port(name, (3 if name == "gravity" else self.size,)) for name in takes]
-                if self.wrenches and what[0] in _LOADED:
+                ports += [
+                    Port(name, (3 if name == "gravity" else self.size,)) for name in row.takes
+                ]
+                if self.wrenches and row.is_loaded:
                     ports.append(Port("wrenches", (len(self.wrenches), 6)))
                 self._compiled[what] = CompiledFunction(
-                    formula(), ports, self._key(*what), self._robot, self._likeness(what, ports)
+                    formula(), ports, self._key(*what), self._robot, self._likeness(row, ports)
                 )
             return self._compiled[what]
 
-    def _likeness(self, what: tuple[str, ...], ports: Iterable[Port]) -> Likeness:
+    def _likeness(self, row: _Function, ports: Iterable[Port]) -> Likeness:
         """Return which inputs and results of a function belong to alike limbs."""
         robot = self._robot
         joints = range(len(robot.joints))
@@ -157,14 +186,11 @@ class Dynamics:
             "wrenches": [robot.frames[name].body for name in self.wrenches for _ in range(6)],
         }
         inputs = [owner for port in ports for owner in owners.get(port.name, velocities)]
-        bodies = [body for body in joints for _ in PARAMETERS]
-        results: dict[str, list[list[Owners]]] = {
-            "coriolis": [[velocities] * 2],
-            "regressor": [[velocities, bodies]],
-            "inverse_derivatives": [[velocities] * 2] * 3,
-            "forward_derivatives": [[velocities] * 2] * 3,
-        }
-        return likeness_of_function(robot, inputs, results.get(what[0], [[velocities]]))
+        columns = velocities
+        if row.results == ("regressor",):
+            columns = [body for body in joints for _ in PARAMETERS]
+        axes = [velocities, columns] if row.matrices else [velocities]
+        return likeness_of_function(robot, inputs, [axes] * len(row.results))
 
     def _key(self, *what: str) -> bytes | None:
         """Return the cache key of a function, or None without the disk cache."""
@@ -228,6 +254,52 @@ class Dynamics:
             shape; names it.
         """
         return self._function(function, method).batch(*arrays, threads=threads)
+
+    def export(self, functions: Iterable[str], name: str, target: Target | None = None) -> Export:
+        """Return functions for C and C++: an object file and its header ``NAME_dynamics.h``.
+
+        A function ``NAME_inverse(in, out, work)`` computes the same bits as :meth:`inverse` on the
+        processor that it is compiled for. The header has the offsets of inputs and results in the
+        blocks, the size of the work area, statuses, and the joint of each entry.
+
+        Parameters
+        ----------
+        functions : names as for :meth:`bind`, each alone or followed by a colon and a method, as
+            ``"forward:lagrange"``, whose symbol is ``NAME_forward_lagrange``.
+        name : prefix of all symbols; a C identifier.
+        target : what to compile for; this machine if None.
+
+        Raises
+        ------
+        InputError
+            If there is no function, a function or method is unknown or named twice, the name is no
+            C identifier, or the target is not known to work; names it.
+        """
+        wanted: dict[str, tuple[CompiledFunction, tuple[Port, ...]]] = {}
+        for spelled in names("functions", functions, InputError):
+            function, _, method = spelled.partition(":")
+            compiled, row = self._function(function, method), _FUNCTIONS[function]
+            width = (compiled.results // self.size // len(row.results),) if row.matrices else ()
+            results = tuple(Port(result, (self.size, *width)) for result in row.results)
+            wanted[spelled.replace(":", "_")] = compiled, results
+        if not wanted:
+            raise InputError(f"functions: expected at least one of {', '.join(_FUNCTIONS)}")
+        robot = self._robot
+        about = (
+            f"Dynamics of {robot.name}",
+            "Units: m, kg, rad, s, N. Gravity in the axes of the world; of a floating base in",
+            "those of its root link. Wrenches in the axes of their frames, linear first.",
+        )
+        entries = [joint.name for joint in robot.joints for _ in range(joint.kind.nq)]
+        arrays = {
+            "dynamics_joints": ("The joint of each entry of q.", *entries),
+            "dynamics_velocities": (
+                "The joint of each rate; a floating base has six, linear first.",
+                *self._tree.problem.velocities,
+            ),
+            "dynamics_wrenches": ("The frames of external wrenches.", *self.wrenches),
+        }
+        return export_functions(wanted, name, about, arrays, target)
 
     def operations(self, function: str, method: str = "") -> OperationCount:
         """Return the operation count of a call, sines and cosines excluded; see :meth:`bind`."""

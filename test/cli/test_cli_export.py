@@ -606,3 +606,27 @@ def test_what_friction_cannot_be_exported_for(tmp_path, capsys):
     ):
         assert words in refusal(capsys, *base, *more)
         assert not list(tmp_path.iterdir())
+
+
+def test_dynamics_go_beside_the_kernel(tmp_path, capsys):
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    said = output(
+        capsys, "export", QUADRUPED, "--contact", "LF_FOOT", "-o", str(tmp_path / "robot.o"),
+        "--dynamics", "inverse,forward:lagrange",
+    )  # fmt: skip
+    assert "robot_dynamics.h" in said
+    (tmp_path / "program.c").write_text("""#include "robot.h"
+#include "robot_dynamics.h"
+int main(void) { return ROBOT_INVERSE_OUT_TORQUES_SIZE == 18 && ROBOT_IN_SIZE == 12 &&
+  robot_inverse != 0 && robot_forward_lagrange != 0 && robot_kernel != 0 ? 0 : 1; }
+""")
+    subprocess.run(
+        ["gcc", "program.c", "robot.o", "robot_dynamics.o", "-lm", "-o", "program"],
+        cwd=tmp_path, check=True,
+    )  # fmt: skip
+    assert subprocess.run([str(tmp_path / "program")], check=False).returncode == 0
+    assert "/robot_dynamics.o" in (tmp_path / "robotConfig.cmake").read_text()
+    base = ("export", QUADRUPED, "--contact", "LF_FOOT", "-o", str(tmp_path / "other.o"))
+    assert "function 'backward'" in refusal(capsys, *base, "--dynamics", "backward")
+    assert not (tmp_path / "other.o").exists()
