@@ -36,15 +36,28 @@ def dense_inertia(seed: int) -> Inertia:
 
 
 class Links:
-    """A robot under construction: revolute joints about z, each 1 m from the last one."""
+    """A robot under construction: revolute joints about z, each 1 m from the last one.
 
-    def __init__(self) -> None:
-        self.joints = [Joint("root", JointKind.ROOT, WORLD)]
+    Parameters
+    ----------
+    floating : whether body 0 moves freely; otherwise the first links are on the world.
+    """
 
-    def chain(self, parent: int, count: int, turn: np.ndarray, first: np.ndarray) -> int:
-        """Append `count` links below `parent`, the first at `first` [m]; return the last."""
+    def __init__(self, floating: bool = True) -> None:
+        self.joints = [Joint("root", JointKind.ROOT, WORLD)] if floating else []
+
+    def chain(
+        self, parent: int, count: int, turn: np.ndarray, first: np.ndarray, along: float = 0.0
+    ) -> int:
+        """Append `count` links below `parent`, the first at `first` [m]; return the last.
+
+        Parameters
+        ----------
+        along : offset of each following link along its own joint axis, besides 1 m [m].
+        """
+        step = np.array([1.0, 0.0, 0.0]) + along * turn[:, 2]
         for k in range(count):
-            place = Transform(turn, first if k == 0 else np.array([1.0, 0.0, 0.0]))
+            place = Transform(turn, first if k == 0 else step)
             name = f"joint{len(self.joints)}"
             self.joints.append(Joint(name, JointKind.REVOLUTE, parent, place))
             parent = len(self.joints) - 1

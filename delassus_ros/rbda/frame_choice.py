@@ -62,9 +62,17 @@ class _Placed(NamedTuple):
 
 
 class FrameChoice:
-    """Chooses the frames of a problem's bodies."""
+    """Chooses the frames of a problem's bodies.
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    on_child_axis : put a free body's frame on the axis of a child with rows in any case: the
+        privileged child of McMillan, Orin and McGhee. Otherwise only if the robot has no limb of
+        the same build as this child.
+    """
+
+    def __init__(self, problem: Problem, on_child_axis: bool = False) -> None:
+        self._on_child_axis = on_child_axis
         self._joints = problem.robot.joints
         self._children: list[list[int]] = [[] for _ in self._joints]
         self._contacts: list[list[_Placed]] = [[] for _ in self._joints]
@@ -126,7 +134,8 @@ class FrameChoice:
         candidates = [Transform()]
         builds = [self._build[child] for child in self._children[i]]
         for child, build in zip(self._children[i], builds, strict=True):
-            if not self._rows[child] or builds.count(build) > 1:
+            alike = builds.count(build) > 1
+            if not self._rows[child] or (alike and not self._on_child_axis):
                 continue
             for direction, origin in self._axes_of(child, Transform()):
                 rotation = rotation_of(split(direction)[2])
@@ -140,6 +149,8 @@ class FrameChoice:
         def cost(frame: Transform) -> float:
             return self._cost(i, frame) - max(self._saved(i, frame))
 
+        if self._on_child_axis and len(candidates) > 1:
+            del candidates[0]
         best = min(candidates, key=cost)
         return int(np.argmax(self._saved(i, best))), best
 

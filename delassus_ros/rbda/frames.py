@@ -40,15 +40,18 @@ Placed: TypeAlias = dict[int, tuple[int, Transform]]
 """Per body: index of the link, and the pose of the link's frame in the body's frame."""
 
 
-def built(problem: Problem, regrouped: bool = True) -> tuple[Tree, Placed]:
+def built(
+    problem: Problem, regrouped: bool = True, on_child_axis: bool = False
+) -> tuple[Tree, Placed]:
     """Return the spanning tree of a problem, and the link and pose of every body.
 
     Parameters
     ----------
     regrouped : move inertia that a joint cannot feel to the parent link; if False, forces between
         links are the forces between the bodies.
+    on_child_axis : as for :class:`~delassus_ros.rbda.frame_choice.FrameChoice`.
     """
-    builder = _Builder(problem)
+    builder = _Builder(problem, on_child_axis)
     for i in range(len(problem.robot.joints)):
         builder.add(i)
     return builder.tree(regrouped), builder.placed
@@ -85,11 +88,11 @@ class _Draft:
 class _Builder:
     """Walks the robot's joints and chooses the links' frames."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, on_child_axis: bool) -> None:
         self._problem = problem
         self._drafts: list[_Draft] = []
         self.placed: Placed = {WORLD: (WORLD, Transform())}
-        self._choice = FrameChoice(problem)
+        self._choice = FrameChoice(problem, on_child_axis)
         # Per end of a contact its first row, then the number of rows.
         self._first_rows = list(accumulate((end.rows for _, end in problem.ends), initial=0))
 

@@ -31,6 +31,19 @@ def tree_of(problem: Problem) -> Tree:
     return closed_tree(problem) if problem.robot.is_closed else built(problem)[0]
 
 
+@lru_cache(maxsize=8)
+def tree_on_child_axis(problem: Problem) -> Tree:
+    """Return the tree of a problem with the frame of each free body on the axis of a child.
+
+    The privileged child of S. McMillan, D. Orin, R. McGhee (1995) and of the appendix of
+    P. Wensing, R. Featherstone, D. E. Orin, "A Reduced-Order Recursive Algorithm for the
+    Computation of the Operational-Space Inertia Matrix", 2012.
+    """
+    if problem.robot.is_closed:
+        return closed_tree(problem, on_child_axis=True)
+    return built(problem, on_child_axis=True)[0]
+
+
 @lru_cache(maxsize=16)
 def tree_from(problem: Problem, root: int) -> Tree:
     """Return the tree of a problem whose floating base is body `root`; see :func:`roots_of`.
@@ -88,6 +101,7 @@ def closed_tree(
     rewrite: Callable[[Robot, frozenset[int]], Redistribution] = redistribute,
     regrouped: bool = True,
     root: int = 0,
+    on_child_axis: bool = False,
 ) -> Tree:
     """Return the tree of a problem whose robot is closed, or whose root is chosen.
 
@@ -96,6 +110,7 @@ def closed_tree(
     rewrite : (robot, bodies with contacts) → the robot with redistributed rotors.
     regrouped : as for :func:`delassus_ros.rbda.frames.built`.
     root : body of the free joint; 0 is the base of the robot.
+    on_child_axis : as for :func:`delassus_ros.rbda.frames.built`.
     """
     robot = problem.robot
     new = _redistributed(problem, rewrite)
@@ -103,6 +118,7 @@ def closed_tree(
     tree, placed = built(
         Problem(turned.robot, problem.contacts, problem.axes, wrenches=problem.wrenches),
         regrouped,
+        on_child_axis,
     )
     position = {}
     moved_by = {}  # per joint of the redistributed robot, its link

@@ -27,7 +27,7 @@ from delassus_ros.testing import mpmath_numbers as reference
 from delassus_ros.testing import random_problem as random_open_problem
 
 EXACT = ("auto", "efpa", "pv_osimr", "ltl")
-OPEN_CHAIN = ("dense", "elimination", "kjr", "pv_osim", "pv_osimr_strict")
+OPEN_CHAIN = ("dense", "efpa_strict", "elimination", "kjr", "pv_osim", "pv_osimr_strict")
 SEEDS = range(100)
 
 
