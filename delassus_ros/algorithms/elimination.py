@@ -7,8 +7,8 @@ the leaves to the roots, without a division. The place of the joints in the orde
 eliminated at its link makes articulated inertias (PV-OSIM); joints eliminated at the root keep
 inertias rigid and leave the mass matrix (LTL); and a joint may be eliminated at any link between
 the two. F. Nori, "Inverse, forward and other dynamic computations computationally optimized with
-sparse matrix factorizations", looks for such orders among scalars; here the blocks are kept, which
-are symmetric.
+sparse matrix factorizations", looks for such orders among scalars (Problem 2, section V-D); here
+the blocks are kept, which are symmetric.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Quantities of a robot's dynamics, measured or wanted, and the accuracy of measurements."""
+"""Quantities of a robot's dynamics, measured or wanted, and the accuracy of measurements.
+
+F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
+matrix factorizations", measures accelerations and external wrenches (8), torques (15) and parts of
+the wrenches on two feet (19); wrenches here are linear first, as the rest of the API.
+"""
 
 from __future__ import annotations
 

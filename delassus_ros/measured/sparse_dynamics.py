@@ -1,8 +1,9 @@
 """Dynamics from measurements: observability, estimates and their covariances.
 
 F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
-matrix factorizations": D d + b = 0 of :mod:`delassus_ros.measured.system` and Y d = y of the
-sensors. Observability, at random postures and at named postures, and the order of elimination are
+matrix factorizations", equation (17): D d + b = 0 of :mod:`delassus_ros.measured.system` and
+Y d = y of the sensors. With known accelerations the order makes the system triangular (Property
+1). Observability, at random postures and at named postures, and the order of elimination are
 decided once, when the problem is posed; compiled code solves the system.
 """
 

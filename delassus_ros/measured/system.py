@@ -1,8 +1,9 @@
 """D(q) d + b(q, ẏ) = 0: the equations of motion of a robot as one sparse linear system.
 
 F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
-matrix factorizations", extended by rotor inertias, floating bases, couplings and loops. Per link
-i, in the frames of :mod:`delassus_ros.rbda.tree`,
+matrix factorizations", equation (6) with its blocks (5), extended by rotor inertias, floating
+bases, couplings and loops. Per link i, in the frames of :mod:`delassus_ros.rbda.tree`, equations
+(3a), (3f) and (3τ) are
 
     a_i − X_i a_p − S_i q̈_i = c_i
     f_i − H_i a_i − Σ X_jᵀ f_j + Σ K_eᵀ w_e = p_i
@@ -227,7 +228,7 @@ class Instant:
         self._system, self.motion = system, motion
 
     def equations(self) -> list[Equation]:
-        """Return the rows of D d + b = 0: per link a and f, then the torques'."""
+        """Return the rows of D d + b = 0, (6): per link (3a) and (3f), then (3τ)."""
         return self._equations(_Products(self._system))
 
     def factored(self, first: int) -> Factored:
