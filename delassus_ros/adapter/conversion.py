@@ -85,6 +85,14 @@ class Adapter:
     ----------
     parameters : values of :data:`~delassus_ros.adapter.settings.PARAMETERS` by name.
 
+    Attributes
+    ----------
+    settings : values of all parameters by name.
+    type : class of the messages.
+    fields : the fields that parameters name, by the parameter.
+    converts_joints, converts_orientation, converts_base, converts_contacts : whether messages
+        have joint states, an orientation, a pose of the base, and contacts.
+
     Raises
     ------
     InputError
@@ -95,22 +103,22 @@ class Adapter:
         self.settings = settings_of(parameters)
         settings = self.settings
         self.type = message_type(settings["source.type"], settings["source.package"])
-        self._fields = {
+        self.fields = {
             name: field_of(self.type, settings[name], f"parameter {name!r}")
             for name in _FIELDS
             if settings[name]
         }
         for name in _MANY:
-            if name in self._fields and not self._fields[name].many:
+            if name in self.fields and not self.fields[name].many:
                 raise InputError(
                     f"parameter {name!r}: {settings[name]} is a single value; expected an array"
                 )
         self._clock = TickClock(settings["stamp.tick_period"])
         self._touching: dict[str, bool] = {}
-        self.converts_joints = "joints.position" in self._fields
-        self.converts_orientation = bool({"imu.orientation", "imu.rpy"} & self._fields.keys())
-        self.converts_base = "odometry.pose" in self._fields
-        self.converts_contacts = bool({"contacts.force", "contacts.status"} & self._fields.keys())
+        self.converts_joints = "joints.position" in self.fields
+        self.converts_orientation = bool({"imu.orientation", "imu.rpy"} & self.fields.keys())
+        self.converts_base = "odometry.pose" in self.fields
+        self.converts_contacts = bool({"contacts.force", "contacts.status"} & self.fields.keys())
 
     def convert(self, message: Any, arrival: int) -> Converted:
         """Return the parts of a message.
@@ -139,7 +147,7 @@ class Adapter:
 
     def _value(self, name: str, message: Any) -> Any:
         """Return the value of a field, None without one."""
-        one = self._fields.get(name)
+        one = self.fields.get(name)
         return None if one is None else one.read(message)
 
     # --- time ---------------------------------------------------------------------------------
@@ -166,7 +174,7 @@ class Adapter:
             if values is None:
                 columns.append([])
                 continue
-            _check_count(values, names, self._fields[f"joints.{name}"].path, "joints")
+            _check_count(values, names, self.fields[f"joints.{name}"].path, "joints")
             columns.append(
                 [factor * float(v) for v, own in zip(values, names, strict=False) if own]
             )
@@ -199,12 +207,12 @@ class Adapter:
         if rpy is not None:
             angles = _triple(rpy)
             if not np.isfinite(angles).all():
-                raise Refused(f"{self._fields['imu.rpy'].path} is not finite: {angles}")
+                raise Refused(f"{self.fields['imu.rpy'].path} is not finite: {angles}")
             quaternion = Transform(rotation_from_rpy(angles)).quaternion().tolist()
         else:
             given = self._value("imu.orientation", message)
-            what = self._fields["imu.orientation"].path
-            quaternion = _unit(given, what, self.settings["imu.order"])
+            what = self.fields["imu.orientation"].path
+            quaternion = unit_quaternion(given, what, self.settings["imu.order"])
             self._check_order(quaternion, acceleration, found)
         rates = _triple(self._value("imu.angular_velocity", message))
         if rates is not None and self.settings["imu.rates_along"] == "world":
@@ -241,9 +249,9 @@ class Adapter:
     def _base(self, message: Any, found: Converted) -> None:
         pose = self._value("odometry.pose", message)
         twist = self._value("odometry.twist", message)
-        path = self._fields["odometry.pose"].path
+        path = self.fields["odometry.pose"].path
         position = _triple(pose.position)
-        quaternion = _unit(pose.orientation, f"{path}.orientation", "xyzw")
+        quaternion = unit_quaternion(pose.orientation, f"{path}.orientation", "xyzw")
         both = None
         if twist is not None:
             both = [*_triple(twist.linear), *_triple(twist.angular)]
@@ -254,10 +262,10 @@ class Adapter:
     def _contacts(self, message: Any, found: Converted) -> None:
         by_field = self._value("contacts.names_field", message)
         names = self.settings["contacts.names"] if by_field is None else list(by_field)
-        one = self._fields.get("contacts.force") or self._fields["contacts.status"]
+        one = self.fields.get("contacts.force") or self.fields["contacts.status"]
         values = one.read(message)
         _check_count(values, names, one.path, "contacts")
-        by_force = "contacts.force" in self._fields
+        by_force = "contacts.force" in self.fields
         status = self._by_force if by_force else self._by_status
         # Entries beyond the names are of no contact of ours.
         pairs = [(name, value) for name, value in zip(names, values, strict=False) if name]
@@ -319,8 +327,14 @@ def _triple(given: Any) -> Any:
     return [float(value) for value in given]
 
 
-def _unit(given: Any, what: str, order: str) -> list[float]:
-    """Return a unit quaternion x, y, z, w of an array in this order, or of a message."""
+def unit_quaternion(given: Any, what: str, order: str = "xyzw") -> list[float]:
+    """Return a unit quaternion x, y, z, w of an array in this order, or of a message.
+
+    Raises
+    ------
+    Refused
+        If its norm is not 1.
+    """
     if hasattr(given, "w"):
         values = [float(given.x), float(given.y), float(given.z), float(given.w)]
     else:

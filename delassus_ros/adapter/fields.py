@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -68,12 +69,15 @@ class Field:
     kind : type of the values as rosidl names it: ``float``, ``geometry_msgs/Pose``.
     many : whether the field has a value for each entry of an array.
     read : returns the value of a message, or the list of values.
+    write : writes the value to a message, or the list of values; arrays of variable size grow to
+        the number of values. Raises ValueError if an array of fixed size has fewer entries.
     """
 
     path: str
     kind: str
     many: bool
     read: Callable[[Any], Any]
+    write: Callable[[Any, Any], None]
 
 
 def field_of(message: Any, path: str, what: str) -> Field:
@@ -98,6 +102,7 @@ def field_of(message: Any, path: str, what: str) -> Field:
         )
     kind, many = message, False
     steps: list[Callable[[Any], Any]] = []
+    places: list[_Place] = []
     shown = ""
     type_name = ""
     for part in path.split("."):
@@ -127,11 +132,69 @@ def field_of(message: Any, path: str, what: str) -> Field:
             steps.append(list)
         if many and steps[-1] is not list:
             steps[-1] = _each(steps[-1])
+        made: Callable[[], Any] = message_type(type_name) if "/" in type_name else int
+        is_whole = array is not None and not index
+        is_fixed = bool(_ARRAY.match(fields[name]))
+        places.append(_Place(name, int(index) if index else None, is_whole, is_fixed, made))
         if "/" in type_name and not is_last:
             kind = message_type(type_name)
         elif not is_last:
             kind = None
-    return Field(path, type_name, many, _chained(steps))
+    return Field(path, type_name, many, _chained(steps), partial(_write, tuple(places)))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A part of a path.
+
+    Attributes
+    ----------
+    name : name of the field.
+    index : index of the entry of an array; None for the whole field.
+    is_whole : whether the field is an array of which each entry is meant.
+    is_fixed : whether it is an array of fixed size.
+    make : makes a new entry.
+    """
+
+    name: str
+    index: int | None
+    is_whole: bool
+    is_fixed: bool
+    make: Callable[[], Any]
+
+
+def _write(places: tuple[_Place, ...], message: Any, value: Any) -> None:
+    """Write a value, or the values of an array, to the field at the end of a path."""
+    place, rest = places[0], places[1:]
+    if place.index is not None:
+        entries = _sized(message, place, place.index + 1)
+        if rest:
+            _write(rest, entries[place.index], value)
+        else:
+            entries[place.index] = value
+    elif place.is_whole:
+        entries = _sized(message, place, len(value))
+        for k, part in enumerate(value):
+            if rest:
+                _write(rest, entries[k], part)
+            else:
+                entries[k] = part
+    elif rest:
+        _write(rest, getattr(message, place.name), value)
+    else:
+        setattr(message, place.name, value)
+
+
+def _sized(message: Any, place: _Place, size: int) -> Any:
+    """Return the entries of an array, made so many if it has fewer."""
+    entries = getattr(message, place.name)
+    if len(entries) < size:
+        if place.is_fixed:
+            raise ValueError(f"{place.name} has {len(entries)} entries, fewer than {size}")
+        entries = [*entries, *(place.make() for _ in range(size - len(entries)))]
+        setattr(message, place.name, entries)
+        entries = getattr(message, place.name)
+    return entries
 
 
 def _entry(index: int) -> Callable[[Any], Any]:

@@ -1,4 +1,4 @@
-"""ROS node that converts a maker's messages to the input messages of this package's nodes."""
+"""ROS node that converts a maker's messages to the inputs of this package's nodes, or back."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from delassus_msgs.msg import ActiveContacts
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros.adapter.conversion import Adapter, Converted
+from delassus_ros.adapter.outward import BEST_EFFORT, Outward
 from delassus_ros.adapter.settings import PARAMETERS
+from delassus_ros.adapter.writing import Writer, spell
 from delassus_ros.errors import unknown
 from delassus_ros.node.inputs.topics import LATCHED
 from delassus_ros.node.lifecycle.parameters import declare_one
@@ -41,6 +42,9 @@ publishes   joint_states     sensor_msgs/JointState     with joints.position
             odometry         nav_msgs/Odometry          with odometry.pose
             active_contacts  delassus_msgs/ActiveContacts with contacts.force or contacts.status
             /diagnostics     diagnostic_msgs/DiagnosticArray, once a second
+
+With direction:=to_maker the other way: subscribes joint_states and, as the fields need them,
+imu, odometry and active_contacts; publishes source.topic at each joint state.
 
 example     delassus_adapter --ros-args --params-file config/robots/go2.yaml
 """
@@ -72,19 +76,35 @@ class AdapterNode(Node):
                 if name not in PARAMETERS and not name.startswith(RCLPY_PREFIXES):
                     text = unknown("parameter", name, PARAMETERS)
                     self.get_logger().warning(f"{text}; it is ignored")
-            adapter = Adapter({name: self.get_parameter(name).value for name in PARAMETERS})
-            self._start(adapter)
+            self._start({name: self.get_parameter(name).value for name in PARAMETERS})
         except BaseException:
             # The caller gets no node to destroy.
             self.destroy_node()
             raise
 
-    def _start(self, adapter: Adapter) -> None:
+    def _start(self, parameters: dict[str, Any]) -> None:
         """Subscribe and advertise what the adapter converts."""
-        self._adapter = adapter
         self._received, self._faults = 0, dict[str, str]()
         self._told: tuple[dict[str, int] | None, int] = (None, 0)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        adapter = self._adapter = Adapter(parameters)
         settings = adapter.settings
+        kind, topic = settings["source.type"], settings["source.topic"]
+        if settings["direction"] == "to_maker":
+            self._made = self.create_publisher(adapter.type, topic, 10)
+            self._outward = Outward(self, Writer(parameters), self._on_made)
+            self._source = self._outward.source
+            self.get_logger().info(f"making {kind} on {topic}")
+        else:
+            self._advertise(adapter)
+            self._source = self.create_subscription(
+                adapter.type, topic, self._on_message, BEST_EFFORT
+            )
+            self.get_logger().info(f"converting {kind} on {topic}")
+        self.create_timer(REPORT_PERIOD_S, self.report, clock=STEADY)
+
+    def _advertise(self, adapter: Adapter) -> None:
+        """Advertise the standard messages that the adapter makes."""
         self._joints: Any = (
             self.create_publisher(JointState, "joint_states", 10)
             if adapter.converts_joints
@@ -101,20 +121,23 @@ class AdapterNode(Node):
             if adapter.converts_contacts
             else None
         )
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        # Best effort receives from publishers of either reliability.
-        qos = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-        topic = settings["source.topic"]
-        self._source = self.create_subscription(adapter.type, topic, self._on_message, qos)
-        self.create_timer(REPORT_PERIOD_S, self.report, clock=STEADY)
-        self.get_logger().info(f"converting {settings['source.type']} on {topic}")
+
+    def _on_made(self, message: Any, faults: dict[str, str]) -> None:
+        """Publish the message of the maker that was made of a joint state, if there is one."""
+        self._received += 1
+        self._note(faults)
+        if message is not None:
+            self._made.publish(message)
+
+    def _note(self, faults: dict[str, str]) -> None:
+        for kind, text in faults.items():
+            self._faults[kind] = text
+            self._warn(kind, text)
 
     def _on_message(self, message: Any) -> None:
         self._received += 1
         found = self._adapter.convert(message, self.get_clock().now().nanoseconds)
-        for kind, text in found.faults.items():
-            self._faults[kind] = text
-            self._warn(kind, text)
+        self._note(found.faults)
         self._publish(found)
 
     def _publish(self, found: Converted) -> None:
@@ -129,22 +152,22 @@ class AdapterNode(Node):
             self._joints.publish(_stamped(state, found.stamp))
         if found.inertial is not None:
             imu = _stamped(Imu(), found.stamp, settings["imu.frame"])
-            _write(imu.orientation, found.inertial.orientation)
+            spell(imu.orientation, found.inertial.orientation)
             for name in ("angular_velocity", "linear_acceleration"):
                 values = getattr(found.inertial, name)
                 if values is None:
                     getattr(imu, f"{name}_covariance")[0] = _UNKNOWN_COVARIANCE
                 else:
-                    _write(getattr(imu, name), values)
+                    spell(getattr(imu, name), values)
             self._imu.publish(imu)
         if found.base is not None:
             odometry = _stamped(Odometry(), found.stamp, settings["odometry.world_frame"])
             odometry.child_frame_id = settings["odometry.frame"]
-            _write(odometry.pose.pose.position, found.base.position)
-            _write(odometry.pose.pose.orientation, found.base.orientation)
+            spell(odometry.pose.pose.position, found.base.position)
+            spell(odometry.pose.pose.orientation, found.base.orientation)
             if found.base.twist is not None:
-                _write(odometry.twist.twist.linear, found.base.twist[:3])
-                _write(odometry.twist.twist.angular, found.base.twist[3:])
+                spell(odometry.twist.twist.linear, found.base.twist[:3])
+                spell(odometry.twist.twist.angular, found.base.twist[3:])
             self._odometry.publish(odometry)
         if found.contacts is not None:
             self._publish_contacts(found.contacts, found.stamp)
@@ -193,12 +216,6 @@ def _stamped(message: Any, nanoseconds: int, frame: str = "") -> Any:
     stamp.sec, stamp.nanosec = divmod(nanoseconds, 10**9)
     message.header.frame_id = frame
     return message
-
-
-def _write(message: Any, values: list[float]) -> None:
-    """Write x, y, z and, of a quaternion, w."""
-    for name, value in zip("xyzw", values, strict=False):
-        setattr(message, name, value)
 
 
 main = Program("delassus_adapter", AdapterNode, run_until_stopped, _HELP)

@@ -15,8 +15,13 @@ UNITS: Mapping[str, float] = {"rad": 1.0, "deg": 0.017453292519943295, "turn": 6
 """Size of a unit of joint positions [rad]."""
 
 PARAMETERS: Mapping[str, Setting] = {
+    "direction": Setting(
+        "from_maker",
+        "Whether messages of the maker are converted to standard messages, or made of them.",
+        choices=("from_maker", "to_maker"),
+    ),
     "source.type": Setting("", "Type of the messages, e.g. unitree_go/msg/LowState."),
-    "source.topic": Setting("robot_state", "Topic of the messages."),
+    "source.topic": Setting("robot_state", "Topic of these messages."),
     "source.package": Setting(
         "", "Origin of the message package, for the error if it is missing."
     ),
@@ -110,7 +115,27 @@ def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
             )
         if found["joints.joint_mode"] == found["joints.motor_mode"]:
             raise InputError("parameters 'joints.joint_mode' and 'joints.motor_mode' are equal")
+    if found["direction"] == "to_maker":
+        _check_writable(found)
     return found
+
+
+def _check_writable(found: Mapping[str, Any]) -> None:
+    """Refuse parameters that tell less than a message to the maker needs."""
+    for name in ("stamp.tick", "joints.mode_field", "imu.rpy", "contacts.force"):
+        if found[name]:
+            raise InputError(
+                f"parameter {name!r} can only be read; leave it out for direction 'to_maker'"
+            )
+    if not found["joints.position"]:
+        raise InputError(
+            "parameter 'joints.position' is empty; with direction 'to_maker' a message is made of "
+            "each joint state"
+        )
+    if found["contacts.status"] and not (found["contacts.active"] and found["contacts.inactive"]):
+        raise InputError(
+            "parameters 'contacts.active' and 'contacts.inactive' are needed to write a status"
+        )
 
 
 def _exclusive(found: Mapping[str, Any], *names: str) -> None:

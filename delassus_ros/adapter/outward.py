@@ -1,0 +1,134 @@
+"""Standard messages that a maker's message is made of: the latest of each, and their ages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from delassus_msgs.msg import ActiveContacts
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import Imu, JointState
+
+from delassus_ros.adapter.conversion import (
+    UNKNOWN,
+    BaseState,
+    Converted,
+    Inertial,
+    Joints,
+    Refused,
+    unit_quaternion,
+)
+from delassus_ros.adapter.writing import Writer
+from delassus_ros.node.inputs.topics import LATCHED
+
+# Best effort receives from publishers of either reliability.
+BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+MOST_AGE_S = {"orientation": 0.1, "odometry": 0.1, "contacts": 0.5}
+"""Largest distance of an input's stamp from that of the joint state [s], the defaults of
+delassus_node. Contacts that are older are written as UNKNOWN; an older base makes no message."""
+
+
+class Outward:
+    """Makes a message of the maker of each joint state.
+
+    Parameters
+    ----------
+    node : node that subscribes.
+    writer : writer of the messages.
+    on_made : called with the message, None if it cannot be made, and with the faults by kind.
+
+    Attributes
+    ----------
+    source : subscription of the joint states.
+    """
+
+    def __init__(
+        self, node: Node, writer: Writer, on_made: Callable[[Any, dict[str, str]], object]
+    ) -> None:
+        self._node, self._writer, self._on_made = node, writer, on_made
+        self._latest: dict[str, tuple[int, Any]] = {}
+        adapter = writer.adapter
+        for is_needed, name, kind, topic, qos in (
+            (adapter.converts_orientation, "orientation", Imu, "imu", BEST_EFFORT),
+            (adapter.converts_base, "odometry", Odometry, "odometry", BEST_EFFORT),
+            (adapter.converts_contacts, "contacts", ActiveContacts, "active_contacts", LATCHED),
+        ):
+            if is_needed:
+                node.create_subscription(kind, topic, self._keeping(name), qos)
+        self.source: Any = node.create_subscription(
+            JointState, "joint_states", self._on_joints, BEST_EFFORT
+        )
+
+    def _keeping(self, name: str) -> Callable[[Any], None]:
+        def keep(message: Any) -> None:
+            self._latest[name] = self._stamp(message), message
+
+        return keep
+
+    def _stamp(self, message: Any) -> int:
+        """Return the stamp of a message, or the present time without one [ns]."""
+        at = message.header.stamp
+        stamp = int(at.sec) * 10**9 + int(at.nanosec)
+        return stamp if stamp > 0 else int(self._node.get_clock().now().nanoseconds)
+
+    def _on_joints(self, state: JointState) -> None:
+        given, made = Converted(self._stamp(state)), None
+        try:
+            given.joints = Joints(
+                list(state.name), list(state.position), list(state.velocity), list(state.effort)
+            )
+            orientation = self._fresh("orientation", given)
+            if orientation is not None:
+                given.inertial = _inertial(orientation)
+            odometry = self._fresh("odometry", given)
+            if odometry is not None:
+                given.base = _base(odometry)
+            contacts = self._latest.get("contacts")
+            if contacts is not None:
+                given.contacts = dict(zip(contacts[1].names, contacts[1].status, strict=False))
+                if self._fresh("contacts", given) is None:
+                    given.contacts = dict.fromkeys(given.contacts, UNKNOWN)
+            made = self._writer.message(given)
+        except Refused as reason:
+            given.faults["joints"] = str(reason)
+        self._on_made(made, given.faults)
+
+    def _fresh(self, name: str, given: Converted) -> Any:
+        """Return the latest message of an input; None without one, and with a fault if old."""
+        if name not in self._latest:
+            return None
+        stamp, message = self._latest[name]
+        distance = 1e-9 * abs(given.stamp - stamp)
+        if distance <= MOST_AGE_S[name]:
+            return message
+        given.faults[name] = (
+            f"the stamps of {name} and joint state are {distance:.3g} s apart, at most "
+            f"{MOST_AGE_S[name]:g} s are allowed"
+        )
+        return None
+
+
+def _inertial(message: Imu) -> Inertial:
+    def measured(values: Any, covariance: Any) -> list[float] | None:
+        # By the convention of sensor_msgs/Imu.
+        return None if covariance[0] == -1.0 else [values.x, values.y, values.z]
+
+    return Inertial(
+        unit_quaternion(message.orientation, "the orientation of the Imu"),
+        measured(message.angular_velocity, message.angular_velocity_covariance),
+        measured(message.linear_acceleration, message.linear_acceleration_covariance),
+    )
+
+
+def _base(message: Odometry) -> BaseState:
+    position, twist = message.pose.pose.position, message.twist.twist
+    return BaseState(
+        [position.x, position.y, position.z],
+        unit_quaternion(message.pose.pose.orientation, "the orientation of the odometry"),
+        [
+            *(getattr(twist.linear, axis) for axis in "xyz"),
+            *(getattr(twist.angular, axis) for axis in "xyz"),
+        ],
+    )
