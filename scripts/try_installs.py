@@ -147,13 +147,15 @@ def workspace(python: str, folder: Path) -> tuple[str, dict[str, str]]:
     wanted = ["colcon-common-extensions", "cmake", *requirements]
     run([programs / "python", "-m", "pip", "install", "--quiet", *wanted, f"{ROOT}[ros]"])
     run([programs / "python", "-m", "pip", "uninstall", "--quiet", "--yes", "delassus_ros"])
-    source = folder / "src"
+    # Beside the environment, whose ROS packages colcon would take for packages to build.
+    place = folder / "workspace"
+    source = place / "src"
     run([python, ROOT / "scripts" / "lay_out_release.py", source])
     flags = [
         f"-DCMAKE_PROJECT_INCLUDE={source}/delassus_msgs/cmake/pypi_wheels.cmake",
         f"-DPython3_EXECUTABLE={programs}/python", "-DBUILD_TESTING=OFF",
     ]  # fmt: skip
-    prefix = folder / "install" / "delassus_ros"
+    prefix = place / "install" / "delassus_ros"
     steps = {
         "`colcon list` finds both packages": "colcon list --names-only | sort | xargs",
         "`colcon build` builds both": f"colcon build --cmake-args {' '.join(flags)}",
@@ -166,7 +168,7 @@ def workspace(python: str, folder: Path) -> tuple[str, dict[str, str]]:
     results = {}
     for step, command in steps.items():
         try:
-            run(["bash", "-ec", f"cd {folder}; {command}"], **path)
+            run(["bash", "-ec", f"cd {place}; {command}"], **path)
             results[step] = "works"
         except TrialError as error:
             results[step] = str(error).replace("|", "/")[:120]
