@@ -10,9 +10,9 @@ Plain data only, bounded, no aliases::
     rotors:                           # <transmission>: rotor's inertia about its axis [kg m^2]
       knee_transmission: 1.0e-5
       ankle_differential: {left_motor: 1.0e-5, right_motor: 2.0e-5}
-    joints:                           # what a joint of the URDF really is
+    joints:                           # true kind of a joint of the URDF
       rod_ball: spherical             # or universal_xy, universal_yz, ..., fixed
-    independent: [motor, hip]         # independent coordinates; of other clusters, chosen
+    independent: [motor, hip]         # independent coordinates; chosen for other clusters
 
 Every part may be missing. Files with the keys ``closed_loop``, ``type``, ``name_mot``,
 ``joint_name`` and ``joint_type`` (of the collection "example parallel robots") are understood
