@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from delassus_ros.arguments import instance, names, sized
 from delassus_ros.contacts import Contact, ContactSet, LoopRows, WeightedSum
 from delassus_ros.errors import ContactError, InputError, ProblemError, RobotError, unknown
-from delassus_ros.model.clusters import velocity_offsets
+from delassus_ros.model.clusters import velocity_offsets, with_row_loops
+from delassus_ros.model.joint_group import JointGroup
 from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, frozen
 from delassus_ros.outputs import COMPUTED, DIRECTIONS, SEEDED, kernel_outputs, row_of
@@ -197,6 +198,16 @@ class Problem:
         """
         is_loop = isinstance(self.rows_of_contacts[index], LoopRows)
         return "contact" if is_loop else self._axes
+
+    def with_rows(self, groups: Iterable[JointGroup] | None = None) -> Problem:
+        """Return the problem with loops closed by rows; ``"cheapest"`` is decided by that.
+
+        Parameters
+        ----------
+        groups : the clusters whose loops are closed by rows; None for all.
+        """
+        robot = with_row_loops(self._robot, groups)
+        return Problem(robot, self._contacts, self._axes, self._outputs, self._wrenches)
 
     @cached_property
     def opened(self) -> Problem:

@@ -86,6 +86,13 @@ class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)
 class NumericAlgorithm(Algorithm):
     """An algorithm that computes on arrays: a back end that cannot be traced."""
 
+    def supports(self, problem: Problem) -> str | None:
+        """Refuse loops by rows, and clusters unless the algorithm has them; see the base."""
+        loops = problem.robot.row_loops
+        if loops:
+            return f"loop {loops[0].name!r} is closed by rows, which only traced algorithms have"
+        return super().supports(problem)
+
     @abstractmethod
     def prepare(self, problem: Problem) -> Callable[[Arrays, Arrays], Status]:
         """Return a function that reads input arrays and writes output arrays in place.
@@ -107,6 +114,10 @@ class TracedAlgorithm(Algorithm):
     """
 
     any_tree: bool = False
+
+    def supports(self, problem: Problem) -> str | None:
+        """Return None if the problem can be computed, perhaps with loops by rows; else why not."""
+        return super().supports(_of_open_chains(problem))
 
     @abstractmethod
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
@@ -220,8 +231,15 @@ class AtRoot(TracedAlgorithm):
         return self._algorithm.definition
 
 
+def _of_open_chains(problem: Problem) -> Problem:
+    """Return the problem in the form with the fewest clusters that a kernel may choose."""
+    is_free = problem.robot.cheapest_loops and len(problem.outputs) == 1
+    return problem.with_rows() if is_free else problem
+
+
 def without_clusters(problem: Problem) -> str | None:
     """Return None if a problem's tree has no clusters, else the reason for refusal."""
+    problem = _of_open_chains(problem)
     if not problem.robot.is_closed:
         return None
     tree = tree_of(problem)
@@ -249,6 +267,8 @@ def evaluate(
         If the algorithm does not return outputs by name; names the algorithm.
     """
     result: Any
+    if not algorithm.clusters:
+        problem = _of_open_chains(problem)
     if problem.seeded:
         result = differentiated(
             problem, x, lambda inputs: evaluate(problem.unseeded, algorithm, inputs, tree)

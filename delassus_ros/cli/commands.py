@@ -85,7 +85,7 @@ def list_algorithms(_: argparse.Namespace) -> Report:
 def compute(options: argparse.Namespace) -> Report:
     """Return the matrix at one configuration."""
     problem = problem_with(options, described(options), needed_outputs(outputs_of(options)))
-    closed = problem.robot.is_closed
+    closed = problem.robot.clustered.is_closed
     if closed:
         q, done = closed_configuration(options, problem.robot)
     else:
@@ -192,7 +192,7 @@ def compare(options: argparse.Namespace) -> Report:
     if options.plot is not None and (lacking := missing("delassus compare --plot", "matplotlib")):
         raise InputError(lacking)
     problem = problem_of(options)
-    closed = problem.robot.is_closed
+    closed = problem.robot.clustered.is_closed
     if closed:
         closure = closure_of(options, problem.robot)
         samples = closed_inputs(problem, min(_POOL, options.calls), closure=closure)

@@ -74,6 +74,8 @@ def proposed(options: argparse.Namespace, description: Description) -> Report:
     }  # fmt: skip
     if options.loops:
         values["loops"] = str(options.loops)
+    if options.loops_as:
+        values["loops_as"] = options.loops_as
     locked = given_joints("--lock", options.lock) if options.lock else description.fingers()
     if locked:
         values["lock"] = {"names": list(locked), "values": list(locked.values())}

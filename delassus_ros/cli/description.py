@@ -74,7 +74,9 @@ class Description:
             )
 
 
-def described_by(source: str, base: str | None, loops: str | None) -> Description:
+def described_by(
+    source: str, base: str | None, loops: str | None, loops_as: str = "clusters"
+) -> Description:
     """Return the robot of a file, or a built-in robot.
 
     If a base is assumed to be fixed, a line on standard error says so.
@@ -84,6 +86,7 @@ def described_by(source: str, base: str | None, loops: str | None) -> Descriptio
     source : path of a URDF, xacro or MJCF file, or a name of :data:`BUILT_IN`.
     base : ``"floating"``, ``"fixed"``, or None for the likely one.
     loops : path of a file with loops, or None.
+    loops_as : how loops are closed; see :meth:`Robot.with_loops_as`.
 
     Raises
     ------
@@ -104,7 +107,7 @@ def described_by(source: str, base: str | None, loops: str | None) -> Descriptio
         document = parse_xml(located(source))
     folder = Path(source).resolve().parent if Path(source).is_file() else None
     if document.tag == "mujoco":
-        return _of_mjcf(source, document, folder, base, loops)
+        return _of_mjcf(source, document, folder, base, loops, loops_as)
     if base is None:
         held = base_of(document)
         base = held.base
@@ -112,13 +115,19 @@ def described_by(source: str, base: str | None, loops: str | None) -> Descriptio
             other = "" if held.surely else "; else say --base floating"
             print(f"taken as --base fixed, as {held.why}{other}", file=sys.stderr)
     robot = Robot.from_urdf(
-        ElementTree.tostring(document), "fixed" if base == "fixed" else "floating", loops=loops
+        ElementTree.tostring(document), "fixed" if base == "fixed" else "floating", loops=loops,
+        loops_as=loops_as,
     )
     return Description(robot, document, folder)
 
 
 def _of_mjcf(
-    source: str, document: Element, folder: Path | None, base: str | None, loops: str | None
+    source: str,
+    document: Element,
+    folder: Path | None,
+    base: str | None,
+    loops: str | None,
+    loops_as: str,
 ) -> Description:
     lacking = missing("delassus with MJCF", "mujoco")
     if lacking is not None:
@@ -128,7 +137,7 @@ def _of_mjcf(
             f"--loops is of use with URDF alone; equalities of {source} are its loops"
         )
     model = compiled(source)
-    robot = Robot.from_mujoco(model)
+    robot = Robot.from_mujoco(model, loops_as)
     if base not in (None, robot.base):
         joint = "has no" if robot.base == "fixed" else "has a"
         raise InputError(

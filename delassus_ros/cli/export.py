@@ -160,7 +160,7 @@ def export_kernel(options: argparse.Namespace) -> Report:
         facts.append(("friction", f"{name}_contact_forces in {forces[1]}, {forces[0]}"))
     if options.dynamics is not None:
         facts.append(("dynamics", f"{options.dynamics} in {dynamics[1]}, {dynamics[0]}"))
-    if problem.robot.is_closed:
+    if problem.robot.clustered.is_closed:
         facts.append(("q", "of all joints: the kernel takes positions that close the loops"))
     data = {
         **about(problem),
@@ -200,7 +200,10 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
             )
     settings = settings_of(options.robot)
     loops = options.loops or settings.loops or None
-    robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature, loops)
+    robot = Robot.from_urdf(
+        Path(options.urdf), settings.base, settings.armature, loops,
+        loops_as=options.loops_as or settings.loops_as,
+    )  # fmt: skip
     robot = robot.lock(settings.lock) if settings.lock else robot
     problem = Problem(robot, settings.contacts, settings.axes, outputs_of(options))
     return problem, options.algorithm or settings.algorithm

@@ -27,7 +27,7 @@ def inspect_robot(options: argparse.Namespace) -> Report:
         "",
         text.table(list(_rows(robot)), numeric=(0, 3, 4, 5)),
     ]
-    if robot.is_closed:
+    if robot.clustered.is_closed:
         tied = text.table(closed_rows(robot), indent="  ")
         parts += ["", "Joints that are tied together:", tied]
     found = description.proposals()

@@ -24,7 +24,7 @@ from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
 from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.reading.numbers import number
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
-from delassus_ros.model.robot import Robot
+from delassus_ros.model.robot import LOOPS_AS, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.settings import Settings, misspelt, setting_of
 from delassus_ros.outputs import kernel_outputs
@@ -82,6 +82,12 @@ def add_loops(parser: argparse.ArgumentParser) -> None:
         metavar="LOOPS.yaml",
         help="file with loops, couplings and rotors that the robot description lacks; mimic "
         "joints and elements of URDF+ are read from the robot description",
+    )
+    parser.add_argument(
+        "--loops-as",
+        choices=LOOPS_AS,
+        help="how loops are closed: by clusters of joints, by rows that are eliminated from the "
+        "matrix, or as needs fewest operations (default: clusters)",
     )
 
 
@@ -271,7 +277,8 @@ def described(options: argparse.Namespace) -> Description:
     The description may come from a pipe and is read once. If a base is assumed to be fixed
     without an option, a line on standard error says so.
     """
-    found = described_by(options.robot, options.base, options.loops)
+    loops_as = options.loops_as or "clusters"
+    found = described_by(options.robot, options.base, options.loops, loops_as)
     if options.lock is not None:
         robot = found.robot.lock(given_joints("--lock", options.lock))
         found = replace(found, robot=robot)
@@ -363,7 +370,7 @@ def configuration_of(options: argparse.Namespace, robot: Robot, option: str = "-
     Implausible positions are reported on standard error.
     """
     text = getattr(options, option.removeprefix("--"))
-    if text == NEUTRAL or (text == POSE and robot.is_closed):
+    if text == NEUTRAL or (text == POSE and robot.clustered.is_closed):
         return robot.neutral()
     if text == POSE:
         return robot.q(pose_of(robot))

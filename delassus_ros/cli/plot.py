@@ -134,7 +134,7 @@ def _outlines(description: Description, robot: Robot, poses: Array) -> list[Arra
 
 
 def _configuration(options: argparse.Namespace, robot: Robot) -> Array:
-    if robot.is_closed:
+    if robot.clustered.is_closed:
         return closed_configuration(options, robot)[0]
     refuse_reference(options, robot)
     return configuration_of(options, robot)
@@ -166,7 +166,7 @@ def _conditions(
         there = configuration_of(options, robot, "--to")
         way = np.linspace(q, there, _STEPS)
         along = "from --q to --to"
-        if robot.is_closed:
+        if robot.clustered.is_closed:
             closure = closure_of(options, robot)
             names = [robot.joint_names.index(name) for name in closure.independent]
             results = [closure.solve(dict(zip(closure.independent, p[names], strict=True)))

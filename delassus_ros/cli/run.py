@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> Report:
         settings.problem(text)
         # Locked joints stay in the page's robot, which is that of the description.
         robot = description.robot
-        closure = closure_of(options, robot) if robot.is_closed else None
+        closure = closure_of(options, robot) if robot.clustered.is_closed else None
         start = first_pose(robot, closure, options.q)
         start |= {name: settings.lock[name] for name in settings.lock.keys() & start.keys()}
         moved = {name: value for name, value in start.items() if name not in settings.lock}

@@ -102,7 +102,7 @@ def view(options: argparse.Namespace) -> Report:
     description = described(options)
     problem = problem_with(options, description)
     robot = problem.robot
-    closure = closure_of(options, robot) if robot.is_closed else None
+    closure = closure_of(options, robot) if robot.clustered.is_closed else None
     if closure is None:
         refuse_reference(options, robot)
     start = first_pose(robot, closure, options.q)

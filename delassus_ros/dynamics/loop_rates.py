@@ -19,16 +19,24 @@ from delassus_ros.scalars.ports import Inputs
 
 
 class LoopRates:
-    """Conversion of joint rates and torques of a robot with loops to independent joints.
+    """Conversion of joint rates and torques of a robot with loops to its velocities.
 
-    Supports robots whose joints, except the base, have one velocity.
+    Velocities are those of independent joints; where loops are closed by rows, of all joints of
+    these loops. Supports robots whose joints, except the base, have one velocity.
 
     Parameters
     ----------
     robot : the robot.
+
+    Attributes
+    ----------
+    joints : names of the joints that are independent in closed loops.
     """
 
     def __init__(self, robot: Robot) -> None:
+        self._opened = None
+        if robot.row_loops:
+            self._opened, robot = LoopRates(robot.replaced(row_loops=())), robot.clustered
         moved = [i for i, joint in enumerate(robot.joints) if joint.kind.nq]
         self._row = {robot.joints[i].name: k for k, i in enumerate(moved)}
         columns = [i for i in velocity_offsets(robot) if robot.joints[i].kind.nq]
@@ -65,7 +73,7 @@ class LoopRates:
         return checked(self._robot, q, values, status).reshape(self._shape)
 
     def independent(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
-        """Return the rates of the independent joints from rates of measured joints.
+        """Return the robot's velocities from rates of measured joints.
 
         Measured independent joints have precedence over redundant measured joints.
 
@@ -79,6 +87,13 @@ class LoopRates:
         NumericalError
             If a loop is singular at q (nq,).
         """
+        found = self._independent(names, rates, q)
+        if self._opened is None:
+            return found
+        of_joints = self.jacobian(q) @ found
+        return np.array([of_joints[self._row[name]] for name in self._opened.joints])
+
+    def _independent(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
         measured = dict(zip(names, np.asarray(rates).tolist(), strict=True))
         if measured.keys() >= set(self.joints):
             return np.array([measured[name] for name in self.joints])
@@ -86,7 +101,7 @@ class LoopRates:
         return np.asarray(np.linalg.lstsq(E, np.asarray(rates), rcond=None)[0])
 
     def torques(self, names: Sequence[str], torques: ArrayLike, q: ArrayLike) -> Array:
-        """Return the torques of independent joints that are equivalent to torques at named joints.
+        """Return torques along the robot's velocities, equivalent to torques at named joints.
 
         Parameters
         ----------
@@ -98,5 +113,7 @@ class LoopRates:
         NumericalError
             If a loop is singular at q (nq,).
         """
+        if self._opened is not None:
+            return self._opened.torques(names, torques, q)
         E = self.jacobian(q)[[self._row[name] for name in names]]
         return np.asarray(np.asarray(torques) @ E)

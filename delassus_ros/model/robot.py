@@ -70,10 +70,7 @@ class Robot(Mechanism):
         loops : loops, couplings, rotors and joint types that URDF cannot express: the path of a
             YAML file, YAML text or its content, see :mod:`delassus_ros.model.reading.yaml`.
         functions : constraints between joints as functions, such as differentials.
-        loops_as : ``"clusters"`` couples the joints of a loop; ``"rows"`` closes it by rows of the
-            Delassus matrix, which are eliminated again, as long loops need. Loops in clusters with
-            couplings stay there. ``"cheapest"`` is ``"clusters"``, but a kernel of G alone closes
-            those loops by rows with which the algorithm needs fewer operations.
+        loops_as : how loops are closed; see :meth:`with_loops_as`.
 
         Raises
         ------
@@ -81,12 +78,7 @@ class Robot(Mechanism):
             If the XML or YAML is broken or hostile, the robot is not physical, or as in
             :meth:`with_armature`; the message names the link, joint, coupling or loop.
         """
-        if loops_as not in LOOPS_AS:
-            raise RobotError(unknown("loops_as", str(loops_as), LOOPS_AS, "choices"))
-        robot = read_urdf(source, base, loops, armature, functions, cls)
-        if loops_as == "cheapest" and groups_of_rows(robot):
-            return robot.replaced(cheapest_loops=True)
-        return with_row_loops(robot) if loops_as == "rows" else robot
+        return read_urdf(source, base, loops, armature, functions, cls).with_loops_as(loops_as)
 
     @classmethod
     def from_pinocchio(cls: type[_RobotT], model: Any) -> _RobotT:
@@ -102,11 +94,15 @@ class Robot(Mechanism):
         return read_pinocchio(model, cls)
 
     @classmethod
-    def from_mujoco(cls: type[_RobotT], source: Any) -> _RobotT:
+    def from_mujoco(cls: type[_RobotT], source: Any, loops_as: str = "clusters") -> _RobotT:
         """Return the robot of a mujoco.MjModel or MjSpec, or of MJCF or URDF.
 
         MJCF and URDF are given as the path of a file, or as text, which starts with ``<``; MuJoCo
         compiles them. See :mod:`delassus_ros.model.reading.mujoco`.
+
+        Parameters
+        ----------
+        loops_as : how loops of the equalities are closed; see :meth:`with_loops_as`.
 
         Raises
         ------
@@ -114,7 +110,33 @@ class Robot(Mechanism):
             If a joint or an active equality has no counterpart; names it. If MuJoCo cannot compile
             `source`, or `source` is of another type.
         """
-        return read_mujoco(source, cls)
+        return read_mujoco(source, cls).with_loops_as(loops_as)
+
+    def with_loops_as(self: _RobotT, loops_as: str) -> _RobotT:
+        """Return the robot with another way to close its loops.
+
+        Parameters
+        ----------
+        loops_as : ``"clusters"`` couples the joints of a loop; ``"rows"`` closes it by rows of the
+            Delassus matrix, which are eliminated again, as long loops need: all joints of the tree
+            then have a velocity, and all algorithms take the robot. Loops in clusters with
+            couplings stay there. ``"cheapest"`` is ``"clusters"``, but a kernel of G alone closes
+            those loops by rows with which the algorithm needs fewer operations, and all of them
+            where the algorithm is for open chains.
+
+        Raises
+        ------
+        RobotError
+            If the choice is unknown, or a loop does not close.
+        """
+        if loops_as not in LOOPS_AS:
+            raise RobotError(unknown("loops_as", str(loops_as), LOOPS_AS, "choices"))
+        robot = self.clustered.replaced(cheapest_loops=False)
+        if loops_as == "rows":
+            return with_row_loops(robot)
+        if loops_as == "cheapest" and groups_of_rows(robot):
+            return robot.replaced(cheapest_loops=True)
+        return robot
 
     def lock(self: _RobotT, positions: Mapping[str, float]) -> _RobotT:
         """Return the robot with some joints locked: their bodies are lumped, all frames stay.

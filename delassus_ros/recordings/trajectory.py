@@ -150,7 +150,7 @@ def map_trajectory(
             "that stay where they are, and outputs without velocities"
         )
     solver = DelassusSolver(problem, algorithm)
-    closure = Closure(problem, reference) if problem.robot.is_closed else None
+    closure = Closure(problem, reference) if problem.robot.clustered.is_closed else None
     judge = _Judge(problem.robot)
     batches = _batches(source, problem, rows, closure, judge)
     first = next(batches, None)
@@ -177,7 +177,7 @@ def configurations(
     InputError
         As for :func:`map_trajectory`.
     """
-    closure = Closure(problem, reference) if problem.robot.is_closed else None
+    closure = Closure(problem, reference) if problem.robot.clustered.is_closed else None
     times: list[Array] = []
     found: list[Array] = []
     count = 0

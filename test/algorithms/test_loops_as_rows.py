@@ -319,6 +319,57 @@ def test_kernel_of_the_cheapest_loops_beside_outputs_of_clusters() -> None:
     assert solver.operations.total == by_rows
 
 
+@pytest.mark.parametrize("name", ["kjr", "pv_osim", "pv_osimr_strict", "elimination"])
+def test_algorithms_for_open_chains_close_the_cheapest_loops_by_rows(name: str) -> None:
+    robot, algorithm = grasp(4, LoopKind.POINT), algorithms.get(name)
+    contacts = [Contact("hand", "f8", "surface")]
+    problem = Problem(by_count(robot), contacts)
+    assert algorithm.supports(Problem(robot, contacts)) is not None
+    assert algorithm.supports(problem) is None
+    found = solver_on_floats(problem, name)
+    for q in closed_positions(robot)[:1]:
+        expected = algorithms.get("ltl").evaluate(Problem(robot, contacts), {"q": q.tolist()})["G"]
+        assert error(found.solve(q).matrix, expected) < TOLERANCE
+    with_J = Problem(by_count(robot), contacts, outputs=["J"])
+    assert "are coupled" in str(algorithm.supports(with_J))
+    assert algorithm.supports(Problem(with_row_loops(robot), contacts, outputs=["J"])) is None
+
+
+def test_pinocchio_refuses_loops_by_rows() -> None:
+    problem = Problem(with_row_loops(grasp(4, LoopKind.POINT)), [Contact("hand", "f8")])
+    refusal = algorithms.get("pinocchio").supports(problem)
+    assert refusal == "loop 'bar' is closed by rows, which only traced algorithms have"
+
+
+MJCF = """
+<mujoco model="bars"><option gravity="0 0 -9.81"/><worldbody>
+  <body name="crank"><joint name="crank" axis="0 1 0"/>
+    <geom type="capsule" fromto="0 0 0 0.1 0 0" size="0.01"/>
+    <body name="coupler" pos="0.1 0 0"><joint name="coupler" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0 0 0.3" size="0.01"/></body></body>
+  <body name="rocker" pos="0.1 0 0.1"><joint name="rocker" axis="0 1 0"/>
+    <geom type="capsule" fromto="0 0 0 0 0 0.2" size="0.01"/></body>
+</worldbody><equality>
+  <connect name="pin" body1="coupler" body2="rocker" anchor="0 0 0.3"/>
+</equality></mujoco>"""
+
+
+def test_loops_of_mjcf_by_rows() -> None:
+    pytest.importorskip("mujoco", reason="needs MuJoCo")
+    clustered = Robot.from_mujoco(MJCF)
+    rows = Robot.from_mujoco(MJCF, loops_as="rows")
+    assert [len(loop.selection) for loop in rows.row_loops] == [2]
+    assert rows.with_loops_as("clusters").to_bytes() == clustered.to_bytes()
+    assert Robot.from_mujoco(MJCF, loops_as="cheapest").cheapest_loops
+    contacts = [Contact("coupler", "coupler", placement=Transform(translation=(0.0, 0.0, 0.3)))]
+    q = Closure(clustered).solve(dict.fromkeys(Closure(clustered).independent, 0.1)).q
+    expected = solver_on_floats(Problem(clustered, contacts)).solve(q).matrix
+    assert (
+        error(solver_on_floats(Problem(rows, contacts), "ltl").solve(q).matrix, expected)
+        < TOLERANCE
+    )
+
+
 def test_reading_with_the_cheapest_loops() -> None:
     robot = Robot.from_urdf(robots.shared("grbda_four_bar"), base="fixed", loops_as="cheapest")
     clusters = Robot.from_urdf(robots.shared("grbda_four_bar"), base="fixed")

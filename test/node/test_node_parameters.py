@@ -75,6 +75,7 @@ COMPUTED: dict[str, tuple[dict[str, Any], Any]] = {
 """Per parameter the others that it needs, and another value of it."""
 
 SHOWN = {
+    "loops_as": "test_node_several_links.py::test_loops_by_rows",
     "contacts.LF.moving": "test_node_placements.py::test_a_rolling_foot_live",
     "contacts.LF.friction": "test_node_forces_live.py::test_forces_on_topic_and_by_service",
     "contacts.LF.normal": "test_node_forces_live.py::test_forces_on_topic_and_by_service",

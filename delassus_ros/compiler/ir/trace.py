@@ -10,7 +10,7 @@ from typing import Any
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.errors import CompilerError, DelassusError
-from delassus_ros.model.clusters import groups_of_rows, with_row_loops
+from delassus_ros.model.clusters import groups_of_rows
 from delassus_ros.model.joint_group import JointGroup
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.tree import Tree
@@ -126,7 +126,8 @@ def decided(problem: Problem, algorithm: TracedAlgorithm) -> Problem:
 
     Of a robot with ``loops_as="cheapest"`` each cluster of loops in turn is closed by rows if the
     operations of the algorithm become fewer, the clusters after it kept; then all by rows is
-    compared. The inputs and outputs are those of `problem`. Outputs besides G need clusters.
+    compared, which algorithms for open chains need. The inputs and outputs are those of
+    `problem`. Outputs besides G need clusters.
     """
     robot = problem.robot
     if not robot.cheapest_loops:
@@ -134,8 +135,7 @@ def decided(problem: Problem, algorithm: TracedAlgorithm) -> Problem:
     outputs = [port.name for port in problem.outputs]
 
     def closed(groups: list[JointGroup]) -> tuple[Problem, int]:
-        changed = with_row_loops(robot, groups)
-        found = Problem(changed, problem.contacts, problem.axes, outputs, problem.wrenches)
+        found = problem.with_rows(groups)
         if algorithm.supports(found) is not None:
             return found, sys.maxsize
         return found, trace(found, algorithm).operations.total
@@ -148,7 +148,7 @@ def decided(problem: Problem, algorithm: TracedAlgorithm) -> Problem:
             found, count = closed([*taken, group])
             if count < least:
                 best, least, taken = found, count, [*taken, group]
-        if len(groups) > 1 and len(taken) < len(groups):
+        if len(taken) < len(groups) > 1:
             found, count = closed(groups)
             best = found if count < least else best
     return best

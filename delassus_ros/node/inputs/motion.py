@@ -116,7 +116,7 @@ class MotionInput:
         self._turns_gravity = self._first > 0 and problem.axes == "contact"
         self._source = torques
         self._needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
-        self._loops = LoopRates(robot) if robot.is_closed else None
+        self._loops = LoopRates(robot) if robot.clustered.is_closed else None
         self.caveat: InputWarning | None = None
         self.in_doubt = ""
         self._joints: Sequence[str] = ()

@@ -391,7 +391,7 @@ class DescriptionChange(Change[Computation]):
             if reason is not None:
                 raise AlgorithmError(reason)
             # The first build compiles the closure of a closed robot as well.
-            closed = problem.robot.is_closed and algorithm == settings.algorithm
+            closed = problem.robot.clustered.is_closed and algorithm == settings.algorithm
             return make_solver(problem, algorithm, cancelled, settings.closure if closed else None)
 
         return self._make(settings, description, solver_of)

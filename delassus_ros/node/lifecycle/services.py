@@ -381,7 +381,7 @@ class OnDemand:
         robot, inputs = solver.problem.robot, solver.problem.inputs
         self._joints = robot.joint_names
         moves = any(port.name == "rates" for port in inputs)
-        self._loops = LoopRates(robot) if moves and robot.is_closed else None
+        self._loops = LoopRates(robot) if moves and robot.clustered.is_closed else None
         # Without hysteresis: requested configurations are not successive states.
         plain = ConditionSettings(
             settings.characteristic_length, settings.weak, settings.singular, hysteresis=1.0,

@@ -61,6 +61,8 @@ class Settings:
     fallback : name of the algorithm that replaces one that fails; empty for none.
     loops : loops, couplings and rotors that a URDF cannot describe: path of a YAML file, or its
         text; empty for none.
+    loops_as : how loops are closed; see :meth:`Robot.with_loops_as
+        <delassus_ros.model.robot.Robot.with_loops_as>`.
     reference : joint positions [rad, m] on the branch on which the loops close.
     orientation_source : source of a floating base's orientation: ``"odometry"`` or ``"imu"``.
     orientation_frame : frame of that source; empty for the frame of its messages.
@@ -84,6 +86,7 @@ class Settings:
     lock: Mapping[str, float]
     fallback: str
     loops: str
+    loops_as: str
     reference: Mapping[str, float]
     orientation_source: str
     orientation_frame: str
@@ -127,6 +130,7 @@ class Settings:
             lock=by_joint("lock", values),
             fallback=values["fallback"],
             loops=values["loops"],
+            loops_as=values["loops_as"],
             reference=by_joint("reference", values),
             orientation_source=values["orientation.source"],
             orientation_frame=values["orientation.frame"],
@@ -154,7 +158,7 @@ class Settings:
         # As bytes: a text that does not look like XML would be read as the path of a file.
         text = urdf.encode() if isinstance(urdf, str) else urdf
         robot = Robot.from_urdf(
-            text, base=self.base, armature=self.armature, loops=self.loops or None
+            text, self.base, self.armature, self.loops or None, loops_as=self.loops_as
         )
         robot = robot.lock(self.lock) if self.lock else robot
         return Problem(robot, self.contacts, axes=self.axes, outputs=needed_outputs(self.outputs))
@@ -202,7 +206,7 @@ class Settings:
             If a loop does not close at the reference or is singular there, or if there is a
             reference but no loop or coupling.
         """
-        if not problem.robot.is_closed:
+        if not problem.robot.clustered.is_closed:
             if self.reference:
                 raise RobotError(
                     "parameter 'reference.names' is given, but robot "

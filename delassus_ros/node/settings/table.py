@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping
 from delassus_ros.contacts import MOVING
 from delassus_ros.errors import unknown
+from delassus_ros.model.robot import LOOPS_AS
 from delassus_ros.node.inputs.contact_estimator import ObserverSettings
 from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings.setting import Setting
@@ -117,6 +118,12 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
         "",
         "Loops, couplings and rotors, which a URDF cannot describe: path of a YAML file, or its "
         "text.",
+    ),
+    "loops_as": Setting(
+        "clusters",
+        "How loops are closed: by clusters of joints; by rows, which are eliminated from the "
+        "matrix; or, for the matrix alone, as needs fewest operations.",
+        choices=LOOPS_AS,
     ),
     "reference.names": Setting(
         (), "Joints whose positions select the branch on which loops close.", holds="names"
