@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 import robots
 from flat_foot import flat_foot
+from on_floats import solver_on_floats
 from scipy.linalg import null_space
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Status
+from delassus_ros import (
+    CenterOfMass,
+    Contact,
+    DelassusSolver,
+    Problem,
+    RelativeContact,
+    Robot,
+    Status,
+)
 from delassus_ros.errors import InputError, NumericalError
 from delassus_ros.samples import random_inputs
 from delassus_ros.task_inertia import projection
@@ -20,6 +29,7 @@ SOLES = [
     Contact("left", "left_sole_link", "surface"),
     Contact("right", "right_sole_link", "surface"),
 ]
+FEET = ("left", "right")
 PELVIS = Contact("pelvis", "base_link", "surface")
 HAND = Contact("hand", "gripper_left_base_link", "surface")
 CASES = {
@@ -167,14 +177,64 @@ def test_held_feet_make_the_pelvis_heavier() -> None:
         for side in ("left", "right")
         for i, angle in ((3, -0.411354), (4, 0.859395), (5, -0.448041))
     }
-    s = DelassusSolver(problem).solve(problem.robot.q(bent))
+    solver = DelassusSolver(problem)
+    s = solver.solve(problem.robot.q(bent))
     free, held = (np.diag(s.task("pelvis", given).inertia()) for given in ((), ("left", "right")))
     mass = sum(body.inertia.mass for body in problem.robot.bodies)
     assert (held > free).all() and (free < mass).all()
-    straight = problem.robot.q({name: 0.01 * angle for name, angle in bent.items()})
-    # Straight legs carry the pelvis: it hardly moves up or down.
-    s = DelassusSolver(problem).solve(straight)
-    assert s.task("pelvis", ("left", "right")).inertia()[2, 2] > 10.0 * mass
+    # Straight legs carry the pelvis, which hardly moves up or down; figures of the documentation.
+    upright = {
+        "arm_left_1_joint": 0.25847, "arm_left_2_joint": 0.173046, "arm_left_3_joint": -0.0002,
+        "arm_left_4_joint": -0.525366, "arm_right_1_joint": -0.25847,
+        "arm_right_2_joint": -0.173046, "arm_right_3_joint": 0.0002,
+        "arm_right_4_joint": -0.525366, "torso_2_joint": 0.006761,
+    }  # fmt: skip
+    found = []
+    for knee in (0.1, 0.18, 0.3):
+        legs = {
+            f"leg_{side}_{i}_joint": angle
+            for side in FEET
+            for i, angle in ((3, -knee / 2), (4, knee), (5, -knee / 2))
+        }
+        s = solver.solve(problem.robot.q({**upright, **legs}))
+        tasks = (s.task("pelvis", given) for given in ((), FEET))
+        found.append([task.effective_mass("pelvis", (0.0, 0.0, 1.0)) for task in tasks])
+    assert np.round(found).tolist() == [[83.0, 405.0], [82.0, 196.0], [79.0, 116.0]]
+
+
+def test_rows_of_several_links_as_tasks() -> None:
+    """Centre of mass, and one hind foot relative to the other, while the forefeet hold."""
+    pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
+    from pinocchio_motion import Peer
+
+    robot = Robot.from_urdf(robots.quadruped())
+    held = [Contact(name, f"{name}_FOOT") for name in ("LF", "RF")]
+    hind = [Contact(name, f"{name}_FOOT", "surface") for name in ("LH", "RH")]
+    tasks = [CenterOfMass("com"), RelativeContact("feet", *(c.frame for c in hind), "surface")]
+    problem = Problem(robot, [*held, *tasks])
+    peer = Peer(Problem(robot, [*held, *hind]))
+    inputs = random_inputs(problem, 4)
+    rest = {name: np.zeros(6 + robot.nq) for name in ("rates", "torques")}
+    theirs = peer.at({**inputs, **rest, "gravity": np.zeros(3)})
+    # The base is at the origin: its axes are those of the world.
+    q = pin.neutral(peer.model)
+    for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True)):
+        if joint.kind.nq:
+            q[peer.model.joints[peer.joints[i]].idx_q] = inputs["q"][offset]
+    J_com = pin.jacobianCenterOfMass(peer.model, peer.data, q)[:, peer.indices]
+    pin.framesForwardKinematics(peer.model, peer.data, q)
+    a, b = (peer.data.oMf[peer.model.getFrameId(f"contact {c.name}")] for c in hind)
+    J_held, J_a, J_b = np.split(theirs["J"], [6, 12])
+    J = np.vstack([J_com, a.actInv(b).action @ J_b - J_a])
+    Z = null_space(J_held, rcond=1e-9)
+    response = Z @ np.linalg.solve(Z.T @ theirs["M"] @ Z, Z.T)
+    s = solver_on_floats(problem).solve(**inputs)
+    for names, rows in ((("com",), J[:3]), (("feet",), J[3:]), (("com", "feet"), J)):
+        G = rows @ response @ rows.T
+        task = s.task(names, ("LF", "RF"))
+        assert relative(task.matrix, G) <= 1e-9
+        # Six joints of the hind legs move the one foot relative to the other in six directions.
+        assert relative(task.inertia() @ G, np.eye(len(G))) <= 1e-8
 
 
 def test_what_is_missing_or_wrong_is_named() -> None:
