@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 import robots
 from on_floats import solver_on_floats
 
-from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Transform, algorithms
+from delassus_ros import (
+    CenterOfMass,
+    Closure,
+    Contact,
+    DelassusSolver,
+    Problem,
+    RelativeContact,
+    Robot,
+    Transform,
+    WeightedSum,
+    algorithms,
+)
 from delassus_ros.algorithms.registry import evaluate
+from delassus_ros.compiler.export import export
 from delassus_ros.compiler.ir.trace import decided, trace
 from delassus_ros.contact_forces import ForceStatus
 from delassus_ros.dynamics import Dynamics
@@ -237,6 +253,53 @@ def test_a_robot_with_rows_is_closed_locked_and_clustered() -> None:
     locked = clustered.lock(q)
     assert rows.lock(q).to_bytes() == locked.to_bytes()
     assert not rows.lock(q).row_loops
+
+
+PROGRAM = r"""
+#include <stdio.h>
+#include "grasp.h"
+
+int main(void)
+{
+  static double in[GRASP_IN_SIZE], out[GRASP_OUT_SIZE], work[GRASP_WORK_SIZE + 1];
+  int i;
+  for (i = 0; i < GRASP_IN_SIZE; ++i) if (scanf("%lf", &in[i]) != 1) return 2;
+  if (grasp_kernel(in, out, work) != GRASP_OK) return 3;
+  for (i = 0; i < GRASP_OUT_SIZE; ++i) printf("%.17g ", out[i]);
+  return 0;
+}
+"""
+
+
+def test_a_kernel_for_c_has_rows_of_several_links_and_the_bits_of_python(tmp_path: Path) -> None:
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        pytest.skip("gcc is not installed")
+    contacts = [
+        Contact("hand", "f8"),
+        RelativeContact("grip", "f3", "f7", "point"),
+        WeightedSum("middle", {"f3": 0.25, "f7": 0.75}),
+        CenterOfMass("com"),
+    ]
+    robot = with_row_loops(grasp(4, LoopKind.POINT))
+    problem = Problem(robot, contacts, outputs=["J"])
+    exported = export(problem, algorithms.get("pv_osimr"), "grasp")
+    (tmp_path / "grasp.o").write_bytes(exported.object_file)
+    (tmp_path / "grasp.h").write_text(exported.header, encoding="utf-8")
+    (tmp_path / "program.c").write_text(PROGRAM, encoding="utf-8")
+    options = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2"]
+    command = [gcc, *options, "program.c", "grasp.o", "-lm", "-o", "program"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    inputs = random_inputs(problem, 0)
+    numbers = " ".join(
+        repr(float(value)) for port in problem.inputs for value in inputs[port.name].ravel()
+    )
+    done = subprocess.run(
+        [tmp_path / "program"], input=numbers, capture_output=True, text=True, check=True
+    )
+    solution = DelassusSolver(problem).solve(**inputs)
+    expected = np.concatenate([np.ravel(solution.output(port.name)) for port in problem.outputs])
+    assert np.array_equal(np.array(done.stdout.split(), float), expected)
 
 
 def by_count(robot: Robot) -> Robot:
