@@ -10,19 +10,21 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from delassus_ros.arguments import instance, names
+from delassus_ros.arguments import instance, names, numbers
+from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.compiler.export import Export, Target, export_functions
 from delassus_ros.compiler.function import BoundFunction, CompiledFunction
 from delassus_ros.compiler.passes.joint_functions import Owners, likeness_of_function
 from delassus_ros.compiler.passes.limbs import Likeness
 from delassus_ros.dynamics.checked import checked
 from delassus_ros.dynamics.derivatives import derivatives_of_forward, derivatives_of_inverse
+from delassus_ros.dynamics.identifiable import IdentifiableParameters, identifiable
 from delassus_ros.dynamics.matrices import coriolis, gravity_torques
 from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
 from delassus_ros.dynamics.regressor import PARAMETERS, regressor
 from delassus_ros.errors import InputError, ProblemError, RobotError, unknown
 from delassus_ros.model.clusters import velocity_offsets
-from delassus_ros.model.robot import FROM_URDF, Robot
+from delassus_ros.model.robot import FROM_URDF, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem
 from delassus_ros.rbda.dynamics import hybrid
@@ -31,7 +33,7 @@ from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import spanning_tree, tree_of
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.functions import Vector
-from delassus_ros.scalars.ports import Inputs
+from delassus_ros.scalars.ports import Inputs, Status
 
 GRAVITY = (0.0, 0.0, -9.81)
 """Gravity in world axes [m/s²]."""
@@ -84,6 +86,8 @@ _FUNCTIONS = {
 }
 FUNCTIONS = tuple(_FUNCTIONS)
 """Names of the functions that can be bound, computed in batches and exported."""
+_STATES_PER_UNKNOWN = 3
+"""Random states from which parameters are identified, as a multiple of the fewest."""
 _HYBRID = _Function(("rates", "known", "gravity"), {}, ("unknown",), is_loaded=True)
 
 
@@ -485,6 +489,48 @@ class Dynamics:
         function = self._function("regressor")
         values = self._call(function, q, rates, accelerations, gravity, loaded=False)
         return values.reshape(self.size, -1)
+
+    def identifiable(
+        self, q: ArrayLike | None = None, gravity: ArrayLike = GRAVITY, seed: int = 0
+    ) -> IdentifiableParameters:
+        """Return which inertial parameters torques depend on, and which changes none shows.
+
+        Regressors at random states are stacked; see :mod:`delassus_ros.dynamics.identifiable`.
+
+        Parameters
+        ----------
+        q : (N, nq) configurations that close the loops; by default random ones, with loops near
+            the reference of :class:`~delassus_ros.closure.closure.Closure`.
+        gravity : (3,) in world axes [m/s²]; of a floating base its norm counts, as the base turns.
+        seed : of the random states.
+
+        Raises
+        ------
+        InputError
+            If an array is no numbers or has another shape; names it.
+        RobotError, NumericalError
+            If loops do not close, or the number of identifiable parameters is not clear.
+        """
+        robot, n = self._robot, self.size
+        labels = [f"{body.name} {name}" for body in robot.bodies for name in PARAMETERS]
+        rng = np.random.default_rng(seed)
+        if q is None:
+            count = _STATES_PER_UNKNOWN * -(-len(labels) // n)
+            inputs = closed_inputs(self._tree.problem, count, seed)
+            configurations = np.array([values["q"] for values in inputs])
+        else:
+            configurations = np.atleast_2d(numbers("q", q))
+        count = len(configurations)
+        acting = np.tile(numbers("gravity", gravity), (count, 1))
+        if robot.joints[0].kind is JointKind.ROOT:
+            directions = rng.normal(size=(count, 3))
+            directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+            acting = np.linalg.norm(acting, axis=1, keepdims=True) * directions
+        motion = rng.normal(size=(2, count, n))
+        found, statuses = self.batch("regressor", configurations, *motion, acting)
+        for configuration, values, status in zip(configurations, found, statuses, strict=True):
+            checked(robot, configuration, values, Status(status))
+        return identifiable(found.reshape(count * n, len(labels)), labels)
 
     def _indices(self, accelerated: Iterable[str]) -> frozenset[int]:
         """Return the indices of the rates of accelerated joints."""

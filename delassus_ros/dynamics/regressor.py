@@ -10,11 +10,16 @@ those of the armatures.
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros.arguments import numbers
 from delassus_ros.dynamics.matrices import link_jacobians
+from delassus_ros.errors import InputError
 from delassus_ros.model.robot import WORLD, Robot
-from delassus_ros.model.spatial import Array, Transform
+from delassus_ros.model.spatial import Array, Inertia, Transform
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.frames import built
 from delassus_ros.rbda.robot_tree import RobotTree
@@ -59,6 +64,33 @@ def inertial_parameters(robot: Robot) -> Array:
         moments = [inertia.rotational[r, c] for r, c in _PAIRS]
         found.append(np.array([inertia.mass, *inertia.moment, *moments]))
     return np.concatenate(found)
+
+
+def with_inertial_parameters(robot: Robot, parameters: ArrayLike) -> Robot:
+    """Return the robot with other inertias.
+
+    Parameters
+    ----------
+    parameters : π (10 bodies,), in the order of :func:`inertial_parameters`.
+
+    Raises
+    ------
+    InputError
+        If `parameters` are no numbers or of another shape.
+    """
+    given = numbers("parameters", parameters)
+    if given.shape != (len(PARAMETERS) * len(robot.bodies),):
+        raise InputError(
+            f"parameters have shape {given.shape}, expected "
+            f"({len(PARAMETERS) * len(robot.bodies)},): {len(PARAMETERS)} per body"
+        )
+    bodies = []
+    for body, values in zip(robot.bodies, given.reshape(-1, len(PARAMETERS)), strict=True):
+        rotational = np.zeros((3, 3))
+        for (r, c), value in zip(_PAIRS, values[4:], strict=True):
+            rotational[r, c] = rotational[c, r] = value
+        bodies.append(replace(body, inertia=Inertia(values[0], values[1:4], rotational)))
+    return robot.replaced(bodies=tuple(bodies))
 
 
 def _links(problem: Problem) -> dict[int, tuple[int, Transform]]:

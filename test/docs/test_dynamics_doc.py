@@ -22,6 +22,9 @@ def test_what_the_page_shows_runs() -> None:
     np.testing.assert_allclose(names["again"], names["accelerations"], atol=1e-10)
     np.testing.assert_allclose(names["C"] @ names["rates"] + names["g"], torques, rtol=1e-11)
     np.testing.assert_allclose(names["Y"] @ names["pi"], torques, rtol=1e-11)
+    found, pi = names["found"], names["pi"]
+    of_base = names["Y"][:, list(found.columns)] @ (found.B @ pi)
+    np.testing.assert_allclose(of_base, torques, rtol=1e-9, atol=1e-9)
     assert names["status"] is Status.OK
     np.testing.assert_array_equal(names["bound"].result, torques)
 
