@@ -9,9 +9,11 @@ import pytest
 from on_floats import solver_on_floats
 from several_freedoms import Library, Mujoco, Pinocchio, expected
 
-from delassus_ros import Contact, Problem, Robot
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import Closure
-from delassus_ros.errors import RobotError
+from delassus_ros.errors import NumericalError, RobotError
+from delassus_ros.model.chains import at_singular_angle
+from delassus_ros.model.constraints import Loop, LoopKind
 from delassus_ros.outputs import kernel_outputs
 
 pin = pytest.importorskip("pinocchio")
@@ -114,6 +116,62 @@ def test_every_output_of_every_joint_of_pinocchio(root: str | None) -> None:
     q = robot.q(free)
     base = None if root is None else pin.SE3ToXYZQUAT(placed(rng))
     found = compare(Pinocchio(robot, model), frames, q, base)
+    assert worst(found) < 1e-10, found
+
+
+class Tied(Pinocchio):
+    """A model of which the frames ``tip`` and ``rod_end`` are at one point."""
+
+    def constraints(self, x):
+        tip, end = (self.jacobian(x, frame, "world")[:3] for frame in ("tip", "rod_end"))
+        return tip - end
+
+
+def rig(joint) -> object:
+    """Return two links with a tip, on a rod whose other end is this joint on the ground."""
+    model = pin.Model()
+
+    def add(parent, joint, place, name, lever) -> int:
+        number = model.addJoint(parent, joint, pin.SE3(np.eye(3), np.array(place)), name)
+        inertia = pin.Inertia(1.0, np.array(lever), np.diag([0.02, 0.03, 0.025]))
+        model.appendBodyToJoint(number, inertia, pin.SE3.Identity())
+        return number
+
+    first = add(0, pin.JointModelRY(), [0.0, 0.0, 0.0], "hip", [0.01, 0.02, -0.2])
+    axis = np.array([0.1, 0.99, -0.05])
+    second = pin.JointModelRevoluteUnaligned(axis / np.linalg.norm(axis))
+    shin = add(first, second, [0.05, 0.0, -0.4], "knee", [0.0, 0.01, -0.1])
+    rod = add(0, joint, [0.3, 0.1, 0.05], "rod", [-0.1, 0.0, -0.3])
+    for name, body, place in (("tip", shin, [0.1, 0.02, -0.3]), ("rod_end", rod, None)):
+        # The frames are at one point where all positions are zero.
+        given = [0.05 + 0.1 - 0.3, 0.02 - 0.1, -0.4 - 0.3 - 0.05] if place is None else place
+        pose = pin.SE3(pin.exp3(np.array([0.3, -0.2, 0.5])), np.array(given))
+        model.addFrame(pin.Frame(name, body, pose, pin.FrameType.OP_FRAME))
+    return model
+
+
+@pytest.mark.parametrize("kind", ["ball", "zyx", "universal", "composite"])
+def test_every_output_of_a_loop_of_pinocchio(kind: str) -> None:
+    x, y, _ = np.eye(3)
+    joint = {
+        "ball": pin.JointModelSpherical(),
+        "zyx": pin.JointModelSphericalZYX(),
+        "universal": pin.JointModelUniversal(x, y),
+        "composite": composite(
+            (pin.JointModelRX(), pin.SE3.Identity()), (pin.JointModelRY(), pin.SE3.Identity())
+        ),
+    }[kind]
+    model = rig(joint)
+    tree = Robot.from_pinocchio(model)
+    # Pinocchio's largest number is no limit.
+    assert all(joint.lower == -np.inf and joint.upper == np.inf for joint in tree.joints)
+    tip, end = tree.frames["tip"], tree.frames["rod_end"]
+    loop = Loop("tie", LoopKind.POINT, tip.body, end.body, tip.placement, end.placement)
+    robot = tree.replaced(loops=[loop])
+    spin = {"ball": {"rod_Z": 0.3}, "zyx": {"rod_Z": 0.3}}.get(kind, {})
+    closed = Closure(robot).solve({"hip": 0.15, **spin})
+    assert closed.residual < 1e-11
+    found = compare(Tied(robot, model), ["tip", "rod_end"], np.array(closed.q))
     assert worst(found) < 1e-10, found
 
 
@@ -239,6 +297,27 @@ def test_a_leg_with_a_ball_joint_in_its_rod() -> None:
     q = np.array(closed.q)
     found = compare(Mujoco(robot, model), ["rod", "tarsus", "toe"], q)
     assert worst(found) < 1e-10, found
+
+
+def test_a_ball_at_its_singular_angle_is_named() -> None:
+    """By the error of solve; near that angle G is as exact as the pages say."""
+    model = mujoco.MjModel.from_xml_string(SCENE)
+    robot = Robot.from_mujoco(model)
+    problem = Problem(robot, [Contact("foot", "foot", "surface")])
+    solver, library = solver_on_floats(problem), Mujoco(robot, model)
+    for distance, most in ((1.0, 2e-9), (0.1, 2e-7), (0.01, 2e-5)):
+        at = np.radians(90.0 - distance)
+        q = robot.q({"ankle_X": 0.3, "ankle_Y": at, "ankle_Z": -0.4})
+        x = library.positions(q, np.r_[np.zeros(6), 1.0])
+        J = library.jacobian(x, "foot", "contact")
+        G = J @ np.linalg.solve(library.mass(x), J.T)
+        assert np.linalg.norm(solver.solve(q).matrix - G) < most * np.linalg.norm(G)
+    compiled = DelassusSolver(problem, "ltl")
+    words = r"joints 'ankle_X', 'ankle_Y' and 'ankle_Z' are the chain .*90°, .*: turn the frame"
+    for side in (1.0, -1.0):
+        with pytest.raises(NumericalError, match=words):
+            compiled.solve(robot.q({"ankle_Y": side * np.pi / 2}))
+    assert at_singular_angle(robot, robot.q({"ankle_Y": 0.5})) == ""
 
 
 def test_an_armature_of_a_ball_joint_is_refused_with_the_way_out() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ from delassus_ros.model.joint import WORLD, Joint, JointKind
 from delassus_ros.model.mechanism import Body, Frame, MechanismT
 from delassus_ros.model.reading.pinocchio_joints import Leading, Part, parts_of
 from delassus_ros.model.spatial import Array, Inertia, Transform
+
+_NO_LIMIT = sys.float_info.max
+"""Size of the position limits of a joint without limits, in models built joint by joint."""
 
 
 def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
@@ -63,9 +68,7 @@ def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
     return robot_type(model.name or "robot", joints, bodies, _frames(model, body_of), couplings)
 
 
-def _joints(
-    model: Any, part: Part, parent: int, placement: Transform, first: int
-) -> list[Joint]:
+def _joints(model: Any, part: Part, parent: int, placement: Transform, first: int) -> list[Joint]:
     """Return the joints of a part, the first of which has the index `first`."""
     armatures = _armatures(model, part)
     single = part.kind in (JointKind.REVOLUTE, JointKind.PRISMATIC)
@@ -86,6 +89,9 @@ def _joints(
         if part.q.stop - part.q.start == 1:
             q = part.q.start
             lower, upper = float(model.lowerPositionLimit[q]), float(model.upperPositionLimit[q])
+            # Pinocchio's value for a joint without limits is the largest number.
+            lower = -math.inf if lower == -_NO_LIMIT else lower
+            upper = math.inf if upper == _NO_LIMIT else upper
             limits = (lower, upper) if lower <= upper else limits
     return [Joint(part.name, kind, parent, placement, np.array(part.axis), armature, *limits)]
 
