@@ -59,6 +59,7 @@ LIMITS = {
     "ForceSolver.solve": Work(9, 5, 13, 900, 920),
     "bound.contact_forces": Work(5, 1, 0, 0, 256),
     "tick of the node": Work(58, 34, 1.5, 1200, 1300),
+    "tick with a schedule": Work(80, 40, 1.5, 1250, 1350),
 }
 """The largest numbers that hold with Python 3.10 to 3.14. Later ones run comprehensions without a
 call, and their objects differ by some bytes, so that a count may be smaller."""
@@ -160,14 +161,25 @@ def bound_forces() -> Callable[[], Any]:
     return bound.contact_forces
 
 
-def tick() -> Callable[[], Any]:
+def tick(scheduled: bool = False) -> Callable[[], Any]:
     """Return what the node does between a joint state's bytes and a matrix's."""
     pytest.importorskip("delassus_msgs", reason="the message package is not installed")
     pytest.importorskip("sensor_msgs", reason="the message package is not installed")
-    from pipeline_support import OK, Rig
+    from delassus_msgs.msg import ActiveContacts, ContactSchedule
+    from pipeline_support import OK, Rig, to_message
 
-    rig = Rig(DelassusSolver(problem()))
-    rig.touch(*rig.problem.contacts.names)
+    from delassus_ros.node.inputs.schedule import ScheduleInput
+
+    rig = Rig(DelassusSolver(problem()), schedule=ScheduleInput(60.0) if scheduled else None)
+    names = list(rig.problem.contacts.names)
+    if scheduled:
+        # The mode of each joint state is that of the one before.
+        plan = ContactSchedule(names=names, times=[0.0], end=60.0)
+        plan.status, plan.header.stamp = [ActiveContacts.ACTIVE] * len(names), to_message(rig.now)
+        rig.pipeline.read("contact_schedule", plan)
+        rig.touching = tuple(names)
+    else:
+        rig.touch(*names)
     states = []
     for _ in range(WARM + COUNTED + 8):
         # All within the time that contacts are believed.
@@ -196,6 +208,7 @@ CALLS: dict[str, Callable[[], Callable[[], Any]]] = {
     "ForceSolver.solve": forces,
     "bound.contact_forces": bound_forces,
     "tick of the node": tick,
+    "tick with a schedule": lambda: tick(scheduled=True),
 }
 
 

@@ -134,6 +134,11 @@ class ContactInput(Input):
         """Take a delassus_msgs/ActiveContacts; see :meth:`Input.take`."""
         return self.read(message.names, message.status, now, stamp_in(message), delay)
 
+    def repeat(self, stamp: int, now: int) -> None:
+        """Take the present set again, with a stamp that is not older than its last one [ns]."""
+        self.latest.note(stamp, now)
+        self._accept()
+
     def read(
         self,
         names: Sequence[str],

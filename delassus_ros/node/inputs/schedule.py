@@ -18,9 +18,7 @@ _WORDS = Words(
     "contact schedule", "the schedule of contacts", "is", "contacts_timeout",
     "no schedule of contacts has arrived yet",
 )  # fmt: skip
-_FAULTS = Faults(
-    Reason.NO_CONTACTS_RECEIVED, Reason.CONTACTS_MALFORMED, Reason.CONTACTS_STALE
-)
+_FAULTS = Faults(Reason.NO_CONTACTS_RECEIVED, Reason.CONTACTS_MALFORMED, Reason.CONTACTS_STALE)
 
 
 class ScheduleInput(Input):
@@ -45,9 +43,8 @@ class ScheduleInput(Input):
     def reset(self) -> None:
         """Return to the state before the first schedule."""
         super().reset()
-        self._names: list[str] = []
         self._starts: list[int] = []
-        self._status: list[list[int]] = []
+        self._modes: list[ActiveContacts | InputWarning] = []
         self._end = self._stamp = 0
         self._text = ""
 
@@ -74,11 +71,11 @@ class ScheduleInput(Input):
             return InputWarning(Reason.CONTACTS_MALFORMED, fault)
         self._accept()
         count, size = len(message.times), len(message.names)
-        self._text, self._stamp, self._names = "", stamp, list(message.names)
+        self._text, self._stamp = "", stamp
         self._starts = [stamp + round(1e9 * time) for time in message.times]
         self._end = stamp + round(1e9 * message.end)
-        values = list(message.status)
-        self._status = [values[size * k : size * (k + 1)] for k in range(count)]
+        values, names = list(message.status), list(message.names)
+        self._modes = [_mode(names, values[size * k : size * (k + 1)]) for k in range(count)]
         return None
 
     def _fault(self, message: Any, stamp: int) -> str | None:
@@ -113,7 +110,9 @@ class ScheduleInput(Input):
         return None
 
     def at(self, time: int, now: int) -> ActiveContacts | InputWarning:
-        """Return the contacts at a time, without a stamp, or why they are not known.
+        """Return the contacts at a time, or why they are not known.
+
+        All times within a mode of a schedule give the same object, whose stamp is the caller's.
 
         Parameters
         ----------
@@ -140,11 +139,15 @@ class ScheduleInput(Input):
                 f"the schedule of contacts {place} {by:.3g} s {'before' if late else 'after'} "
                 "the joint state: nothing is known about the contacts there",
             )
-        status = self._status[bisect_right(self._starts, time) - 1]
-        for name, value in zip(self._names, status, strict=True):
-            if value == ActiveContacts.UNKNOWN:
-                return InputWarning(
-                    Reason.NO_CONTACTS_RECEIVED,
-                    f"contact {name[:SAID]!r} is UNKNOWN in the present mode of the schedule",
-                )
-        return ActiveContacts(names=self._names, status=status)
+        return self._modes[bisect_right(self._starts, time) - 1]
+
+
+def _mode(names: list[str], status: list[int]) -> ActiveContacts | InputWarning:
+    """Return the contacts of a mode, or why they are not known."""
+    for name, value in zip(names, status, strict=True):
+        if value == ActiveContacts.UNKNOWN:
+            return InputWarning(
+                Reason.NO_CONTACTS_RECEIVED,
+                f"contact {name[:SAID]!r} is UNKNOWN in the present mode of the schedule",
+            )
+    return ActiveContacts(names=names, status=status)

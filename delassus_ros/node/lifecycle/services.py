@@ -380,6 +380,7 @@ class OnDemand:
         self._closures = closures
         robot, inputs = solver.problem.robot, solver.problem.inputs
         self._joints = robot.joint_names
+        self._latest = JointNames((), self._joints)
         moves = any(port.name == "rates" for port in inputs)
         self._loops = LoopRates(robot) if moves and robot.clustered.is_closed else None
         # Without hysteresis: requested configurations are not successive states.
@@ -435,13 +436,19 @@ class OnDemand:
             caveats |= Reason.APPROXIMATE_ALGORITHM
         return Answer(solution, seen, caveats)
 
+    def _places(self, names: Sequence[str]) -> JointNames:
+        """Return the places of the joints; fastest if it is the same list object as before."""
+        if names is not self._latest.names:
+            self._latest = JointNames(names, self._joints)
+        return self._latest
+
     def _moving(self, names: Sequence[str], q: Array, motion: Motion) -> dict[str, Any]:
         """Return those of rates, torques and gravity that the outputs need."""
         problem = self._solver.problem
         needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
         if not needed:
             return {}
-        found = JointNames(names, self._joints)
+        found = self._places(names)
         rates = _by_joint("velocities", motion.velocities, found)
         torques = _by_joint("torques", motion.torques, found)
         if self._loops is not None:
@@ -460,7 +467,7 @@ class OnDemand:
 
     def _q(self, names: Sequence[str], positions: Array) -> tuple[Array, InputWarning | None]:
         """Return the positions of all joints, and the warning about them, if any."""
-        found = JointNames(names, self._joints)
+        found = self._places(names)
         if found.refusal is not None:
             raise InputError(found.refusal.text)
         if positions.size != found.count:
