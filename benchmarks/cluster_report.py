@@ -207,8 +207,8 @@ def write(
 _QUICK = "\n\n**A quick run: too few repetitions for any claim.**"
 _INTRODUCTION = """\
 Written by `make bench`, or alone by `python -m benchmarks.cluster_report`. Every kernel's matrix
-was first compared with J N (Nᵀ M N)⁻¹ Nᵀ Jᵀ, N a null space of all constraints, and with what the
-C++ library of the cluster paper's authors printed for the same robot, where it did (difference at
+was first compared with J N (Nᵀ M N)⁻¹ Nᵀ Jᵀ, N a null space of all constraints, and with the
+matrix of the C++ library of the cluster paper's authors, for robots of that library (difference at
 most 1e-9). Each call has another random configuration, of 64 that close the loops.
 
 The belt chain of 12 links is one of ours of the same structure, and the places of JVRC-1's
@@ -220,9 +220,9 @@ ratios. The library's times are medians of its authors' library (generalized_rbd
 -march=native`), measured by this project on one core of another machine; the library is not run
 here. Pinocchio's best C++ route for open chains was timed on that class of machine, too (clang,
 `-march=native`, the same robots and contacts), and is timed here in the same run as our kernels,
-before and after them. The library's times are multiplied by how many times longer Pinocchio
-takes here, by the robot where that is least. What else the machine does slows both; so look at
-ratios, and at times only if the machine was quiet.
+before and after them. The library's times are multiplied by the ratio of Pinocchio's times
+here and there, for the robot with the smallest ratio. Other load of the machine slows both, so
+ratios are meaningful, and times only if the machine was idle.
 
 By the library's times the projection is faster than C-EFPA on every robot, while the paper's
 table IV has it slower: [printed claims that our tables contradict](../papers/verdicts.md)."""

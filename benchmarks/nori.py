@@ -227,7 +227,7 @@ def _page(results: dict[str, dict[int, dict[str, int]]]) -> str:
         "kernels on the paper's chains, Featherstone's `autoTree(N, 1, 1.5, 0.9)` with N links;",
         "links of the last table are not tapered.",
         "",
-        "| column | what is counted |",
+        "| column | counted operations |",
         "|---|---|",
         "| LU | factorisation and solution of D and Y at a random posture, without products by 1 "
         "and -1; without kinematics, velocity terms and the entries of D |",

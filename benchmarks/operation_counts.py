@@ -247,7 +247,7 @@ multiply-add 2; addition, multiplication, division, square root 1; negation 0.
 - **generic**: the robot's constants are unknown numbers of their structure (0 and ±1 are known).
   What depends on the robot alone is computed once when it is loaded and is not counted; the
   published counts, made with CasADi on numeric robots, fold it as well.
-- **specialised**: constants folded; what the compiled kernel runs. Beyond about 45,000
+- **specialised**: constants folded; the operations of the compiled kernel. Beyond about 45,000
   operations kernels share the code of alike steps, whose constants are then inputs: such a count
   can exceed the generic one.
 - Sines and cosines, one pair per revolute joint, are not counted; the published counts contain
@@ -262,13 +262,13 @@ multiply-add 2; addition, multiplication, division, square root 1; negation 0.
 SHORT = f"""
 ## Where specialised counts stay above {GOAL} of the published ones
 
-The published counts already contain folded constants and structural zeros; what is saved here
-comes from link frames, grouped inertias, symmetric updates and the factorised root. It does not
-touch the products that make up most of these rows: G itself (at the root, six multiply-adds per
+The published counts already contain folded constants and structural zeros; the savings here
+come from link frames, grouped inertias, symmetric updates and the factorised root. They do not
+concern the products that make up most of these rows: G itself (at the root, six multiply-adds per
 entry: 3600 operations for m = 24), the rank-1 updates of Ω, and in EFPA and LTL the second sweep
 and the products over deep branches. Shadow hands have parallel finger joints, whose zeros the
 published counts use as well. Ratios above 1 are of chains with a contact on each of many links:
-[what they say of the papers' claims](../papers/verdicts.md).
+[verdicts on the papers' claims](../papers/verdicts.md).
 """
 
 

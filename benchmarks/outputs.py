@@ -264,7 +264,7 @@ def page(results: list[Result]) -> Iterator[str]:
         ]
         yield f"| {result.case.label} | {' | '.join(cells)} | {ratios[0]:.1f} | {ratios[1]:.1f} |"
     yield ""
-    yield "The last two columns are how many times longer Pinocchio takes, by median."
+    yield "The last two columns are ratios of the median times of Pinocchio and of this package."
     yield ""
 
 

@@ -244,7 +244,7 @@ _INTRODUCTION = (
     "on its symbols, by the same compiler."
 )
 _OTHERS = (
-    "What is different without AVX-512: [other_processors.md](other_processors.md)."
+    "Results on a processor without AVX-512: [other_processors.md](other_processors.md)."
 )
 _COLD = (
     "µs, one call at a time after a walk through other memory, the clock's cost (some 20 ns) "

@@ -174,7 +174,7 @@ def _fuzzed(found: Findings) -> list[str]:
         f"| hangs | 0; the longest call took {1e3 * found.longest:.0f} ms on a shared machine |",
         f"| largest independent residual with SOLVED | {found.worst:.1e} |",
         "",
-        f"| what is odd | {' | '.join(statuses)} |",
+        f"| extreme argument | {' | '.join(statuses)} |",
         "|---" * (len(statuses) + 1) + "|",
     ]
     for twist in dict.fromkeys(twist for twist, _ in found.statuses):

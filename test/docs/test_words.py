@@ -29,7 +29,7 @@ VAGUE = re.compile(
 UNIT = re.compile(r"\[[^]]+\]|number of|coefficient of friction|TCP port|multiples of")
 """A unit in brackets, or a quantity without one."""
 NUMBERS = (int, float, positive, duration, cli._positive)
-PAGES = ("README.md", "docs/reliability.md", "docs/security.md", "docs/reference/parameters.md")
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
 
 
 def options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
@@ -90,10 +90,10 @@ def test_titles_are_those_that_a_reader_looks_for() -> None:
     assert len(titles) > 50
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_pages_name_things(page: str) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_name_things(page: Path) -> None:
     """Words of the programs, in backticks and blocks, are tested where they are written."""
-    text = (ROOT / page).read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     for line in re.sub(r"`[^`\n]*`", "", text).splitlines():
         assert not VAGUE.search(line), line
