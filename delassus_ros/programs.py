@@ -30,7 +30,15 @@ def _node(program: str, module: str) -> int:
         print(fault, file=sys.stderr)
         return 1
     try:
-        run = import_module(module).main
+        try:
+            run = import_module(module).main
+        except ModuleNotFoundError as error:
+            # A further package of ROS, such as sensor_msgs, of which a distribution has all.
+            fault = missing_ros(program, str(error.name).partition(".")[0])
+            if fault is None:
+                raise
+            print(fault, file=sys.stderr)
+            return 1
         # Signals may come several times, from the terminal, ros2 launch and a supervisor, also
         # while the interpreter shuts down and the program does not handle them any more.
         with StopRequest(last=True):

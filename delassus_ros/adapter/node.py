@@ -34,7 +34,7 @@ _HELP = """\
 usage: delassus_adapter [--ros-args ...]
 
 Converts messages of a robot's maker to inputs of delassus_node and delassus_estimator. A
-file of config/robots has the parameters of one robot: which field means what.
+file of config/robots has the parameters of one robot: the paths of fields in its messages.
 
 subscribes  source.topic     source.type, any message type that is installed
 publishes   joint_states     sensor_msgs/JointState     with joints.position

@@ -82,7 +82,7 @@ parameters  robot               quadruped (the default), geared (a quadruped wit
                                 time (false)
             slack               time by which answers may be behind joint states in lockstep [s];
                                 0: each joint state waits for the previous answer (0)
-            answers             commands, estimates or matrices: what answers joint states
+            answers             commands, estimates or matrices: messages that answer joint states
                                 (commands)
             view                open MuJoCo's viewer (false)
             record              file.npy for the positions of the robot, 25 times a second ("")

@@ -89,3 +89,21 @@ def test_ctrl_c_while_a_program_is_imported_ends_it_without_a_traceback(monkeypa
     monkeypatch.setattr(programs, "import_module", interrupted)
     monkeypatch.setattr(programs, "ROS", ())
     assert programs.delassus() == programs.node() == 130
+
+
+def test_a_further_package_of_ros_is_named_without_a_traceback(capsys, monkeypatch) -> None:
+    """As on an environment with rclpy and the messages of this project, but no sensor_msgs."""
+    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+    pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
+    name = "no_such_msgs"
+
+    def absent(module: str) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=f"{name}.msg")
+
+    monkeypatch.setattr(programs, "import_module", absent)
+    assert programs.node() == 1
+    assert capsys.readouterr().err.startswith("delassus_node needs no_such_msgs, not installed")
+    # A fault of the program, whose module exists, is none of the installation.
+    name = "delassus_ros"
+    with pytest.raises(ModuleNotFoundError):
+        programs.node()

@@ -69,6 +69,15 @@ def test_descriptions_of_parameters_name_things(settings) -> None:
         assert not VAGUE.search(setting.description), (name, setting.description)
 
 
+def test_help_texts_of_nodes_name_things() -> None:
+    found = 0
+    for file in (ROOT / "delassus_ros").rglob("*.py"):
+        for text in re.findall(r'^_HELP = """\\\n(.*?)"""', file.read_text("utf-8"), re.M | re.S):
+            assert not VAGUE.search(text) and " what " not in text, file
+            found += 1
+    assert found == 8
+
+
 @pytest.mark.parametrize("file", sorted((ROOT / "launch").glob("*.py")), ids=lambda f: f.stem)
 def test_descriptions_of_launch_arguments_name_things(file: Path) -> None:
     found = re.findall(r"description=((?:\s*f?\"[^\"]*\")+)", file.read_text(encoding="utf-8"))
