@@ -1,8 +1,10 @@
-"""Every block of Python and YAML on every page works as it was copied, page by page."""
+"""Every block of Python, YAML and C on every page works as it was copied, page by page."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import yaml
 from delassus_ros import algorithms
 from delassus_ros.adapter import settings as adapter_settings
 from delassus_ros.algorithms import registry
+from delassus_ros.cli import main as cli
 from delassus_ros.cli.options import parameters_of
 from delassus_ros.model.reading.yaml import read_side_file
 
@@ -138,3 +141,30 @@ def flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
             yield from flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def test_every_block_of_c_compiles_with_the_exported_headers(tmp_path: Path, capsys) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler is installed")
+    fence = re.compile(r"^```c\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    code = [block for page in PAGES for block in fence.findall(page.read_text("utf-8"))]
+    assert len(code) == 2
+    robot = str(robots.quadruped())
+    feet = ("--contact", "LF=LF_FOOT", "--contact", "RF=RF_FOOT")
+    more = ("--outputs", "a0", "--friction", "--dynamics", "inverse")
+    file = str(tmp_path / "quadruped.o")
+    assert cli.main(["export", robot, *feet, *more, "-o", file]) == 0, capsys.readouterr().err
+    arguments = (
+        "const double *G, const double *a0, double *forces, double *accelerations, double *work, "
+        "int64_t *indices"
+    )
+    for block in code:
+        (include,) = re.findall(r"^#include .*$", block, re.MULTILINE)
+        # A block has its own work array, or takes that of the function around it.
+        given = arguments.replace(" double *work,", "") if "double work[" in block else arguments
+        source = f"#include <stdint.h>\n#include <stddef.h>\n{include}\nvoid page({given}) {{\n"
+        (tmp_path / "page.c").write_text(source + block.replace(include, "") + "(void)status; }\n")
+        command = [compiler, "-fsyntax-only", "-Wall", "-Werror", "-Wno-unused-variable", "page.c"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
