@@ -364,8 +364,12 @@ def _colour(visual: Element, colours: Mapping[str, Colour]) -> Colour | None:
 
 
 def _seen(model: Any) -> Iterator[int]:
-    """Yield the shapes of bodies that are shown: of groups 0 to 2, those only seen if any is."""
-    shown = [g for g in range(model.ngeom) if model.geom_group[g] <= 2 and model.geom_bodyid[g]]
+    """Yield the shapes of bodies that are shown: of groups 0 to 2, those only seen if any is.
+
+    A skin hides the shapes below it in further groups; they are shown in its place.
+    """
+    last = 2 if model.nskin == 0 else int(np.max(model.geom_group))
+    shown = [g for g in range(model.ngeom) if model.geom_group[g] <= last and model.geom_bodyid[g]]
     only_seen = {g for g in shown if not (model.geom_contype[g] or model.geom_conaffinity[g])}
     bodies = {int(model.geom_bodyid[g]) for g in only_seen}
     for g in shown:

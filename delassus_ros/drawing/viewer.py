@@ -463,7 +463,7 @@ class Viewer:
             parts.append(f"<table style='margin-top:0.5em'>{head}{''.join(masses)}</table>")
         if self._lengths is not None:
             length = 1e3 * self._scale.value * self._lengths.scale
-            parts.append(f"<p>semi-axis of an ellipsoid: {length:.3g} mm per kg</p>")
+            parts.append(f"<p>semi-axis of an ellipsoid: {_short(length)} mm per kg</p>")
         if snapshot.forces:
             newtons = [
                 _row(html.escape(each.contact), *map(_newtons, each.force.tolist()))
@@ -499,8 +499,13 @@ def _add_mesh(
     )  # fmt: skip
 
 
+def _short(value: float) -> str:
+    """Return a number with three digits, or all digits before the point."""
+    return f"{value:.0f}" if value >= 100.0 else f"{value:.3g}"
+
+
 def _masses(mass: EffectiveMass) -> list[str]:
-    return [f"{m:.3g}" if np.isfinite(m) else "∞" for m in mass.masses]
+    return [_short(m) if np.isfinite(m) else "∞" for m in mass.masses]
 
 
 def _newtons(force: float) -> str:

@@ -17,6 +17,7 @@ from delassus_ros import DelassusSolver, Robot
 from delassus_ros.cli.bases import base_of
 from delassus_ros.cli.main import main
 from delassus_ros.cli.proposals import Limbs, pose_of, proposals
+from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.node.settings import PARAMETERS, Settings
 
@@ -141,6 +142,29 @@ def test_the_pose_is_inside_the_limits() -> None:
     pose = pose_of(robot)
     assert all(joint.lower <= pose[joint.name] <= joint.upper for joint in robot.joints)
     assert pose["panda_joint1"] == 0.0 and pose["panda_joint4"] == pytest.approx(-1.5708)
+
+
+@pytest.mark.parametrize(
+    ("name", "feet"),
+    [
+        ("go1_description/urdf/go1.urdf", ("FR_foot", "FL_foot", "RR_foot", "RL_foot")),
+        ("a1_description/urdf/a1.urdf", ("FR_foot", "FL_foot", "RR_foot", "RL_foot")),
+    ],
+)
+def test_a_quadruped_whose_knees_must_bend_stands_below_its_hips(
+    name: str, feet: tuple[str, ...]
+) -> None:
+    robot = Robot.from_urdf(robots.example(name))
+    pose = pose_of(robot)
+    assert all(joint.lower <= pose[joint.name] <= joint.upper for joint in robot.joints[1:])
+    skeleton = Skeleton(robot)
+    poses = skeleton.poses(robot.q(pose))
+    names = [joint.name for joint in robot.joints]
+    for foot in feet:
+        hip = poses[names.index(f"{foot[:2]}_thigh_joint"), :3, 3]
+        below = hip - skeleton.frame(poses, foot)[:3, 3]
+        # Thigh and shank are about equally long.
+        assert abs(below[0]) < 0.05 and below[2] > 0.2
 
 
 def test_the_base_that_is_assumed_is_said_with_the_other_one(tmp_path: Path, capsys) -> None:

@@ -110,6 +110,25 @@ def test_bodies_of_mujoco_show_what_is_seen() -> None:
     np.testing.assert_allclose(np.ptp(found[1].mesh.bounds, axis=0), (0.1, 0.1, 0.5), rtol=0.02)
 
 
+def test_below_a_skin_the_shapes_of_further_groups_are_shown() -> None:
+    mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
+    skin = """<deformable><skin vertex="0 0 0 1 0 0 0 1 0" face="0 1 2">
+      <bone body="trunk" bindpos="0 0 1" bindquat="1 0 0 0" vertid="0 1 2" vertweight="1 1 1"/>
+    </skin></deformable>"""
+    for words, frames in (("", ["trunk"]), (skin, ["trunk", "limb"])):
+        model = mujoco.MjModel.from_xml_string(f"""
+        <mujoco>{words}<worldbody><body name="trunk" pos="0 0 1"><freejoint/>
+          <geom type="sphere" size="0.3"/>
+          <body name="limb"><joint type="hinge"/>
+            <geom type="capsule" size="0.05 0.2" group="3"/>
+            <geom type="sphere" size="0.1" group="5" contype="0" conaffinity="0"/>
+          </body>
+        </body></worldbody></mujoco>""")
+        found = Shapes.of_mujoco(Robot.from_mujoco(model), model).shapes
+        assert [shape.frame for shape in found] == frames
+    np.testing.assert_allclose(np.ptp(found[1].mesh.bounds, axis=0), 0.2, rtol=0.02)
+
+
 def test_published_robots_are_drawn_whole() -> None:
     for name, least in (("g1_description/urdf/g1_29dof_rev_1_0.urdf", 30),
                         ("baxter_description/urdf/baxter.urdf", 20)):  # fmt: skip
