@@ -77,7 +77,7 @@ def backward_sweep(
     ]  # lines 3 and 4
     ground = WideNode([], spreads=spreads)
     N: list[WideNode] = []
-    shared = {row: rows[0] for rows in tree.sums for row in rows}
+    shared = first_rows(tree)
     for joint in articulated_joints(tree, x):  # lines 5, 8 and 9
         leaving: list[Propagated] = []
         moved: list[tuple[Matrix, Matrix, Matrix]] = []
@@ -109,6 +109,11 @@ def backward_sweep(
         ground.branches = merged(ground.branches, shared)
         N.append(ground)
     return N[::-1]
+
+
+def first_rows(tree: Tree) -> dict[int, int]:
+    """Return per row of an end of a contact the row of the contact's first end; empty if alike."""
+    return {row: rows[0] for rows in tree.sums for row in rows}
 
 
 def limited_backward_sweep(N: Sequence[WideNode]) -> None:
@@ -167,9 +172,10 @@ def wide_nodes(tree: Tree) -> frozenset[int]:
     The paper's 𝒩 holds all links where the paths of several contacts join. At the returned links
     more rows arrive than the six of an extended propagator that leave; at the other links of 𝒩 the
     contacts' rows are propagated unchanged. Beyond the paper, several contacts on one link count
-    separately, and rows that left a cluster by several links arrive together.
+    separately, rows that left a cluster by several links arrive together, and rows of one force
+    count once.
     """
-    return _nodes(tree, lambda link, arriving: sum(arriving) > 6)
+    return _nodes(tree, lambda link, arriving: _rows(arriving) > 6)
 
 
 def joining_nodes(tree: Tree) -> frozenset[int]:
@@ -178,36 +184,44 @@ def joining_nodes(tree: Tree) -> frozenset[int]:
     The contacts of one link are one end effector, as in the paper.
     """
 
-    def joins(link: Link, arriving: list[int]) -> bool:
+    def joins(link: Link, arriving: list[set[object]]) -> bool:
         own = len(link.contacts)
-        return sum(arriving) > 6 or len(arriving) - own + bool(own) > 1
+        return _rows(arriving) > 6 or len(arriving) - own + bool(own) > 1
 
     return _nodes(tree, joins)
 
 
-def _nodes(tree: Tree, is_node: Callable[[Link, list[int]], bool]) -> frozenset[int]:
+def _rows(arriving: list[set[object]]) -> int:
+    """Return the number of rows that travel on."""
+    return len(set().union(*arriving))
+
+
+def _nodes(tree: Tree, is_node: Callable[[Link, list[set[object]]], bool]) -> frozenset[int]:
     """Return the links where several branches or contacts meet and `is_node` holds, except roots.
 
     Parameters
     ----------
-    is_node : of the link and the numbers of rows that arrive there by contact and branch.
+    is_node : of the link and the rows that arrive there by contact and branch; rows of one force
+        are the same.
     """
     found = set()
-    arriving: list[list[int]] = [
-        [len(contact.selection) for contact in link.contacts] for link in tree.links
+    shared = first_rows(tree)
+    arriving: list[list[set[object]]] = [
+        [{shared.get(row, row) for row in rows_of(contact)} for contact in link.contacts]
+        for link in tree.links
     ]
     for joint in reversed(tree.joints):
-        leaving = 0
+        leaving: set[object] = set()
         for i in joint.links:
             link = tree.links[i]
             if not arriving[i] or link.motion == "free":
                 continue
-            rows = sum(arriving[i])
+            rows = set[object]().union(*arriving[i])
             together = len(arriving[i]) > 1 or not link.contacts
             if together and is_node(link, arriving[i]):
                 found.add(i)
-                rows = 6
-            leaving += rows
+                rows = {(i, k) for k in range(6)}
+            leaving |= rows
         if leaving and joint.parent != WORLD:
             arriving[joint.parent].append(leaving)
     return frozenset(found)

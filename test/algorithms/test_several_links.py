@@ -8,7 +8,8 @@ import pinocchio as pin
 import pytest
 import robots
 from on_floats import solver_on_floats
-from seeds import seeds
+from pinocchio_motion import Peer
+from seeds import but_slow, seeds
 
 from delassus_ros import (
     CenterOfMass,
@@ -133,8 +134,9 @@ def test_pinocchios_constraint_between_two_joints() -> None:
         assert error(solver.solve(q).matrix, expected) < TOLERANCE
 
 
-def test_50_digits() -> None:
-    problem = random_problem(3)
+@pytest.mark.parametrize("seed", seeds(20, every=20))
+def test_50_digits(seed: int) -> None:
+    problem = random_problem(seed, AXES[seed % 2]) if seed % 3 else whole(seed, AXES[seed % 2])
     x = {name: [mpmath.mpf(v) for v in values] for name, values in flat(problem, 1).items()}
     with mpmath.workdps(50):
         found, expected = (
@@ -267,12 +269,82 @@ def chain(links: int) -> Problem:
     return Problem(arms, [RelativeContact("r", f"f{links}", f"f{2 * links}", "surface")])
 
 
+ROBOTS = {
+    "quadruped": (robots.quadruped, "floating", "LF_FOOT", "RH_FOOT"),
+    "panda": (lambda: robots.panda().encode(), "fixed", "panda_link3", "panda_hand"),
+    "go1": (lambda: robots.shared("go1_unitree"), "floating", "FL_foot", "RR_foot"),
+    "talos": (
+        robots.talos, "floating", "gripper_left_base_link", "gripper_right_base_link"
+    ),
+    "atlas": (lambda: robots.shared("atlas_v5"), "floating", "l_hand", "r_hand"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", but_slow(list(ROBOTS), "panda", "go1", "talos", "atlas"))
+def test_robots_beside_pinocchio_and_50_digits(name: str) -> None:
+    """A frame, its motion relative to another, their mean, centre of mass, and momentum."""
+    source, base, *frames = ROBOTS[name]
+    robot = Robot.from_urdf(source(), base=base)
+    a, b = frames
+    contacts = [
+        Contact("a", a, "surface"),
+        RelativeContact("relative", a, b, "surface"),
+        WeightedSum("mean", {a: 0.5, b: 0.5}, "surface"),
+        CenterOfMass("com"),
+        CentroidalMomentum("momentum"),
+    ]
+    problem = Problem(robot, contacts, outputs=["J"])
+    q = random_inputs(problem, 2)["q"]
+    peer = Peer(Problem(robot, [Contact(frame, frame, "surface") for frame in frames]))
+    zeros = np.zeros(len(problem.velocities))
+    motion = {"rates": zeros, "torques": zeros, "gravity": np.zeros(3)}
+    theirs = peer.at({"q": q, **motion})
+    state = pin.neutral(peer.model)
+    for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True)):
+        if joint.kind.nq:
+            state[peer.model.joints[peer.joints[i]].idx_q] = q[offset]
+    pin.framesForwardKinematics(peer.model, peer.data, state)
+    at_a, at_b = (
+        peer.data.oMf[peer.model.getFrameId(f"contact {frame}")] for frame in frames
+    )  # fmt: skip
+    to_a, (J_a, J_b) = at_a.actInv(at_b), np.split(theirs["J"], 2)
+    # The base is at the origin: its axes are those of the world.
+    A = pin.computeCentroidalMap(peer.model, peer.data, state)[:, peer.indices]
+    mass = sum(body.inertia.mass for body in robot.bodies)
+    mean = 0.5 * (J_a + np.kron(np.eye(2), to_a.rotation) @ J_b)
+    J = np.vstack([J_a, to_a.action @ J_b - J_a, mean, A[:3] / mass, A])
+    solution = solver_on_floats(problem, "auto").solve(q)
+    assert error(solution.J, J) < TOLERANCE
+    assert error(solution.matrix, J @ np.linalg.solve(theirs["M"], J.T)) < TOLERANCE
+    with mpmath.workdps(50):
+        exact = algorithms.get("dense").evaluate(problem, {"q": [mpmath.mpf(v) for v in q]})["G"]
+    assert error(solution.matrix, [[float(v) for v in row] for row in exact]) < TOLERANCE
+
+
 def test_operations_are_linear_in_the_joints() -> None:
     counts = [
         trace(chain(n), algorithms.get("pv_osimr")).operations.total for n in (8, 12, 16, 20)
     ]
     steps = np.diff(counts)
     assert np.ptp(steps) <= 0.02 * steps.mean(), counts
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_operations_of_rows_on_all_links_are_linear(axes: Axes) -> None:
+    """One force acts on every link of a chain: three rows travel, and no link is a node."""
+
+    def count(links: int) -> int:
+        rng = np.random.default_rng(0)
+        place = Transform.from_xyz_rpy((0.2, 0.05, 0.1), (0.4, -0.3, 0.5))
+        joints = [Joint(f"j{k}", JointKind.REVOLUTE, k - 1, place) for k in range(links)]
+        bodies = [Body(f"b{k}", random_inertia(rng)) for k in range(links)]
+        frames = [Frame(f"f{k}", k, place) for k in range(links)]
+        total = WeightedSum("all", {frame.name: 1.0 / links for frame in frames})
+        problem = Problem(Robot("arm", joints, bodies, frames), [total], axes)
+        return trace(problem, algorithms.get("pv_osimr")).operations.total
+
+    steps = np.diff([count(links) for links in (8, 12, 16, 20)])
+    assert np.ptp(steps) < 0.02 * steps.mean(), steps
 
 
 def test_rows_are_added_where_they_meet() -> None:
