@@ -124,6 +124,29 @@ def axes_of(marker: Marker) -> np.ndarray:
     return rotation_from_quaternion([o.x, o.y, o.z, o.w])
 
 
+def test_contacts_of_several_frames_are_beside_those_with_ellipsoids(graph: Graph) -> None:
+    """A mass in three directions belongs to points and surfaces; other rows have no ellipsoid."""
+    of_several = {
+        "contacts.names": [*SOLES, "grip", "middle", "com"],
+        "contacts.grip.kind": "relative",
+        "contacts.grip.frame": "LF_FOOT",
+        "contacts.grip.second_frame": "RH_FOOT",
+        "contacts.middle.kind": "weighted_sum",
+        "contacts.middle.frames": ["LF_FOOT", "RF_FOOT"],
+        "contacts.middle.weights": [0.5, 0.5],
+        "contacts.com.kind": "center_of_mass",
+    }
+    drawn = Drawn(graph, **of_several)
+    graph.touch(["com", "grip", "LF", "middle", "RF"])
+    markers = drawn.until(lambda m: len(of(m, "effective mass")) == 2, "two ellipsoids")
+    assert tuple(graph.matrices[-1].contacts) == ("LF", "RF", "grip", "middle", "com")
+    poses = Skeleton(drawn.robot).poses(drawn.q)
+    for marker, foot in zip(of(markers, "effective mass"), ("LF", "RF"), strict=True):
+        place = marker.pose.position
+        pose = Skeleton(drawn.robot).frame(poses, f"{foot}_FOOT")
+        np.testing.assert_allclose([place.x, place.y, place.z], pose[:3, 3], atol=1e-9)
+
+
 @pytest.mark.parametrize("axes", ["contact", "world"])
 def test_ellipsoids_are_the_contacts_blocks_where_these_are(graph: Graph, axes: str) -> None:
     drawn = Drawn(graph, axes=axes)
