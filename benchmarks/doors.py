@@ -1,16 +1,19 @@
-"""G and its gradient by the door to JAX, beside frax, on one CPU in one run.
+"""G and its gradient by the door to JAX, beside frax and Brax, on one CPU in one run.
 
-``python -m benchmarks.doors`` needs ``requirements/jax.txt``, and frax from PyPI; jaxsim needs a
-Gazebo installation to read a URDF. The robot is the Panda that frax brings, its hand the contact,
-N = 512 configurations: G (6, 6) in world axes, and the gradient of Σ W · G for constant W, both
-under jit and vmap. frax has J and M, from which G = J M⁻¹ Jᵀ follows by a Cholesky factorisation.
-Calls are interleaved, and the least time of each counts. With N = 4096 the gradient by frax does
-not end on two cores with JAX 0.10, whether this package is imported or not.
+``python -m benchmarks.doors`` needs ``requirements/jax.txt``, and frax and brax from PyPI; jaxsim
+needs a Gazebo installation to read a URDF. The robot is the Panda that frax brings, its hand the
+contact, N = 512 configurations: G (6, 6) in world axes, and the gradient of Σ W · G for constant
+W, both under jit and vmap. The peers have J and M, from which G = J M⁻¹ Jᵀ follows by a Cholesky
+factorisation. Brax takes a model of MuJoCo, which drops the inertias of links without mass: its G
+is compared with G of the URDF without these inertias. Calls are interleaved, and the least time of
+each counts. With N = 4096 the gradient by frax does not end on two cores with JAX 0.10, whether
+this package is imported or not.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,16 +23,24 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")
 flags = "--xla_cpu_multi_thread_eigen=false"
 os.environ.setdefault("XLA_FLAGS", flags)
 
+import brax.generalized.constraint  # noqa: E402
+import brax.generalized.dynamics  # noqa: E402
+import brax.generalized.mass  # noqa: E402
+import brax.io.mjcf  # noqa: E402
+import brax.kinematics  # noqa: E402
 import frax  # noqa: E402
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
+import mujoco  # noqa: E402
 import numpy as np  # noqa: E402
+from brax.generalized.base import State  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.doors.jax import jax_function  # noqa: E402
 
-COUNT, ROUNDS, JOINTS = 512, 200, 7
+COUNT, ROUNDS, JOINTS = 512, 100, 7
 URDF = Path(frax.__file__).parent / "assets" / "franka_panda" / "panda.urdf"
+LINK = "panda_link7"
 Matrix = Callable[[Any], Any]
 
 
@@ -44,21 +55,56 @@ def by_frax(robot: Any) -> Matrix:
     return lambda q: dense(robot.ee_jacobian(q), robot.mass_matrix(q))
 
 
+def by_brax(model: Any, at: Any) -> Matrix:
+    """Return G of a point of the last link by Brax's J and M."""
+    system = brax.io.mjcf.load_model(model)
+    link = system.link_names.index(LINK)
+
+    def matrix(q: Any) -> Any:
+        rest = jnp.zeros_like(q)
+        state = State.init(q, rest, *brax.kinematics.forward(system, q, rest))
+        state = brax.generalized.dynamics.transform_com(system, state)
+        point = state.x.pos[link] + brax.math.rotate(jnp.array(at), state.x.rot[link])
+        columns = brax.generalized.constraint.point_jacobian(
+            system, state.root_com, state.cdof, point, jnp.array(link)
+        )
+        J = jnp.concatenate([columns.vel, columns.ang], axis=1).T
+        return dense(J, brax.generalized.mass.matrix(system, state))
+
+    return matrix
+
+
+def without_massless_inertias(urdf: str) -> str:
+    """Return a URDF without shapes, and without inertias of links that have no mass."""
+    urdf = re.sub(r"<(visual|collision)\b.*?</\1>", "", urdf, flags=re.DOTALL)
+    return re.sub(r'<inertial>(?:(?!</inertial>).)*<mass value="0.0"/>.*?</inertial>', "", urdf,
+                  flags=re.DOTALL)  # fmt: skip
+
+
+def matrix_problem(urdf: str, at: Any) -> Problem:
+    """Return the problem of the hand in world axes."""
+    robot = Robot.from_urdf(urdf.encode(), base="fixed")
+    place = Transform.from_xyz_rpy(at, (0, 0, 0))
+    return Problem(robot, [Contact("hand", LINK, "surface", placement=place)], "world")
+
+
 def main() -> None:
     """Print the table."""
-    robot = Robot.from_urdf(URDF, base="fixed")
     peer = frax.load_panda()
-    at = Transform.from_xyz_rpy(np.array(peer.ee_offset)[:3, 3], (0, 0, 0))
-    contact = Contact("hand", "panda_link7", "surface", placement=at)
-    problem = Problem(robot, [contact], "world")
+    at = np.array(peer.ee_offset)[:3, 3]
+    text = URDF.read_text(encoding="utf-8")
+    simple = without_massless_inertias(text)
+    problem, other = matrix_problem(text, at), matrix_problem(simple, at)
+    model = mujoco.MjModel.from_xml_string(simple)
     W = jnp.array(np.random.default_rng(0).normal(size=(6, 6)))
     Q = jnp.array(np.random.default_rng(1).uniform(-1.5, 1.5, (COUNT, JOINTS)))
-    peers: dict[str, Matrix] = {
-        "delassus_ros": jax_function(problem),
-        "frax": by_frax(peer),
+    peers: dict[str, tuple[Matrix, Problem]] = {
+        "delassus_ros": (jax_function(problem), problem),
+        "frax": (by_frax(peer), problem),
+        "Brax": (by_brax(model, at), other),
     }
     calls: dict[tuple[str, str], Any] = {}
-    for name, matrix in peers.items():
+    for name, (matrix, _) in peers.items():
         calls[name, "G"] = jax.jit(jax.vmap(matrix))
         slope = jax.grad(lambda q, matrix=matrix: (W * matrix(q)).sum())
         calls[name, "gradient"] = jax.jit(jax.vmap(slope))
@@ -73,13 +119,11 @@ def main() -> None:
             start = time.perf_counter()
             jax.block_until_ready(call(Q))
             best[key] = min(best[key], time.perf_counter() - start)
-    expected = DelassusSolver(problem).solve_batch(np.array(Q)).matrix
-    size = np.abs(expected).max()
     print("| | G, us each | gradient, us each | first calls, s | G differs by |")
     print("|---|---|---|---|---|")
-    for name in peers:
-        G = np.array(calls[name, "G"](Q))
-        off = np.abs(G - expected).max() / size
+    for name, (_, same) in peers.items():
+        expected = DelassusSolver(same).solve_batch(np.array(Q)).matrix
+        off = np.abs(np.array(calls[name, "G"](Q)) - expected).max() / np.abs(expected).max()
         each = [1e6 * best[name, what] / COUNT for what in ("G", "gradient")]
         start = first[name, "G"] + first[name, "gradient"]
         print(f"| {name} | {each[0]:.2f} | {each[1]:.2f} | {start:.1f} | {off:.1e} |")

@@ -62,27 +62,20 @@ class JointPlaces:
         return cls(tuple(_way(tree, i)[-1] for i in range(len(tree.links))))
 
     def neighbours(self, tree: Tree) -> Iterator[JointPlaces]:
-        """Yield orders that differ in one joint, or alike in all joints beyond a link."""
+        """Yield orders with a joint after all links, or all joints beyond a link at that link."""
         for i in sorted(tree.supporting):
-            if tree.links[i].motion == "free":
-                continue
-            way = _way(tree, i)
-            at = way.index(self.places[i])
-            for place in sorted({i, way[-1], *way[1:2], *way[at + 1 : at + 2]} - {way[at]}):
-                yield self._with({i}, place)
+            end = _way(tree, i)[-1]
+            if self.places[i] != end:
+                yield self._with({i}, end)
         for place in range(len(tree.links)):
             beyond = {i for i in range(len(tree.links)) if place in tree.path(i)[1:]}
             if beyond:
                 yield self._with(beyond, place)
-                yield self._with(beyond, None)
 
-    def _with(self, joints: set[int], place: int | None) -> JointPlaces:
-        """Return the order with joints at another place; with None, at their links."""
+    def _with(self, joints: set[int], place: int) -> JointPlaces:
+        """Return the order with joints at another place."""
         return JointPlaces(
-            tuple(
-                (i if place is None else place) if i in joints else old
-                for i, old in enumerate(self.places)
-            )
+            tuple(place if i in joints else old for i, old in enumerate(self.places))
         )
 
 

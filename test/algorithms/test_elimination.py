@@ -76,7 +76,7 @@ def test_an_order_costs_what_the_algorithm_costs_that_has_it(name: str, generic:
     assert found <= min(count(partial(delassus, order=order)) for order in twins.values())
 
 
-@pytest.mark.parametrize(("name", "share"), [("panda", 0.95), ("ur5", 0.9)])
+@pytest.mark.parametrize(("name", "share"), [("panda", 0.96), ("ur5", 0.9)])
 def test_an_arm_takes_fewer_operations_than_any_published_algorithm(
     name: str, share: float
 ) -> None:
