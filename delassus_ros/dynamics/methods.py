@@ -1,7 +1,7 @@
 """Methods of inverse and forward dynamics, and those that the cluster paper compares them with.
 
 M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems
-with Kinematic Loops": C-RNEA and C-ABA are sections VI-A and VI-B; the methods of sections II-C
+with Kinematic Loops": C-RNEA is section VI, C-ABA section VII; the methods of sections II-C
 and II-D work on the spanning tree, where q̇ = E ẏ and q̈ = E ÿ + γ with γ = Ė ẏ, or on the
 independent tree, without dependent joints and their bodies. Methods on the independent tree are
 approximations: "approximate" adds the constant g²J of each rotor to the mass matrix,
@@ -45,13 +45,13 @@ class Method:
 
 
 def recursive_inverse(tree: RobotTree, x: Inputs) -> Vector:
-    """Return the torques of a motion by C-RNEA; on a tree without clusters, by the RNEA."""
+    """Return the torques of a motion by C-RNEA, equations (31) to (35); without clusters RNEA."""
     motion = tree.motion(x)
     return c_rnea(motion, motion.accelerations(list(x["accelerations"])))
 
 
 def recursive_forward(tree: RobotTree, x: Inputs) -> Vector:
-    """Return the accelerations by C-ABA; on a tree without clusters, by the ABA."""
+    """Return the accelerations by C-ABA, algorithm 1; on a tree without clusters, by the ABA."""
     return c_aba(tree.motion(x), list(x["torques"])).independent
 
 
@@ -168,7 +168,7 @@ def _independent(reflected: bool) -> Callable[[Problem], Tree]:
 
 
 INVERSE = {
-    "c_rnea": Method(recursive_inverse, tree_of, "C-RNEA, section VI-A"),
+    "c_rnea": Method(recursive_inverse, tree_of, "C-RNEA, section VI"),
     "projected": Method(recursive_inverse, spanning_tree, "Projected RNEA, section II-C"),
     "approximate": Method(
         recursive_inverse, _independent(True), "Approximate RNEA, section II-C; not exact"
@@ -179,7 +179,7 @@ INVERSE = {
 }
 """Methods of inverse dynamics by name."""
 FORWARD = {
-    "c_aba": Method(recursive_forward, tree_of, "C-ABA, section VI-B"),
+    "c_aba": Method(recursive_forward, tree_of, "C-ABA, section VII, algorithm 1"),
     "projection": Method(projection, spanning_tree, "projection method, section II-D"),
     "lagrange": Method(lagrange, spanning_tree, "Lagrange multiplier method, section II-D"),
     "approximate": Method(

@@ -1,6 +1,9 @@
 """The motion of a tree with clusters at positions and rates: velocities, bias accelerations.
 
-Joint rates are q̇ = E ẏ and joint accelerations q̈ = E ÿ + γ, γ = Ė ẏ, with the loop Jacobian E.
+Joint rates are q̇ = E ẏ and joint accelerations q̈ = E ÿ + γ, γ = Ė ẏ, with the loop Jacobian E:
+equation (3) of M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics
+Algorithms for Systems with Kinematic Loops". Their motion subspaces of clusters (24) and the
+derivatives (25), (26) are products of E with the joints' own; here joints are taken one by one.
 Everything is written over scalars, in the frames of :mod:`delassus_ros.rbda.tree`.
 """
 
@@ -101,7 +104,7 @@ class ClusterMotion:
         return list(independent[first : first + 6])
 
     def accelerations(self, independent: Vector) -> Accelerations:
-        """Return the accelerations of the links at independent accelerations ÿ (n,)."""
+        """Return the accelerations of the links at independent accelerations ÿ (n,): (33)."""
         a: list[Vector] = []
         for i, link in enumerate(self.tree.links):
             if link.motion == "free":

@@ -10,6 +10,8 @@ at the link that carries the cluster. With the loop Jacobian E, q̇ = E ẏ:
 2. D = Eᵀ D_s E, F = F_s E and κ = κ_s E;
 3. H ← H − F D⁻¹ Fᵀ, K ← K − κ D⁻¹ Fᵀ and, for the matrix, Ω ← Ω + κ D⁻¹ κᵀ.
 
+D and F D⁻¹ are the quantities (49) of M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive
+Rigid-Body Dynamics Algorithms for Systems with Kinematic Loops", H the articulated inertia (55).
 With one link and E = 1 these are equations (7), (8) and lines 8 to 10 of PV-OSIMr.
 """
 

@@ -1,9 +1,9 @@
 """The constraints of a cluster over scalars: residual, its Jacobian K, the loop Jacobian E.
 
 Paper: M. Chignoli et al., "Recursive Rigid-Body Dynamics Algorithms for Systems with Kinematic
-Loops", sec. IV. There φ(q) = 0 is the implicit constraint, K = ∂φ/∂q, and G = ∂q/∂y the
-explicit constraint's Jacobian, here :func:`loop_jacobian`: K E = 0, and the rows of the
-independent joints are those of the identity.
+Loops", section II-B. There φ(q) = 0 is the implicit constraint, equation (2), K = ∂φ/∂q, and
+G = ∂q/∂y the Jacobian of the explicit constraint, equation (3), here :func:`loop_jacobian`:
+K E = 0, and the rows of the independent joints are those of the identity.
 """
 
 from __future__ import annotations

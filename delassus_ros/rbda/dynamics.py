@@ -1,8 +1,9 @@
 """C-RNEA and C-ABA: inverse and forward dynamics of robots with couplings and loops.
 
 M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems
-with Kinematic Loops"; with one-joint clusters they are the recursive Newton-Euler and the
-articulated-body algorithm (R. Featherstone, Rigid Body Dynamics Algorithms, 2008, ch. 5 and 7).
+with Kinematic Loops", sections VI and VII, whose equation numbers stand below; with one-joint
+clusters they are the recursive Newton-Euler and the articulated-body algorithm (R. Featherstone,
+Rigid Body Dynamics Algorithms, 2008, ch. 5 and 7).
 Rotors whose inertia is redistributed leave a spin on the link that carries them and inertia
 between joints (:mod:`delassus_ros.rbda.rotors`); both are included here.
 """
@@ -27,7 +28,11 @@ from delassus_ros.scalars.steps import step
 
 
 def c_rnea(motion: ClusterMotion, accelerations: Accelerations | None = None) -> Vector:
-    """Return the independent torques (n,) [N·m, N] that a motion needs.
+    """Return the independent torques (n,) [N·m, N] that a motion needs: C-RNEA.
+
+    The forward pass (33) is that of `motion`; inertia forces are (34), the backward pass to the
+    carriers (35), and torques of independent joints Eᵀ Sᵀ f (31). Inside of a cluster forces go
+    from link to link, which is the remapping of parents and children, (22) and (23).
 
     Parameters
     ----------
@@ -104,7 +109,11 @@ def _newton_euler(
 def c_aba(
     motion: ClusterMotion, known: Vector, accelerated: frozenset[int] = frozenset()
 ) -> Accelerations:
-    """Return the accelerations that torques cause.
+    """Return the accelerations that torques cause: C-ABA, algorithm 1.
+
+    Articulated inertias and bias forces go to the carrier by (55) and (56), with the quantities
+    (49) in :class:`~delassus_ros.rbda.cluster_propagation.ClusterPropagator`; the last pass is
+    (52).
 
     Joints of known acceleration carry all of the links beyond them: R. Featherstone, Rigid Body
     Dynamics Algorithms, 2008, section 9.2.
@@ -253,6 +262,9 @@ def _held_cluster(
     motion: ClusterMotion, cluster: ClusterPropagator, p: list[Vector], ground: Vector
 ) -> tuple[Vector, Vector]:
     """Return force on the carrier and independent torques of a cluster held at ÿ = 0.
+
+    These are the bias terms of (49) and (56): the motion subspace's part of torques, and the
+    force with the acceleration (26) of a cluster joint at rest.
 
     Parameters
     ----------
