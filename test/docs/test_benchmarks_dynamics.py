@@ -1,0 +1,69 @@
+"""The benchmark of dynamics: it runs, compares results before it times, and writes its rows."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import small
+from linkages import closed_four_bar, four_bar
+
+pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
+
+from benchmarks import dynamics  # noqa: E402
+from benchmarks.cases import Case  # noqa: E402
+from benchmarks.contenders import WrongResultError  # noqa: E402
+from benchmarks.timing import Timing  # noqa: E402
+from delassus_ros import Contact, Problem  # noqa: E402
+from delassus_ros.dynamics import Dynamics  # noqa: E402
+
+SECONDS = 0.001
+
+
+def test_open_robots_are_timed_beside_pinocchio() -> None:
+    """Without a compiler of C++ from Python alone."""
+    robot = small.walker(floating=False, legs=1)
+    case = Case("tiny", "tiny, m=3", "quadruped", lambda: Problem(robot, [Contact("c", "foot0")]))
+    found = list(dynamics.measured_open(case, None, SECONDS))
+    assert [one.function for one in found] == list(dynamics.TARGETS)
+    assert all(one.ratio is None and len(one.python) == 2 for one in found)
+    rows = [line for line in dynamics.page(found, [], [], "day") if line.startswith("| tiny |")]
+    assert [row.count("|") for row in rows] == [11] * len(found)
+    assert all("not measured" in row for row in rows)
+
+
+def test_robots_with_loops_are_timed_by_every_exact_method() -> None:
+    q = np.array([closed_four_bar(0.1 * k) for k in range(3)])
+    closed = SimpleNamespace(
+        problem=Problem(four_bar(), [Contact("tip", "tip", "surface")]), pool=lambda count: q
+    )
+    case = SimpleNamespace(load=lambda: closed, label="four-bar, m=6")
+    found = list(dynamics.measured_closed(case, SECONDS))
+    inverse, forward = found[:2]
+    assert list(inverse.times) == ["c_rnea", "projected"]
+    assert list(forward.times) == ["c_aba", "projection", "lagrange"]
+    rows = [line for line in dynamics.page([], found, [], "day") if line.startswith("| four-bar")]
+    assert len(rows) == 7
+
+
+def test_ratios_are_to_the_faster_contender_and_held_by_both_numbers() -> None:
+    times = {"ours": Timing(1e-6, 2e-6), "a": Timing(8e-6, 9e-6), "b": Timing(7e-6, 2e-5)}
+    one = dynamics.Measured("robot, m=3", "quadruped", "forward", {"": 5}, times, times)
+    ratio = one.ratio
+    assert ratio is not None
+    assert (round(ratio.minimum, 6), round(ratio.median, 6)) == (7.0, 4.5)
+    two = {"ours": Timing(1e-6, 1e-6), "Pinocchio": Timing(2e-6, 2e-6)}
+    shown = dynamics.Measured("robot, m=3", "quadruped", "forward", {"": 5}, times, two)
+    assert any("≥ 6: **no**" in line for line in dynamics.page([shown], [], [], "day"))
+
+
+def test_wrong_results_are_not_timed() -> None:
+    bound = Dynamics(four_bar()).bind("inverse")
+    inputs = dynamics.states(
+        four_bar(), 1, np.array([closed_four_bar(0.3 + 0.2 * k) for k in (0, 1)])
+    )
+    ours = dynamics.routine(bound, np.ascontiguousarray(inputs))
+    other = dynamics.routine(bound, np.ascontiguousarray(inputs[::-1]))
+    with pytest.raises(WrongResultError, match="theirs: differs by"):
+        dynamics._compare("theirs", "inverse", ours, other, np.arange(1))
