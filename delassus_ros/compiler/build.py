@@ -27,7 +27,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,6 +57,7 @@ from delassus_ros.compiler.passes.vectorize import batch_program, length, vector
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.compiler.runtime.jit import compile_ir, joined
 from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel, Kernel, NumericKernel
+from delassus_ros.compiler.runtime.python_call import around
 from delassus_ros.errors import AlgorithmError, CompilerError
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Inputs, Outputs
@@ -128,13 +128,13 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     start = time.perf_counter()
     # LLVM needs no GIL: it compiles what every kernel has beside Python's part of the work.
     with _without_collection(), ThreadPoolExecutor(1) as beside:
-        around = beside.submit(_around)
+        shared = beside.submit(around)
         computed = decided(problem, algorithm)
         algorithm, traced, program = shortest(computed, algorithm)
         kernels = []
         for code in splits(program):
             module = emit.module(code)
-            machine_code = joined([compile_ir(module.ir), around.result()])
+            machine_code = joined([compile_ir(module.ir), shared.result()])
             kernels.append(CompiledKernel(problem, machine_code, traced.operations))
     kernel = _fastest(problem, kernels)
     _check_against_floats(computed, algorithm, kernel)
@@ -215,11 +215,6 @@ def _traced(problem: Problem, algorithm: TracedAlgorithm) -> Trace:
             algorithm.name, problem.robot.name, traced.operations,
         )  # fmt: skip
     return traced
-
-
-@lru_cache(maxsize=1)
-def _around() -> bytes:
-    return compile_ir(emit.around())
 
 
 def checked_positions(problem: Problem) -> list[int]:

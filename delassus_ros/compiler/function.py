@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,9 @@ from delassus_ros.compiler.passes.order import depth_first
 from delassus_ros.compiler.passes.partition import single_parts
 from delassus_ros.compiler.passes.vectorize import batch_program, vector_program
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
-from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
+from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir, joined
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
+from delassus_ros.compiler.runtime.python_call import around, link, python_calls
 from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.model.couplings import follow
 from delassus_ros.model.robot import Robot
@@ -62,8 +63,9 @@ class _Code:
         self.code, self.sizes, self.operations = code, sizes, operations
         self._settle = settle
         self._local = threading.local()
-        self._loaded = LoadedCode(code)
-        self.address = self._loaded.address(KERNEL)
+        link()
+        self.loaded = LoadedCode(code)
+        self.address = self.loaded.address(KERNEL)
         self._call = _TYPE(self.address)
 
     def parts(self) -> tuple[bytes, dict[str, Any]]:
@@ -119,10 +121,12 @@ class BoundFunction:
             part = block_in[first : first + port.size]
             self.inputs[port.name] = part.reshape(port.shape)
             first += port.size
-        self._code, self._memory = code, block_in
-        self._run = partial(
-            code.run_on, block_in.ctypes.data, self.result.ctypes.data, work.ctypes.data
-        )
+        addresses = [block.ctypes.data for block in (block_in, self.result, work)]
+        # A function has no matrix of which rows are taken.
+        binding = array("q", [*addresses, 0, 0, 0, 0, 0])
+        owner = (block_in, self.result, work, binding)
+        place, size = binding.buffer_info()[0], block_in.size
+        self._run = python_calls(code.loaded, place, addresses[0], size, owner).run
 
     def __call__(self) -> Status:
         """Compute :attr:`result` from :attr:`inputs`, and return the status."""
@@ -193,7 +197,7 @@ class CompiledFunction:
         traced, outputs = self._traced(function)
         program = vector_program(traced, list(range(outputs)), self._likeness)
         texts, work = functions(single_parts(depth_first(program)), KERNEL)
-        code = compile_ir("\n".join([*texts, declarations(), ""]))
+        code = joined([compile_ir("\n".join([*texts, declarations(), ""])), around()])
         sizes = self._taken, outputs, work
         compiled = _Code(code, sizes, traced.operations, self._settle)
         self._check(function, compiled)

@@ -17,8 +17,9 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from delassus_ros.compiler.codegen import emit
 from delassus_ros.compiler.codegen.python_call import CLOCK, RUN, RUN_AT, SOLVE
-from delassus_ros.compiler.runtime.jit import LoadedCode, provide
+from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir, provide
 
 _NOARGS, _O, _FASTCALL = 4, 8, 0x82
 """METH_NOARGS, METH_O and METH_FASTCALL | METH_KEYWORDS: no argument, one, or any in a C array."""
@@ -54,6 +55,12 @@ class PythonCalls:
 
     run: Callable[[], int]
     run_at: Callable[[object], int]
+
+
+@lru_cache(maxsize=1)
+def around() -> bytes:
+    """Return the machine code around every kernel that Python calls; joined to the kernel's."""
+    return compile_ir(emit.around())
 
 
 def python_calls(
