@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from delassus_msgs.msg import ActiveContacts
@@ -15,7 +16,7 @@ from delassus_ros.adapter.outward import BEST_EFFORT, Outward
 from delassus_ros.adapter.settings import PARAMETERS
 from delassus_ros.adapter.writing import Writer, spell
 from delassus_ros.errors import unknown
-from delassus_ros.node.inputs.topics import LATCHED
+from delassus_ros.node.inputs.topics import CONTACTS, LATCHED
 from delassus_ros.node.lifecycle.parameters import declare_one
 from delassus_ros.node.settings import RCLPY_PREFIXES
 from delassus_ros.node.system.executor import run_until_stopped
@@ -86,6 +87,7 @@ class AdapterNode(Node):
         """Subscribe and advertise what the adapter converts."""
         self._received, self._faults = 0, dict[str, str]()
         self._told: tuple[dict[str, int] | None, int] = (None, 0)
+        self._outputs: dict[str, Any] = {}
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         adapter = self._adapter = Adapter(parameters)
         settings = adapter.settings
@@ -105,22 +107,14 @@ class AdapterNode(Node):
 
     def _advertise(self, adapter: Adapter) -> None:
         """Advertise the standard messages that the adapter makes."""
-        self._joints: Any = (
-            self.create_publisher(JointState, "joint_states", 10)
-            if adapter.converts_joints
-            else None
-        )
-        self._imu: Any = (
-            self.create_publisher(Imu, "imu", 10) if adapter.converts_orientation else None
-        )
-        self._odometry: Any = (
-            self.create_publisher(Odometry, "odometry", 10) if adapter.converts_base else None
-        )
-        self._contacts: Any = (
-            self.create_publisher(ActiveContacts, "active_contacts", LATCHED)
-            if adapter.converts_contacts
-            else None
-        )
+        for is_made, name, kind, qos in (
+            (adapter.converts_joints, "joint_states", JointState, 10),
+            (adapter.converts_orientation, "imu", Imu, 10),
+            (adapter.converts_base, "odometry", Odometry, 10),
+            (adapter.converts_contacts, CONTACTS, ActiveContacts, LATCHED),
+        ):
+            if is_made:
+                self._outputs[name] = self.create_publisher(kind, name, qos)
 
     def _on_made(self, message: Any, faults: dict[str, str]) -> None:
         """Publish the message of the maker that was made of a joint state, if there is one."""
@@ -141,45 +135,17 @@ class AdapterNode(Node):
         self._publish(found)
 
     def _publish(self, found: Converted) -> None:
-        settings = self._adapter.settings
-        if found.joints is not None:
-            state = JointState(
-                name=found.joints.names,
-                position=found.joints.position,
-                velocity=found.joints.velocity,
-                effort=found.joints.effort,
-            )
-            self._joints.publish(_stamped(state, found.stamp))
-        if found.inertial is not None:
-            imu = _stamped(Imu(), found.stamp, settings["imu.frame"])
-            spell(imu.orientation, found.inertial.orientation)
-            for name in ("angular_velocity", "linear_acceleration"):
-                values = getattr(found.inertial, name)
-                if values is None:
-                    getattr(imu, f"{name}_covariance")[0] = _UNKNOWN_COVARIANCE
-                else:
-                    spell(getattr(imu, name), values)
-            self._imu.publish(imu)
-        if found.base is not None:
-            odometry = _stamped(Odometry(), found.stamp, settings["odometry.world_frame"])
-            odometry.child_frame_id = settings["odometry.frame"]
-            spell(odometry.pose.pose.position, found.base.position)
-            spell(odometry.pose.pose.orientation, found.base.orientation)
-            if found.base.twist is not None:
-                spell(odometry.twist.twist.linear, found.base.twist[:3])
-                spell(odometry.twist.twist.angular, found.base.twist[3:])
-            self._odometry.publish(odometry)
-        if found.contacts is not None:
-            self._publish_contacts(found.contacts, found.stamp)
+        for name, message in standard_messages(found, self._adapter.settings).items():
+            if name != CONTACTS or self._is_due(found.contacts, found.stamp):
+                self._outputs[name].publish(message)
 
-    def _publish_contacts(self, contacts: dict[str, int], stamp: int) -> None:
-        """Publish a set of contacts that is new, or whose last message is old."""
+    def _is_due(self, contacts: dict[str, int] | None, stamp: int) -> bool:
+        """Return whether a set of contacts is new, or the last message of it is old."""
         told, when = self._told
         if contacts == told and 0 <= stamp - when < CONTACT_PERIOD_NS:
-            return
+            return False
         self._told = contacts, stamp
-        message = ActiveContacts(names=list(contacts), status=list(contacts.values()))
-        self._contacts.publish(_stamped(message, stamp))
+        return True
 
     def report(self) -> None:
         """Publish the state of the last second."""
@@ -208,6 +174,45 @@ class AdapterNode(Node):
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
+
+
+def standard_messages(found: Converted, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the standard messages of a converted message, by their topics.
+
+    Parameters
+    ----------
+    found : the converted parts; parts that are None have no message.
+    settings : values of the adapter's parameters by name.
+    """
+    messages: dict[str, Any] = {}
+    if found.joints is not None:
+        joints = found.joints
+        state = JointState(name=joints.names, position=joints.position)
+        state.velocity, state.effort = joints.velocity, joints.effort
+        messages["joint_states"] = _stamped(state, found.stamp)
+    if found.inertial is not None:
+        imu = _stamped(Imu(), found.stamp, settings["imu.frame"])
+        spell(imu.orientation, found.inertial.orientation)
+        for name in ("angular_velocity", "linear_acceleration"):
+            values = getattr(found.inertial, name)
+            if values is None:
+                getattr(imu, f"{name}_covariance")[0] = _UNKNOWN_COVARIANCE
+            else:
+                spell(getattr(imu, name), values)
+        messages["imu"] = imu
+    if found.base is not None:
+        odometry = _stamped(Odometry(), found.stamp, settings["odometry.world_frame"])
+        odometry.child_frame_id = settings["odometry.frame"]
+        spell(odometry.pose.pose.position, found.base.position)
+        spell(odometry.pose.pose.orientation, found.base.orientation)
+        if found.base.twist is not None:
+            spell(odometry.twist.twist.linear, found.base.twist[:3])
+            spell(odometry.twist.twist.angular, found.base.twist[3:])
+        messages["odometry"] = odometry
+    if found.contacts is not None:
+        contacts = ActiveContacts(names=list(found.contacts), status=list(found.contacts.values()))
+        messages[CONTACTS] = _stamped(contacts, found.stamp)
+    return messages
 
 
 def _stamped(message: Any, nanoseconds: int, frame: str = "") -> Any:

@@ -5,6 +5,8 @@ An ankle with pitch and roll, moved by two cranks on the shank over rods.
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
 from pipeline_support import START, to_message  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from test_presets import parameters  # noqa: E402
 
 from delassus_ros import Closure, DelassusSolver  # noqa: E402
 from delassus_ros.adapter.conversion import Adapter  # noqa: E402
@@ -29,19 +32,71 @@ from delassus_ros.node.settings import Settings  # noqa: E402
 
 JOINTS = ["ankle_pitch", "ankle_roll"]
 MOTORS = ["crank_B", "crank_A"]
-ADAPTER = {
-    "source.type": "unitree_hg/msg/LowState",
-    "joints.names": JOINTS,
-    "joints.position": "motor_state[].q",
-    "joints.velocity": "motor_state[].dq",
-    "joints.effort": "motor_state[].tau_est",
-    "joints.mode_field": "mode_pr",
-    "joints.motor_names": MOTORS,
-}
 
 
-def ankle() -> str:
-    """Return the URDF; at zero each rod hangs straight from its crank to its pin on the foot."""
+@dataclass(frozen=True)
+class Maker:
+    """A preset with an ankle whose messages have joints or motors.
+
+    Attributes
+    ----------
+    preset : file of config/robots.
+    joints, motors : names in the file, of pitch and roll and of the cranks.
+    as_motors : changes of the parameters for motors; none where a field of the message tells.
+    """
+
+    preset: str
+    joints: list[str]
+    motors: list[str]
+    as_motors: dict[str, Any]
+
+    def adapter(self, mode: int) -> Adapter:
+        return Adapter(parameters(self.preset, **(self.as_motors if mode else {})))
+
+    def message(self, adapter: Adapter, mode: int, numbers: list[list[float]]) -> Any:
+        """Return a message with position, velocity and torque of each of the two drives."""
+        message = adapter.type()
+        names = list(adapter.settings["joints.names"])
+        places = [
+            names.index(name) for name in (self.motors if self.as_motors and mode else self.joints)
+        ]
+        if self.preset == "g1":
+            message.mode_pr = mode
+            states = message.motor_state
+        else:
+            motor = message_type("booster_interface/msg/MotorState")
+            message.motor_state_serial = [motor() for _ in names]
+            message.motor_state_parallel = [motor() for _ in names]
+            states = message.motor_state_parallel if mode else message.motor_state_serial
+        for place, (q, dq, tau) in zip(places, numbers, strict=True):
+            states[place].q, states[place].dq, states[place].tau_est = q, dq, tau
+        return message
+
+
+def _t1(names: list[str]) -> dict[str, Any]:
+    """Return the changes that the file of T1 describes for the state of motors."""
+    fields = (("position", "q"), ("velocity", "dq"), ("effort", "tau_est"))
+    return {
+        "joints__names": names,
+        **{f"joints__{key}": f"motor_state_parallel[].{name}" for key, name in fields},
+    }
+
+
+T1 = parameters("t1")["joints.names"]
+MAKERS = [
+    Maker("g1", ["left_ankle_pitch_joint", "left_ankle_roll_joint"],
+          ["left_ankle_B", "left_ankle_A"], {}),
+    Maker("t1", ["Left_Ankle_Pitch", "Left_Ankle_Roll"], ["Crank_Up_Left", "Crank_Down_Left"],
+          _t1([{"Left_Ankle_Pitch": "Crank_Up_Left", "Left_Ankle_Roll": "Crank_Down_Left"}.get(
+              name, name) for name in T1])),
+]  # fmt: skip
+
+
+def ankle(maker: Maker) -> str:
+    """Return the URDF with the maker's names.
+
+    At zero each rod hangs straight from its crank to its pin on the foot.
+    """
     inertial = (
         '<inertial><origin xyz="0.01 0.002 -0.01"/><mass value="0.4"/><inertia ixx="0.002" ixy="0"'
         ' ixz="0" iyy="0.003" iyz="0" izz="0.002"/></inertial>'
@@ -68,7 +123,14 @@ def ankle() -> str:
             f'<child link="{child}"/>{f"<axis xyz={chr(34)}{axis}{chr(34)}/>" if axis else ""}'
             "</joint>"
         )
-    return f'<robot name="ankle">{text}</robot>'
+    return renamed(f'<robot name="ankle">{text}</robot>', maker)
+
+
+def renamed(text: str, maker: Maker) -> str:
+    """Return a text with the names of the maker."""
+    for own, name in zip([*JOINTS, *MOTORS], [*maker.joints, *maker.motors], strict=True):
+        text = re.sub(rf"\b{own}\b", name, text)
+    return text
 
 
 LOOPS = (
@@ -79,24 +141,24 @@ LOOPS = (
 
 
 @pytest.mark.usefixtures("makers")
-def test_motors_give_the_matrices_and_the_dynamics_of_joints() -> None:
-    adapter = Adapter(ADAPTER)
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.preset)
+def test_motors_give_the_matrices_and_the_dynamics_of_joints(maker: Maker) -> None:
     settings = Settings.from_parameters(
         {
-            "base": "fixed", "loops": LOOPS, "outputs": ["h", "qdd0"], "contacts.names": ["sole"],
-            "contacts.sole.frame": "sole",
+            "base": "fixed", "loops": renamed(LOOPS, maker), "outputs": ["h", "qdd0"],
+            "contacts.names": ["sole"], "contacts.sole.frame": "sole",
         }
     )  # fmt: skip
-    problem = settings.problem(ankle())
+    problem = settings.problem(ankle(maker))
     closure = Closure(problem)
     rng = np.random.default_rng(1)
     joints, rates = rng.uniform(-0.25, 0.25, 2), rng.uniform(-1.0, 1.0, 2)
-    order = [problem.velocities.index(name) for name in JOINTS]
+    order = [problem.velocities.index(name) for name in maker.joints]
 
     def motors(at: np.ndarray) -> np.ndarray:
-        solved = closure.solve(dict(zip(JOINTS, at, strict=True)))
+        solved = closure.solve(dict(zip(maker.joints, at, strict=True)))
         names = list(problem.robot.joint_names)
-        return np.array([solved.q[names.index(name)] for name in MOTORS])
+        return np.array([solved.q[names.index(name)] for name in maker.motors])
 
     step = 1e-6
     # Rows: motors; columns: joints.
@@ -105,19 +167,12 @@ def test_motors_give_the_matrices_and_the_dynamics_of_joints() -> None:
     ).T
     assert np.abs(E - np.eye(2)).max() > 0.05 and abs(np.linalg.det(E)) > 0.1
     motor_torques = rng.uniform(-3.0, 3.0, 2)
-    as_joints = _through(
-        adapter,
-        settings,
-        problem,
-        0,
-        joints,
-        rates,
-        E.T @ motor_torques,  # virtual work
-    )
-    as_motors = _through(adapter, settings, problem, 1, motors(joints), E @ rates, motor_torques)
+    # Virtual work.
+    as_joints = _through(maker, settings, problem, 0, joints, rates, E.T @ motor_torques)
+    as_motors = _through(maker, settings, problem, 1, motors(joints), E @ rates, motor_torques)
     G, h, qdd0 = as_joints
     expected = DelassusSolver(problem, "ltl").solve(
-        closure.solve(dict(zip(JOINTS, joints, strict=True))).q,
+        closure.solve(dict(zip(maker.joints, joints, strict=True))).q,
         rates=rates[order], torques=(E.T @ motor_torques)[order], gravity=settings.gravity,
     )  # fmt: skip
     # Messages have single precision.
@@ -129,15 +184,15 @@ def test_motors_give_the_matrices_and_the_dynamics_of_joints() -> None:
 
 
 def _through(
-    adapter: Adapter, settings: Settings, problem: Any, mode: int, q: Any, v: Any, torques: Any
+    maker: Maker, settings: Settings, problem: Any, mode: int, q: Any, v: Any, torques: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return G, h and qdd0 that adapter and node make of a message."""
-    message = message_type("unitree_hg/msg/LowState")(mode_pr=mode)
-    for motor, *each in zip(message.motor_state, q, v, torques, strict=False):
-        motor.q, motor.dq, motor.tau_est = map(float, each)
-    found = adapter.convert(message, START)
-    assert found.faults == {} and found.joints is not None
-    assert found.joints.names == (MOTORS if mode else JOINTS)
+    adapter = maker.adapter(mode)
+    numbers = [[float(x) for x in each] for each in zip(q, v, torques, strict=True)]
+    found = adapter.convert(maker.message(adapter, mode, numbers), START)
+    assert found.joints is not None
+    assert set(maker.motors if mode else maker.joints) <= set(found.joints.names)
+    assert not set(maker.joints if mode else maker.motors) & set(found.joints.names)
     layout = make_layout(problem, to_message(START), "odom")
     pipeline = Pipeline(
         DelassusSolver(problem), layout, False, lambda: START, lambda kind, text: None, Limits(),
