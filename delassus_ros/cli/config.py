@@ -80,9 +80,9 @@ def proposed(options: argparse.Namespace, description: Description) -> Report:
     if locked:
         values["lock"] = {"names": list(locked), "values": list(locked.values())}
     comments = {
-        "lock": "" if options.lock else "fingers; without these lines they move",
+        "lock": "" if options.lock else "fingers, which move without these lines",
         "base": base_comment,
-        "axes": "or world; with a floating base that needs its orientation",
+        "axes": "or world, which needs the orientation of a floating base",
         "algorithm": "the fewest operations for this robot",
     }
     lines = [
@@ -100,7 +100,7 @@ def proposed(options: argparse.Namespace, description: Description) -> Report:
     ]  # fmt: skip
     if wheels:
         lines.append(
-            f"    # Wheels, which are no contacts, as they roll: {', '.join(map(_said, wheels))}"
+            f"    # Wheels, which roll and are no contacts: {', '.join(map(_said, wheels))}"
         )
     if left:
         lines.append(f"    # Other ends: {', '.join(map(_said, left))}")

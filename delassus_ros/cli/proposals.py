@@ -47,10 +47,11 @@ _LEVEL = 2e-3
 
 
 RULE = (
-    "Contacts are the ends of limbs, before fingers, but for wheels, cameras, other sensors,",
-    f"heads and rotors; of more than {_FEW} those called {either(_NAMED)}.",
-    "A sphere is a point; several in a plane, a box or a cylinder are a surface. Where no shape",
-    f"says it, {either(_FLAT)} in the name makes a surface.",
+    "Contacts are the ends of limbs, without fingers; wheels, cameras, further sensors, heads and",
+    f"rotors are excluded. Of more than {_FEW} ends, those with {either(_NAMED)}",
+    "in the name are contacts. A sphere is a point; several spheres in a plane, a box or a",
+    f"cylinder are a surface. Without a shape, a frame with {either(_FLAT)}",
+    "in the name is a surface.",
 )
 """Rule of the proposed contacts, in lines."""
 

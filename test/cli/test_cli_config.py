@@ -130,8 +130,8 @@ def test_fingers_are_locked_and_wheels_are_said(capsys) -> None:
     text = capsys.readouterr().out
     values = parameters(text)
     assert values["contacts.names"] == ["arm_tool_link"] and len(values["lock.names"]) == 36
-    assert "    lock:  # fingers; without these lines they move\n" in text
-    assert "Wheels, which are no contacts, as they roll: wheel_right_link, wheel_left_link" in text
+    assert "    lock:  # fingers, which move without these lines\n" in text
+    assert "Wheels, which roll and are no contacts: wheel_right_link, wheel_left_link" in text
     assert "# or floating; link 'wheel_right_link' looks like a wheel" in text
     robot = Settings.from_parameters(values).problem(Path(file).read_bytes()).robot
     assert not any("hand" in name for name in robot.joint_names)
@@ -286,7 +286,7 @@ def test_what_is_not_meant_to_touch_is_no_contact(tmp_path: Path, capsys) -> Non
     text = output(capsys, "config", str(path))
     assert parameters(text)["contacts.names"] == ["left_foot", "simulated_toe"]
     assert "# Other ends: jaw, rotor_0, left_propeller, d435_optical_frame, IMU_link" in text
-    words = "but for wheels, cameras, other sensors,\n# heads and rotors; of more than 8 those"
+    words = "further sensors, heads and\n# rotors are excluded. Of more than 8 ends"
     assert words in text
 
 
