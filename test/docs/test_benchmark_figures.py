@@ -9,8 +9,6 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-
 from benchmarks import plots
 from delassus_ros.drawing.figures import SERIES
 
@@ -81,8 +79,7 @@ def test_figures_are_of_the_tables_beside_them(name: str) -> None:
 @pytest.mark.parametrize("name", plots.FIGURES)
 def test_words_of_figures_do_not_overlap(name: str) -> None:
     figure = plots.FIGURES[name][2](shown(name))
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    figure.draw_without_rendering()
     boxes = {}
     for axes in figure.axes:
         for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):

@@ -87,14 +87,12 @@ def test_a_name_is_above_its_ellipsoid() -> None:
 @pytest.mark.parametrize("name", ROBOTS)
 def test_names_in_a_figure_do_not_cover_each_other(name: str) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     from delassus_ros.drawing import figures
 
     robot, scene, poses = scene_of(name)
     figure, (axes, *_) = figures.new_figure(4)
     figures.draw_robot(axes, Skeleton(robot).bones(poses), scene)
-    FigureCanvasAgg(figure).draw()
+    figure.draw_without_rendering()
     (tags,) = axes.findobj(figures.NameTags)
     boxes = np.array([box.get_points() for box in tags.boxes])
     assert len(boxes) == 4
