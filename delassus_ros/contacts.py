@@ -402,7 +402,7 @@ class CenterOfMass(_OfTheRobot):
 
     The rows have the axes of the base link, with world axes those of the world. A force along a
     row acts on all bodies in proportion to their mass, and turns none. On a fixed base the links
-    that are fixed to the world do not count; G alone is defined there, for open chains.
+    that are fixed to the world do not count.
 
     Parameters
     ----------
@@ -420,7 +420,7 @@ class CenterOfMass(_OfTheRobot):
 class CentroidalMomentum(_OfTheRobot):
     """Six rows: linear momentum, and angular momentum about the centre of mass.
 
-    In the axes of :class:`CenterOfMass`, with the same conditions on a fixed base; the rows of J
+    In the axes of :class:`CenterOfMass`, without links that are fixed to the world; the rows of J
     are the centroidal momentum matrix [kg, kg·m, kg·m²].
 
     Parameters

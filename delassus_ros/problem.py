@@ -134,9 +134,12 @@ class Problem:
                     message = self._robot.unknown_frame(end.frame)
                     raise ContactError(f"contact {contact.name!r}: {message}")
             bodies = [frames[end.frame].body for end in contact.ends]
-            if not bodies:
-                self._check_of_the_robot(contact, bool(inner or beside))
-            elif (min if isinstance(contact, WeightedSum) else max)(bodies) == WORLD:
+            if not bodies and (inner or beside):
+                raise ContactError(
+                    f"contact {contact.name!r} is of the whole robot {self._robot.name!r}, which "
+                    f"joint {(*inner, beside)[0]!r} divides: it needs a base with all bodies on it"
+                )
+            elif bodies and (min if isinstance(contact, WeightedSum) else max)(bodies) == WORLD:
                 fixed = contact.ends[bodies.index(WORLD)].frame
                 raise ContactError(
                     f"contact {contact.name!r}: frame {fixed!r} is fixed to the world "
@@ -154,16 +157,6 @@ class Problem:
                 )
         if len(set(self._wrenches)) < len(self._wrenches):
             raise ProblemError(f"wrenches: a frame is named twice in {list(self._wrenches)}")
-
-    def _check_of_the_robot(self, contact: Contact, is_several: bool) -> None:
-        """Check that rows of the whole robot are defined for the robot and the outputs."""
-        fixed = self._robot.base == "fixed"
-        if is_several or (fixed and self._robot.is_closed):
-            raise ContactError(
-                f"contact {contact.name!r} is of the whole robot {self._robot.name!r}, which "
-                "needs a floating base with all bodies on it, or a fixed base without couplings, "
-                "clusters of loops and floating joints: Robot.from_urdf(…, base='floating')"
-            )
 
     def _check_several(self, contact: Contact, bodies: list[int]) -> None:
         """Check that the frames of a contact have poses in each other that q determines.

@@ -137,6 +137,29 @@ class ClusterPropagator:
             scaled.append([value * d for value, d in zip(y, self._D_inverse, strict=True)])
         return ([] if self.parent == WORLD else moved), halves, scaled
 
+    def z_of_ground(self, tree: Tree, ground: Matrix) -> Matrix:
+        """Return rows of Z for accelerations of the world, which carries the cluster.
+
+        Parameters
+        ----------
+        ground : (k, 6) accelerations of the world.
+        """
+        H, F = dict(self.H), zeros(len(self.links), 6)
+        for i in self.links:
+            f, j = H[i].column(self._S[i]), i
+            while j != WORLD:
+                f, j = self.transforms[j].force_to_parent(f), self._parents[j]
+            F[self._column[i]] = f
+            above = tree.links[i].parent
+            if above != WORLD:
+                H[above] = H[above] + self.transforms[i].inertia_to_parent(H[i])
+        columns = matmul(transpose(self.E), F)
+        found = []
+        for a in ground:
+            y = forward_substitute(self._L, [-dot(row, a) for row in columns])
+            found.append([value * d for value, d in zip(y, self._D_inverse, strict=True)])
+        return found
+
     def accelerations(self, a: Vector, z: Vector) -> dict[int, Vector]:
         """Return the accelerations of all links due to a row of K.
 

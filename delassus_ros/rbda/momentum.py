@@ -22,6 +22,7 @@ from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_motion import ClusterMotion
 from delassus_ros.rbda.dynamics import momentum_rate
+from delassus_ros.rbda.jacobian import jacobian_of_ends
 from delassus_ros.rbda.joint_space import mass_matrix
 from delassus_ros.rbda.propagation import FreeBody, articulated_bodies
 from delassus_ros.rbda.row_loops import RowLoops
@@ -38,7 +39,7 @@ from delassus_ros.rbda.spatial import (
     summed_matrix,
 )
 from delassus_ros.rbda.tree import NO_BASE, Tree, rows_of
-from delassus_ros.rbda.trees import tree_of
+from delassus_ros.rbda.trees import spanning_tree, tree_of
 from delassus_ros.rbda.unit_forces import UnitForces
 from delassus_ros.rbda.unknown_constants import structure
 from delassus_ros.rbda.velocities import Velocities, force_on_body, motion_of_body
@@ -49,6 +50,7 @@ from delassus_ros.scalars.functions import (
     dot,
     identity,
     matmul,
+    plus,
     transpose,
     zeros,
 )
@@ -84,7 +86,12 @@ class CentroidalRows:
 
     def __init__(self, problem: Problem, tree: Tree, x: Inputs) -> None:
         self._problem, self._x = problem, x
-        self._tree = tree if tree.base == NO_BASE else structure(tree_of(problem))
+        # Rotors on the world have mass and momentum, which the tree of the recursions lacks.
+        self._is_spanning = problem.robot.base == "fixed" and problem.robot.is_closed
+        if self._is_spanning:
+            self._tree = structure(spanning_tree(problem))
+        else:
+            self._tree = tree if tree.base == NO_BASE else structure(tree_of(problem))
         frees = [i for i, link in enumerate(self._tree.links) if link.motion == "free"]
         self._root = frees[0] if frees else WORLD
 
@@ -170,6 +177,12 @@ class CentroidalRows:
     def _taken(self) -> tuple[Matrix, Matrix]:
         """F M⁻¹ Jᵀ per end's row (rows, 6) and F M⁻¹ Fᵀ (6, 6) on a fixed base, linear first."""
         tree, x = self._tree, self._x
+        if self._is_spanning:
+            per_momentum = UnitForces(self._problem, tree, x).response_to_ground()
+            J = jacobian_of_ends(self._problem, tree, x)
+            return matmul(J, per_momentum) if J else [], matmul(
+                self._momentum_of_velocities(), per_momentum
+            )
         K = contact_rows(self._problem, tree, x)
         wrenches = zeros(tree.rows, 6)
         # Per link the numbers of rows, the rows propagated, and what joints beyond have taken.
@@ -275,6 +288,8 @@ class CentroidalRows:
         On a floating base the robot moves as one rigid body.
         """
         found = [list(row) for row in MinvJT]
+        if self._is_spanning:
+            unit = UnitForces(self._problem, self._tree, self._x)
         if self._root == WORLD:
             per_momentum = unit.response_to_ground()
         else:
@@ -287,7 +302,11 @@ class CentroidalRows:
         return found
 
     def rates(
-        self, values: Vector, motion: ClusterMotion, a: list[Vector], joints: Vector
+        self,
+        values: Vector,
+        motion: ClusterMotion,
+        a: list[Vector],
+        independent: Vector | None,
     ) -> Vector:
         """Return derivatives (m,) of the rows with those of the whole robot.
 
@@ -296,9 +315,17 @@ class CentroidalRows:
 
         Parameters
         ----------
-        a, joints : accelerations of links and of their joints.
+        a : accelerations of the links of `motion`.
+        independent : ÿ (n,) at which the links have these accelerations; None for 0.
         """
         found = list(values)
+        if self._is_spanning:
+            motion = ClusterMotion(self._problem, self._tree, self._x)
+            a = motion.bias
+            if independent is not None:
+                links = zip(motion.accelerations(independent).links, motion.gravity, strict=True)
+                a = [plus(link, [0.0] * 3 + g) for link, g in links]
+        joints = motion.gamma if independent is None else motion.of_joints(independent)
         force = momentum_rate(motion, a, joints)
         turns = self._problem.axes == "contact" and self._root != WORLD
         for rows, X in self._maps():

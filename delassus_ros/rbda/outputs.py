@@ -18,15 +18,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_motion import Accelerations, ClusterMotion
 from delassus_ros.rbda.dynamics import c_aba, c_rnea
 from delassus_ros.rbda.gradient import matrix_derivatives
+from delassus_ros.rbda.jacobian import jacobian_of_ends
 from delassus_ros.rbda.joint_space import mass_matrix
 from delassus_ros.rbda.momentum import CentroidalRows, of_the_robot
 from delassus_ros.rbda.spatial import (
-    JointTransform,
     carried_rows,
     contact_rows,
     cross,
@@ -37,8 +36,7 @@ from delassus_ros.rbda.spatial import (
 )
 from delassus_ros.rbda.tangents import with_all_slopes
 from delassus_ros.rbda.tree import ContactRows, SharedRows, Tree, rows_of
-from delassus_ros.rbda.unit_forces import UnitForces, rows_at_links
-from delassus_ros.rbda.velocities import Velocities, force_on_body
+from delassus_ros.rbda.unit_forces import UnitForces
 from delassus_ros.scalars.duals import Dual
 from delassus_ros.scalars.functions import (
     Matrix,
@@ -51,7 +49,6 @@ from delassus_ros.scalars.functions import (
     zeros,
 )
 from delassus_ros.scalars.ports import Inputs, Outputs
-from delassus_ros.scalars.steps import blocks, step
 
 
 def compute_outputs(problem: Problem, tree: Tree, x: Inputs, names: Iterable[str]) -> Outputs:
@@ -93,11 +90,9 @@ FORMULAS: dict[str, Callable[[OutputState], Any]] = {
     "J": lambda state: jacobian(state.problem, state.tree, state.x),
     "M": lambda state: mass_matrix(state.problem, state.tree, state.x),
     "MinvJT": lambda state: response(state.problem, state.tree, state.x),
-    "JdotV": lambda state: contact_accelerations(
-        state.motion, state.motion.bias, state.motion.gamma
-    ),
+    "JdotV": lambda state: contact_accelerations(state.motion, state.motion.bias),
     "a0": lambda state: contact_accelerations(
-        state.motion, state.free_links, state.motion.of_joints(state.free.independent)
+        state.motion, state.free_links, state.free.independent
     ),
     "h": lambda state: c_rnea(state.motion),
     "qdd0": lambda state: state.free.independent,
@@ -124,12 +119,16 @@ def derivatives(problem: Problem, tree: Tree, x: Inputs) -> list[Matrix]:
 
 
 def contact_accelerations(
-    motion: ClusterMotion, a: list[Vector], joint_accelerations: Vector
+    motion: ClusterMotion, a: list[Vector], independent: Vector | None = None
 ) -> Vector:
     """Return the derivatives (m,) of the contacts' velocities at accelerations of links.
 
     The result is J̇ ẏ for the links' bias accelerations, and a⁰ for their accelerations without
     contact forces.
+
+    Parameters
+    ----------
+    independent : ÿ (n,) at which the links have these accelerations; None for 0.
     """
     problem, tree, x, v = motion.problem, motion.tree, motion.x, motion.v
     found: Vector = [0.0] * tree.rows
@@ -166,7 +165,7 @@ def contact_accelerations(
         found = [sum(values[1:], values[0]) if values else 0.0 for values in parts]
     if not of_the_robot(problem):
         return found
-    return CentroidalRows(problem, tree, x).rates(found, motion, a, joint_accelerations)
+    return CentroidalRows(problem, tree, x).rates(found, motion, a, independent)
 
 
 def _change_of_difference(
@@ -228,32 +227,8 @@ def _point_velocity(contact: ContactRows, x: Inputs, v: Vector) -> Vector:
 
 
 def jacobian(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
-    """Return J (m, n), velocities → contact velocities, by propagating rows to the root."""
-    velocities = Velocities(problem, tree)
-    factors_of = velocities.rows(x)
-    J = zeros(tree.rows, len(problem.velocities))
-    # Per link: (number of the row in G, row at the link).
-    arriving = rows_at_links(problem, tree, x)
-    for i in reversed(range(len(tree.links))):
-        link = tree.links[i]
-        if not arriving[i]:
-            continue
-        if link.motion == "free":
-            first = velocities.first[i]
-            for r, row in arriving[i]:
-                J[r][first : first + 6] = force_on_body(link, row)
-            continue
-        indices, factors = list(factors_of[i]), list(factors_of[i].values())
-        joint, moves = JointTransform(link, x), link.parent != WORLD
-        for block in blocks(len(arriving[i])):
-            numbers = [r for r, _ in arriving[i][block]]
-            rows = [row for _, row in arriving[i][block]]
-            entries, moved = _felt(joint, rows, link.freedom, factors, moves)
-            for r, values in zip(numbers, entries, strict=True):
-                for k, value in zip(indices, values, strict=True):
-                    J[r][k] = J[r][k] + value
-            if moves:
-                arriving[link.parent] += zip(numbers, moved, strict=True)
+    """Return J (m, n), velocities → contact velocities."""
+    J = jacobian_of_ends(problem, tree, x)
     J = summed(tree, J) if tree.rows else zeros(len(tree.sums), len(problem.velocities))
     return CentroidalRows(problem, tree, x).jacobian(J) if of_the_robot(problem) else J
 
@@ -273,17 +248,3 @@ def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
     if not of_the_robot(problem):
         return result
     return CentroidalRows(problem, tree, x).response(result, unit)
-
-
-@step
-def _felt(
-    transform: JointTransform, rows: Matrix, S: int, factors: Vector, moves: bool
-) -> tuple[Matrix, Matrix]:
-    """Return the entries of rows in J for the velocities of a joint, and the rows at the parent.
-
-    Parameters
-    ----------
-    moves : whether the link has a parent link.
-    """
-    entries = [[row[S] * factor for factor in factors] for row in rows]
-    return entries, [transform.force_to_parent(row) for row in rows if moves]

@@ -8,7 +8,7 @@ from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
-from delassus_ros.rbda.propagation import FreeBody, JointPropagator, Propagator, articulated_joints
+from delassus_ros.rbda.propagation import FreeBody, JointPropagator, articulated_joints
 from delassus_ros.rbda.spatial import JointTransform, contact_rows
 from delassus_ros.rbda.tree import Tree, rows_of
 from delassus_ros.rbda.velocities import Velocities, motion_of_body
@@ -85,21 +85,34 @@ class UnitForces:
         """Return M⁻¹Fᵀ (n, 6), with F the momentum of the robot per velocity, linear first.
 
         Column k is the acceleration of the joints, with no torque, while the world accelerates by
-        −1 along k; of a tree with a joint of one link each.
+        −1 along k.
         """
-        order, n = (3, 4, 5, 0, 1, 2), len(self.response)
-        result = zeros(n, 6)
+        order, velocities = (3, 4, 5, 0, 1, 2), self._velocities
+        result = zeros(len(self.response), 6)
         ground = [[-1.0 if k == entry else 0.0 for k in range(6)] for entry in order]
         acceleration: dict[int, Matrix] = {WORLD: ground}
+        in_clusters: list[dict[int, Scalar]] = [{} for _ in order]
         for joint in reversed(self.joints):
             i, link = joint.i, self._tree.links[joint.i]
-            if not isinstance(joint, Propagator):
-                raise AlgorithmError(f"joint {link.name!r} moves several links on a fixed base")
+            if isinstance(joint, FreeBody):
+                raise AlgorithmError(f"joint {link.name!r} is free on a fixed base")
+            above = acceleration[joint.parent]
+            if isinstance(joint, ClusterPropagator):
+                Z = zeros(len(order), joint.freedoms)
+                if joint.parent == WORLD:
+                    Z = joint.z_of_ground(self._tree, above)
+                for k, (a, z) in enumerate(zip(above, Z, strict=True)):
+                    in_clusters[k].update(joint.rates(a, z))
+                    for moved, value in joint.accelerations(a, z).items():
+                        acceleration.setdefault(moved, []).append(value)
+                continue
             rates, acceleration[i] = _driven(
-                JointTransform(link, self._x), acceleration[joint.parent], [0.0] * 6, joint.HSD,
-                joint.S, link.sign,
-            )  # fmt: skip
-            result[self._velocities.single[i]] = rates
+                JointTransform(link, self._x), above, [0.0] * 6, joint.HSD, joint.S, link.sign
+            )
+            result[velocities.single[i]] = rates
+        for k, of_links in enumerate(in_clusters):
+            for column, value in velocities.of_clusters(of_links).items():
+                result[column][k] = value
         return result
 
 

@@ -24,8 +24,10 @@ from delassus_ros import (
     WeightedSum,
     algorithms,
 )
+from delassus_ros.algorithms.dense import definition
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.closure import Closure
+from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.errors import AlgorithmError, ContactError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
@@ -34,6 +36,7 @@ from delassus_ros.model.constraints import Loop, LoopKind
 from delassus_ros.problem import AXES, Axes
 from delassus_ros.rbda.tangents import along
 from delassus_ros.samples import random_inputs
+from delassus_ros.sim import demo_urdf
 from delassus_ros.testing import mpmath_numbers  # noqa: F401  (registers mpmath's numbers)
 from delassus_ros.testing.random_trees import (
     random_contacts,
@@ -151,12 +154,13 @@ def test_50_digits(seed: int) -> None:
 def derivative(problem: Problem, x: dict[str, list[float]], name: str) -> np.ndarray:
     """Return the derivative of an output along the rates, by central differences."""
     step, change = 1e-6, along(problem, x, x["rates"])
+    alone = Problem(problem.robot, problem.contacts, problem.axes, [name])
 
     def moved(by: float) -> np.ndarray:
         there = {port: list(values) for port, values in x.items()}
         for (port, i), rate in change.items():
             there[port][i] += by * rate
-        return np.array(evaluate(problem, algorithms.get("ltl"), there)[name])
+        return np.array(evaluate(alone, algorithms.get("ltl"), there)[name])
 
     return (moved(step) - moved(-step)) / (2 * step)
 
@@ -570,7 +574,44 @@ def test_operations_of_the_whole_robot_on_a_fixed_base_are_linear() -> None:
     assert np.ptp(steps) < 0.02 * steps.mean(), steps
 
 
+@pytest.mark.parametrize(
+    ("source", "frame", "axes"),
+    [
+        (lambda: demo_urdf("geared").encode(), "LIFT_TOOL", "world"),
+        *(
+            pytest.param(
+                lambda: robots.shared("grbda_revolute_rotor_chain"), None, axes,
+                marks=pytest.mark.slow,
+            )
+            for axes in AXES
+        ),
+    ],
+)  # fmt: skip
+def test_rows_of_the_whole_robot_with_gears_on_a_fixed_base(source, frame, axes: Axes) -> None:
+    """Rotors on the world count; a four-bar is a cluster or closed by rows."""
+    robot = Robot.from_urdf(source(), base="fixed")
+    frame = frame or next(reversed(robot.frames))
+    contacts = [Contact("c", frame), CenterOfMass("com"), CentroidalMomentum("momentum")]
+    outputs = ("G", "J", "MinvJT", "M", "JdotV", "a0", "qdd0", "dG")
+    problem = Problem(robot, contacts, axes, outputs)
+    given = closed_inputs(problem, 1, 0)[0]
+    x = {name: np.ravel(values).tolist() for name, values in given.items()}
+    expected = definition(problem, given)
+    for name in ("pv_osimr", "ltl"):
+        found = evaluate(problem, algorithms.get(name), x)
+        assert error(found["G"], expected) < TOLERANCE
+    J, MinvJT, M, dG = (np.array(found[name]) for name in ("J", "MinvJT", "M", "dG"))
+    assert error(J @ MinvJT, expected) < TOLERANCE
+    assert error(M @ MinvJT, J.T) < TOLERANCE
+    assert error(found["JdotV"], derivative(problem, x, "J") @ x["rates"]) < 1e-7
+    assert error(found["a0"], J @ found["qdd0"] + found["JdotV"]) < TOLERANCE
+    assert error(np.tensordot(x["rates"], dG, 1), derivative(problem, x, "G")) < 1e-7
+    rows = Problem(robot.with_loops_as("rows"), contacts, axes)
+    G = evaluate(rows, algorithms.get("pv_osimr"), {"q": x["q"]})["G"]
+    assert error(G, expected) < 1e-9
+
+
 def test_refused_rows_of_the_whole_robot() -> None:
-    geared = Robot.from_urdf(robots.shared("grbda_four_bar"), base="fixed")
-    with pytest.raises(ContactError, match="a fixed base without couplings"):
-        Problem(geared, [CenterOfMass("com")])
+    floating = random_robot(np.random.default_rng(0), (JointKind.FLOATING,), floating=True)
+    with pytest.raises(ContactError, match="contact 'com' is of the whole robot .* divides"):
+        Problem(floating, [CenterOfMass("com")])
