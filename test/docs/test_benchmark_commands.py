@@ -15,7 +15,7 @@ MODULES = sorted(
     for file in ROOT.glob("benchmarks/**/*.py")
     if '__name__ == "__main__"' in file.read_text(encoding="utf-8")
 )
-NOT_WRITING = {"benchmarks.claims", "benchmarks.startup", "benchmarks.friction"}
+NOT_WRITING = {f"benchmarks.{name}" for name in ("claims", "startup", "friction", "gradients")}
 """Benchmarks that print."""
 SAMPLE = "benchmarks.operation_counts"
 """Benchmark that `make test` asks for help; each of them imports for a second or two."""
