@@ -1,10 +1,10 @@
 """Operations and times of derivatives of G, beside differences and Pinocchio, in one run.
 
 ``python -m benchmarks.gradients`` prints the two tables of ``docs/gradients.md``. Times are the
-least of calls from Python with interleaved rounds, of bound solvers: G, G with vjp, and ∂G/∂y in
-closed form; then central differences by one call of ``solve_batch`` with 2 nq configurations, and
-Pinocchio's constraint dynamics with their derivatives, which give ∂q̈ and ∂λ in q, rates and
-torques instead of ∂G/∂q.
+least processor times of calls from Python, in interleaved rounds: bound solvers of G, of G with
+vjp, and of ∂G/∂y in closed form; then central differences by one call of ``solve_batch`` with 2 nq
+configurations, and Pinocchio's constraint dynamics with their derivatives, which give ∂q̈ and ∂λ
+in q, rates and torques instead of ∂G/∂q.
 """
 
 from __future__ import annotations
@@ -89,15 +89,15 @@ def calls(problem: Problem) -> dict[str, Call]:
 
 
 def times(problem: Problem, rounds: int) -> dict[str, float]:
-    """Return the least time per call [s], of rounds through a pool of configurations."""
+    """Return the least processor time per call [s], of rounds through a pool of configurations."""
     pool, timed = [*cases.pool(problem)], calls(problem)
     least = dict.fromkeys(timed, float("inf"))
     for _ in range(rounds):
         for name, call in timed.items():
-            start = time.perf_counter()
+            start = time.process_time()
             for q in pool:
                 call(q)
-            least[name] = min(least[name], (time.perf_counter() - start) / len(pool))
+            least[name] = min(least[name], (time.process_time() - start) / len(pool))
     return least
 
 
