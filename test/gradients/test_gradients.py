@@ -160,6 +160,16 @@ def test_vjp_costs_at_most_five_times_G(feet: int) -> None:
     assert counts[1] < 3.5 * counts[0] and counts[2] < 4 * counts[0]
 
 
+def test_vjp_costs_at_most_five_times_G_with_rotors() -> None:
+    problem = cluster_oracle.problem_of("mini_cheetah_4ee")
+    robot, feet, algorithm = problem.robot, problem.contacts, algorithms.get("pv_osimr")
+    G, product = (
+        trace(Problem(robot, feet, outputs=outputs), algorithm).operations.total
+        for outputs in (("G",), ("G", "q_bar"))
+    )
+    assert product < 3.5 * G
+
+
 def test_recipes() -> None:
     """Gradients of scalars of G by their cotangents, against differences."""
     gradients = Gradients(Problem(walker(legs=2), FEET))
