@@ -33,7 +33,7 @@ from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import spanning_tree, tree_of
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.functions import Vector
-from delassus_ros.scalars.ports import Inputs, Status
+from delassus_ros.scalars.ports import Inputs
 
 GRAVITY = (0.0, 0.0, -9.81)
 """Gravity in world axes [m/s²]."""
@@ -527,10 +527,10 @@ class Dynamics:
             directions /= np.linalg.norm(directions, axis=1, keepdims=True)
             acting = np.linalg.norm(acting, axis=1, keepdims=True) * directions
         motion = rng.normal(size=(2, count, n))
-        found, statuses = self.batch("regressor", configurations, *motion, acting)
-        for configuration, values, status in zip(configurations, found, statuses, strict=True):
-            checked(robot, configuration, values, Status(status))
-        return identifiable(found.reshape(count * n, len(labels)), labels)
+        found = [
+            self.regressor(*state) for state in zip(configurations, *motion, acting, strict=True)
+        ]
+        return identifiable(np.concatenate(found), labels)
 
     def _indices(self, accelerated: Iterable[str]) -> frozenset[int]:
         """Return the indices of the rates of accelerated joints."""
