@@ -1,37 +1,35 @@
-"""Tables of the papers beside this project's: ``python -m benchmarks.papers``, ``make papers``.
+"""Tables and figures of the papers beside this project's: ``python -m benchmarks.papers``.
 
-The pages ``efpa.md``, ``clusters.md``, ``pv_osimr.md`` and the figure ``pv_osimr.svg`` are written
-to ``docs/papers``. Counts are kept in ``build/papers.json`` during a run, so that an interrupted
-run can be continued.
+``make papers`` writes the pages of :data:`ALL` and their figures in ``docs/papers``. Each
+result is kept in ``build/papers.json`` during a run, so that an interrupted run can be continued.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from benchmarks import cluster_cases
-from benchmarks.papers import asimo, counts, osimr
+from benchmarks.arguments import add_output
+from benchmarks.papers import counts, efpa, nori, osimr, verdicts
 from benchmarks.papers.kept import Kept
+from benchmarks.papers.markdown import percent
+from benchmarks.papers.page import Page, Part, published
 from delassus_ros.drawing.figures import save
 from delassus_ros.terminal import replace_line
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED = Path(__file__).with_name("published.yaml")
-TEXTS = Path(__file__).with_name("texts")
-"""The pages' prose, with the place of their tables."""
 KEPT = ROOT / "build" / "papers.json"
-PAGES = ROOT / "docs" / "papers"
+PAGES, QUICK = ROOT / "docs" / "papers", ROOT / "build" / "papers"
 ROBOTS = {
     "chain12": "geared chain 12", "belts12": "belt chain 12", "cheetah6": "Mini Cheetah",
     "mit6": "MIT Humanoid", "tello6": "Tello", "jvrc6": "JVRC-1",
 }  # fmt: skip
 """Labels of the cluster paper's robots by name of the benchmark's case."""
-ALGORITHMS = ("ltl", "efpa", "kjr", "pv_osim", "pv_osimr")
 _CLOSE = 15.0
 """Percentage points that two relative costs may differ by to count as the same."""
 
@@ -45,11 +43,11 @@ def verdict(printed: float, found: float) -> str:
     return "does not"
 
 
-def _percent(value: float) -> str:
-    return f"{value:+.1f} %".replace("-", "−")
+def _of_methods(case: cluster_cases.ClusterCase, function: str) -> dict[str, int | str]:
+    return dict(counts.of_methods(case.load().problem.robot, function))
 
 
-def clusters(printed: dict[str, Any], kept: Kept, names: Iterable[str]) -> Iterator[str]:
+def clusters(printed: Mapping[str, Any], kept: Kept, names: Iterable[str]) -> Iterator[str]:
     """Yield the lines of the cluster paper's page."""
     chosen = [name for name in printed["columns"] if name in set(names)]
     cases = {case.name: case for case in cluster_cases.CLUSTER_CASES}
@@ -60,9 +58,7 @@ def clusters(printed: dict[str, Any], kept: Kept, names: Iterable[str]) -> Itera
         found = {
             name: kept.of(
                 f"{function} dynamics of {ROBOTS[name]}",
-                lambda name=name, function=function: dict(
-                    counts.of_methods(cases[name].load().problem.robot, function)
-                ),
+                partial(_of_methods, cases[name], function),
             )
             for name in chosen
         }
@@ -77,13 +73,13 @@ def clusters(printed: dict[str, Any], kept: Kept, names: Iterable[str]) -> Itera
                 if method == reference:
                     continue
                 text = printed[table].get(method)
-                told = "" if text is None else _percent(text[column])
+                told = "" if text is None else percent(text[column])
                 if isinstance(count, str):
                     yield f"| | `{method}` | refused | | {told} | |"
                     continue
                 relative = 100.0 * (count / base - 1.0)
                 result = "" if text is None else verdict(text[column], relative)
-                yield f"| | `{method}` | {count} | {_percent(relative)} | {told} | {result} |"
+                yield f"| | `{method}` | {count} | {percent(relative)} | {told} | {result} |"
         refused = {
             (name, reason)
             for name in chosen
@@ -94,69 +90,70 @@ def clusters(printed: dict[str, Any], kept: Kept, names: Iterable[str]) -> Itera
             yield from ("", f"Refused for {ROBOTS[name]}: {reason}.")
 
 
-def efpa(printed: dict[str, Any], kept: Kept, names: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of the EFPA paper's page."""
-    problem = asimo.Humanoid().problem("hf", "general")
-    h_zeros, j_zeros = asimo.zeros(problem)
-    yield from ("", "## The robot", "", "| | here | printed |", "|---|---:|---:|")
-    robot = problem.robot
-    yield f"| bodies | {len(robot.joints)} | {printed['bodies']} |"
-    yield f"| freedoms | {robot.nv} | {printed['freedoms']} |"
-    yield f"| zeros of the mass matrix | {h_zeros:.1f} % | {printed['zeros of H']} % |"
-    yield f"| zeros of the Jacobian | {j_zeros:.1f} % | {printed['zeros of J']} % |"
-    for axes in asimo.AXES:
-        yield from ("", f"## Operations, axes {axes}", "")
-        columns = " | ".join(f"`{a}`" for a in ALGORITHMS)
-        heads = " | ".join(("robot, operational space", columns, "LTL / EFPA", "KJR / EFPA"))
-        yield f"| {heads} |"
-        yield "|---|" + "---:|" * (len(ALGORITHMS) + 2)
-        for name in names:
-            humanoid, ends = asimo.VARIANTS[name]
-            row = {
-                algorithm: kept.of(
-                    f"{algorithm} of {name}, {axes}",
-                    lambda humanoid=humanoid, ends=ends, algorithm=algorithm, axes=axes: (
-                        counts.of_algorithm(humanoid.problem(ends, axes), algorithm)
-                    ),
-                )
-                for algorithm in ALGORITHMS
-            }
-            cells = " | ".join(str(value) for value in row.values())
-            ratios = f"{row['ltl'] / row['efpa']:.2f} | {row['kjr'] / row['efpa']:.2f}"
-            yield f"| {name} | {cells} | {ratios} |"
+def _clusters(kept: Kept, quick: bool) -> Mapping[str, list[Part]]:
+    robots = ["cheetah6"] if quick else list(ROBOTS)
+    return {"tables": [lambda: clusters(published("clusters"), kept, robots)]}
 
 
-def main() -> None:
-    """Write the pages."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__)
+PAPERS = (
+    Page("pv_osimr", osimr.parts, osimr.figures, osimr.claims, "PV-OSIMr"),
+    Page("efpa", efpa.parts, efpa.figures, efpa.claims, "EFPA"),
+    Page("clusters", _clusters),
+    Page("nori", nori.parts, nori.figures, nori.claims, "Sparse factorisation (Nori)"),
+)
+"""A page per paper."""
+ALL = (*PAPERS, Page("verdicts", partial(verdicts.parts, PAPERS, ROBOTS)))
+"""All pages, the summary last."""
+
+
+def main() -> int:
+    """Write the pages; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.papers", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument(
         "--quick", action="store_true",
         help="one robot of each page, written to build/papers, as a test of the benchmark",
     )  # fmt: skip
+    add_output(parser, PAGES, "the pages")
     parser.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="folder of the pages (default: docs/papers)"
-    )
+        "--page", action="append", choices=[page.name for page in ALL],
+        help="a page to write; may be repeated (default: all)",
+    )  # fmt: skip
     arguments = parser.parse_args()
-    folder = arguments.output or (ROOT / "build" / "papers" if arguments.quick else PAGES)
-    printed = yaml.safe_load(PUBLISHED.read_text(encoding="utf-8"))
+    folder = arguments.output
+    if arguments.quick and folder == PAGES:
+        folder = QUICK
+    pages = [page for page in ALL if not arguments.page or page.name in arguments.page]
     kept = Kept(KEPT)
-    folder.mkdir(parents=True, exist_ok=True)
-    robots = ["cheetah6"] if arguments.quick else list(ROBOTS)
-    variants = list(asimo.VARIANTS)[: 1 if arguments.quick else None]
-    for name, lines in (
-        ("clusters", clusters(printed["clusters"], kept, robots)),
-        ("efpa", efpa(printed["efpa"], kept, variants)),
-        ("pv_osimr", osimr.lines(printed["pv_osimr"], kept, arguments.quick)),
-    ):
-        path = folder / f"{name}.md"
-        text = (TEXTS / f"{name}.md").read_text(encoding="utf-8")
-        path.write_text(text.replace("{tables}", "\n".join(lines).strip()), encoding="utf-8")
+    try:
+        write(folder, kept, pages, arguments.quick)
+    except KeyboardInterrupt:
         replace_line("")
-        print(path)
-    if not arguments.quick:
-        save(osimr.figure(kept), folder / "pv_osimr.svg")
+        print(f"Interrupted. The same command continues with the results kept in {KEPT}.")
+        return 130
     kept.end()
+    return 0
+
+
+def write(folder: Path, kept: Kept, pages: Sequence[Page], quick: bool) -> None:
+    """Write pages and their figures."""
+    parts = {page: page.parts(kept, quick) for page in pages}
+    kept.parts = sum(len(some) for places in parts.values() for some in places.values())
+    folder.mkdir(parents=True, exist_ok=True)
+    for page, places in parts.items():
+        lines: dict[str, list[str]] = {place: [] for place in places}
+        for place, some in places.items():
+            for part in some:
+                kept.show(page.name)
+                lines[place] += part()
+                kept.done += 1
+        path = folder / f"{page.name}.md"
+        path.write_text(page.text(lines, kept, quick), encoding="utf-8")
+        for name, figure in ({} if quick else page.figures(kept)).items():
+            save(figure, folder / f"{name}.svg")
+        print(path)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

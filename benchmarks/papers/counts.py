@@ -15,12 +15,17 @@ from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.scalars.graph import Graph
 
 
-def of_algorithm(problem: Problem, name: str) -> int:
-    """Return the generic count of an algorithm of G, without sines and cosines."""
+def of_algorithm(problem: Problem, name: str, generic: bool = True) -> int:
+    """Return the count of an algorithm of G, without sines and cosines.
+
+    Parameters
+    ----------
+    generic : whether the robot's constants are unknown; otherwise they are folded.
+    """
     algorithm = algorithms.get(name)
     if not isinstance(algorithm, TracedAlgorithm):
         raise TypeError(f"algorithm {name!r} cannot be counted")
-    return trace(problem, algorithm, generic=True).operations.total
+    return trace(problem, algorithm, generic=generic).operations.total
 
 
 def of_methods(robot: Robot, function: str) -> Mapping[str, int | str]:

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VERDICTS = ROOT / "docs" / "papers" / "verdicts.md"
 COUNTS = ROOT / "docs" / "benchmarks" / "operation_counts.md"
 CLUSTERS = ROOT / "docs" / "benchmarks" / "clusters.md"
+PV_OSIMR = ROOT / "docs" / "papers" / "pv_osimr.md"
 NUMBER = r"\d+(?:\.\d+)?"
 COMPARISON = re.compile(rf"({NUMBER}) /\s+({NUMBER}), ([+−]{NUMBER})(?:\s%|$)", re.MULTILINE)
 
@@ -37,19 +38,14 @@ def test_the_comparisons_are_those_of_the_tables() -> None:
     # No comparison is written otherwise, but those that are printed alone.
     assert len(found) == len(re.findall(rf"{NUMBER} /\s+{NUMBER}", text)) > 50
     tables = rows(COUNTS) + rows(CLUSTERS)
+    # Counts that the table of operation counts leaves out are on the paper's own page.
+    large = {number for page in (COUNTS, PV_OSIMR) for row in rows(page) for number in row}
     for a, b, percent in found:
         assert round(100.0 * (float(a) / float(b) - 1.0), 1) == percent, (a, b)
-        assert any({a, b} <= row for row in tables), f"{a} and {b} are in no row of the tables"
-
-
-def test_the_rows_above_the_published_counts_are_all_on_the_page() -> None:
-    """Of the specialised counts, which the table lists by their ratio."""
-    ratios = re.findall(r"^- (1\.\d+): ", COUNTS.read_text("utf-8"), re.MULTILINE)
-    assert len(ratios) > 3
-    section = VERDICTS.read_text("utf-8").partition("### Where our counts")[2]
-    table = [line for line in section.partition("\n## ")[0].splitlines() if line[:1] == "|"]
-    shown = [percent for line in table for _, _, percent in comparisons(line)]
-    assert sorted(shown) == sorted(round(100.0 * (float(ratio) - 1.0), 1) for ratio in ratios)
+        if min(int(float(a)), int(float(b))) > operation_counts.LARGEST:
+            assert {a, b} <= large, (a, b)
+        else:
+            assert any({a, b} <= row for row in tables), f"{a} and {b} are in no row of the tables"
 
 
 def test_the_table_counts_every_published_mechanism() -> None:
@@ -70,14 +66,6 @@ def test_the_table_counts_every_published_mechanism() -> None:
 def test_the_table_says_what_its_program_writes() -> None:
     text = COUNTS.read_text(encoding="utf-8")
     assert text.startswith(operation_counts.HEAD) and operation_counts.SHORT in text
-
-
-def test_the_printed_claims_are_on_the_page() -> None:
-    text = VERDICTS.read_text(encoding="utf-8")
-    for printed in ("+19.9 %", "−34 %", "−24 %", "−1.5 %", "significantly more efficient"):
-        assert printed in text
-    for printed in ("+51.8 %", "+6.3 %", "+19.0 %", "+23.2 %", "+7.8 %", "+107.4 %"):
-        assert f"| {printed} |" in text
 
 
 def test_what_pv_osimr_is_said_to_be_tells_of_its_nodes() -> None:

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
 
-from benchmarks import nori
+from benchmarks.papers import nori
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import ProblemError
 from delassus_ros.measured import (
@@ -86,7 +86,8 @@ def test_inverse_and_forward_dynamics_of_chains_agree_with_pinocchio(links: int)
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_the_page_has_what_is_counted(number: int) -> None:
     case = nori.CASES[number]
-    section = PAGE.read_text("utf-8").split("\n## ")[1 + number]
+    title = f"\n## {case.figure}: {case.title}\n"
+    section = PAGE.read_text("utf-8").partition(title)[2].partition("\n## ")[0]
     names = re.findall(r"^\| N \| (.*) \|$", section, re.MULTILINE)[0].split(" | ")
     for links in case.sizes[2:4]:
         row = re.findall(rf"^\| {links} \| (.*) \|$", section, re.MULTILINE)[0].split(" | ")

@@ -1,0 +1,389 @@
+"""Figures 5 and 6 of the EFPA paper: operations on a humanoid, by two cost models.
+
+P. Wensing, R. Featherstone, D. E. Orin, "A Reduced-Order Recursive Algorithm for the Computation
+of the Operational-Space Inertia Matrix", 2012, section V and appendix. Counts of our algorithms
+are generic. The paper's model counts each spatial operation of EFPA alone, on matrices without
+zeros: :func:`model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+
+from matplotlib.figure import Figure
+
+from benchmarks import ours, timing
+from benchmarks.cases import pool
+from benchmarks.operation_counts import robot_problem
+from benchmarks.papers import asimo, counts, stages, style
+from benchmarks.papers.asimo import AXES, HANDS_AND_FEET, VARIANTS
+from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, Claim
+from benchmarks.papers.kept import Kept
+from benchmarks.papers.markdown import row, table
+from benchmarks.papers.page import Part, published
+from delassus_ros import Problem
+from delassus_ros.model import WORLD, JointKind
+
+ALGORITHMS = ("ltl", "efpa", "kjr", "pv_osim", "pv_osimr")
+_SHORT = dict(zip(AXES, ("(general axes)", "(D.–H.)", "(right angles)"), strict=True))
+"""Choices of axes in claims."""
+BOTH = ("efpa", "efpa_strict")
+MODEL = "EFPA, the paper's cost model"
+DH = "as of Denavit and Hartenberg"
+ROBOTS = (
+    "Go1 (altered) 4x3D feet, K=[0 I]", "Go1 (altered) 4x6D feet, K=I6", "Atlas feet 2x6D, K=I6",
+    "Atlas feet+hands 4x6D, K=I6",
+)  # fmt: skip
+"""Robots of the table of both forms."""
+_SECONDS = 1.0
+"""Duration of the measurement of a robot's times [s]."""
+
+# Operations of revolute joints with frames of Denavit and Hartenberg; each pair is for any joint,
+# and for the privileged child, which turns about a fixed axis of the floating base. The second
+# entries, and all single ones but the first, are printed. The first entries are two turns and two
+# shifts, as `test/docs/test_paper_pages.py` counts them in our spatial algebra.
+_JOINT = 1 + 5  # D⁻¹ and I^A Φ D⁻¹
+_UPDATE = 15 + 15  # I^A − I^A Φ D⁻¹ Φᵀ I^A
+TO_PARENT = (82 + 74, 22 + 25)  # Xᵀ (…) X
+ADDED = (21, 15)  # to I^A of the parent
+PROPAGATED = (120 + 66, 48 + 24)  # (ᵏX L) X, whose column along Φ is zero
+CARRIED = (120 + 72, 48 + 24)  # X Λ⁻¹
+_ACROSS = 30 + 30  # L times 6×6, or 6×6 times L
+_OF_JOINT = 6 + 6  # K ᵏXᵀ added
+_ROOT = 231  # (I^A)⁻¹
+PRODUCT = (216 + 180, 216 + 180 - 36 - 36)  # K₁ ᵏXᵀ; the first also of a block off the diagonal
+_TOOL = 137 + 137  # Λ⁻¹ of an end effector in its axes
+
+
+def model(problem: Problem) -> dict[str, int]:
+    """Return the operations of EFPA by the paper's cost model, by stage.
+
+    Parameters
+    ----------
+    problem : of revolute joints, with six-row contacts on different bodies.
+    """
+    joints = problem.robot.joints
+    ends = [problem.robot.frames[contact.frame].body for contact in problem.contacts]
+    paths = [_path(problem, body) for body in ends]
+    supported = [sum(i in path for path in paths) for i in range(len(joints))]
+    free = joints[0].kind is JointKind.ROOT
+    children = [i for i, joint in enumerate(joints) if free and joint.parent == 0]
+    privileged = max(children, key=lambda i: supported[i], default=None)
+    found = dict.fromkeys(stages.NAMES, 0)
+    for i, joint in enumerate(joints):
+        if joint.kind is JointKind.ROOT:
+            found[stages.INERTIAS] += _ROOT
+            for path in paths:
+                found[stages.DIAGONAL] += PRODUCT[privileged in path]
+            continue
+        special, on_world = i == privileged, joint.parent == WORLD
+        found[stages.INERTIAS] += _JOINT
+        found[stages.DIAGONAL] += supported[i] * _OF_JOINT
+        if not on_world:
+            found[stages.INERTIAS] += _UPDATE + TO_PARENT[special] + ADDED[special]
+            found[stages.PROPAGATORS] += supported[i] * (_ACROSS + PROPAGATED[special])
+            found[stages.DIAGONAL] += supported[i] * (_ACROSS + CARRIED[special])
+    found[stages.DIAGONAL] += len(ends) * _TOOL
+    pairs = sum(bool(set(one) & set(two)) for k, one in enumerate(paths) for two in paths[k + 1 :])
+    found[stages.CROSS] += pairs * PRODUCT[0]
+    return found
+
+
+def _path(problem: Problem, body: int) -> list[int]:
+    path = []
+    while body != WORLD:
+        path.append(body)
+        body = problem.robot.joints[body].parent
+    return path
+
+
+def _count(kept: Kept, name: str, axes: str, algorithm: str, tools: bool = False) -> int:
+    humanoid, ends, _ = VARIANTS[name]
+    where = ", end effectors' own axes" if tools else ""
+    return int(
+        kept.of(
+            f"{algorithm} of {name}, {axes}{where}",
+            lambda: counts.of_algorithm(humanoid.problem(ends, axes, tools), algorithm),
+        )
+    )
+
+
+def _stages(kept: Kept, algorithm: str, axes: str, tools: bool) -> dict[str, int]:
+    found: dict[str, int] = kept.of(
+        f"stages of {algorithm}, {axes}, {tools}",
+        lambda: stages.stages(
+            VARIANTS[HANDS_AND_FEET].humanoid.problem("hf", axes, tools), algorithm
+        ),
+    )
+    return found
+
+
+def _modelled(name: str) -> int:
+    humanoid, ends, _ = VARIANTS[name]
+    return sum(model(humanoid.problem(ends, DH)).values())
+
+
+def _robot() -> Iterator[str]:
+    printed = published("efpa")
+    base, more = (VARIANTS[name].humanoid.problem("hf", DH) for name in
+                  (HANDS_AND_FEET, "two more arms and legs, hands and feet"))  # fmt: skip
+    (h_zeros, j_zeros), (more_zeros, _) = asimo.zeros(base), asimo.zeros(more)
+    yield from ("## Figure 4: the robot", "", *table(("", "here", "printed")))
+    yield row(("bodies", len(base.robot.joints), printed["bodies"]))
+    yield row(("freedoms", base.robot.nv, printed["freedoms"]))
+    yield row(("zeros of the mass matrix", f"{h_zeros:.1f} %", f"{printed['zeros of H']} %"))
+    yield row(("zeros of the Jacobian", f"{j_zeros:.1f} %", f"{printed['zeros of J']} %"))
+    told = printed["zeros of H, two more arms and legs"]
+    yield row(
+        ("zeros of the mass matrix, two more arms and legs", f"{more_zeros:.1f} %", f"{told} %")
+    )
+
+
+def _breakdown(kept: Kept, axes: Iterable[str]) -> Iterator[str]:
+    yield from ("", "## Figure 5: cost breakdown for hands and feet", "")
+    yield from table(("algorithm, axes of the joints", *stages.NAMES, "sum"))
+    for label, found in _bars(kept, axes).items():
+        yield row((label, *(found.get(name, 0) for name in stages.NAMES), sum(found.values())))
+
+
+def _bars(kept: Kept, choices: Iterable[str] = AXES) -> dict[str, dict[str, int]]:
+    problem = VARIANTS[HANDS_AND_FEET].humanoid.problem("hf", DH)
+    found = {MODEL: model(problem)}
+    for axes in choices:
+        for algorithm in ("efpa", "kjr", "ltl"):
+            found[f"`{algorithm}`, {axes}"] = _stages(kept, algorithm, axes, True)
+    return found
+
+
+def _row(kept: Kept, axes: str, name: str) -> Iterator[str]:
+    if name == HANDS_AND_FEET:
+        yield from ("", f"## Figure 6: operations, axes {axes}", "")
+        heads = (*(f"`{each}`" for each in ALGORITHMS), "LTL / EFPA", "KJR / EFPA")
+        yield from table(("robot, operational space", *heads))
+    found = {each: _count(kept, name, axes, each) for each in ALGORITHMS}
+    ratios = (f"{found[each] / found['efpa']:.2f}" for each in ("ltl", "kjr"))
+    yield row((name, *found.values(), *ratios))
+
+
+def _model_row(kept: Kept, name: str) -> Iterator[str]:
+    if name == HANDS_AND_FEET:
+        yield from ("", "## Figure 6: the paper's cost model", "")
+        yield from table(("robot, operational space", MODEL, "`ltl`", "LTL / EFPA"))
+    ltl, efpa = _count(kept, name, DH, "ltl", True), _modelled(name)
+    yield row((name, efpa, ltl, f"{ltl / efpa:.2f}"))
+
+
+def _forms(kept: Kept, name: str) -> Iterator[str]:
+    if name == ROBOTS[0]:
+        yield from ("", "## The privileged child: both forms of EFPA", "")
+        heads = (*(f"`{each}`" for each in BOTH), "strict / efpa")
+        yield from table(("robot", *heads, *(f"`{each}` [µs]" for each in BOTH), "strict / efpa"))
+    found: dict[str, int] = {
+        each: kept.of(f"{each} of {name}", partial(_of_robot, name, each)) for each in BOTH
+    }
+    times: dict[str, float] = kept.of(f"times of EFPA, {name}", partial(_times, name))
+    ratios = [f"{each['efpa_strict'] / each['efpa']:.2f}" for each in (found, times)]
+    microseconds = (f"{1e6 * times[each]:.3f}" for each in BOTH)
+    yield row((name, *found.values(), ratios[0], *microseconds, ratios[1]))
+
+
+def _robot_problem(name: str) -> Problem:
+    problem = robot_problem(name)
+    if problem is None:
+        raise KeyError(name)
+    return problem
+
+
+def _of_robot(name: str, algorithm: str) -> int:
+    return counts.of_algorithm(_robot_problem(name), algorithm)
+
+
+def _times(name: str) -> dict[str, float]:
+    """Return the least times of both forms' kernels in warm caches [s], taken in turns."""
+    problem = _robot_problem(name)
+    inputs = pool(problem, 64)
+    routines = {
+        each: timing.warm(ours.build(problem, each, inputs, use_cache=False).routine)
+        for each in BOTH
+    }
+    return {each: time.minimum for each, time in timing.measure(routines, _SECONDS).items()}
+
+
+def parts(kept: Kept, quick: bool) -> Mapping[str, list[Part]]:
+    """Return the parts of the page; a quick run has one variant and no robot."""
+    few = 1 if quick else None
+    names = list(VARIANTS)[:few]
+    forms: list[Part] = [] if quick else [partial(_forms, kept, name) for name in ROBOTS]
+    found: list[Part] = [_robot, partial(_breakdown, kept, list(AXES)[:few])]
+    found += [partial(_row, kept, axes, name) for axes in list(AXES)[:few] for name in names]
+    found += [partial(_model_row, kept, name) for name in names]
+    later: list[Part] = [] if quick else [partial(future, kept)]
+    return {"tables": [*found, *forms], "future": later}
+
+
+def _named(label: str) -> str:
+    return next(name for name in VARIANTS if VARIANTS[name].label == label)
+
+
+def _ratio(kept: Kept, name: str, axes: str, first: str, second: str = "efpa") -> float:
+    return _count(kept, name, axes, first) / _count(kept, name, axes, second)
+
+
+def _each(kept: Kept, name: str, first: str, second: str = "efpa") -> str:
+    """Return a ratio for all choices of axes."""
+    return ", ".join(
+        f"{_ratio(kept, name, axes, first, second):.2f} {_SHORT[axes]}" for axes in AXES
+    )
+
+
+def _by_model(kept: Kept, name: str) -> float:
+    return _count(kept, name, DH, "ltl", True) / _modelled(name)
+
+
+def claims(kept: Kept) -> list[Claim]:
+    """Return what the paper claims beside what was counted, from a whole run."""
+    printed = published("efpa")
+    more, fingers, limbs = (
+        _named("+2 arms\n+2 legs"),
+        _named("four\nfingers"),
+        _named("longer\nlimbs"),
+    )
+    base = VARIANTS[HANDS_AND_FEET].humanoid.problem("hf", DH)
+    h_zeros, j_zeros = asimo.zeros(base)
+    told = printed["LTL / EFPA, hands and feet"]
+    by_model = _by_model(kept, HANDS_AND_FEET)
+    ratios = {axes: [_ratio(kept, name, axes, "kjr") for name in VARIANTS] for axes in AXES}
+    below = [axes for axes, found in ratios.items() if min(found) <= 1.0]
+    spans = ", ".join(
+        f"{min(found):.2f} to {max(found):.2f} {_SHORT[axes]}" for axes, found in ratios.items()
+    )
+    grown = {
+        axes: _ratio(kept, more, axes, "kjr", "ltl")
+        / _ratio(kept, HANDS_AND_FEET, axes, "kjr", "ltl") - 1.0
+        for axes in AXES
+    }  # fmt: skip
+    lower = all(
+        _ratio(kept, name, axes, "ltl") > _ratio(kept, HANDS_AND_FEET, axes, "ltl")
+        for name in (fingers, limbs) for axes in AXES
+    )  # fmt: skip
+    models = [_by_model(kept, name) for name in (HANDS_AND_FEET, more)]
+    return [
+        Claim(
+            "section V-C: shares of zeros of M and J for hands and feet",
+            f"{printed['zeros of H']} %, {printed['zeros of J']} %",
+            f"{h_zeros:.1f} %, {j_zeros:.1f} %",
+            REPRODUCES if (round(h_zeros), int(j_zeros)) == (56, 67) else DOES_NOT,
+            "the tree was recovered from these shares",
+        ),
+        Claim(
+            "section V-C: SFA needs 78 percent of the operations of EFPA for hands and feet",
+            f"{told}",
+            f"{by_model:.2f} by the paper's cost model; {_each(kept, HANDS_AND_FEET, 'ltl')} by "
+            "our counts",
+            DEPENDS + "the cost model and the axes" if abs(by_model - told) < 0.01 else DOES_NOT,
+            "our counts leave out structural zeros, of which frames at right angles have many; "
+            "the paper's model counts each spatial operation of EFPA on full matrices",
+        ),
+        Claim(
+            "section V-C: EFPA has advantages over RJKA in every case",
+            "RJKA / EFPA > 1 (a plot)",
+            f"{spans} by our counts of `kjr`",
+            (DEPENDS + "the axes of the joints") if below else REPRODUCES,
+            "`kjr` reuses partial results of Chang and Khatib; below 1 are operational spaces "
+            "with a common support chain, which the paper names as a drawback",
+        ),
+        Claim(
+            "section V-C: more joints in arms, legs or hands lower the relative efficiency of SFA",
+            "a plot",
+            f"LTL / EFPA {_each(kept, limbs, 'ltl')} with longer limbs, "
+            f"{_each(kept, fingers, 'ltl')} with four fingers",
+            REPRODUCES if lower else DOES_NOT,
+            "",
+        ),
+        Claim(
+            "section V-C: with two more arms and legs the ratio of SFA to EFPA is nearly the same",
+            "a plot",
+            f"{models[0]:.2f} → {models[1]:.2f} by the paper's cost model; "
+            f"{_each(kept, HANDS_AND_FEET, 'ltl')} → {_each(kept, more, 'ltl')} by our counts",
+            REPRODUCES if abs(models[1] / models[0] - 1.0) < 0.05 else DOES_NOT,
+            "",
+        ),
+        Claim(
+            "section V-C: then the ratio of RJKA to SFA increases by over 50 percent",
+            "over +50 %",
+            ", ".join(f"{100.0 * value:+.0f} % {_SHORT[axes]}" for axes, value in grown.items())
+            + " by our counts",
+            REPRODUCES if min(grown.values()) > 0.5 else DOES_NOT,
+            "`kjr` carries partial results from a common ancestor once for several contacts",
+        ),
+    ]
+
+
+def future(kept: Kept) -> list[str]:
+    """Return the table of the paper's future work."""
+    shared = {
+        words: [_count(kept, _named(label), DH, each) for each in ("efpa", "pv_osimr")]
+        for words, label in (
+            ("forefingers, thumbs and feet", "FTF"), ("one foot fixed", "one foot\nfixed"),
+        )
+    }  # fmt: skip
+    numbers = "; ".join(
+        f"{words}: {before} → {after} operations" for words, (before, after) in shared.items()
+    )
+    return [
+        *table(("in the paper", "here"), 2),
+        row(("propagators of end effectors with a common support chain have much common structure",
+             f"done by PV-OSIMr, whose nodes propagate six rows once ({numbers})")),
+        row(("the dynamically consistent pseudo-inverse J̄",
+             "done: `solution.jbar()`, from M⁻¹Jᵀ and Λ ([library](../library.md))")),
+        row(("closed-chain operational dynamics",
+             "done: `c_efpa` over clusters ([closed loops](../clusters.md)), and loops as rows")),
+    ]  # fmt: skip
+
+
+def figures(kept: Kept) -> Mapping[str, Figure]:
+    """Return figures 5 and 6."""
+    return {"efpa_breakdown": _figure_5(kept), "efpa_variants": _figure_6(kept)}
+
+
+def _figure_5(kept: Kept) -> Figure:
+    drawn, (ax,) = style.figure(1, 1, (9.5, 4.8))
+    short = {"general": "general axes", DH: "D.–H. axes"}
+    bars = {MODEL: _bars(kept)[MODEL]}
+    for label, found in _bars(kept).items():
+        algorithm, _, axes = label.partition(", ")
+        if algorithm[0] == "`":
+            name = {"efpa": "EFPA", "kjr": "RJKA", "ltl": "SFA"}[algorithm.strip("`")]
+            bars[f"{name}\n{short.get(axes, 'right angles')}"] = found
+    bars = {label.replace(", the paper's cost model", "\npaper's model"): found
+            for label, found in bars.items()}  # fmt: skip
+    style.stacked(ax, bars)
+    ax.tick_params(axis="x", labelsize=7)
+    ax.legend(loc="upper left")
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, 1.25 * high)
+    return drawn
+
+
+def _figure_6(kept: Kept) -> Figure:
+    drawn, places = style.figure(2, 1, (9.5, 8.0))
+    names = {
+        "ltl": "SFA (ltl)",
+        "efpa": "EFPA (efpa)",
+        "kjr": "RJKA (kjr)",
+        "pv_osimr": "PV-OSIMr",
+    }
+    for ax, axes in zip(
+        places, (DH, "as of Denavit and Hartenberg, at right angles"), strict=True
+    ):
+        style.bars(
+            ax,
+            {
+                variant.label: {names[each]: _count(kept, name, axes, each) for each in names}
+                for name, variant in VARIANTS.items()
+            },
+        )
+        ax.set_title(f"axes {axes}")
+    places[0].legend()
+    return drawn

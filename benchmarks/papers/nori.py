@@ -1,0 +1,331 @@
+"""The figures of Nori's paper, with sparse LU by others and our kernels: operations against N.
+
+F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
+matrix factorizations": figure 1, forward dynamics of a serial chain (section V); inverse
+dynamics, triangular (Property 1); figure 2, torques of a chain with load cells at both ends
+(section VI). The third curve of figure 1, the matrix form of the articulated-body algorithm
+(Property 2), is :mod:`benchmarks.papers.matrix_aba`. UMFPACK, the paper's, is asked where its
+library is installed (Debian: ``libumfpack5``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.sparse import csc_matrix
+from scipy.sparse.linalg import splu
+
+from benchmarks.mechanisms import rotation
+from benchmarks.papers import matrix_aba, style
+from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, Claim
+from benchmarks.papers.kept import Kept
+from benchmarks.papers.markdown import row, table
+from benchmarks.papers.page import Part
+from delassus_ros import Robot, Transform
+from delassus_ros.drawing.figures import SERIES
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.measured import (
+    ExternalWrench,
+    ForceTorqueSensor,
+    JointAcceleration,
+    JointTorque,
+    Measurement,
+    SparseDynamics,
+)
+from delassus_ros.measured.observability import dense
+from delassus_ros.measured.quantities import Quantity
+from delassus_ros.measured.system import System
+from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
+from delassus_ros.model.spatial import Array
+
+SIZES = (2, 4, 6, 8, 12, 16, 20, 24, 30)
+CELLS = (8, 10, 12, 16, 20, 24, 30)
+"""Fewer links leave no joint whose acceleration is known."""
+KERNEL = "our kernel, all of it"
+UMFPACK = "LU, UMFPACK's"
+FACTORS = "LU, UMFPACK's, factors alone"
+ABA = "articulated-body algorithm, 429N - 507"
+RNEA = "Newton-Euler, 231N - 124"
+_NOT_DRAWN = (FACTORS, "LU, SuperLU's MMD")
+_LABELS = {
+    KERNEL: "SparseDynamics, all of it", "C-ABA, all of it": "C-ABA or C-RNEA, all of it",
+    ABA: "formula 429N − 507 or 231N − 124",
+}  # fmt: skip
+"""Labels of curves whose names differ."""
+_UMFPACK_FLOPS, _UMFPACK_ENTRIES, _UMFPACK_INFO = 42, 43, 90  # entries: of L, then of U
+_ALL_BUT_ONE = (0, 1, 2, 3, 4)
+_SLIGHTLY = 0.99
+"""Ratio of the lengths of neighbouring links of a chain whose matrices have no tiny entries."""
+
+
+def chain(links: int, taper: float = 0.9, skew: float = 1.5) -> Robot:
+    """Return the serial chain ``autoTree(links, 1, skew, taper)`` of Featherstone's spatial_v2."""
+    joints, bodies = [], []
+    for k in range(links):
+        length, mass = taper**k, taper ** (3 * k)
+        before = taper ** (k - 1) if k else 0.0
+        # xlt first, then rotx: the offset is along x, which the turn keeps.
+        turn = rotation((1.0, 0.0, 0.0), skew) if k else np.eye(3)
+        place = Transform(turn, np.array([before, 0.0, 0.0]))
+        joints.append(Joint(f"joint{k}", JointKind.REVOLUTE, k - 1 if k else WORLD, place))
+        about = mass * length**2 * np.diag([0.0025, 1.015 / 12.0, 1.015 / 12.0])
+        inertia = Inertia.from_com(mass, np.array([0.5 * length, 0.0, 0.0]), about)
+        bodies.append(Body(f"body{k}", inertia))
+    tip = Transform(np.eye(3), np.array([taper ** (links - 1), 0.0, 0.0]))
+    frames = [Frame("first", 0, Transform()), Frame("tip", links - 1, tip)]
+    return Robot(f"chain {links}", joints, bodies, frames)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question of the paper.
+
+    Attributes
+    ----------
+    figure : its place in the paper.
+    title : of its plot.
+    sizes : numbers of links.
+    known, wanted : quantities of a chain with some links.
+    ours : operations of our hand-written algorithm, and its name; None where there is none.
+    published : the same of the paper's rival by formula.
+    taper : of the chain.
+    """
+
+    figure: str
+    title: str
+    sizes: tuple[int, ...]
+    known: Callable[[int], list[Quantity]]
+    wanted: Callable[[int], list[Quantity]]
+    ours: tuple[str, str] | None
+    published: tuple[str, Callable[[int], int]] | None
+    taper: float = 0.9
+
+
+def _accelerations(links: Sequence[int]) -> list[Quantity]:
+    return [JointAcceleration(f"joint{k}") for k in links]
+
+
+def _torques(n: int) -> list[Quantity]:
+    return [JointTorque(f"joint{k}") for k in range(n)]
+
+
+def _cells(n: int) -> list[Quantity]:
+    """Return what is known: but for two accelerations at each end and both yaw moments."""
+    ends: list[Quantity] = [
+        ForceTorqueSensor("first", _ALL_BUT_ONE), ExternalWrench("tip", _ALL_BUT_ONE)
+    ]  # fmt: skip
+    return [*_accelerations(range(2, n - 2)), *ends]
+
+
+CASES = (
+    Case("Figure 1", "forward dynamics", SIZES, _torques, lambda n: _accelerations(range(n)),
+         ("C-ABA, all of it", "forward"), (ABA, lambda n: 429 * n - 507)),
+    Case("Property 1", "inverse dynamics", (*SIZES, 60, 100),
+         lambda n: _accelerations(range(n)), _torques,
+         ("C-RNEA, all of it", "inverse"), (RNEA, lambda n: 231 * n - 124)),
+    Case("Figure 2", "torques from load cells at both ends", CELLS, _cells, _torques,
+         None, None, 1.0),
+)  # fmt: skip
+
+
+def operations(case: Case, links: int) -> dict[str, int]:
+    """Return the operations of all contenders."""
+    robot = chain(links, case.taper)
+    known, wanted = case.known(links), case.wanted(links)
+    system = System(robot, [*known, *wanted])
+    matrix = _matrix(system, known)
+    solved: dict[str, int] = {}
+    if case.title == CASES[0].title:
+        # The pattern is that of a chain that tapers less, where no entry is as small as rounding.
+        alike = chain(links, _SLIGHTLY)
+        solved = matrix_aba.operations(System(alike, [*known, *wanted]))
+    found = {f"LU, {order}": count for order, count in _lu(matrix).items()}
+    kernel = SparseDynamics(
+        robot, [Measurement(each) for each in known], wanted, covariances=False, cache=False
+    )
+    assert kernel.kind == "square"
+    found |= solved
+    found[KERNEL] = kernel.operations.total
+    if case.ours is not None:
+        name, function = case.ours
+        found[name] = Dynamics(robot, cache=False)._function(function).operations.total
+    if case.published is not None:
+        name, formula = case.published
+        found[name] = formula(links)
+    return found
+
+
+def _matrix(system: System, known: Sequence[Quantity]) -> Array:
+    """Return D and Y, one below the other, at a random posture."""
+    instant = system.at(matrix_aba.posture(system))
+    rows = [*instant.equations(), *(row for each in known for row in instant.reading(each))]
+    return dense(rows, system.columns.size)
+
+
+def _lu(matrix: Array) -> dict[str, int]:
+    """Return operations of a factorisation and solution by several orders of the columns."""
+    A = csc_matrix(matrix)
+    found = {
+        label: _of_factors(splu(A, permc_spec=order))
+        for label, order in (
+            ("columns as they are", "NATURAL"),
+            ("SuperLU's COLAMD", "COLAMD"),
+            ("SuperLU's MMD", "MMD_AT_PLUS_A"),
+        )
+    }
+    return {**found, **_umfpack(A)}
+
+
+def _of_factors(lu: splu) -> int:
+    """Return operations, not counting products with ±1, of factors and solution."""
+    L, U = lu.L.tocsc(), lu.U.tocsr()
+    total = 0
+    for k in range(L.shape[0]):
+        column = L.data[L.indptr[k] : L.indptr[k + 1]][
+            L.indices[L.indptr[k] : L.indptr[k + 1]] > k
+        ]
+        right = U.data[U.indptr[k] : U.indptr[k + 1]][U.indices[U.indptr[k] : U.indptr[k + 1]] > k]
+        pivot = U[k, k]
+        many, wide = _not_unit(column), _not_unit(right)
+        total += 0 if abs(pivot) == 1.0 else len(column) + 1
+        total += len(column) * len(right) + many * wide
+        total += len(column) + len(right) + many + wide
+    return total
+
+
+def _not_unit(values: Array) -> int:
+    return int(np.count_nonzero(np.abs(values) != 1.0))
+
+
+def _umfpack(A: csc_matrix) -> dict[str, int]:
+    """Return what UMFPACK says of its factors, with a solution as well; {} where it is absent."""
+    path = ctypes.util.find_library("umfpack")
+    if path is None:
+        return {}
+    library = ctypes.CDLL(path)
+    n = ctypes.c_int(A.shape[0])
+    starts, rows = (np.ascontiguousarray(a, dtype=np.int32) for a in (A.indptr, A.indices))
+    arrays = [ctypes.c_void_p(a.ctypes.data) for a in (starts, rows, A.data)]
+    symbolic, numeric = ctypes.c_void_p(), ctypes.c_void_p()
+    info = np.zeros(_UMFPACK_INFO)
+    about = ctypes.c_void_p(info.ctypes.data)
+    status = library.umfpack_di_symbolic(n, n, *arrays, ctypes.byref(symbolic), None, about)
+    if status == 0:
+        status = library.umfpack_di_numeric(*arrays, symbolic, ctypes.byref(numeric), None, about)
+    library.umfpack_di_free_symbolic(ctypes.byref(symbolic))
+    library.umfpack_di_free_numeric(ctypes.byref(numeric))
+    if status != 0:
+        raise RuntimeError(f"UMFPACK returned {status}")
+    factors = int(info[_UMFPACK_FLOPS])
+    entries = int(info[_UMFPACK_ENTRIES : _UMFPACK_ENTRIES + 2].sum()) - 2 * A.shape[0]
+    return {"UMFPACK's, factors alone": factors, "UMFPACK's": factors + 2 * entries}
+
+
+def results(kept: Kept, case: Case, links: int) -> dict[str, int]:
+    """Return the operations of all contenders, kept while a run lasts."""
+    found: dict[str, int] = kept.of(f"{case.title}, N = {links}", partial(operations, case, links))
+    return found
+
+
+def _rows(kept: Kept, case: Case, links: int) -> Iterator[str]:
+    found = results(kept, case, links)
+    if links == case.sizes[0]:
+        yield from ("", f"## {case.figure}: {case.title}", "", *table(("N", *found), 0))
+    yield row((links, *found.values()))
+
+
+def parts(kept: Kept, quick: bool) -> Mapping[str, list[Part]]:
+    """Return the parts of the page; a quick run has the two smallest chains of each table."""
+    few = 2 if quick else None
+    rows: list[Part] = [
+        partial(_rows, kept, case, links) for case in CASES for links in case.sizes[:few]
+    ]
+    return {"tables": rows}
+
+
+def claims(kept: Kept) -> list[Claim]:
+    """Return what the paper claims beside what was counted, from a whole run."""
+    forward, inverse, cells = CASES
+    last = {case.title: results(kept, case, case.sizes[-1]) for case in CASES}
+    least = {
+        n: min(v for name, v in results(kept, forward, n).items() if name.startswith("LU")
+               and name != FACTORS)
+        for n in forward.sizes
+    }  # fmt: skip
+    fewer = [n for n, count in least.items() if count < 429 * n - 507]
+    n = forward.sizes[-1]
+    kernel, aba = last[forward.title][KERNEL], last[forward.title]["C-ABA, all of it"]
+    found = [
+        Claim(
+            "figure 1, abstract: sparse LU needs fewer operations than the articulated-body "
+            "algorithm",
+            "fewer (a plot)",
+            f"N = {n}: {least[n]} by the best LU, {429 * n - 507} by the formula "
+            f"429N - 507 ({least[n] / (429 * n - 507):.2f} times); fewer for N = "
+            f"{', '.join(map(str, fewer)) or 'none'}. "
+            f"`SparseDynamics`, with the entries of D: {kernel}, "
+            f"C-ABA {aba} ({kernel / aba:.2f} times)",
+            DOES_NOT,
+            "articulated inertias are symmetric, and rows of D do not have this symmetry; the "
+            "formula contains the operations for the entries of D, the factorisation does not",
+        ),
+    ]
+    if FACTORS in last[inverse.title]:
+        count = max(results(kept, inverse, n)[FACTORS] for n in inverse.sizes)
+        found.append(Claim(
+            "section IV-D: the order that makes inverse dynamics triangular is found for N up to "
+            "100", "no fill-in", f"operations of UMFPACK's factors: at most {count}",
+            REPRODUCES if count == 0 else DOES_NOT, "",
+        ))  # fmt: skip
+    substitution = last[forward.title][matrix_aba.SUBSTITUTION]
+    products = last[forward.title][matrix_aba.PRODUCTS]
+    found.append(Claim(
+        "Property 2: W^L D W^R is lower triangular", "a proof",
+        f"largest entry above the diagonal below 1e-9 of the largest; N = {n}: {substitution} "
+        f"operations of the substitution, {products} with the matrix products",
+        REPRODUCES,
+        "with d = W^R d̃ and b multiplied by W^L, which the printed form lacks",
+    ))  # fmt: skip
+    n = cells.sizes[-1]
+    ours = last[cells.title][KERNEL]
+    rival = last[cells.title].get(UMFPACK)
+    found.append(Claim(
+        "figure 2: torques from load cells at both ends are solvable by sparse LU",
+        "solvable (a plot)",
+        f"N = {n}: {ours} operations of `SparseDynamics`"
+        + (f", {rival} of UMFPACK ({ours / rival:.2f} times)" if rival else ""),
+        DEPENDS + "what is known",
+        "with four unknown accelerations, as in the published experiment; with all accelerations "
+        "known, as (24) is printed, parallel soles leave two moments undetermined",
+    ))  # fmt: skip
+    return found
+
+
+def figures(kept: Kept) -> Mapping[str, Figure]:
+    """Return figures 1 and 2 with the inverse dynamics between them."""
+    drawn, places = style.figure(1, len(CASES), (13.0, 5.6))
+    styles: dict[str, Mapping[str, Any]] = {}
+    cycle = iter(SERIES)
+    for ax, case in zip(places, CASES, strict=True):
+        rows = {n: results(kept, case, n) for n in case.sizes}
+        for name in rows[case.sizes[0]]:
+            if name in _NOT_DRAWN:
+                continue
+            # C-RNEA and its formula stand beside our kernel as C-ABA and its formula do.
+            alike = {"C-RNEA, all of it": "C-ABA, all of it", RNEA: ABA}.get(name, name)
+            if alike not in styles:
+                styles[alike] = next(cycle)
+            points = {n: found[name] for n, found in rows.items()}
+            style.curve(ax, points, _LABELS.get(alike, alike), styles[alike])
+        ax.set_title(f"{case.figure}: {case.title}", fontsize=10)
+        style.sizes(ax, [n for n in (2, 4, 8, 16, 30, 60, 100) if n in rows], "links N")
+    handles, labels = places[0].get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="small")
+    return {"nori": drawn}

@@ -1,0 +1,110 @@
+"""Drawing of the papers' figures: an algorithm has one style in all of them, readable in grey.
+
+Lines differ by colour, dashes and marks (:data:`~delassus_ros.drawing.figures.SERIES`), bars by
+shade and hatching. Published numbers are hollow marks without a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from delassus_ros.drawing.figures import SERIES
+
+_ORDER = ("pv_osimr", "pv_osim", "efpa", "ltl", "kjr")
+STYLES: Mapping[str, Mapping[str, Any]] = dict(zip(_ORDER, SERIES, strict=False))
+"""Line styles by algorithm."""
+_FILLS = (
+    ("#20242c", ""), ("#f0f0f0", "////"), ("#9aa5b8", "...."), ("#d4d9e2", "xxxx"),
+    ("#6b7688", "\\\\\\\\"), ("#ffffff", "----"), ("#c3cad6", "oo"),
+)  # fmt: skip
+"""Shades and hatching of bars."""
+
+
+def figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
+    """Return a figure with axes, row by row; `size` in inches."""
+    drawn = Figure(figsize=size, layout="constrained")
+    return drawn, list(drawn.subplots(rows, columns, squeeze=False).flat)
+
+
+def curve(axes: Axes, points: Mapping[int, float], label: str, style: Mapping[str, Any]) -> None:
+    """Draw a curve with its marks."""
+    axes.plot(list(points), list(points.values()), markersize=5, label=label, **style)
+
+
+def marks(
+    axes: Axes, points: Mapping[int, float], style: Mapping[str, Any], label: str = ""
+) -> None:
+    """Draw published numbers as larger hollow marks."""
+    axes.plot(
+        list(points), list(points.values()), linestyle="none", marker=style["marker"],
+        color=style["color"], markerfacecolor="none", markersize=9, label=label or None,
+    )  # fmt: skip
+
+
+def sizes(axes: Axes, values: Sequence[int], label: str) -> None:
+    """Make both axes logarithmic and label these sizes on the x axis."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(values, [str(value) for value in values])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel(label)
+    axes.set_ylabel("operations")
+    axes.grid(alpha=0.3)
+
+
+def thousands(axes: Axes) -> None:
+    """Label the y axis with thousands of operations, from 0 on."""
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1000:g}"))
+    axes.set_ylabel("thousand operations")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3, axis="y")
+    axes.set_axisbelow(True)
+
+
+def bars(
+    axes: Axes,
+    values: Mapping[str, Mapping[str, float]],
+    published: Mapping[str, Mapping[str, float]] | None = None,
+) -> None:
+    """Draw groups of bars, with published numbers as hollow diamonds.
+
+    Parameters
+    ----------
+    values : by label of the group, then by label of the bar.
+    published : likewise; bars without a number may be absent.
+    """
+    names = list(dict.fromkeys(name for group in values.values() for name in group))
+    width = 0.8 / len(names)
+    for k, (name, (colour, hatch)) in enumerate(zip(names, _FILLS, strict=False)):
+        at = np.arange(len(values)) + width * (k - (len(names) - 1) / 2)
+        heights = [group.get(name, 0.0) for group in values.values()]
+        axes.bar(at, heights, width, label=name, color=colour, hatch=hatch, edgecolor="#20242c",
+                 linewidth=0.8)  # fmt: skip
+        told = [(published or {}).get(label, {}).get(name, np.nan) for label in values]
+        if not np.isnan(told).all():
+            axes.plot(at, told, linestyle="none", marker="D", color="#b3362b", markersize=5,
+                      markerfacecolor="white")  # fmt: skip
+    axes.set_xticks(range(len(values)), list(values))
+    thousands(axes)
+
+
+def stacked(axes: Axes, values: Mapping[str, Mapping[str, float]]) -> None:
+    """Draw a bar per group with its parts one on the other, first at the bottom."""
+    names = list(dict.fromkeys(name for group in values.values() for name in group))
+    bottom = np.zeros(len(values))
+    for name, (colour, hatch) in zip(names, _FILLS, strict=False):
+        heights = np.array([group.get(name, 0.0) for group in values.values()])
+        axes.bar(range(len(values)), heights, 0.6, bottom=bottom, label=name, color=colour,
+                 hatch=hatch, edgecolor="#20242c", linewidth=0.8)  # fmt: skip
+        bottom += heights
+    axes.set_xticks(range(len(values)), list(values))
+    thousands(axes)

@@ -1,0 +1,113 @@
+"""The summary of all papers' claims, counts above published ones, and table IV of the clusters.
+
+M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems
+with Kinematic Loops", table IV: how much slower the projection method is than C-EFPA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from benchmarks import cluster_cases
+from benchmarks.operation_counts import LARGEST, PAPER_NAMES
+from benchmarks.papers import counts
+from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, claims_table
+from benchmarks.papers.kept import Kept
+from benchmarks.papers.markdown import comparison, percent, row, table
+from benchmarks.papers.osimr import SWEEPS, count, recounted
+from benchmarks.papers.page import Page, Part, published
+
+_COUNTED_ANYWAY = SWEEPS[-1].recounted[SWEEPS[-1].sizes[-1]]
+"""A mechanism beyond the largest that are counted here, which another page counts."""
+
+
+def _summary(kept: Kept, pages: Sequence[Page]) -> Iterator[str]:
+    yield from table(("paper", "claims", "reproduce", "depend on …", "do not"))
+    for page in pages:
+        if page.claims is None:
+            continue
+        verdicts = [claim.verdict for claim in page.claims(kept)]
+        depending = sum(verdict.startswith(DEPENDS) for verdict in verdicts)
+        numbers = (verdicts.count(REPRODUCES), depending, verdicts.count(DOES_NOT))
+        yield row((f"[{page.title}]({page.name}.md)", len(verdicts), *numbers))
+
+
+def _claims(kept: Kept, page: Page) -> Iterator[str]:
+    assert page.claims is not None
+    yield from ("", f"## {page.title}", "", *claims_table(page.claims(kept)))
+    yield from ("", f"Tables and figures: [{page.title}]({page.name}.md).")
+
+
+def _above(kept: Kept, name: str) -> Iterator[str]:
+    """Yield rows of a mechanism whose count exceeds the released implementation's."""
+    told = recounted()[name].published
+    for algorithm, paper in PAPER_NAMES.items():
+        if not _is_counted(name, algorithm):
+            continue
+        found = [count(kept, name, algorithm)]
+        if told[paper] <= LARGEST:
+            found.append(count(kept, name, algorithm, generic=False))
+        if max(found) > told[paper]:
+            cells = [comparison(each, told[paper]) for each in found]
+            yield row((name, f"`{algorithm}`", *cells, *[""] * (2 - len(cells))))
+
+
+def _is_counted(name: str, algorithm: str) -> bool:
+    published = recounted()[name].published.get(PAPER_NAMES[algorithm])
+    anyway = name == _COUNTED_ANYWAY and algorithm in SWEEPS[-1].algorithms
+    return published is not None and (published <= LARGEST or anyway)
+
+
+def _not_counted() -> Iterator[str]:
+    """Yield the sentence on the counts that are too large for this run."""
+    every = [(name, each) for name in recounted() for each in PAPER_NAMES
+             if PAPER_NAMES[each] in recounted()[name].published]  # fmt: skip
+    left = [f"{name}, `{each}`" for name, each in every if not _is_counted(name, each)]
+    yield ""
+    yield (
+        f"{len(every) - len(left)} published counts were compared; counts above {LARGEST} take "
+        f"minutes each and were not: {'; '.join(left)}."
+    )
+
+
+def _table_iv(kept: Kept, name: str, robot: str) -> Iterator[str]:
+    printed = published("clusters")
+    case = next(case for case in cluster_cases.CLUSTER_CASES if case.name == name)
+    assert case.published is not None
+    library = comparison(1e6 * case.published.ltl, 1e6 * case.published.efpa)
+    problem = case.load().problem
+    found = {
+        each: kept.of(f"{each} of {robot}", partial(counts.of_algorithm, problem, each))
+        for each in ("ltl", "efpa", "pv_osimr")
+    }
+    told = printed["IV"]["projection"][printed["columns"].index(name)]
+    ours = 100.0 * (found["ltl"] / found["efpa"] - 1.0)
+    verdict = REPRODUCES if told * ours > 0.0 else DOES_NOT
+    yield row(
+        (robot, percent(told), library, comparison(found["ltl"], found["efpa"]), verdict,
+         found["pv_osimr"])
+    )  # fmt: skip
+
+
+def parts(
+    pages: Sequence[Page], robots: Mapping[str, str], kept: Kept, quick: bool
+) -> Mapping[str, list[Part]]:
+    """Return the parts of the page; a quick run has a robot and a chain.
+
+    Parameters
+    ----------
+    pages : of all papers.
+    robots : labels of the cluster paper's robots by name of the benchmark's case.
+    """
+    told = [page for page in pages if page.claims is not None]
+    head = ["", *table(("robot", "printed", "library [µs]", "operations", "sign", "`c_pv_osimr`"))]
+    few = {"cheetah6": robots["cheetah6"]} if quick else robots
+    names = list(recounted())[: 1 if quick else None]
+    above: list[str] = table(("mechanism", "algorithm", "generic", "specialised"), 2)
+    return {
+        "summary": [] if quick else [partial(_summary, kept, told)],
+        "claims": [] if quick else [partial(_claims, kept, page) for page in told],
+        "above": [lambda: above, *(partial(_above, kept, name) for name in names), _not_counted],
+        "table_iv": [lambda: head, *(partial(_table_iv, kept, *each) for each in few.items())],
+    }
