@@ -111,13 +111,13 @@ class Sweep:
 
     def found(self, kept: Kept, algorithm: str) -> dict[int, float]:
         """Return the counts of an algorithm by size."""
-        return {
-            size: kept.of(
-                f"{algorithm}, {self.name}, {self.variable} = {size}",
-                partial(self._count, size, algorithm),
-            )
-            for size in self.sizes
-        }
+        return {size: self._of_size(kept, size, algorithm) for size in self.sizes}
+
+    def _of_size(self, kept: Kept, size: int, algorithm: str) -> int:
+        if size in self.recounted:
+            return count(kept, self.recounted[size], algorithm)
+        key = f"{algorithm}, {self.name}, {self.variable} = {size}"
+        return int(kept.of(key, partial(self._count, size, algorithm)))
 
     def _count(self, size: int, algorithm: str) -> int:
         return counts.of_algorithm(self.make(size), algorithm)
@@ -204,6 +204,14 @@ def compared(kept: Kept, name: str, first: str, second: str, specialised: bool =
         kind = "generic" if generic else "specialised"
         words.append(f"{comparison(*both)} {kind}")
     return "; ".join(words)
+
+
+def is_plotted(name: str, algorithm: str) -> bool:
+    """Return whether figures 3 and 4 have the count of a mechanism that was counted again."""
+    stems = {_stem(length, branches) for branches in BRANCHES for length in STEMS}
+    return (name in stems and algorithm in PLOTTED) or any(
+        name in sweep.recounted.values() and algorithm in sweep.algorithms for sweep in SWEEPS
+    )
 
 
 def _told(name: str, algorithms: tuple[str, ...]) -> dict[str, float]:

@@ -15,11 +15,8 @@ from benchmarks.papers import counts
 from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, claims_table
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.markdown import comparison, percent, row, table
-from benchmarks.papers.osimr import SWEEPS, count, recounted
+from benchmarks.papers.osimr import count, is_plotted, recounted
 from benchmarks.papers.page import Page, Part, published
-
-_COUNTED_ANYWAY = SWEEPS[-1].recounted[SWEEPS[-1].sizes[-1]]
-"""A mechanism beyond the largest that are counted here, which another page counts."""
 
 
 def _summary(kept: Kept, pages: Sequence[Page]) -> Iterator[str]:
@@ -55,8 +52,7 @@ def _above(kept: Kept, name: str) -> Iterator[str]:
 
 def _is_counted(name: str, algorithm: str) -> bool:
     published = recounted()[name].published.get(PAPER_NAMES[algorithm])
-    anyway = name == _COUNTED_ANYWAY and algorithm in SWEEPS[-1].algorithms
-    return published is not None and (published <= LARGEST or anyway)
+    return published is not None and (published <= LARGEST or is_plotted(name, algorithm))
 
 
 def _not_counted() -> Iterator[str]:
