@@ -34,7 +34,8 @@ SOURCES = (
 REPOSITORY = (*SOURCES, "test", "docs")
 ELSEWHERE = {
     "--base-paths": "colcon", "--ros-args": "ROS", "--enclave": "ROS",
-    "--show-args": "ros2 launch", "SetRemap": "launch_ros", "--system-site-packages": "venv",
+    "--show-args": "ros2 launch", "SetRemap": "launch_ros", "example_8": "ros2_control_demos",
+    "--system-site-packages": "venv",
     "Enforce": "ROS's security", "ROS_SECURITY_ENCLAVE_OVERRIDE": "ROS's security",
     "MultiThreadedExecutor": "rclpy", "open_port_internal": "Fast DDS", "PATH": "the shell",
     "composition_interfaces": "ROS", "foxglove_bridge": "ROS", "joint_state_publisher_gui": "ROS",
