@@ -374,6 +374,7 @@ def closed_configuration(options: argparse.Namespace, robot: Robot) -> tuple[Arr
         If a loop does not close at the positions, or is not determined by them; names the loop.
     """
     closure = closure_of(options, robot)
+    robot = closure.robot
     if options.q in (NEUTRAL, POSE) or "=" in options.q:
         named = {} if options.q in (NEUTRAL, POSE) else given_joints("--q", options.q)
         wanted = configuration_of(options, robot)

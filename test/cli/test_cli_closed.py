@@ -81,6 +81,16 @@ def test_inspect_of_an_open_chain_says_nothing_of_ties(capsys, four_bar):
     assert "tied" not in out
 
 
+@pytest.mark.parametrize("how", ["rows", "cheapest"])
+def test_loops_by_rows_have_the_matrix_of_clusters(capsys, four_bar, how) -> None:
+    given = ("compute", *four_bar, "--contact", "coupler_end", REFERENCE, "--q", "crank=0.95")
+    expected = output(capsys, *given, "--algorithm", "ltl")
+    found = output(capsys, *given, "--algorithm", "kjr", "--loops-as", how)
+    np.testing.assert_allclose(matrix_in(found, 3), matrix_in(expected, 3), atol=1e-6)
+    loops = [line for line in found.splitlines() if line.startswith("loops")]
+    assert loops == [line for line in expected.splitlines() if line.startswith("loops")]
+
+
 @pytest.mark.parametrize("given", [("--q", "crank=0.95"), ("--q=0.95,0,0",)])
 def test_compute_closes_the_loop_and_says_so(capsys, four_bar, given):
     out = output(capsys, "compute", *four_bar, "--contact", "coupler_end", REFERENCE, *given)
