@@ -246,10 +246,12 @@ class Viewer:
         poses = self._skeleton.poses(self._robot.neutral())
         found = {}
         for contact in contacts:
+            if contact.kind_name != "surface":
+                continue
             body = self._robot.frames[contact.frame].body
             pairs = zip(self._shapes.shapes, self._shapes.points(poses), strict=True)
             points = [points for shape, points in pairs if shape.body == body]
-            if contact.kind_name == "surface" and points:
+            if points:
                 x, y, _ = np.ptp(np.concatenate(points), axis=0).tolist()
                 found[contact.name] = x, y
         return found

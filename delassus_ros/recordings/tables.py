@@ -116,7 +116,7 @@ def about(problem: Problem, **more: Any) -> dict[str, Any]:
         "base": robot.base,
         "axes": problem.axes,
         "contacts": list(contacts.names),
-        "frames": [contact.frame for contact in contacts],
+        "frames": [contact.frame_names for contact in contacts],
         "kinds": [contact.kind_name for contact in contacts],
         "row_offsets": list(contacts.row_offsets),
         "joints": list(robot.joint_names),

@@ -20,7 +20,7 @@ import small  # noqa: E402
 from whole_body_control import simulate  # noqa: E402
 from whole_body_control.gait import LEGS, Act  # noqa: E402
 
-from delassus_ros import Contact, ContactSet, Problem, Robot  # noqa: E402
+from delassus_ros import CenterOfMass, Contact, ContactSet, Problem, Robot  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
 from delassus_ros.node.inputs.contact_estimator import ContactEstimator, ObserverSettings  # noqa: E402
 from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
@@ -140,5 +140,13 @@ def test_what_cannot_be_told_is_refused() -> None:
         ContactEstimator(problem, ObserverSettings(), (), GRAVITY, None)
     with pytest.raises(InputError, match="contacts.estimated: unknown contact 'c9'"):
         ContactEstimator(problem, ObserverSettings(), ("c9",), GRAVITY, None)
+    robot = Robot.from_urdf(demo_urdf().encode(), base="fixed")
+    several = Problem(robot, [Contact("LF", "LF_FOOT"), CenterOfMass("com")])
+    found = ContactEstimator(several, ObserverSettings(), (), GRAVITY, None)
+    assert found.contacts.names == ("LF",)
+    with pytest.raises(
+        InputError, match="'com' is of kind 'center_of_mass', which touches nothing"
+    ):
+        ContactEstimator(several, ObserverSettings(), ("com",), GRAVITY, None)
     with pytest.raises(InputError, match="expected less than that"):
         ObserverSettings(force_on=5.0, force_off=5.0)

@@ -73,7 +73,7 @@ class ContactEstimator:
     ----------
     problem : problem of the matrices.
     settings : thresholds and gain.
-    names : contacts that may become active; all if empty.
+    names : contacts that may become active; if empty, all that are on one frame.
     gravity : (3,), as for :class:`~delassus_ros.node.inputs.motion.MotionInput`.
     base : orientation and twist of a floating base; None for a fixed base.
 
@@ -89,7 +89,7 @@ class ContactEstimator:
     Raises
     ------
     InputError
-        If a contact has fewer than three rows, or a name is unknown.
+        If a contact has fewer than three rows or is not on one frame, or a name is unknown.
     """
 
     def __init__(
@@ -104,8 +104,15 @@ class ContactEstimator:
         for name in names:
             if name not in known:
                 raise InputError(f"contacts.estimated: {unknown('contact', name, known)}")
-        contacts = ContactSet(c for c in problem.contacts if not names or c.name in names)
+        contacts = ContactSet(
+            c for c in problem.contacts if (c.name in names if names else len(c.ends) == 1)
+        )
         for contact in contacts:
+            if len(contact.ends) != 1:
+                raise InputError(
+                    f"contact {contact.name!r} is of kind {contact.kind_name!r}, which touches "
+                    "nothing: leave it out of contacts.estimated"
+                )
             if contact.rows < _LINEAR:
                 raise InputError(
                     f"contact {contact.name!r} has {contact.rows} rows; with contacts.source "

@@ -82,7 +82,9 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
         choices=("topic", "force", "schedule"),
     ),
     "contacts.estimated": Setting(
-        (), "With source force: contacts that may become active. All if empty.", holds="names"
+        (),
+        "With source force: contacts that may become active. If empty, all on one frame.",
+        holds="names",
     ),
     "contacts.force_on": Setting(
         ObserverSettings.force_on,
