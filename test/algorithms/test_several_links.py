@@ -436,7 +436,7 @@ def on_a_fixed_base(seed: int, axes: Axes, outputs=("G",), alone: bool = False) 
 @pytest.mark.parametrize("seed", seeds(12, every=6))
 def test_all_outputs_of_rows_of_several_links(seed: int, base: str, axes: Axes) -> None:
     """J, M⁻¹Jᵀ, J̇ẏ, a⁰ and ∂G/∂y beside each other and beside differences."""
-    outputs = ("G", "J", "MinvJT", "M", "JdotV", "a0", "qdd0", "dG")
+    outputs = ("G", "J", "MinvJT", "M", "JdotV", "a0", "qdd0", "dG", "G_dot")
     alone = seed == 6
     if base == "fixed":
         problem = on_a_fixed_base(seed, axes, outputs, alone)
@@ -450,6 +450,7 @@ def test_all_outputs_of_rows_of_several_links(seed: int, base: str, axes: Axes) 
     assert error(results["JdotV"], derivative(problem, x, "J") @ x["rates"]) < 1e-7
     assert error(results["a0"], J @ results["qdd0"] + results["JdotV"]) < TOLERANCE
     assert error(np.tensordot(x["rates"], dG, 1), derivative(problem, x, "G")) < 1e-7
+    assert error(results["G_dot"], np.tensordot(x["along"], dG, 1)) < TOLERANCE
 
 
 @pytest.mark.parametrize("base", ["floating", "fixed"])
