@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.roots import REVERSIBLE
 from delassus_ros.rbda.trees import roots_of
@@ -66,8 +67,10 @@ def candidate_roots(problem: Problem, contacts: frozenset[int]) -> Roots:
     tied = [body for body in steps if steps[body] == least and body in roots]
     meetings = [body for body in tied if branches[body] >= _BRANCHES]
     ends = [body for body in tied if sum(steps[k] == least for k in neighbours[body]) < 2]
-    alike: dict[tuple[object, ...], int] = {}
-    first = {body: alike.setdefault(_likeness(problem, body, beyond), body) for body in tied}
+    shapes, alike = _shapes(problem, beyond), dict[tuple[int, ...], int]()
+    first = {
+        body: alike.setdefault(tuple(shapes[i] for i in robot.path(body)), body) for body in tied
+    }
     beside = {body: {first[k] for k in neighbours[body] if k in first} for body in alike.values()}
     return Roots(
         list(dict.fromkeys(first[body] for body in (*meetings, *ends) if first[body])),
@@ -75,7 +78,21 @@ def candidate_roots(problem: Problem, contacts: frozenset[int]) -> Roots:
     )
 
 
-def _likeness(problem: Problem, body: int, beyond: list[int]) -> tuple[object, ...]:
-    """Return a key that roots in alike limbs share: kinds of joints and rows on the way."""
+def _shapes(problem: Problem, beyond: list[int]) -> list[int]:
+    """Return per body a number that alike limbs share: kinds of joints and rows from there on.
+
+    Parameters
+    ----------
+    beyond : per body the rows of contacts at the body and beyond.
+    """
     joints = problem.robot.joints
-    return tuple((joints[i].kind, beyond[i]) for i in problem.robot.path(body))
+    numbers: dict[tuple[object, ...], int] = {}
+    shapes = [0] * len(joints)
+    children: list[list[int]] = [[] for _ in joints]
+    for body in reversed(range(len(joints))):
+        joint = joints[body]
+        shape = (joint.kind, beyond[body], *sorted(children[body]))
+        shapes[body] = numbers.setdefault(shape, len(numbers))
+        if joint.parent != WORLD:
+            children[joint.parent].append(shapes[body])
+    return shapes

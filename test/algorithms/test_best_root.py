@@ -61,6 +61,7 @@ BEST: dict[str, tuple[Callable[[], Problem], int, int]] = {
     "Go1, two feet": (trotting, 1946, 1788),
     "Go1, four feet": (lambda: published("Go1 (altered) 4x3D feet, K=[0 I]"), 3111, 3111),
     "quadruped, four soles": (quadruped, 6617, 5681),
+    "stem of 10, branches of 7": (lambda: mechanisms.stem(10, 1, False), 4831, 4602),
     "chain of 32, tip": (lambda: mechanisms.chain(32, "tip"), 15771, 6528),
 }  # fmt: skip
 """Problem, operations of the cheapest route from the base, and from the best root [1]."""
