@@ -132,8 +132,15 @@ class Dynamics:
         self._compiled: dict[tuple[str, ...], CompiledFunction] = {}
         self._lock = threading.Lock()
 
-    def _function(self, name: str, method: str = "") -> CompiledFunction:
-        """Return the compiled function of a row of the table."""
+    def _function(
+        self, name: str, method: str = "", accelerated: Iterable[str] = ()
+    ) -> CompiledFunction:
+        """Return the compiled function of a row of the table, or hybrid dynamics."""
+        joints = names("accelerated", accelerated, InputError)
+        if name == "hybrid" and not method:
+            return self._hybrid(self._indices(joints))
+        if joints:
+            raise InputError(f"accelerated joints are for 'hybrid' alone, not for {name!r}")
         if name not in _FUNCTIONS:
             raise InputError(unknown("function", name, _FUNCTIONS))
         row = _FUNCTIONS[name]
@@ -221,24 +228,32 @@ class Dynamics:
             )
         return checked(self._robot, arrays[0], *function(*arrays))
 
-    def bind(self, function: str, method: str = "") -> BoundFunction:
+    def bind(
+        self, function: str, method: str = "", accelerated: Iterable[str] = ()
+    ) -> BoundFunction:
         """Return a function with preallocated buffers, for control loops; one per thread.
 
         Parameters
         ----------
         function : the name of a method of this class that returns torques, accelerations or
-            matrices, except ``"hybrid"``.
+            matrices.
         method : as for the method of this class with the same name.
+        accelerated : of ``"hybrid"``, the joints of known acceleration.
 
         Raises
         ------
         InputError
-            If the function or the method is unknown.
+            If the function, the method or an accelerated joint is unknown; names it.
         """
-        return self._function(function, method).bind()
+        return self._function(function, method, accelerated).bind()
 
     def batch(
-        self, function: str, *arrays: ArrayLike, method: str = "", threads: int = 1
+        self,
+        function: str,
+        *arrays: ArrayLike,
+        method: str = "",
+        accelerated: Iterable[str] = (),
+        threads: int = 1,
     ) -> tuple[Array, NDArray[np.int32]]:
         """Return the results (N, size) of a function at N states, and statuses (N,).
 
@@ -246,7 +261,7 @@ class Dynamics:
 
         Parameters
         ----------
-        function, method : as for :meth:`bind`.
+        function, method, accelerated : as for :meth:`bind`.
         arrays : all arguments of the method with the name of `function`, with gravity and, where
             this object has them, wrenches; (N, …), or without the first axis for all N.
         threads : number of threads.
@@ -257,7 +272,7 @@ class Dynamics:
             If the function or the method is unknown, or an array is no numbers or has a wrong
             shape; names it.
         """
-        return self._function(function, method).batch(*arrays, threads=threads)
+        return self._function(function, method, accelerated).batch(*arrays, threads=threads)
 
     def export(self, functions: Iterable[str], name: str, target: Target | None = None) -> Export:
         """Return functions for C and C++: an object file and its header ``NAME_dynamics.h``.

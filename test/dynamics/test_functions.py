@@ -17,6 +17,7 @@ from delassus_ros.dynamics.derivatives import derivatives_of_forward, derivative
 from delassus_ros.dynamics.matrices import coriolis
 from delassus_ros.dynamics.methods import FORWARD, INVERSE
 from delassus_ros.dynamics.regressor import inertial_parameters, regressor
+from delassus_ros.errors import InputError
 from delassus_ros.model import Frame
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.trees import spanning_tree
@@ -86,6 +87,26 @@ def test_bound_calls_allocate_nothing_and_equal_calls_and_batches(
         tracemalloc.stop()
     assert now == before
     assert peak - before <= SMALL
+
+
+def test_hybrid_dynamics_are_bound_and_batched_for_their_joints(
+    dynamics: Dynamics, inputs: dict[str, np.ndarray]
+) -> None:
+    joints = ["link0"]
+    bound = dynamics.bind("hybrid", accelerated=joints)
+    given = {**inputs, "known": inputs["torques"]}
+    for name, array in bound.inputs.items():
+        array[...] = given[name][1]
+    assert bound() is Status.OK
+    q, rates, known, gravity, wrenches = (given[name][1] for name in bound.inputs)
+    called = dynamics.hybrid(q, rates, known, joints, gravity, wrenches)
+    assert called.tobytes() == bound.result.tobytes()
+    arrays = [given[name] for name in bound.inputs]
+    many, statuses = dynamics.batch("hybrid", *arrays, accelerated=joints)
+    assert statuses.tolist() == [Status.OK] * 2
+    close(many[1], called, 1e-12)
+    with pytest.raises(InputError, match="accelerated joints are for 'hybrid' alone"):
+        dynamics.bind("inverse", accelerated=joints)
 
 
 @pytest.mark.parametrize(("function", "method"), METHODS[: len(INVERSE) + len(FORWARD)])
