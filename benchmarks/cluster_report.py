@@ -225,7 +225,7 @@ here and there, for the robot with the smallest ratio. Other load of the machine
 ratios are meaningful, and times only if the machine was idle.
 
 By the library's times the projection is faster than C-EFPA on every robot, while the paper's
-table IV has it slower: [printed claims that our tables contradict](../papers/verdicts.md)."""
+table IV has it slower: [the cluster paper's tables](../papers/clusters.md)."""
 _BOTH = """\
 Speed counts by the median, the library's times taken to this machine. *Its prototype* is the
 first, untuned implementation of pv_osimr: the one here may not need more operations."""

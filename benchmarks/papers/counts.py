@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from delassus_ros import Problem, Robot, algorithms
+from delassus_ros import Problem, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.compiler.ir.trace import Trace, trace
-from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
-from delassus_ros.errors import RobotError
+from delassus_ros.dynamics.methods import Method
 from delassus_ros.problem import Port
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.scalars.graph import Graph
@@ -28,29 +25,17 @@ def of_algorithm(problem: Problem, name: str, generic: bool = True) -> int:
     return trace(problem, algorithm, generic=generic).operations.total
 
 
-def of_methods(robot: Robot, function: str) -> Mapping[str, int | str]:
-    """Return the counts of the methods of a function, or the reason of a refusal, by name.
+def of_method(tree: RobotTree, method: Method, given: str) -> int:
+    """Return the count of a method of dynamics, without sines and cosines.
 
     Constants of the robot are folded: they are its own numbers.
 
     Parameters
     ----------
-    function : ``"inverse"`` or ``"forward"``.
+    tree : the one that the method builds.
+    given : ``"accelerations"`` or ``"torques"``.
     """
-    methods, given = {
-        "inverse": (INVERSE, "accelerations"), "forward": (FORWARD, "torques")
-    }[function]  # fmt: skip
-    found: dict[str, int | str] = {}
-    for name, method in methods.items():
-        try:
-            found[name] = _count(robot, method, given)
-        except RobotError as error:
-            found[name] = str(error)
-    return found
-
-
-def _count(robot: Robot, method: Method, given: str) -> int:
-    tree = RobotTree(robot, build=method.build)
+    robot = tree.problem.robot
     ports = [
         Port("q", (robot.nq,)), Port("rates", (tree.size,)), Port(given, (tree.size,)),
         Port("gravity", (3,)),

@@ -1,22 +1,16 @@
-"""The summary of all papers' claims, counts above published ones, and table IV of the clusters.
-
-M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems
-with Kinematic Loops", table IV: how much slower the projection method is than C-EFPA.
-"""
+"""The summary of all papers' claims, and counts above published ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from benchmarks import cluster_cases
 from benchmarks.operation_counts import LARGEST, PAPER_NAMES
-from benchmarks.papers import counts
 from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, claims_table
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.markdown import comparison, percent, row, table
+from benchmarks.papers.markdown import comparison, row, table
 from benchmarks.papers.osimr import count, is_plotted, recounted
-from benchmarks.papers.page import Page, Part, published
+from benchmarks.papers.page import Page, Part
 
 
 def _summary(kept: Kept, pages: Sequence[Page]) -> Iterator[str]:
@@ -67,43 +61,18 @@ def _not_counted() -> Iterator[str]:
     )
 
 
-def _table_iv(kept: Kept, name: str, robot: str) -> Iterator[str]:
-    printed = published("clusters")
-    case = next(case for case in cluster_cases.CLUSTER_CASES if case.name == name)
-    assert case.published is not None
-    library = comparison(1e6 * case.published.ltl, 1e6 * case.published.efpa)
-    problem = case.load().problem
-    found = {
-        each: kept.of(f"{each} of {robot}", partial(counts.of_algorithm, problem, each))
-        for each in ("ltl", "efpa", "pv_osimr")
-    }
-    told = printed["IV"]["projection"][printed["columns"].index(name)]
-    ours = 100.0 * (found["ltl"] / found["efpa"] - 1.0)
-    verdict = REPRODUCES if told * ours > 0.0 else DOES_NOT
-    yield row(
-        (robot, percent(told), library, comparison(found["ltl"], found["efpa"]), verdict,
-         found["pv_osimr"])
-    )  # fmt: skip
-
-
-def parts(
-    pages: Sequence[Page], robots: Mapping[str, str], kept: Kept, quick: bool
-) -> Mapping[str, list[Part]]:
-    """Return the parts of the page; a quick run has a robot and a chain.
+def parts(pages: Sequence[Page], kept: Kept, quick: bool) -> Mapping[str, list[Part]]:
+    """Return the parts of the page; a quick run has a mechanism.
 
     Parameters
     ----------
     pages : of all papers.
-    robots : labels of the cluster paper's robots by name of the benchmark's case.
     """
     told = [page for page in pages if page.claims is not None]
-    head = ["", *table(("robot", "printed", "library [µs]", "operations", "sign", "`c_pv_osimr`"))]
-    few = {"cheetah6": robots["cheetah6"]} if quick else robots
     names = list(recounted())[: 1 if quick else None]
     above: list[str] = table(("mechanism", "algorithm", "generic", "specialised"), 2)
     return {
         "summary": [] if quick else [partial(_summary, kept, told)],
         "claims": [] if quick else [partial(_claims, kept, page) for page in told],
         "above": [lambda: above, *(partial(_above, kept, name) for name in names), _not_counted],
-        "table_iv": [lambda: head, *(partial(_table_iv, kept, *each) for each in few.items())],
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paper_tables import method_rows
 
 from benchmarks.cases import BESIDE
 from benchmarks.mechanisms import stem
@@ -17,6 +18,7 @@ from benchmarks.papers import __main__ as papers
 from benchmarks.papers import asimo, counts, efpa, kept, matrix_aba, nori, osimr, stages, style
 from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, Claim, summary
 from benchmarks.papers.kept import Kept
+from benchmarks.papers.page import published
 from benchmarks.scaling import exponent
 from delassus_ros.algorithms.pv_osimr import joining_nodes, wide_nodes
 from delassus_ros.measured.system import System
@@ -50,8 +52,13 @@ def test_a_quick_run_gives_rows_of_the_pages(
         assert not re.search(r"\{\w+\}", written), "a place of the text is left"
         rows = [line for line in written.splitlines() if line[:1] == "|"]
         assert len(rows) > 4
-        if page.name != "nori":  # orders of other libraries change with their versions
+        # Orders of other libraries change with their versions, and times with each run.
+        if page.name not in ("nori", "clusters"):
             assert not set(rows) - set(whole), page.name
+    quick, known = (method_rows(folder / "clusters.md") for folder in (tmp_path, PAGES))
+    assert {robot for _, robot, _ in quick} == {"Mini Cheetah"}
+    for key, row in quick.items():
+        assert (row.operations, row.relative) == (known[key].operations, known[key].relative)
 
 
 def test_an_interrupted_run_goes_on_where_it_was(
@@ -338,21 +345,6 @@ def test_the_reading_of_nori_s_paper_holds() -> None:
 # --- PV-OSIMr -----------------------------------------------------------------------------------
 
 
-def test_the_reading_of_the_cluster_paper_holds() -> None:
-    rows = [row for row in tables("clusters") if row[1].startswith("`")]
-    robot, relative = "", {}
-    for name, method, _, share, _, _ in rows:
-        robot = name or robot
-        if share:
-            relative[robot, method.strip("`")] = float(share[:-2].replace("−", "-"))
-    for name in papers.ROBOTS.values():
-        chain = name.endswith("chain 12")
-        assert (relative[name, "projected"] == 0.0) if chain else relative[name, "projected"] > 5.0
-        assert relative[name, "lagrange"] > relative[name, "projection"] > 10.0
-    assert relative["Mini Cheetah", "approximate"] == 0.0
-    assert abs(relative["MIT Humanoid", "approximate"]) < 2.0
-
-
 def test_the_reading_of_the_pv_osimr_paper_holds() -> None:
     page = (PAGES / "pv_osimr.md").read_text("utf-8")
     over_n, over_m, root, every = (fits(page, sweep.title) for sweep in osimr.SWEEPS)
@@ -424,16 +416,8 @@ def counts_of(cells: list[str]) -> list[int]:
     return [int(cell.partition(" of ")[0]) for cell in cells]
 
 
-@pytest.mark.parametrize(
-    ("printed", "found", "expected"),
-    [(30.0, 40.0, "reproduces"), (80.0, 30.0, "same sign"), (-41.0, 0.0, "does not")],
-)
-def test_verdicts(printed: float, found: float, expected: str) -> None:
-    assert papers.verdict(printed, found) == expected
-
-
 def test_published_numbers_have_a_source() -> None:
     text = (Path(papers.__file__).with_name("published.yaml")).read_text("utf-8")
     for paper in ("clusters", "efpa", "pv_osimr"):
         assert re.search(rf"^{paper}:\n  # [A-Z]\. ", text, re.MULTILINE), paper
-    assert json.dumps(papers.published("efpa"))
+    assert json.dumps(published("efpa"))

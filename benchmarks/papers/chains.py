@@ -1,0 +1,299 @@
+"""Figures 11 and 13 of the cluster paper: random chains of growing length, by gears and by belts.
+
+Protocol of the authors' released benchmark: chains of 2 to 24 links, 300 robots of each length at
+10 states each. Links are turned by geared transmissions, or in pairs by parallel belts. Positions,
+axes, inertias and ratios are random, as there: turns about three axes and shifts within ±1, joints
+about coordinate axes, an inertia A Aᵀ about a centre of mass within ±1, masses below 1, rotors
+with all of that times 1e-4, ratios of gears and belts from 1 to 5. The end effector has six rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.linalg import norm
+from scipy.spatial.transform import Rotation
+
+from benchmarks.papers.arrays import at_all
+from benchmarks.papers.batched import evaluated, ratios_of
+from benchmarks.papers.clusters import measured_here
+from benchmarks.papers.kept import Kept
+from benchmarks.papers.methods import APPROXIMATIONS, contenders, times_of
+from benchmarks.scaling import exponent
+from delassus_ros import Contact, Problem, Robot, Transform
+from delassus_ros.errors import RobotError
+from delassus_ros.model import WORLD, Body, Coupling, Frame, Inertia, Joint, JointKind
+from delassus_ros.model.spatial import Array
+from delassus_ros.scalars.functions import Vector
+
+KINDS = ("gears", "belts")
+QUANTITIES = {
+    "forward": ("c_aba", "approximate", "projection", "lagrange"),
+    "matrix": ("efpa", "approximate", "projection", "pv_osimr"),
+}
+"""Quantities of figures 11 and 13 with their methods, the paper's own first."""
+COUNTED = 25
+"""Robots of each kind and length on which all methods are counted and compared, the first ones.
+Counts depend on the structure alone, but for axes that are the same by chance."""
+TIMED_STATES = 10
+"""States that kernels are called with in turn."""
+_ROTOR = 1e-4
+_LARGEST_RATIO = 5
+
+
+class _RandomChain:
+    """A fixed-base chain under construction."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self.joints: list[Joint] = []
+        self.bodies: list[Body] = []
+        self.couplings: list[Coupling] = []
+
+    def body(self, parent: int, scale: float = 1.0) -> int:
+        """Add a body with its joint; return its index."""
+        rng, i = self._rng, len(self.joints)
+        turn = Rotation.from_euler("xyz", rng.uniform(-1.0, 1.0, 3)).as_matrix()
+        place = Transform(turn, rng.uniform(-1.0, 1.0, 3))
+        axis = np.eye(3)[rng.integers(3)]
+        A = rng.uniform(-1.0, 1.0, (3, 3))
+        inertia = Inertia.from_com(
+            scale * rng.uniform(), scale * rng.uniform(-1.0, 1.0, 3), scale * A @ A.T
+        )
+        self.joints.append(Joint(f"joint{i}", JointKind.REVOLUTE, parent, place, axis))
+        self.bodies.append(Body(f"body{i}", inertia))
+        return i
+
+    def rotor(self, parent: int, turned_by: Mapping[int, float]) -> None:
+        """Add a rotor whose angle is Σ ratio · angle of the links in `turned_by`."""
+        i = self.body(parent, _ROTOR)
+        terms = [(self.joints[k].name, -ratio) for k, ratio in turned_by.items()]
+        self.couplings.append(Coupling(f"drive{i}", ((self.joints[i].name, 1.0), *terms)))
+
+    def ratio(self) -> float:
+        """Return the ratio of a gear or belt."""
+        return float(self._rng.integers(1, _LARGEST_RATIO + 1))
+
+    def problem(self, name: str, tip: int) -> Problem:
+        """Return the problem with the end effector on a link."""
+        frame = Frame("tip", tip, Transform(np.eye(3), self._rng.uniform(-1.0, 1.0, 3)))
+        robot = Robot(name, self.joints, self.bodies, [frame], self.couplings)
+        return Problem(robot, [Contact("tip", "tip", "surface")])
+
+
+def random_chain(kind: str, links: int, seed: int) -> Problem:
+    """Return a random chain.
+
+    Parameters
+    ----------
+    kind : ``"gears"``, a geared transmission for each link; ``"belts"``, parallel belts for each
+        pair of links, the second of which turns with the first.
+    links : even for belts.
+    seed : number of the robot.
+    """
+    chain, tip = _RandomChain(np.random.default_rng([seed, links, KINDS.index(kind)])), WORLD
+    for _ in range(links if kind == "gears" else links // 2):
+        parent, tip = tip, chain.body(tip)
+        if kind == "gears":
+            chain.rotor(parent, {tip: chain.ratio()})
+            continue
+        first, tip = tip, chain.body(tip)
+        gears, belts = (chain.ratio(), chain.ratio()), (chain.ratio(), chain.ratio())
+        chain.rotor(parent, {first: gears[0] * belts[0]})
+        chain.rotor(parent, {first: gears[1] * belts[0], tip: gears[1] * belts[1]})
+    return chain.problem(f"{kind} {links}, robot {seed}", tip)
+
+
+class States(NamedTuple):
+    """Random states of robots, all within ±1 (robots, states, n), of the independent joints."""
+
+    y: Array
+    rates: Array
+    torques: Array
+
+    @classmethod
+    def random(cls, links: int, robots: int, states: int) -> States:
+        """Return those of chains of a length; of fewer robots, the same of the first ones."""
+        given = [np.random.default_rng([links, k]) for k in range(robots)]
+        return cls(
+            *np.stack([rng.uniform(-1.0, 1.0, (3, states, links)) for rng in given], axis=1)
+        )
+
+    def of(self, problem: Problem, k: int) -> list[dict[str, Vector]]:
+        """Return the states of robot k as inputs of its dynamics."""
+        q = self.y[k] @ ratios_of(problem.robot).T
+        names = {"q": q, "rates": self.rates[k], "torques": self.torques[k]}
+        return [
+            {"gravity": [0.0, 0.0, -9.81]} | {name: v[s].tolist() for name, v in names.items()}
+            for s in range(len(q))
+        ]  # fmt: skip
+
+
+def errors(kind: str, links: int, robots: int, states: int) -> dict[str, float]:
+    """Return the mean relative errors of the approximate model by quantity, over all states."""
+    problems = [random_chain(kind, links, seed) for seed in range(robots)]
+    found = evaluated(problems, *States.random(links, robots, states))
+    exact, near = found["exact"], found["approximate"]
+    by_quantity = {
+        "forward": norm(near.accelerations - exact.accelerations, axis=-1)
+        / norm(exact.accelerations, axis=-1),
+        "matrix": norm(near.G - exact.G, axis=(-2, -1)) / norm(exact.G, axis=(-2, -1)),
+    }
+    return {quantity: float(each.mean()) for quantity, each in by_quantity.items()}
+
+
+def counted(kind: str, links: int, robots: int, states: int) -> dict[str, Any]:
+    """Return ``operations`` by quantity and method, of each robot, and ``apart``.
+
+    The latter is the largest relative difference, by quantity, of a method's results from those of
+    the second implementation, :mod:`benchmarks.papers.batched`.
+    """
+    problems = [random_chain(kind, links, seed) for seed in range(robots)]
+    given = States.random(links, robots, states)
+    expected = evaluated(problems, *given)
+    operations: dict[str, dict[str, list[int]]] = {quantity: {} for quantity in QUANTITIES}
+    apart = dict.fromkeys(QUANTITIES, 0.0)
+    for k, problem in enumerate(problems):
+        inputs = given.of(problem, k)
+        for quantity, names in QUANTITIES.items():
+            for name, method in contenders(problem, quantity, names):
+                if isinstance(method, str):
+                    raise RobotError(f"{problem.robot.name}: {method}")
+                operations[quantity].setdefault(name, []).append(method.count())
+                model = expected["approximate" if name in APPROXIMATIONS else "exact"]
+                results = model.G if quantity == "matrix" else model.accelerations
+                right = results[k].reshape(states, -1)
+                wrong = norm(at_all(method.evaluate, inputs) - right, axis=1) / norm(right, axis=1)
+                apart[quantity] = max(apart[quantity], float(wrong.max()))
+    return {"operations": operations, "apart": apart}
+
+
+def timed(kind: str, links: int, seed: int, seconds: float) -> dict[str, Any]:
+    """Return the minima of the methods' times [s] of a robot by quantity, with machine and day.
+
+    Parameters
+    ----------
+    seconds : to measure each method.
+    """
+    problem = random_chain(kind, links, seed)
+    states = States.random(links, seed + 1, TIMED_STATES).of(problem, seed)
+    found: dict[str, Any] = {
+        quantity: times_of(problem, quantity, states, seconds, names)
+        for quantity, names in QUANTITIES.items()
+    }
+    return {"times": found, "measured": measured_here()}
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a run has.
+
+    Attributes
+    ----------
+    links : lengths of the chains.
+    robots, states : of each kind and length, and of each robot.
+    timed : robots of each kind and length that are compiled and timed, the first ones.
+    seconds : to measure each method.
+    """
+
+    links: tuple[int, ...] = (2, 4, 6, 8, 12, 16, 20, 24)
+    robots: int = 300
+    states: int = 10
+    timed: int = 3
+    seconds: float = 0.1
+
+
+QUICK = Size((2, 4), 1, 2, 1, 0.002)
+
+
+def found(kept: Kept, size: Size) -> dict[str, Any]:
+    """Return ``kinds``: means by kind, quantity, what is told, method and number of links.
+
+    Told by method are ``operations`` and ``times`` [s]; by number of links alone the ``errors`` of
+    the approximate model, the largest relative differences of all methods from the second
+    implementation, ``apart``, and of a robot's count from another's, ``spread``. ``measured`` has
+    machines and days of the times.
+    """
+    pairs = [(kind, links) for kind in KINDS for links in size.links]
+    few = min(COUNTED, size.robots)
+    many, states = f"{size.robots} robots at {size.states} states", size.states
+    means = kept.all_of(
+        {f"errors of {k} {n}, {many}": (k, n, size.robots, states) for k, n in pairs}, errors
+    )
+    counts = kept.all_of(
+        {f"methods on {few} of {k} {n}, {many}": (k, n, few, states) for k, n in pairs}, counted
+    )
+    told = ("operations", "times", "errors", "apart", "spread")
+    table: dict[str, Any] = {
+        kind: {quantity: {what: {} for what in told} for quantity in QUANTITIES} for kind in KINDS
+    }
+    for kind, links in pairs:
+        every = counts[f"methods on {few} of {kind} {links}, {many}"]
+        for quantity, place in table[kind].items():
+            place["errors"][links] = means[f"errors of {kind} {links}, {many}"][quantity]
+            place["apart"][links] = every["apart"][quantity]
+            of_methods = every["operations"][quantity]
+            place["spread"][links] = max(max(c) / min(c) - 1.0 for c in of_methods.values())
+            for name, each in of_methods.items():
+                place["operations"].setdefault(name, {})[links] = sum(each) / len(each)
+    measured = set()
+    for kind, links in pairs:
+        for seed in range(size.timed):
+            one = kept.of(
+                f"times of {kind} {links}, robot {seed}, {size.seconds:g} s",
+                partial(timed, kind, links, seed, size.seconds),
+            )
+            measured.add(one["measured"])
+            for quantity, minima in one["times"].items():
+                for name, value in minima.items():
+                    mean = table[kind][quantity]["times"].setdefault(name, {})
+                    mean[links] = mean.get(links, 0.0) + value / size.timed
+    return {"kinds": table, "measured": sorted(measured)}
+
+
+def lines(table: Mapping[str, Any], size: Size) -> Iterator[str]:
+    """Yield the tables of both figures, and the errors of approximate methods."""
+    for figure, quantity in ((11, "forward"), (13, "matrix")):
+        for kind in KINDS:
+            yield from (f"### Figure {figure}: {kind}", "")
+            yield f"| method | | {' | '.join(f'{n} links' for n in size.links)} | exponent |"
+            yield "|---|---|" + "---:|" * (len(size.links) + 1)
+            told = table[kind][quantity]
+            for name, means in told["operations"].items():
+                yield _row(f"`{name}`", "operations", means, "{:.0f}", 1.0)
+                yield _row("", "µs", told["times"][name], "{:.3g}", 1e6)
+            yield ""
+    yield from ("### Errors of the approximate methods", "")
+    yield f"| chain | of | {' | '.join(f'{n} links' for n in size.links)} |"
+    yield "|---|---|" + "---:|" * len(size.links)
+    for kind in KINDS:
+        for quantity, what in (
+            ("forward", "ÿ, approximate ABA"),
+            ("matrix", "G, approximate EFPA"),
+        ):
+            means = table[kind][quantity]["errors"]
+            cells = " | ".join(f"{100.0 * value:.3g} %" for value in means.values())
+            yield f"| {kind} | {what} | {cells} |"
+    spreads = {
+        n: max(told["spread"][n] for each in table.values() for told in each.values())
+        for n in (size.links[0], size.links[-1])
+    }
+    words = " and ".join(f"{100.0 * value:.1f} % with {n} links" for n, value in spreads.items())
+    yield ""
+    yield (
+        f"Counts are means over {min(COUNTED, size.robots)} robots of each length, which differ "
+        f"by at most {words}, where axes are parallel by chance. Times are means over "
+        f"{size.timed}, errors over {size.robots} robots at {size.states} states each. On the "
+        "robots that were counted all methods were compared with a second implementation at "
+        "these states."
+    )
+
+
+def _row(label: str, unit: str, means: Mapping[int, float], form: str, scale: float) -> str:
+    cells = " | ".join(form.format(scale * value) for value in means.values())
+    slope = exponent(dict(means))
+    return f"| {label} | {unit} | {cells} | {'' if slope is None else f'{slope:.2f}'} |"

@@ -1,0 +1,180 @@
+"""The methods that the cluster paper compares, each to be counted, evaluated and timed alike.
+
+A quantity is ``"inverse"`` or ``"forward"`` dynamics, whose methods are those of
+:mod:`delassus_ros.dynamics.methods`, or ``"matrix"``, the inverse operational-space inertia: by
+C-EFPA, by projection (``ltl``), by EFPA on the independent tree (``approximate``), and by
+C-PV-OSIMr, which the paper names as future work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from benchmarks import ours, timing
+from benchmarks.contenders import WrongResultError
+from benchmarks.papers import counts
+from benchmarks.timing import Routine
+from delassus_ros import Problem
+from delassus_ros.algorithms.registry import evaluate
+from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
+from delassus_ros.errors import RobotError
+from delassus_ros.model.spatial import Array
+from delassus_ros.rbda.robot_tree import RobotTree
+from delassus_ros.rbda.rotors import independent_tree
+from delassus_ros.scalars.functions import Vector
+from delassus_ros.scalars.ports import Inputs
+
+State = Mapping[str, Vector]
+"""Inputs by name: ``q``, and for dynamics ``rates``, ``gravity`` and what is given."""
+GIVEN = {"inverse": "accelerations", "forward": "torques"}
+"""The input that a quantity has beside positions, rates and gravity."""
+MATRIX = {"efpa": "efpa", "projection": "ltl", "approximate": "efpa", "pv_osimr": "pv_osimr"}
+"""Methods of the matrix, the paper's own first, with the algorithm of each."""
+APPROXIMATIONS = ("approximate", "unconstrained")
+"""Methods that are not exact."""
+_LARGEST_DIFFERENCE = 1e-6
+"""Relative; random chains are badly conditioned."""
+_METHODS = {"inverse": INVERSE, "forward": FORWARD}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method for one robot.
+
+    Attributes
+    ----------
+    count : operations without sines and cosines; of the matrix with unknown constants of the
+        robot, of dynamics with its own.
+    evaluate : the results at a state, on floats.
+    routine : machine code for states.
+    """
+
+    count: Callable[[], int]
+    evaluate: Callable[[State], Vector]
+    routine: Callable[[Sequence[State]], Routine]
+
+
+def contenders(
+    problem: Problem, quantity: str, names: Iterable[str] | None = None
+) -> Iterator[tuple[str, Contender | str]]:
+    """Yield the methods of a quantity by name, or the reason why one refuses the robot.
+
+    Parameters
+    ----------
+    quantity : ``"inverse"``, ``"forward"`` or ``"matrix"``.
+    names : of the methods; all of the quantity if None.
+    """
+    for name in names or (MATRIX if quantity == "matrix" else _METHODS[quantity]):
+        try:
+            if quantity == "matrix":
+                yield name, _of_matrix(problem, name)
+            else:
+                yield name, _of_dynamics(problem, quantity, _METHODS[quantity][name], name)
+        except RobotError as error:
+            yield name, str(error)
+
+
+def _of_dynamics(problem: Problem, quantity: str, method: Method, name: str) -> Contender:
+    tree = RobotTree(problem.robot, build=method.build)
+
+    def routine(states: Sequence[State]) -> Routine:
+        ports = ("q", "rates", GIVEN[quantity], "gravity")
+        rows = [list(chain.from_iterable(state[port] for port in ports)) for state in states]
+        return ours.dynamics(problem.robot, quantity, name, np.array(rows))
+
+    return Contender(
+        partial(counts.of_method, tree, method, GIVEN[quantity]),
+        partial(method.formula, tree),
+        routine,
+    )
+
+
+def _of_matrix(problem: Problem, name: str) -> Contender:
+    own, entries = problem, list(range(problem.robot.nq))
+    if name == "approximate":
+        own, entries = _approximated(problem)
+    algorithm = ours.traced(MATRIX[name])
+
+    def at(state: State) -> Inputs:
+        return {"q": [state["q"][entry] for entry in entries]}
+
+    def results(state: State) -> Vector:
+        rows: Any = evaluate(own, algorithm, at(state))["G"]
+        return [value for row in rows for value in row]
+
+    def routine(states: Sequence[State]) -> Routine:
+        inputs = np.array([at(state)["q"] for state in states], float)
+        return ours.build(own, MATRIX[name], inputs).routine
+
+    return Contender(partial(counts.of_algorithm, own, MATRIX[name]), results, routine)
+
+
+def _approximated(problem: Problem) -> tuple[Problem, list[int]]:
+    """Return the problem of the independent tree, and the entries of q that it has."""
+    robot = problem.robot
+    held = {robot.frames[contact.frame].body for _, contact in problem.ends}
+    tree = independent_tree(robot, held)
+    entries = [
+        robot.q_offsets[joint] + k
+        for joint in tree.kept
+        for k in range(robot.joints[joint].kind.nq)
+    ]
+    return Problem(tree.robot, problem.contacts, problem.axes), entries
+
+
+def random_states(problem: Problem, Q: Array, seed: int = 0) -> list[dict[str, Vector]]:
+    """Return states at positions (N, nq): rates, torques and accelerations within ±1."""
+    rng, n = np.random.default_rng(seed), len(problem.velocities)
+    moving = ("rates", *GIVEN.values())
+    return [
+        {"q": q.tolist(), "gravity": [0.0, 0.0, -9.81],
+         **{name: rng.uniform(-1.0, 1.0, n).tolist() for name in moving}}
+        for q in Q
+    ]  # fmt: skip
+
+
+def times_of(
+    problem: Problem,
+    quantity: str,
+    states: Sequence[State],
+    seconds: float,
+    names: Iterable[str] | None = None,
+) -> dict[str, float]:
+    """Return the least time [s] of each method that takes the robot, all measured in turns.
+
+    `names` as for :func:`contenders`.
+
+    Raises
+    ------
+    WrongResultError
+        If the kernels of two exact methods differ.
+    """
+    routines = {
+        name: method.routine(states)
+        for name, method in contenders(problem, quantity, names)
+        if not isinstance(method, str)
+    }
+    exact = [name for name in routines if name not in APPROXIMATIONS]
+    for i in (0, len(states) - 1):
+        results = {name: _result(routines[name], i) for name in exact}
+        expected = results[exact[0]]
+        for name, result in results.items():
+            error = np.linalg.norm(result - expected) / np.linalg.norm(expected)
+            if not error <= _LARGEST_DIFFERENCE:
+                raise WrongResultError(
+                    f"{problem.robot.name}: {name} and {exact[0]} differ by {error:.1e}"
+                )
+    times = timing.measure({n: timing.warm(each) for n, each in routines.items()}, seconds)
+    return {name: each.minimum for name, each in times.items()}
+
+
+def _result(routine: Routine, i: int) -> Array:
+    """Return the whole output block of a routine for input i."""
+    routine.matrix(i)
+    return routine.out.copy()
