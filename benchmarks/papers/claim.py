@@ -1,4 +1,4 @@
-"""What a paper claims, and what was found."""
+"""Claims of papers with their verdicts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Claim(NamedTuple):
     ----------
     claim : the words of the paper, with their place.
     printed : the printed number; empty where there is none.
-    found : what was found here.
+    found : the numbers of this run.
     verdict : :data:`REPRODUCES`, :data:`DOES_NOT`, or :data:`DEPENDS` and on what.
     reason : the likely reason of a difference.
     """
@@ -41,6 +41,6 @@ def summary(claims: Iterable[Claim]) -> str:
     depending = sum(verdict.startswith(DEPENDS) for verdict in verdicts)
     return (
         f"**Verdict**: of {len(verdicts)} claims {verdicts.count(REPRODUCES)} reproduced, "
-        f"{depending} dependent on what the paper leaves open, {verdicts.count(DOES_NOT)} not "
-        "reproduced; [summary of all papers](verdicts.md)."
+        f"{depending} dependent on conditions that the paper leaves open, "
+        f"{verdicts.count(DOES_NOT)} not reproduced; [summary of all papers](verdicts.md)."
     )

@@ -242,7 +242,7 @@ def _by_model(kept: Kept, name: str) -> float:
 
 
 def claims(kept: Kept) -> list[Claim]:
-    """Return what the paper claims beside what was counted, from a whole run."""
+    """Return the paper's claims with the counts of a whole run."""
     printed = published("efpa")
     more, fingers, limbs = (
         _named("+2 arms\n+2 legs"),

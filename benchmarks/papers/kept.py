@@ -61,7 +61,7 @@ class Kept:
     ) -> dict[str, Any]:
         """Return the results of `compute` by key.
 
-        What is not kept is computed by as many processes as there are processors.
+        Results that are not kept are computed by one process per processor.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class Kept:
         part.replace(self._path)  # whenever a run ends, the file is whole
 
     def show(self, words: str, inside: float = 0.0) -> None:
-        """Show the bar on a terminal, with what is under way.
+        """Show the bar on a terminal, with the name of the result under way.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The figures of Nori's paper, with sparse LU by others and our kernels: operations against N.
+"""The figures of Nori's paper: operations of sparse LU by other libraries and of our kernels.
 
 F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
 matrix factorizations": figure 1, forward dynamics of a serial chain (section V); inverse
@@ -117,7 +117,7 @@ def _torques(n: int) -> list[Quantity]:
 
 
 def _cells(n: int) -> list[Quantity]:
-    """Return what is known: but for two accelerations at each end and both yaw moments."""
+    """Return the known quantities: without two accelerations per end and both yaw moments."""
     ends: list[Quantity] = [
         ForceTorqueSensor("first", _ALL_BUT_ONE), ExternalWrench("tip", _ALL_BUT_ONE)
     ]  # fmt: skip
@@ -251,7 +251,7 @@ def parts(kept: Kept, quick: bool) -> Mapping[str, list[Part]]:
 
 
 def claims(kept: Kept) -> list[Claim]:
-    """Return what the paper claims beside what was counted, from a whole run."""
+    """Return the paper's claims with the counts of a whole run."""
     forward, inverse, cells = CASES
     last = {case.title: results(kept, case, case.sizes[-1]) for case in CASES}
     least = {
@@ -301,7 +301,7 @@ def claims(kept: Kept) -> list[Claim]:
         "solvable (a plot)",
         f"N = {n}: {ours} operations of `SparseDynamics`"
         + (f", {rival} of UMFPACK ({ours / rival:.2f} times)" if rival else ""),
-        DEPENDS + "what is known",
+        DEPENDS + "the known accelerations",
         "with four unknown accelerations, as in the published experiment; with all accelerations "
         "known, as (24) is printed, parallel soles leave two moments undetermined",
     ))  # fmt: skip

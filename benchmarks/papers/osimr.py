@@ -276,7 +276,7 @@ def _share(kept: Kept, name: str, first: str, second: str) -> float:
 
 
 def claims(kept: Kept) -> list[Claim]:
-    """Return what the paper claims beside what was counted, from a whole run."""
+    """Return the paper's claims with the counts of a whole run."""
     return [*_claims_of_scaling(kept), *_claims_of_robots(kept)]
 
 
@@ -389,7 +389,7 @@ def _claims_of_robots(kept: Kept) -> Iterator[Claim]:
         "section IV-D: up to 34 % fewer operations than PV-OSIM (24 % in the conclusions)",
         "−34 %; −24 %", compared(kept, best, "pv_osimr", "pv_osim"),
         DOES_NOT if _share(kept, best, "pv_osimr", "pv_osim") > -33.0 else REPRODUCES,
-        "the printed figure may be how many more operations PV-OSIM takes, which is "
+        "the printed figure may be the additional operations of PV-OSIM, which are "
         f"{compared(kept, best, 'pv_osim', 'pv_osimr', specialised=False)} with one hand and "
         f"{compared(kept, two, 'pv_osim', 'pv_osimr', specialised=False)} with two; there "
         f"PV-OSIMr takes {compared(kept, two, 'pv_osimr', 'pv_osim', specialised=False)}",
