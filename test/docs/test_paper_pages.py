@@ -51,7 +51,7 @@ def test_a_quick_run_gives_rows_of_the_pages(
         written = (tmp_path / f"{page.name}.md").read_text("utf-8")
         assert not re.search(r"\{\w+\}", written), "a place of the text is left"
         rows = [line for line in written.splitlines() if line[:1] == "|"]
-        assert len(rows) > 4
+        assert len(rows) > (4 if page in papers.PAPERS else 1)
         # Orders of other libraries change with their versions, and times with each run.
         if page.name not in ("nori", "clusters"):
             assert not set(rows) - set(whole), page.name
