@@ -13,7 +13,12 @@ from delassus_ros.adapter.clock import Stamp, TickClock
 from delassus_ros.adapter.fields import field_of, message_type
 from delassus_ros.adapter.settings import UNITS, settings_of
 from delassus_ros.errors import InputError
-from delassus_ros.model.spatial import Transform, rotation_from_quaternion, rotation_from_rpy
+from delassus_ros.model.spatial import (
+    Array,
+    Transform,
+    rotation_from_quaternion,
+    rotation_from_rpy,
+)
 
 UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)
 """Status of a contact, as ``delassus_msgs/ActiveContacts`` has it."""
@@ -22,8 +27,12 @@ UNIT_TOLERANCE = 0.01
 STANDARD_GRAVITY = 9.81
 _REST = 2.0
 """Largest difference of an accelerometer's norm from gravity at which it tells up [m/s²]."""
-_UP, _NOT_UP = 0.9, 0.5
-"""Cosines to the vertical of a likely and of an unlikely accelerometer."""
+_ALONG, _NOT_ALONG = 0.9, 0.5
+"""Cosines between directions of two sensors that agree, and that do not."""
+_TURNING = 0.5
+"""Least angular velocity at which its axis is compared [rad/s]."""
+_SHORTLY_NS = 50_000_000
+"""Longest time between two orientations whose difference is compared with it [ns]."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +124,8 @@ class Adapter:
                 )
         self._clock = TickClock(settings["stamp.tick_period"])
         self._touching: dict[str, bool] = {}
+        # Stamp, and rotation as configured and in the other order, of the last orientation.
+        self._before: tuple[int, list[Array]] | None = None
         self.converts_joints = "joints.position" in self.fields
         self.converts_orientation = bool({"imu.orientation", "imu.rpy"} & self.fields.keys())
         self.converts_base = "odometry.pose" in self.fields
@@ -213,37 +224,50 @@ class Adapter:
             given = self._value("imu.orientation", message)
             what = self.fields["imu.orientation"].path
             quaternion = unit_quaternion(given, what, self.settings["imu.order"])
-            self._check_order(quaternion, acceleration, found)
+            self._check_order(quaternion, message, found)
         rates = _triple(self._value("imu.angular_velocity", message))
         if rates is not None and self.settings["imu.rates_along"] == "world":
             rates = (rotation_from_quaternion(quaternion).T @ rates).tolist()
         found.inertial = Inertial(quaternion, rates, acceleration)
 
-    def _check_order(
-        self, quaternion: list[float], acceleration: list[float] | None, found: Converted
-    ) -> None:
-        """Note an orientation that contradicts the accelerometer, if another order would not.
+    def _check_order(self, quaternion: list[float], message: Any, found: Converted) -> None:
+        """Note an orientation that contradicts another sensor, if another order would not.
 
-        At rest the accelerometer shows up.
+        At rest the accelerometer shows up. While the sensor turns, the gyroscope shows the axis:
+        for an upright robot the wrong order is a half turn about the vertical.
         """
-        if acceleration is None:
-            return
-        size = math.hypot(*acceleration)
-        if not abs(size - STANDARD_GRAVITY) < _REST:
-            return
-        up = np.array(acceleration) / size
-        x, y, z, w = quaternion
         order = self.settings["imu.order"]
+        x, y, z, w = quaternion
         other = [y, z, w, x] if order == "xyzw" else [w, x, y, z]
+        right = "wxyz" if order == "xyzw" else "xyzw"
+        both = [rotation_from_quaternion(q) for q in (quaternion, other)]
+        before, self._before = self._before, (found.stamp, both)
+        acceleration = _triple(self._value("imu.linear_acceleration", message))
+        advice = f"as {right} both agree: set imu.order to {right!r}"
+        if acceleration is not None:
+            size = math.hypot(*acceleration)
+            if abs(size - STANDARD_GRAVITY) < _REST:
+                up = np.array(acceleration) / size
+                cosine, swapped = (float((R @ up)[2]) for R in both)
+                if cosine < _NOT_ALONG and swapped > _ALONG:
+                    found.faults["orientation"] = (
+                        f"the quaternion contradicts the accelerometer, whose direction it turns "
+                        f"{math.degrees(math.acos(max(-1.0, cosine))):.0f}° from the vertical; "
+                        f"{advice}"
+                    )
+                    return
+        rates = _triple(self._value("imu.angular_velocity", message))
+        if rates is None or before is None or self.settings["imu.rates_along"] == "world":
+            return
+        if math.hypot(*rates) < _TURNING or not 0 < found.stamp - before[0] < _SHORTLY_NS:
+            return
         cosine, swapped = (
-            float((rotation_from_quaternion(q) @ up)[2]) for q in (quaternion, other)
+            _cosine(_turned(R0, R1), np.array(rates))
+            for R0, R1 in zip(before[1], both, strict=True)
         )
-        if cosine < _NOT_UP and swapped > _UP:
-            right = "wxyz" if order == "xyzw" else "xyzw"
+        if cosine < _NOT_ALONG and swapped > _ALONG:
             found.faults["orientation"] = (
-                f"the quaternion contradicts the accelerometer, whose direction it turns "
-                f"{math.degrees(math.acos(max(-1.0, cosine))):.0f}° from the vertical; as {right} "
-                f"both agree: set imu.order to {right!r}"
+                "the quaternion turns about another axis than the gyroscope; " + advice
             )
 
     def _base(self, message: Any, found: Converted) -> None:
@@ -325,6 +349,18 @@ def _triple(given: Any) -> Any:
     if hasattr(given, "x"):
         return [float(given.x), float(given.y), float(given.z)]
     return [float(value) for value in given]
+
+
+def _turned(before: Array, after: Array) -> Array:
+    """Return a vector (3,) along the axis of a small rotation, in the axes of the body."""
+    step = before.T @ after
+    return np.array([step[2, 1] - step[1, 2], step[0, 2] - step[2, 0], step[1, 0] - step[0, 1]])
+
+
+def _cosine(a: Array, b: Array) -> float:
+    """Return the cosine of the angle between two vectors; 1 if one is zero."""
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / size if size > 0.0 else 1.0
 
 
 def unit_quaternion(given: Any, what: str, order: str = "xyzw") -> list[float]:

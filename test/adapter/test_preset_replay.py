@@ -32,6 +32,7 @@ from delassus_ros.model.spatial import (  # noqa: E402
     Transform,
     rotation_from_quaternion,
     rotation_from_rpy,
+    skew,
 )
 from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
@@ -319,6 +320,34 @@ def test_a_joint_that_is_no_number_is_named_and_one_that_is_missing_too(preset: 
         data = replay.pipeline.watch()
         assert data is not None
         assert deserialize_message(data, DelassusMatrix).validity == INVALID
+
+
+@pytest.mark.parametrize("axis", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.6, -0.6, 0.5)])
+def test_w_at_the_other_end_is_said_of_an_upright_robot_that_turns(axis: Any) -> None:
+    """The wrong order is a half turn about the vertical there, which no accelerometer shows."""
+    for is_wrong in (False, True):
+        replay = Replay("go2")
+        adapter = replay.adapter
+        assert adapter is not None
+        faults = []
+        for k in range(3):
+            state = replay.state(k)
+            turn = rotation_from_rpy([0.02, -0.01, 0.03]) @ rotation_from_rotation_vector(
+                0.6 * 0.005 * k * np.array(axis)
+            )
+            message = MESSAGES["go2"](adapter, state)
+            x, y, z, w = Transform(turn).quaternion().tolist()
+            message.imu_state.quaternion[:] = [x, y, z, w] if is_wrong else [w, x, y, z]
+            message.imu_state.gyroscope[:] = 0.6 * np.array(axis)
+            message.imu_state.accelerometer[:] = turn.T @ [0.0, 0.0, 9.81]
+            faults.append(adapter.convert(message, replay.now).faults.get("orientation", ""))
+        words = "turns about another axis than the gyroscope; as xyzw both agree: set imu.order"
+        assert faults[0] == "" and all((words in text) is is_wrong for text in faults[1:]), faults
+
+
+def rotation_from_rotation_vector(vector: np.ndarray) -> np.ndarray:
+    w = skew(vector)
+    return np.eye(3) + w + w @ w / 2.0 + w @ w @ w / 6.0
 
 
 @pytest.mark.parametrize("preset", ["go2", "b2", "g1", "h1"])
