@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 
 #include "pluginlib/class_list_macros.hpp"
 
@@ -66,8 +65,7 @@ CallbackReturn DelassusController::on_deactivate(const rclcpp_lifecycle::State &
   // A reader must not take the last matrix for a present one.
   std::array<double, Kernel::ENTRIES> unknown;
   unknown.fill(std::numeric_limits<double>::quiet_NaN());
-  write(unknown);
-  return CallbackReturn::SUCCESS;
+  return write(unknown) ? CallbackReturn::SUCCESS : CallbackReturn::ERROR;
 }
 
 return_type DelassusController::update_reference_from_subscribers(const rclcpp::Time &, const rclcpp::Duration &) {
@@ -81,13 +79,15 @@ return_type DelassusController::update_and_write_commands(const rclcpp::Time &, 
   }
   // A matrix that cannot be computed is NaN, and the controller stays active: the next cycle may have one.
   kernel_.compute(q_.data());
-  write(kernel_.values());
-  return return_type::OK;
+  // A matrix of which some entries are of an earlier cycle must not be read: with ERROR, readers are deactivated.
+  return write(kernel_.values()) ? return_type::OK : return_type::ERROR;
 }
 
-void DelassusController::write(const std::array<double, Kernel::ENTRIES> &values) {
+bool DelassusController::write(const std::array<double, Kernel::ENTRIES> &values) {
+  bool is_written = true;
   for (int k = 0; k < Kernel::ENTRIES; ++k)
-    std::ignore = ordered_exported_state_interfaces_[k]->set_value(values[k]);
+    is_written &= ordered_exported_state_interfaces_[k]->set_value(values[k]);
+  return is_written;
 }
 
 }  // namespace delassus_controller

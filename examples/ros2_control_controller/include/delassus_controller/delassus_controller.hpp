@@ -28,7 +28,8 @@ class DelassusController : public controller_interface::ChainableControllerInter
       const rclcpp::Time &time, const rclcpp::Duration &period) override;
 
  private:
-  void write(const std::array<double, Kernel::ENTRIES> &values);
+  // Returns whether all entries were written; another thread may hold the lock of one.
+  bool write(const std::array<double, Kernel::ENTRIES> &values);
 
   Kernel kernel_;
   std::array<double, Kernel::JOINTS> q_{};
