@@ -95,7 +95,8 @@ def built(folder: Path) -> Path:
     ]
     subprocess.run(
         [
-            "gcc", "-std=gnu11", "-O1", "-DNODE_DSYEVD=scipy_dsyevd_64_", "-DNODE_LAPACK_INT=int64_t", "-I", ".",
+            "gcc", "-std=gnu11", "-O1", "-I", ".",
+            "-DNODE_DSYEVD=scipy_dsyevd_64_", "-DNODE_LAPACK_INT=int64_t",
             *(f"-I{path}" for path in include.iterdir() if path.is_dir()),
             EXAMPLE / "node.c", "robot.o", "-o", "node",
             f"-L{library}", "-lrcl", "-lrcutils", "-lrmw", "-lrosidl_runtime_c", *messages,
