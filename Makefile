@@ -40,6 +40,9 @@ PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PACKAGE := setup.py setup.cfg pyproject.toml package.xml \
   $(shell find delassus_ros launch config resource -type f -not -name '*.pyc' 2>/dev/null)
 
+# One installation at a time in the environment.
+.NOTPARALLEL:
+
 .PHONY: help
 help:
 	@echo 'make demo       simulated quadruped, node and live view; DEMO_SECONDS=5 ends by itself;'
@@ -80,7 +83,7 @@ demo: $(STAMPS)/package
 	@$(BIN)/delassus_demo $(if $(ROBOT),--robot $(ROBOT)) $(ARGS)
 
 .PHONY: view
-view: $(STAMPS)/package $(STAMPS)/view
+view: $(STAMPS)/library $(STAMPS)/view
 	@$(BIN)/delassus view $(or $(ROBOT),quadruped) $(ARGS)
 
 EXAMPLE = $(if $(VIEW),--view) $(if $(filter-out 0,$(REALTIME)),--realtime) \
@@ -161,9 +164,12 @@ $(STAMPS)/venv: scripts/make_venv.sh
 	@mkdir -p $(STAMPS)
 	@touch $@
 
-$(STAMPS)/base: $(STAMPS)/venv $(BASE)
-	@echo 'Installing ROS 2 and the simulator (once, about a minute) ...'
+$(STAMPS)/installer: $(STAMPS)/venv
 	@$(INSTALL) 'pip>=24' 'setuptools>=64' wheel  # the pip of Python 3.10 finds no solution
+	@touch $@
+
+$(STAMPS)/base: $(STAMPS)/installer $(BASE)
+	@echo 'Installing ROS 2 and the simulator (once, about a minute) ...'
 	@$(INSTALL) $(addprefix -r ,$(BASE))
 	@touch $@
 
@@ -172,11 +178,14 @@ $(STAMPS)/messages: $(STAMPS)/base $(MESSAGES)
 	@$(INSTALL) ./msg
 	@touch $@
 
-# setuptools would keep modules in build/lib that are no longer there.
-$(STAMPS)/package: $(STAMPS)/messages $(PACKAGE)
+# The package alone, without ROS. setuptools would keep modules in build/lib that are no longer there.
+$(STAMPS)/library: $(STAMPS)/installer $(PACKAGE)
 	@echo 'Installing delassus_ros ...'
 	@rm -rf build/lib build/bdist.*
 	@$(INSTALL) --no-build-isolation .
+	@touch $@
+
+$(STAMPS)/package: $(STAMPS)/messages $(STAMPS)/library
 	@touch $@
 
 # After the package, so that two commands at once do not install at the same time.
@@ -187,7 +196,7 @@ $(STAMPS)/requirements: $(REQUIREMENTS) | $(STAMPS)/package
 
 $(STAMPS)/examples: requirements/examples.txt requirements/pinocchio.txt | $(STAMPS)/package
 $(STAMPS)/recordings: requirements/recordings.txt | $(STAMPS)/package
-$(STAMPS)/view: requirements/view.txt | $(STAMPS)/package
+$(STAMPS)/view: requirements/view.txt | $(STAMPS)/library
 $(STAMPS)/bench: $(REQUIREMENTS) requirements/bench.txt | $(STAMPS)/package
 $(STAMPS)/examples $(STAMPS)/recordings $(STAMPS)/view $(STAMPS)/bench:
 	@echo 'Installing requirements of $(@F) (once) ...'

@@ -130,7 +130,7 @@ def test_the_demo_needs_two_groups_of_requirements() -> None:
 
     base = {"ros", "sim"}
     assert installed("demo") == base
-    assert installed("view") == base | {"view"}
+    assert installed("view") == {"view"}  # without ROS and its messages, most of the time
     assert installed("record") == base | {"recordings"}
     for target in ("walk", "balance", "arm", "estimate"):
         assert installed(target) == base | {"examples", "pinocchio"}, target
