@@ -16,6 +16,7 @@ from delassus_ros.algorithms.derivatives import differentiated
 from delassus_ros.arguments import instance, shown
 from delassus_ros.errors import AlgorithmError, CompilerError, folded, unknown
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.ball_joints import check_ball_joints
 from delassus_ros.rbda.momentum import contact_matrix
 from delassus_ros.rbda.outputs import compute_outputs
 from delassus_ros.rbda.row_loops import closed
@@ -275,10 +276,12 @@ def evaluate(
         )
     elif problem.robot.row_loops and len(problem.outputs) > 1:
         return closed(problem, evaluate(problem.opened, algorithm, x, tree))
-    elif tree is None:
-        result = algorithm.evaluate(problem, x)
     else:
-        result = algorithm.evaluate_on(problem, tree, x)
+        check_ball_joints(problem.robot, x)
+        if tree is None:
+            result = algorithm.evaluate(problem, x)
+        else:
+            result = algorithm.evaluate_on(problem, tree, x)
     if not isinstance(result, Mapping):
         raise CompilerError(
             f"algorithm {algorithm.name!r} returned {shown(result)}; expected outputs by name: "

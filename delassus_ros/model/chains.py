@@ -8,6 +8,8 @@ angle: at 1° they are 2e-10 of G for a foot on a floating base.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -20,9 +22,9 @@ BALL = "XYZ"
 """Axes of the chain that a ball joint becomes."""
 SMALLEST_COSINE = 1e-6
 """Least cosine of the second angle at which rates of the chain are computed [1]."""
-_SINGULAR_COSINE = 1e-5
-"""Cosine of the second angle below which a mass matrix may fail for the chain [1]: beside larger
-inertias its smallest pivot is rounding."""
+LEAST_DISTANCE = 1e-3
+"""Distance of the second angle from the singular one below which G is refused, as its cosine [1]:
+0.06°, where rounding errors of G reach 1e-8."""
 
 
 def chain(name: str, letters: str, parent: int, placement: Transform, first: int) -> list[Joint]:
@@ -94,28 +96,63 @@ def angular_to_rates(angles: Array, what: str, letters: str) -> Array:
     return inverse
 
 
+@dataclass(frozen=True)
+class BallJoint:
+    """A chain of three revolute joints about one point, without a mass between them.
+
+    Attributes
+    ----------
+    joints : names of the three joints.
+    position : index in q of the second angle.
+    sine, cosine : factors of sine and cosine of the second angle. The sum is the distance from the
+        singular angle: the sine of the angle between the first and the third axis.
+    """
+
+    joints: tuple[str, str, str]
+    position: int
+    sine: float
+    cosine: float
+
+
+def ball_joints(robot: Mechanism) -> list[BallJoint]:
+    """Return the chains of ball joints of a robot."""
+    found = []
+    for k, third in enumerate(robot.joints):
+        chained = _ball_ending_at(robot, k)
+        if chained is None:
+            continue
+        first, second = (robot.joints[i] for i in chained)
+
+        # The third axis turns about the second one, which is normal to both: a product of axes is
+        # the sine of the second angle but for a constant angle.
+        before, after = second.placement.rotation, third.placement.rotation @ third.axis
+        at_zero, at_right = (
+            float(first.axis @ before @ second.motion(angle).rotation @ after)
+            for angle in (0.0, np.pi / 2)
+        )
+        factors = [0.0 if abs(x) < SMALLEST_COSINE**2 else x for x in (-at_zero, at_right)]
+        names = first.name, second.name, third.name
+        found.append(BallJoint(names, robot.q_offsets[chained[1]], *factors))
+    return found
+
+
 def at_singular_angle(robot: Mechanism, q: ArrayLike) -> str:
-    """Return a text about the first chain of a ball joint that is singular at q; empty for none.
+    """Return a text about the first ball joint whose chain is singular at q; empty for none.
 
     Parameters
     ----------
     q : (nq,) [rad, m].
     """
     positions = np.asarray(q, dtype=np.float64)
-    for k, third in enumerate(robot.joints):
-        chained = _ball_ending_at(robot, k)
-        if chained is None:
-            continue
-        i, j = chained
-        first, second = robot.joints[i], robot.joints[j]
-        angle = float(positions[robot.q_offsets[j]])
-        turned = second.placement.rotation @ second.motion(angle).rotation
-        along = float(first.axis @ turned @ third.placement.rotation @ third.axis)
-        if 1.0 - along**2 < _SINGULAR_COSINE**2:
+    for ball in ball_joints(robot):
+        angle = float(positions[ball.position])
+        distance = ball.sine * np.sin(angle) + ball.cosine * np.cos(angle)
+        if distance**2 <= LEAST_DISTANCE**2:
+            first, second, third = ball.joints
             return (
-                f"joints {first.name!r}, {second.name!r} and {third.name!r} are the chain of a "
-                f"ball joint, whose second angle is {np.degrees(angle):.6g}°, where the first and "
-                "the third axis are one: turn the frame of the joint in the model by 90°"
+                f"joints {first!r}, {second!r} and {third!r} are the chain of a ball joint, whose "
+                f"second angle is {np.degrees(angle):.6g}°, within 0.06° of the angle where the "
+                "first and the third axis are one: turn the frame of the joint in the model by 90°"
             )
     return ""
 
@@ -127,6 +164,8 @@ def _ball_ending_at(robot: Mechanism, k: int) -> tuple[int, int] | None:
     if i < 0:
         return None
     first, second, third = (robot.joints[n] for n in (i, j, k))
+    if first.armature or third.armature:
+        return None
     for lower, upper, body in ((second, first, i), (third, second, j)):
         if not (
             lower.kind is upper.kind is JointKind.REVOLUTE

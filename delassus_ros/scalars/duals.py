@@ -120,8 +120,9 @@ def _(x: Dual, positive: Scalar, otherwise: Scalar) -> Dual:
 
 
 @scalars.positive.register
-def _(x: Dual, what: str) -> Dual:
-    return Dual(scalars.positive(x.value, what), x.slopes, x.level)
+def _(x: Dual, what: str, of: Dual | None = None) -> Dual:
+    owner = of.value if isinstance(of, Dual) else of
+    return Dual(scalars.positive(x.value, what, owner), x.slopes, x.level)
 
 
 @scalars.regular.register
@@ -200,7 +201,7 @@ def _(x: Varying, positive: Scalar, otherwise: Scalar) -> Varying:
 
 
 @scalars.positive.register
-def _(x: Varying, what: str) -> Varying:
+def _(x: Varying, what: str, of: Scalar = None) -> Varying:
     return x
 
 

@@ -44,11 +44,12 @@ def select(x: Any, positive: Scalar, otherwise: Scalar) -> Scalar:
 
 
 @singledispatch
-def positive(x: Any, what: str) -> Scalar:
+def positive(x: Any, what: str, of: Any = None) -> Scalar:
     """Return `x`, which must be > 0; `what` names the value in error messages.
 
     On numbers a violation raises :class:`~delassus_ros.errors.NumericalError`; in a trace it
-    becomes a check whose failure is the kernel's status.
+    becomes a check whose failure is the kernel's status. A trace keeps the check if a result
+    depends on `of`, by default on x.
     """
     raise TypeError(f"positive is not defined for {type(x).__name__}")
 
@@ -81,7 +82,7 @@ def _(x: float, positive: Scalar, otherwise: Scalar) -> Scalar:
 
 
 @positive.register
-def _(x: float, what: str) -> float:
+def _(x: float, what: str, of: Scalar = None) -> float:
     check_positive(x, what)
     return x
 

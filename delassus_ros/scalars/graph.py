@@ -338,8 +338,8 @@ def _(x: Symbol, positive: object, otherwise: object) -> Symbol:
 
 
 @scalars.positive.register
-def _(x: Symbol, what: str) -> Symbol:
-    x.graph.guards.append(Guard(x.index, what, x.index))
+def _(x: Symbol, what: str, of: Symbol | None = None) -> Symbol:
+    x.graph.guards.append(Guard(x.index, what, (x if of is None else of).index))
     return x
 
 

@@ -22,7 +22,8 @@ class Status(IntEnum):
 
     OK = 0
     NOT_POSITIVE_DEFINITE = 1
-    """A joint-space inertia or a pivot of the base is not positive."""
+    """A joint-space inertia or a pivot of the base is not positive, or M is singular at the angle
+    of a ball joint."""
     NOT_FINITE = 2
     """The result is not finite: an input is NaN or infinite, or the computation overflowed."""
     FAILED = 3

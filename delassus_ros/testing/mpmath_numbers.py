@@ -33,7 +33,7 @@ def _(x: mpmath.mpf, positive: Any, otherwise: Any) -> Any:
 
 
 @scalars.positive.register
-def _(x: mpmath.mpf, what: str) -> Any:
+def _(x: mpmath.mpf, what: str, of: Any = None) -> Any:
     scalars.check_positive(x, what)
     return x
 

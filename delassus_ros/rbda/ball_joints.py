@@ -1,0 +1,24 @@
+"""The check of ball joints: near their singular angle M is singular, and G is rounding."""
+
+from __future__ import annotations
+
+from delassus_ros.model.chains import LEAST_DISTANCE, ball_joints
+from delassus_ros.model.mechanism import Mechanism
+from delassus_ros.scalars.functions import positive, sincos
+from delassus_ros.scalars.ports import Inputs
+
+
+def check_ball_joints(robot: Mechanism, x: Inputs) -> None:
+    """Check that no ball joint is at its singular angle; results that depend on q are refused.
+
+    Raises
+    ------
+    NumericalError
+        On numbers; names the second joint of the chain.
+    """
+    for ball in ball_joints(robot):
+        angle = x["q"][ball.position]
+        s, c = sincos(angle)
+        distance = ball.sine * s + ball.cosine * c
+        what = f"the squared distance of {ball.joints[1]!r} from its singular angle, less 1e-6,"
+        positive(distance * distance - LEAST_DISTANCE**2, what, angle)
