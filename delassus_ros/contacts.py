@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, overload
 
@@ -198,6 +198,11 @@ class Contact:
         return " ".join(end.frame for end in self.ends)
 
     @property
+    def with_all_rows(self) -> Contact:
+        """The contact with all six rows, of which it has a selection; rows of the robot stay."""
+        return Contact(self.name, self.frame, "surface", self.placement, self.moving)
+
+    @property
     def stated_selection(self) -> Array:
         """The selection (rows, 6) in messages; (0, 6) where the kind implies it."""
         return self.selection if self.kind_name == "selection" else np.empty((0, 6))
@@ -272,6 +277,11 @@ class RelativeContact(Contact):
         return (-1.0, 1.0)
 
     @property
+    def with_all_rows(self) -> Contact:
+        """The contact with all six rows; see the base class."""
+        return RelativeContact(self.name, self.frame, self.frame_b, "surface", self.placement)
+
+    @property
     def stated_selection(self) -> Array:
         """Selection (rows, 6) of the motion of frame b in frame a."""
         return self.selection
@@ -289,9 +299,17 @@ class LoopRows(RelativeContact):
     loop : the loop.
     """
 
+    _loop: RowLoop
+
     def __init__(self, loop: RowLoop) -> None:
         name = f"loop {loop.name}"
         super().__init__(name, loop.predecessor, loop.successor, loop.selection)
+        object.__setattr__(self, "_loop", loop)
+
+    @property
+    def with_all_rows(self) -> Contact:
+        """The rows with a selection of all six; see the base class."""
+        return LoopRows(replace(self._loop, selection=np.eye(6)))
 
     def row_bytes(self) -> bytes:
         """Return canonical bytes of the rows; see the base class."""
@@ -362,6 +380,11 @@ class WeightedSum(Contact):
         return tuple(self.weight_of.values())
 
     @property
+    def with_all_rows(self) -> Contact:
+        """The sum with all six rows; see the base class."""
+        return WeightedSum(self.name, self.weight_of, "surface")
+
+    @property
     def stated_selection(self) -> Array:
         """Weighted selections (rows, 6 · frames) of the twists of the frames, side by side."""
         return np.hstack([weight * self.selection for weight in self.weights])
@@ -395,6 +418,11 @@ class _OfTheRobot(Contact):
     def weights(self) -> tuple[float, ...]:
         """None, as there are no ends."""
         return ()
+
+    @property
+    def with_all_rows(self) -> Contact:
+        """The contact itself, whose rows are no selection."""
+        return self
 
 
 class CenterOfMass(_OfTheRobot):

@@ -22,7 +22,6 @@ from typing import TypeAlias
 import numpy as np
 
 from delassus_ros.algorithms.registry import TracedAlgorithm, register, without_clusters
-from delassus_ros.contacts import Contact, RelativeContact
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.momentum import contact_matrix
@@ -73,23 +72,15 @@ class StrictEfpa(TracedAlgorithm):
 
 def end_effectors(problem: Problem) -> Problem:
     """Return a problem with the end effectors of the paper: all six rows of each contact."""
-    found: list[Contact] = []
-    for contact in problem.contacts:
-        if isinstance(contact, RelativeContact):
-            ends = (contact.frame, contact.frame_b)
-            contact = RelativeContact(contact.name, *ends, "surface", contact.placement)
-        elif contact.frame:
-            place, moving = contact.placement, contact.moving
-            contact = Contact(contact.name, contact.frame, "surface", place, moving)
-        found.append(contact)
-    return Problem(problem.robot, found, problem.axes)
+    contacts = [contact.with_all_rows for contact in problem.contacts]
+    return Problem(problem.robot, contacts, problem.axes)
 
 
 def _selected(problem: Problem, whole: Problem, G: Matrix) -> Matrix:
     """Return the rows and columns of G that a problem's contacts select."""
     factors: list[dict[int, float]] = []
     for contact, first in zip(problem.contacts, whole.contacts.row_offsets, strict=False):
-        selection = contact.selection if contact.frame else np.eye(contact.rows)
+        selection = contact.selection if contact.ends else np.eye(contact.rows)
         for row in selection.tolist():
             factors.append({first + k: factor for k, factor in enumerate(row) if factor})
     size = len(factors)

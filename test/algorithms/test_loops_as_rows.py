@@ -193,7 +193,7 @@ def test_all_outputs_with_loops_by_rows(robot, contacts, axes) -> None:
     for q in closed_positions(clustered)[:1]:
         of_clusters, of_rows, E = pair_of_inputs(clusters, rows, q)
         expected = outputs_on_floats(clusters, of_clusters, "pv_osimr")
-        for name in ("pv_osimr", "ltl", "kjr"):
+        for name in ("pv_osimr", "ltl", "efpa_strict", "kjr"):
             found = outputs_on_floats(rows, of_rows, name)
             for output in ("G", "a0"):
                 assert error(found[output], expected[output]) < TOLERANCE, (name, output)

@@ -45,7 +45,10 @@ from delassus_ros.testing.random_trees import (
     random_transform,
 )
 
-NAMES = ("auto", "efpa", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr")
+NAMES = (
+    "auto", "efpa", "efpa_strict", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr",
+    "pv_osimr_strict",
+)  # fmt: skip
 TOLERANCE = 1e-10
 
 
