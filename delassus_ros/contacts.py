@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Literal, overload
 
 import numpy as np
@@ -327,7 +326,7 @@ class WeightedSum(Contact):
     Attributes
     ----------
     frame : the first frame, whose axes the rows have.
-    weight_of : weight of each frame, by name, in the order that was given.
+    shares : (frame, weight) of each frame, in the order that was given.
     kind : as for :class:`Contact`.
 
     Raises
@@ -337,7 +336,7 @@ class WeightedSum(Contact):
         is not finite, is zero, or has a magnitude below 1e-9 or above 1e9.
     """
 
-    weight_of: Mapping[str, float] = field(default_factory=dict)
+    shares: tuple[tuple[str, float], ...] = ()
 
     def __init__(
         self, name: str, weights: Mapping[str, float], kind: str | ArrayLike = "point"
@@ -361,7 +360,7 @@ class WeightedSum(Contact):
                     f"magnitude of {1.0 / LARGEST_ROW:g} to {LARGEST_ROW:g}"
                 )
             checked[frame] = weight
-        object.__setattr__(self, "weight_of", MappingProxyType(checked))
+        object.__setattr__(self, "shares", tuple(checked.items()))
         super().__init__(name, next(iter(checked)), kind)
 
     @property
@@ -372,17 +371,17 @@ class WeightedSum(Contact):
     @property
     def ends(self) -> tuple[Contact, ...]:
         """Contacts with the same selection on all frames."""
-        return tuple(Contact(self.name, frame, self.selection) for frame in self.weight_of)
+        return tuple(Contact(self.name, frame, self.selection) for frame, _ in self.shares)
 
     @property
     def weights(self) -> tuple[float, ...]:
         """Weights of the frames."""
-        return tuple(self.weight_of.values())
+        return tuple(weight for _, weight in self.shares)
 
     @property
     def with_all_rows(self) -> Contact:
         """The sum with all six rows; see the base class."""
-        return WeightedSum(self.name, self.weight_of, "surface")
+        return WeightedSum(self.name, dict(self.shares), "surface")
 
     @property
     def stated_selection(self) -> Array:
@@ -391,7 +390,7 @@ class WeightedSum(Contact):
 
     def row_bytes(self) -> bytes:
         """Return canonical bytes of the rows; see the base class."""
-        return super().row_bytes() + f"\0sum\0{dict(self.weight_of)}\0".encode()
+        return super().row_bytes() + f"\0sum\0{dict(self.shares)}\0".encode()
 
 
 class _OfTheRobot(Contact):

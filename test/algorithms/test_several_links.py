@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import mpmath
 import numpy as np
 import pinocchio as pin
@@ -211,6 +214,21 @@ def test_a_weighted_sum_is_the_sum_of_contacts() -> None:
 def test_a_weighted_sum_is_refused(weights: object, message: str) -> None:
     with pytest.raises(ContactError, match=message):
         WeightedSum("s", weights)
+
+
+def test_contacts_of_several_links_are_copied_and_pickled() -> None:
+    """Nodes build kernels in another process."""
+    robot = Robot.from_urdf(robots.quadruped())
+    contacts = [
+        WeightedSum("sum", {"LF_FOOT": 0.5, "RF_FOOT": 0.5}),
+        RelativeContact("r", "LF_FOOT", "RF_FOOT"),
+        CenterOfMass("com"),
+        CentroidalMomentum("momentum"),
+    ]
+    problem = Problem(robot, contacts)
+    for same in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
+        assert same == problem
+        assert [c.kind_name for c in same.contacts] == [c.kind_name for c in contacts]
 
 
 def test_rows_of_loops_keep_their_axes() -> None:

@@ -135,7 +135,7 @@ def test_a_weighted_sum_by_parameters() -> None:
     }
     contact = Settings.from_parameters(feet(**of_sum)).contacts[0]
     assert isinstance(contact, WeightedSum)
-    assert dict(contact.weight_of) == {"LF_FOOT": 0.25, "RF_FOOT": 0.75}
+    assert contact.shares == (("LF_FOOT", 0.25), ("RF_FOOT", 0.75))
     assert contact.rows == 3
     selected = feet(**of_sum, contacts__LF__selection=[0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
     assert Settings.from_parameters(selected).problem(urdf()).contacts.row_offsets == (0, 1, 4)
