@@ -223,10 +223,13 @@ class _Search:
         base = best = search.cheapest(starts)
         if rooted:
             roots = candidate_roots(self._problem, self._contacts)
-            for root in (0, *roots.starts):
-                if search.spent > _ROOT_BUDGET:
+            found = [base]
+            for root in roots.starts:
+                if search.spent < _ROOT_BUDGET:
+                    found.append(search.cheapest(self._starts(root)))
+            for number, route in enumerate(sorted(found, key=search.count)):
+                if number and search.spent > _ROOT_BUDGET:
                     break
-                route = search.cheapest(self._starts(root))
                 if search.count(route) < _FAR * search.count(best):
                     route = search.improved(route, lambda near: self._beside(near, roots))
                 best = search.cheapest((best, route))

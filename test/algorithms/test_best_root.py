@@ -62,6 +62,7 @@ BEST: dict[str, tuple[Callable[[], Problem], int, int]] = {
     "Go1, four feet": (lambda: published("Go1 (altered) 4x3D feet, K=[0 I]"), 3111, 3111),
     "quadruped, four soles": (quadruped, 6617, 5681),
     "stem of 10, branches of 7": (lambda: mechanisms.stem(10, 1, False), 4831, 4602),
+    "stem of 50, 7 branches": (lambda: mechanisms.stem(50, 7, True), 108209, 107062),
     "chain of 32, tip": (lambda: mechanisms.chain(32, "tip"), 15771, 6528),
 }  # fmt: skip
 """Problem, operations of the cheapest route from the base, and from the best root [1]."""
@@ -71,7 +72,10 @@ def count(problem: Problem, name: str) -> int:
     return trace(problem, algorithms.get(name)).operations.total
 
 
-@pytest.mark.parametrize("name", but_slow([*BEST], *list(BEST)[1:3], *list(BEST)[6:8]))
+SLOW = (*list(BEST)[1:3], *list(BEST)[6:8], "stem of 50, 7 branches")
+
+
+@pytest.mark.parametrize("name", but_slow([*BEST], *SLOW))
 def test_operations_from_the_best_root(name: str) -> None:
     make, from_base, best = BEST[name]
     problem = make()
