@@ -47,7 +47,7 @@ def _(x: np.ndarray, positive: Scalar, otherwise: Scalar) -> Array:
 
 
 @functions.positive.register
-def _(x: np.ndarray, what: str) -> Array:
+def _(x: np.ndarray, what: str, of: Scalar = None) -> Array:
     functions.check_positive(float(x.min()), what)
     return x
 

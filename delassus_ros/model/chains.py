@@ -2,13 +2,14 @@
 
 A ball joint is three revolute joints about the axes of its frame, x, y and z, one after the other.
 At a second angle of ±90° the first and third axis are one, and the chain has no third freedom: M
-is singular there. Rounding errors of G grow with the inverse square of the distance from that
-angle: at 1° they are 2e-10 of G for a foot on a floating base.
+is singular there. Rounding errors of G grow with the inverse square of the distance from it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +23,9 @@ BALL = "XYZ"
 """Axes of the chain that a ball joint becomes."""
 SMALLEST_COSINE = 1e-6
 """Least cosine of the second angle at which rates of the chain are computed [1]."""
-LEAST_DISTANCE = 1e-3
+LEAST_DISTANCE = 1e-2
 """Distance of the second angle from the singular one below which G is refused, as its cosine [1]:
-0.06°, where rounding errors of G reach 1e-8."""
+0.6°, where rounding errors of G are up to 2e-9."""
 
 
 def chain(name: str, letters: str, parent: int, placement: Transform, first: int) -> list[Joint]:
@@ -113,6 +114,16 @@ class BallJoint:
     sine: float
     cosine: float
 
+    def margin(self, sine: Any, cosine: Any) -> Any:
+        """Return the squared distance from the singular angle, less the least one.
+
+        Parameters
+        ----------
+        sine, cosine : of the second angle, of any kind of scalars.
+        """
+        distance = self.sine * sine + self.cosine * cosine
+        return distance * distance - LEAST_DISTANCE**2
+
 
 def ball_joints(robot: Mechanism) -> list[BallJoint]:
     """Return the chains of ball joints of a robot."""
@@ -136,7 +147,7 @@ def ball_joints(robot: Mechanism) -> list[BallJoint]:
     return found
 
 
-def at_singular_angle(robot: Mechanism, q: ArrayLike) -> str:
+def at_singular_angle(balls: Iterable[BallJoint], q: ArrayLike) -> str:
     """Return a text about the first ball joint whose chain is singular at q; empty for none.
 
     Parameters
@@ -144,14 +155,13 @@ def at_singular_angle(robot: Mechanism, q: ArrayLike) -> str:
     q : (nq,) [rad, m].
     """
     positions = np.asarray(q, dtype=np.float64)
-    for ball in ball_joints(robot):
+    for ball in balls:
         angle = float(positions[ball.position])
-        distance = ball.sine * np.sin(angle) + ball.cosine * np.cos(angle)
-        if distance**2 <= LEAST_DISTANCE**2:
+        if ball.margin(np.sin(angle), np.cos(angle)) <= 0.0:
             first, second, third = ball.joints
             return (
                 f"joints {first!r}, {second!r} and {third!r} are the chain of a ball joint, whose "
-                f"second angle is {np.degrees(angle):.6g}°, within 0.06° of the angle where the "
+                f"second angle is {np.degrees(angle):.6g}°, within 0.6° of the angle where the "
                 "first and the third axis are one: turn the frame of the joint in the model by 90°"
             )
     return ""

@@ -1,4 +1,4 @@
-"""Matrices held against others: relative errors, and the books of comparisons.
+"""Matrices compared with references: relative errors, and the books of comparisons.
 
 Matrices are compared by contact name. Only the last functions of this module use ROS.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delassus_ros.model.chains import LEAST_DISTANCE, ball_joints
+from delassus_ros.model.chains import ball_joints
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.scalars.functions import positive, sincos
 from delassus_ros.scalars.ports import Inputs
@@ -18,7 +18,5 @@ def check_ball_joints(robot: Mechanism, x: Inputs) -> None:
     """
     for ball in ball_joints(robot):
         angle = x["q"][ball.position]
-        s, c = sincos(angle)
-        distance = ball.sine * s + ball.cosine * c
-        what = f"the squared distance of {ball.joints[1]!r} from its singular angle, less 1e-6,"
-        positive(distance * distance - LEAST_DISTANCE**2, what, angle)
+        what = f"the squared distance of {ball.joints[1]!r} from its singular angle, less 1e-4,"
+        positive(ball.margin(*sincos(angle)), what, angle)

@@ -18,7 +18,7 @@ from delassus_ros.compiler.ir.trace import decided, trace
 from delassus_ros.compiler.runtime.batch_kernel import Layout
 from delassus_ros.compiler.runtime.kernel import Kernel
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError, ProblemError
-from delassus_ros.model.chains import at_singular_angle
+from delassus_ros.model.chains import at_singular_angle, ball_joints
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
@@ -446,7 +446,7 @@ class DelassusSolver:
         q = bound.inputs["q"]
         self._check.refuse_positions(q)
         error = self._numerical_error(bound.solution.status, bound)
-        cause = at_singular_angle(self._problem.robot, q)
+        cause = at_singular_angle(ball_joints(self._problem.robot), q)
         return NumericalError(f"{error}; {cause}") if cause else error
 
     def _numerical_error(self, status: Status, bound: BoundSolver) -> NumericalError:

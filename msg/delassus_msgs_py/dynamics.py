@@ -190,10 +190,10 @@ def _sizes(msg: ContactDynamics) -> dict[str, int]:
 
 
 class DynamicsReader:
-    """Reads blocks from the bytes that a raw subscription delivers; one for each of those.
+    """Reads blocks from the bytes of a raw subscription; each subscription has a reader.
 
-    As :class:`MatrixReader`, it reads names and sizes once for each set of contacts. Take what has
-    the sequence of the matrix that is in use.
+    As by :class:`MatrixReader`, names and sizes are read once for each set of contacts. The blocks
+    of a matrix are in the message with the same sequence number.
     """
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ _Read = TypeVar("_Read", covariant=True)
 
 
 class KnownMessage(Protocol[_Read]):
-    """The layout of a message that came before, and what that message says."""
+    """The layout of an earlier message, and its values."""
 
     def fits(self, data: bytes) -> bool:
         """Whether a message has the constant part of this one, and may have its values."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from delassus_ros.model.chains import BallJoint, ball_joints
 from delassus_ros.model.couplings import TOLERANCE, CouplingRow, coupling_rows
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.model.robot import Robot
@@ -30,12 +31,15 @@ class InputRules:
     first, count : which of them are positions, of which none may be beyond
         :data:`~delassus_ros.model.ranges.FARTHEST`.
     couplings : rows over the positions that must hold.
+    balls : ball joints that must not be at their singular angle. In compiled kernels this check is
+        part of the traced program.
     """
 
     size: int
     first: int = 0
     count: int = 0
     couplings: tuple[CouplingRow, ...] = ()
+    balls: tuple[BallJoint, ...] = ()
 
     @classmethod
     def of(cls, ports: Sequence[Port], robot: Robot | None = None) -> InputRules:
@@ -43,14 +47,16 @@ class InputRules:
 
         Parameters
         ----------
-        robot : whose couplings must hold.
+        robot : whose couplings must hold and whose ball joints count.
         """
         size = first = count = 0
         for port in ports:
             if port.name == "q":
                 first, count = size, port.size
             size += port.size
-        return cls(size, first, count, () if robot is None else coupling_rows(robot))
+        if robot is None:
+            return cls(size, first, count)
+        return cls(size, first, count, coupling_rows(robot), tuple(ball_joints(robot)))
 
     def statuses(self, inputs: Array) -> NDArray[np.int32]:
         """Return a status for each row of an array (N, size)."""
@@ -58,6 +64,10 @@ class InputRules:
         q = inputs[:, self.first : self.first + self.count]
         # Comparisons with NaN are false; the last line sets the status of such rows.
         with np.errstate(invalid="ignore", over="ignore"):
+            for ball in self.balls:
+                angles = q[:, ball.position]
+                singular = ball.margin(np.sin(angles), np.cos(angles)) <= 0.0
+                found[singular] = Status.NOT_POSITIVE_DEFINITE
             for row in self.couplings:
                 factors = np.array(row.factors)
                 terms = q[:, row.entries] * factors

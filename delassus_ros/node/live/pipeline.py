@@ -18,7 +18,7 @@ from delassus_ros.conditioning.structural_rank import (
     generic_matrices,
 )
 from delassus_ros.errors import ProblemError
-from delassus_ros.model.chains import at_singular_angle
+from delassus_ros.model.chains import at_singular_angle, ball_joints
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.arrival import Arrival, delay_since
 from delassus_ros.node.inputs.contact_estimator import ContactEstimator
@@ -140,7 +140,8 @@ class Pipeline:
         estimator: ContactEstimator | None = None,
         schedule: ScheduleInput | None = None,
     ) -> None:
-        problem = self._problem = solver.problem
+        problem = solver.problem
+        self._balls = ball_joints(problem.robot)
         if orientation is None and any(port.name == _ORIENTATION for port in problem.inputs):
             raise ProblemError("axes 'world' with base 'floating' needs an orientation input")
         limits = Limits() if limits is None else limits
@@ -510,7 +511,7 @@ class Pipeline:
             return self._invalid(status, tick.reasons | Reason.JOINT_FAR, tick.text)
         if solution.status is not _OK:
             text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
-            cause = at_singular_angle(self._problem.robot, self._q)
+            cause = at_singular_angle(self._balls, self._q)
             text = f"{text}; {cause}" if cause else text
             self._warn("solver", text)
             return self._invalid(status, tick.reasons | _FAILURES[solution.status], text)
