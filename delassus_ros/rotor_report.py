@@ -125,7 +125,8 @@ def rotor_report(robot: Robot, keep: Iterable[str] = ()) -> RotorReport:
         If there is no such tree; names the joints that stay coupled. The cluster algorithms
         support these robots. If `robot` is no Robot, or `keep` no list of existing frames.
     """
-    instance("robot", robot, Robot, FROM_URDF, RobotError)
+    # Loops closed by rows couple joints as well.
+    robot = instance("robot", robot, Robot, FROM_URDF, RobotError).clustered
     held = set()
     for name in names("keep", keep, RobotError):
         if name not in robot.frames:

@@ -19,7 +19,7 @@ from delassus_ros.terminal import visible
 def inspect_robot(options: argparse.Namespace) -> Report:
     """Return the joints of a robot as a tree, its masses and frames, and possible contacts."""
     description = described(options)
-    robot = description.robot
+    robot = description.robot.clustered
     mass = sum(body.inertia.mass for body in robot.bodies)
     parts = [
         f"{visible(robot.name)}: {robot.base} base, {len(robot.joint_names)} joints, "
@@ -27,7 +27,7 @@ def inspect_robot(options: argparse.Namespace) -> Report:
         "",
         text.table(list(_rows(robot)), numeric=(0, 3, 4, 5)),
     ]
-    if robot.clustered.is_closed:
+    if robot.is_closed:
         tied = text.table(closed_rows(robot), indent="  ")
         parts += ["", "Joints that are tied together:", tied]
     found = description.proposals()

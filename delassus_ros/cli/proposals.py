@@ -117,7 +117,8 @@ class Limbs:
     """
 
     def __init__(self, robot: Robot) -> None:
-        self._robot = robot
+        # Without the frames of loops closed by rows: ends do not depend on how loops are closed.
+        self._robot = robot = robot.clustered
         kept = set(redistribute(robot).kept if robot.is_closed else range(len(robot.bodies)))
         self._frames: dict[int, list[str]] = {}
         for frame in robot.frames.values():
@@ -229,6 +230,7 @@ def pose_of(robot: Robot) -> dict[str, float]:
     then stands below its hip. Joints with several entries in q are left out.
     """
     found: dict[str, float] = {}
+    is_closed = robot.clustered.is_closed
     for joint in robot.joints:
         if joint.kind.nq != 1:
             continue
@@ -236,7 +238,7 @@ def pose_of(robot: Robot) -> dict[str, float]:
         found[joint.name] = 0.0 if inside else _middle(joint)
         hip = robot.joints[joint.parent] if joint.parent != WORLD else joint
         turn = JointKind.REVOLUTE is joint.kind is hip.kind
-        if inside or robot.is_closed or not turn or found[hip.name]:
+        if inside or is_closed or not turn or found[hip.name]:
             continue
         parallel = float(joint.placement.rotation @ joint.axis @ hip.axis)
         if abs(parallel) > _PARALLEL:

@@ -48,6 +48,8 @@ class Skeleton:
             if i not in set(turning)
         ]
         self._frames = {name: _matrix(frame.placement) for name, frame in robot.frames.items()}
+        # Without the frames of loops closed by rows, which are no ends of limbs.
+        self._last = {frame.body: name for name, frame in robot.clustered.frames.items()}
 
     def poses(self, q: Array) -> Array:
         """Return the pose (bodies, 4, 4) of each body in the root link, homogeneous.
@@ -79,13 +81,12 @@ class Skeleton:
         """Return the ends (3,) of lines that show the robot: between joints, and to end frames."""
         robot, lines = self._robot, []
         parents = {joint.parent for joint in robot.joints}
-        last = {frame.body: name for name, frame in robot.frames.items()}
         for i, joint in enumerate(robot.joints):
             if joint.kind is not JointKind.ROOT:
                 above = np.zeros(3) if joint.parent == WORLD else poses[joint.parent, :3, 3]
                 lines.append((above, poses[i, :3, 3]))
-            if i not in parents and i in last:
-                lines.append((poses[i, :3, 3], self.frame(poses, last[i])[:3, 3]))
+            if i not in parents and i in self._last:
+                lines.append((poses[i, :3, 3], self.frame(poses, self._last[i])[:3, 3]))
         return lines
 
 

@@ -91,8 +91,7 @@ def _write(
     for name, value in given.items():
         if name not in places:
             raise RobotError(
-                f"{robot.unknown_joint(str(name))}; in the order of {order}: "
-                f"{', '.join(places)}"
+                f"{robot.unknown_joint(str(name))}; in the order of {order}: {', '.join(places)}"
             )
         kind, place = places[name]
         own = f"{what} of joint {name!r}"
@@ -139,6 +138,7 @@ def _open(robot: Mechanism, q: Array, named: Mapping[str, ArrayLike]) -> list[st
 
     A loop is closed if its gap is rounding of printed descriptions.
     """
+    robot = robot.clustered  # Loops closed by rows as well.
     if not robot.is_closed:
         return []
     words = open_coupling(robot, q.tolist())

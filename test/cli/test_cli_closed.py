@@ -76,6 +76,11 @@ def test_inspect_shows_what_is_tied_and_no_rotor_as_a_place_for_contacts(capsys,
     assert out.endswith("candidates for --contact:\n  sole:surface  by its name\n")
 
 
+def test_inspect_shows_the_same_however_loops_are_closed(capsys, four_bar):
+    expected = output(capsys, "inspect", *four_bar)
+    assert output(capsys, "inspect", *four_bar, "--loops-as", "rows") == expected
+
+
 def test_inspect_of_an_open_chain_says_nothing_of_ties(capsys, four_bar):
     out = output(capsys, "inspect", *four_bar[:3])
     assert "tied" not in out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import robots
 import yaml
 from cli_support import QUADRUPED, output, refusal
+from linkages import four_bar
 from urdf_text import joint, link, robot_xml, without_geometry
 
 from delassus_ros import DelassusSolver, Robot
@@ -142,6 +144,23 @@ def test_the_pose_is_inside_the_limits() -> None:
     pose = pose_of(robot)
     assert all(joint.lower <= pose[joint.name] <= joint.upper for joint in robot.joints)
     assert pose["panda_joint1"] == 0.0 and pose["panda_joint4"] == pytest.approx(-1.5708)
+
+
+def test_pose_ends_and_bones_are_the_same_however_loops_are_closed() -> None:
+    made = four_bar()
+    # A coupler that must bend turns the crank back, unless the joints are tied by a loop.
+    joints = [
+        replace(each, lower=0.5, upper=1.5) if each.name == "coupler" else each
+        for each in made.joints
+    ]
+    robot = made.replaced(joints=joints)
+    rows = robot.with_loops_as("rows")
+    assert pose_of(rows) == pose_of(robot) == {"crank": 0.0, "coupler": 1.0, "rocker": 0.0}
+    assert Limbs(rows).proposals({}) == Limbs(robot).proposals({})
+    lines = [
+        np.array(each.bones(each.poses(robot.neutral()))) for each in map(Skeleton, (robot, rows))
+    ]
+    assert np.array_equal(*lines)
 
 
 @pytest.mark.parametrize(

@@ -99,8 +99,10 @@ def four_bar() -> Robot:
     return made()
 
 
-def test_a_loop_that_is_left_open_is_said_with_what_closes_it() -> None:
-    robot = four_bar()
+@pytest.mark.parametrize("loops_as", ["clusters", "rows"])
+def test_a_loop_that_is_left_open_is_said_with_what_closes_it(loops_as: str) -> None:
+    robot = four_bar().with_loops_as(loops_as)
+    assert bool(robot.row_loops) == (loops_as == "rows")
     closure = Closure(robot)
     (crank,) = closure.independent
     away = float(closure.reference[robot.joint_names.index(crank)]) + 0.2

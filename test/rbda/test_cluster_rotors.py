@@ -6,6 +6,7 @@ import cluster_oracle
 import numpy as np
 import pytest
 from cluster_robots import LOOSE, OVAL, ROUND, Builder, kkt, random_problem, rotor_inertia
+from linkages import four_bar
 from rigid_body import mass_matrix, random_q
 
 from delassus_ros import Contact, Problem, algorithms
@@ -253,6 +254,9 @@ def test_the_report_refuses_what_stays_coupled() -> None:
     second = build.belt(build.add(WORLD))
     with pytest.raises(RobotError, match=f"'j1', 'j{second}' stay coupled"):
         rotor_report(build.robot())
+    for loops_as in ("clusters", "rows"):
+        with pytest.raises(RobotError, match="'crank', 'coupler', 'rocker' stay coupled"):
+            rotor_report(four_bar().with_loops_as(loops_as))
     with pytest.raises(RobotError, match="unknown frame 'f9'"):
         rotor_report(build.robot(), keep=["f9"])
 
