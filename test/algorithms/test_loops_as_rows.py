@@ -213,34 +213,46 @@ def test_all_outputs_with_loops_by_rows(robot, contacts, axes) -> None:
             )
 
 
-def test_a_controller_beside_a_held_bar() -> None:
+@pytest.mark.parametrize(
+    ("robot", "contacts", "make"),
+    [
+        (
+            lambda: grasp(4, LoopKind.POINT),
+            [Contact("elbow", "f2"), Contact("hand", "f8", "surface")], solver_on_floats,
+        ),
+        pytest.param(
+            lambda: grasp(7), [Contact("elbow", "f3"), Contact("hand", "f14", "surface")],
+            DelassusSolver, marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["on floats", "compiled"],
+)  # fmt: skip
+def test_a_controller_beside_a_held_bar(robot, contacts, make) -> None:
     """Λ, J̄, bias force, task inertia and frictional forces."""
-    clustered = grasp(4, LoopKind.POINT)
-    contacts = [Contact("elbow", "f2"), Contact("hand", "f8", "surface")]
+    clustered = robot()
     outputs = ("J", "MinvJT", "a0", "JdotV", "h", "qdd0")
     clusters = Problem(clustered, contacts, outputs=outputs)
     rows = Problem(with_row_loops(clustered), contacts, outputs=outputs)
-    q = closed_positions(clustered)[0]
-    of_clusters, of_rows, E = pair_of_inputs(clusters, rows, q)
-    solver = solver_on_floats(rows, "ltl")
-    found = solver.solve(**of_rows)
-    expected = solver_on_floats(clusters, "ltl").solve(**of_clusters)
+    solver, of_cluster_robot = (make(problem, "ltl") for problem in (rows, clusters))
     assert solver.structural_rank(["hand"]) == 6
-    assert found.structural_rank() == expected.structural_rank()
-    for name in ("inertia", "bias_force"):
-        pair = (getattr(each.task("elbow"), name)() for each in (found, expected))
-        assert error(*pair) < TOLERANCE, name
-    assert error(found.task("elbow").jbar(), E @ expected.task("elbow").jbar()) < TOLERANCE
-    held = (each.task("elbow", "hand").inertia() for each in (found, expected))
-    assert error(*held) < 1e-8
-    friction = {"elbow": 0.5, "hand": 0.7}
-    pushed = [
-        each.contact_forces(friction, law="coulomb", dimensions=(0.1, 0.1))
-        for each in (found, expected)
-    ]
-    assert [each.status for each in pushed] == [ForceStatus.SOLVED] * 2
-    assert np.linalg.norm(pushed[1].forces) > 1.0
-    assert error(*(each.forces for each in pushed)) < 1e-6
+    for q in closed_positions(clustered):
+        of_clusters, of_rows, E = pair_of_inputs(clusters, rows, q)
+        found, expected = solver.solve(**of_rows), of_cluster_robot.solve(**of_clusters)
+        assert found.structural_rank() == expected.structural_rank()
+        for name in ("inertia", "bias_force"):
+            pair = (getattr(each.task("elbow"), name)() for each in (found, expected))
+            assert error(*pair) < TOLERANCE, name
+        assert error(found.task("elbow").jbar(), E @ expected.task("elbow").jbar()) < TOLERANCE
+        held = (each.task("elbow", "hand").inertia() for each in (found, expected))
+        assert error(*held) < 1e-8
+        friction = {"elbow": 0.5, "hand": 0.7}
+        pushed = [
+            each.contact_forces(friction, law="coulomb", dimensions=(0.1, 0.1))
+            for each in (found, expected)
+        ]
+        assert [each.status for each in pushed] == [ForceStatus.SOLVED] * 2
+        assert np.linalg.norm(pushed[1].forces) > 1.0
+        assert error(*(each.forces for each in pushed)) < 1e-7
 
 
 def test_a_robot_with_rows_is_closed_locked_and_clustered() -> None:
