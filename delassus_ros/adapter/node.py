@@ -16,6 +16,7 @@ from delassus_ros.adapter.outward import BEST_EFFORT, Outward
 from delassus_ros.adapter.settings import PARAMETERS
 from delassus_ros.adapter.writing import Writer, spell
 from delassus_ros.errors import unknown
+from delassus_ros.node.inputs.arrival import write_stamp
 from delassus_ros.node.inputs.topics import CONTACTS, LATCHED
 from delassus_ros.node.lifecycle.parameters import declare_one
 from delassus_ros.node.settings import RCLPY_PREFIXES
@@ -217,8 +218,7 @@ def standard_messages(found: Converted, settings: Mapping[str, Any]) -> dict[str
 
 def _stamped(message: Any, nanoseconds: int, frame: str = "") -> Any:
     """Return a message after its header was written."""
-    stamp = message.header.stamp
-    stamp.sec, stamp.nanosec = divmod(nanoseconds, 10**9)
+    write_stamp(message.header.stamp, nanoseconds)
     message.header.frame_id = frame
     return message
 

@@ -26,6 +26,7 @@ from delassus_ros.adapter.conversion import (
 from delassus_ros.adapter.fields import message_type
 from delassus_ros.adapter.settings import UNITS
 from delassus_ros.model.spatial import rotation_from_quaternion
+from delassus_ros.node.inputs.arrival import write_stamp
 
 _Part = TypeVar("_Part")
 
@@ -82,8 +83,7 @@ class Writer:
     def _stamp(self, message: Any, stamp: int) -> None:
         if "stamp.field" in self._fields:
             at = self._fields["stamp.field"].read(message)
-            at = getattr(at, "stamp", at)
-            at.sec, at.nanosec = divmod(stamp, 10**9)
+            write_stamp(getattr(at, "stamp", at), stamp)
 
     def _joints(self, message: Any, joints: Joints) -> None:
         names = self._settings["joints.names"]

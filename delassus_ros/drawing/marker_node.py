@@ -24,6 +24,7 @@ from delassus_ros.drawing.received import NodeTopics, facts_of, words_of_forces
 from delassus_ros.drawing.scene import FAINT, Scene, Stage, quaternion_of
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
+from delassus_ros.node.inputs.arrival import write_stamp
 from delassus_ros.node.settings import PARAMETERS, RCLPY_PREFIXES
 from delassus_ros.node.system.logs import LoopLog, Throttle
 from delassus_ros.node.system.overrides import overrides_of
@@ -275,24 +276,10 @@ class MarkerNode(Node):
         self._drawn[group, number] = marker
         marker.action = Marker.ADD
         marker.header.frame_id = self._topics.root
-        _stamp(marker.header, self._stamp)
+        write_stamp(marker.header.stamp, self._stamp)
         c = marker.color
         c.r, c.g, c.b, c.a = colour
         return marker
-
-
-def _stamp(header: Any, stamp: int) -> None:
-    """Set a stamp [ns].
-
-    Raises
-    ------
-    InputError
-        If the stamp is too far from 1970 for a message.
-    """
-    seconds, nanoseconds = divmod(stamp, 10**9)
-    if abs(seconds) >= 2**31:
-        raise InputError(f"the stamp of the matrix is {seconds} s; expected less than 2^31 s")
-    header.stamp.sec, header.stamp.nanosec = seconds, nanoseconds
 
 
 def _place(marker: Marker, position: Array, quaternion: Array) -> None:
@@ -308,7 +295,7 @@ def _picture(received: ReceivedMatrix) -> Image:
     image = Image(height=height, width=width, encoding="rgb8", step=3 * width)
     # An array, as rclpy checks the elements of bytes one by one.
     image.data = array("B", pixels.tobytes())
-    _stamp(image.header, received.stamp)
+    write_stamp(image.header.stamp, received.stamp)
     return image
 
 

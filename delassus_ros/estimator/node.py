@@ -16,7 +16,7 @@ from delassus_ros.errors import unknown
 from delassus_ros.estimator.estimation import Answer, Estimation
 from delassus_ros.estimator.settings import PARAMETERS, EstimatorSettings, parameters_of
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import delay_since, stamp_of
+from delassus_ros.node.inputs.arrival import delay_since, stamp_of, write_stamp
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, deserialized
 from delassus_ros.node.inputs.topics import FEW, JOINTS, topic_of
 from delassus_ros.node.lifecycle.diagnostics import Entry, Level, Report, names_of, of_input
@@ -240,7 +240,7 @@ class EstimatorNode(LifecycleProgram):
             reasons=int(answer.reasons),
             text=answer.text,
         )
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(answer.stamp, 10**9)
+        write_stamp(message.header.stamp, answer.stamp)
         if answer.text:
             self._warn(names_of(answer.reasons), answer.text)
         if answer.numbers is not None:

@@ -378,7 +378,7 @@ HARMFUL = {
     "nothing is drawn: the matrix of a contact has an entry": lambda m: setattr(
         m, "matrix", array.array("d", [np.nan, *m.matrix[1:]])
     ),
-    "nothing is drawn: the stamp of the matrix is 2147483651 s": lambda m: setattr(
+    "nothing is drawn: the stamp is 2147483651 s": lambda m: setattr(
         m.header, "stamp", Time(sec=2**31 - 1, nanosec=2**32 - 1)
     ),
     "expected 49": lambda m: setattr(m, "row_offsets", [0, 7]),

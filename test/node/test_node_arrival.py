@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
-from delassus_ros.node.inputs.arrival import Arrival, age_of, backward_jump
+from delassus_ros.errors import InputError
+from delassus_ros.node.inputs.arrival import (
+    Arrival,
+    age_of,
+    backward_jump,
+    stamp_of,
+    write_stamp,
+)
 
 S = 1_000_000_000
 NOW = 5000 * S
@@ -86,3 +94,21 @@ def test_words_for_stamps_that_go_back() -> None:
     assert backward_jump(S // 20, "or two nodes publish it") == (
         "0.05 s: a simulation was reset, a clock was set, or two nodes publish it"
     )
+
+
+@pytest.mark.parametrize("stamp", [0, 1, S - 1, S, NOW + 123, -1, -S, 2**31 * S - 1])
+def test_a_stamp_that_is_written_is_read_again(stamp) -> None:
+    at = SimpleNamespace(sec=7, nanosec=7)
+    write_stamp(at, stamp)
+    assert 0 <= at.nanosec < S
+    assert stamp_of(at.sec, at.nanosec) == stamp
+
+
+@pytest.mark.parametrize("stamp", [2**31 * S, -(2**31) * S])
+def test_a_stamp_that_no_message_can_hold_is_refused(stamp) -> None:
+    at = SimpleNamespace(sec=7, nanosec=7)
+    with pytest.raises(
+        InputError, match=r"the stamp is -?2147483648 s; expected less than 2\^31 s"
+    ):
+        write_stamp(at, stamp)
+    assert (at.sec, at.nanosec) == (7, 7)

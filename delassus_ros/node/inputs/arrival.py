@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from typing import Any
+
+from delassus_ros.errors import InputError
 
 
 class Arrival:
@@ -103,6 +106,24 @@ def delay_since(sent: int, now: int) -> int:
 def stamp_of(seconds: int, nanoseconds: int) -> int:
     """Return a stamp in ns; 0, which means no stamp, for a stamp that no clock gives."""
     return seconds * 1_000_000_000 + nanoseconds if nanoseconds < 1_000_000_000 else 0
+
+
+def write_stamp(at: Any, stamp: int) -> None:
+    """Write a stamp [ns] to a message.
+
+    Parameters
+    ----------
+    at : the ``builtin_interfaces/Time`` that is written to, such as ``header.stamp``.
+
+    Raises
+    ------
+    InputError
+        If the stamp is too far from 1970 for a message.
+    """
+    seconds, nanoseconds = divmod(stamp, 1_000_000_000)
+    if abs(seconds) >= 2**31:
+        raise InputError(f"the stamp is {seconds} s; expected less than 2^31 s")
+    at.sec, at.nanosec = seconds, nanoseconds
 
 
 def age_of(stamp: int, now: int) -> float:

@@ -20,7 +20,7 @@ from delassus_ros.conditioning.structural_rank import (
 from delassus_ros.errors import ProblemError
 from delassus_ros.model.chains import at_singular_angle, ball_joints
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import Arrival, delay_since
+from delassus_ros.node.inputs.arrival import Arrival, delay_since, write_stamp
 from delassus_ros.node.inputs.contact_estimator import ContactEstimator
 from delassus_ros.node.inputs.inputs import Inputs, TickStatus
 from delassus_ros.node.inputs.joints import Gate, InputStatus
@@ -536,7 +536,7 @@ class Pipeline:
             self._withhold(found)
         elif found is self._mode and stamp >= self._contacts.latest.taken:
             # The set is in use already, which spares the greater part of the time of a new set.
-            _stamp(found, stamp)
+            write_stamp(found.header.stamp, stamp)
             self._contacts.repeat(stamp, now)
             self._output.set_contacts_stamp(found.header.stamp)
         else:
@@ -551,7 +551,7 @@ class Pipeline:
 
     def _tell(self, message: ActiveContacts, stamp: int) -> None:
         """Set the active contacts, known at a stamp [ns]."""
-        _stamp(message, stamp)
+        write_stamp(message.header.stamp, stamp)
         self.set_contacts(message)
 
     def _matrix(self, status: InputStatus, solution: Solution, tick: TickStatus) -> bytes:
@@ -620,9 +620,3 @@ class Pipeline:
         """Return the health of the inputs, by their topics before remapping."""
         found = self._inputs.healths(self.last, self._now())
         return {topic: found[topic] for topic in self.topics}
-
-
-def _stamp(message: ActiveContacts, stamp: int) -> None:
-    """Write a stamp [ns]."""
-    at = message.header.stamp
-    at.sec, at.nanosec = divmod(stamp, 1_000_000_000)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from time import monotonic_ns
 
-from builtin_interfaces.msg import Time
 from delassus_msgs.msg import (
     ContactDynamics,
     DelassusMatrix,
@@ -17,6 +16,7 @@ from delassus_msgs.msg import (
 from geometry_msgs.msg import Wrench
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
+from delassus_ros.node.inputs.arrival import write_stamp
 from delassus_ros.node.inputs.topics import LATCHED
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.matrix import SummaryOutput
@@ -144,8 +144,7 @@ class Outputs:
             names=estimator.contacts.names, status=estimator.status,
             probability=estimator.probability.tolist(),
         )  # fmt: skip
-        sec, nanosec = divmod(estimator.stamp, 1_000_000_000)
-        message.header.stamp = Time(sec=sec, nanosec=nanosec)
+        write_stamp(message.header.stamp, estimator.stamp)
         message.header.frame_id = self._layout.header.frame_id
         for values in estimator.wrenches().tolist():
             wrench = Wrench()

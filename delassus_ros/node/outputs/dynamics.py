@@ -6,12 +6,12 @@ import array
 from collections.abc import Iterable
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
 from delassus_msgs_py import SerializedMessage, numpy_to_dynamics
 from rclpy.serialization import serialize_message
 
 from delassus_ros.model.spatial import Array
+from delassus_ros.node.inputs.arrival import write_stamp
 from delassus_ros.node.outputs.forces import NUMBERS, ForceOutput, JudgedForces
 from delassus_ros.node.reasons import Limits, Reason, Validity
 from delassus_ros.outputs import OUTPUTS, secondary_outputs
@@ -162,8 +162,7 @@ class DynamicsOutput:
         self.validity, self.reasons, self.text = Validity.INVALID, reasons, text
         message = self._invalid
         message.sequence, message.reasons = sequence, int(reasons)
-        sec, nanosec = divmod(stamp, 1_000_000_000)
-        message.header.stamp = Time(sec=sec, nanosec=nanosec)
+        write_stamp(message.header.stamp, stamp)
         data: bytes = serialize_message(message)
         return data
 

@@ -14,6 +14,7 @@ from rclpy.serialization import serialize_message
 
 from delassus_ros.conditioning.monitor import Examination
 from delassus_ros.model import Transform
+from delassus_ros.node.inputs.arrival import write_stamp
 from delassus_ros.node.reasons import Reason
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solution import Solution
@@ -204,8 +205,7 @@ class MatrixOutput:
         message = self._invalid
         self.sequence += 1
         message.sequence = self.sequence
-        sec, nanosec = divmod(stamp, 1_000_000_000)
-        message.header.stamp = Time(sec=sec, nanosec=nanosec)
+        write_stamp(message.header.stamp, stamp)
         message.reasons = int(reasons)
         message.input_age = input_age
         data: bytes = serialize_message(message)
