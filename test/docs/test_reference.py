@@ -13,6 +13,7 @@ import pytest
 
 import delassus_ros
 from delassus_ros import testing
+from delassus_ros.node.settings import CONTACT_PARAMETERS
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTED = re.findall(
@@ -100,3 +101,12 @@ def test_notebooks_can_be_downloaded() -> None:
     extras = re.findall(r"\.\[([^]]*)\]", (ROOT / "binder" / "postBuild").read_text())
     assert extras
     assert all((ROOT / "requirements" / f"{e}.txt").exists() for e in extras[0].split(","))
+
+
+@pytest.mark.parametrize("message", ["DelassusMatrix", "Layout"])
+def test_messages_list_every_kind_of_contact(message: str) -> None:
+    lines = (ROOT / f"msg/msg/{message}.msg").read_text(encoding="utf-8").splitlines()
+    end = lines.index("string[] kinds")
+    start = max(k for k in range(end) if not lines[k]) + 1
+    listed = re.findall(r'"(\w+)"', "\n".join(lines[start:end]))
+    assert listed == list(CONTACT_PARAMETERS["kind"].choices)
