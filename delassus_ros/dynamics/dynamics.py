@@ -524,7 +524,8 @@ class Dynamics:
         InputError
             If an array is no numbers or has another shape; names it.
         RobotError, NumericalError
-            If loops do not close, or the number of identifiable parameters is not clear.
+            If loops do not close, configurations are too few for the number of parameters, or the
+            number of identifiable parameters is not clear.
         """
         robot, n = self._robot, self.size
         labels = [f"{body.name} {name}" for body in robot.bodies for name in PARAMETERS]

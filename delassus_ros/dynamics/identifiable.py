@@ -63,13 +63,20 @@ def identifiable(stacked: Array, names: list[str]) -> IdentifiableParameters:
     Raises
     ------
     NumericalError
-        If the rank is not clear; names the singular values.
+        If there are fewer rows than columns that are not zero; names both numbers. If the rank is
+        not clear; names the singular values.
     """
     scales = np.linalg.norm(stacked, axis=0)
     present = scales > _ROUNDING_SHARE * scales.max(initial=0.0)
     scales = np.where(present, scales, 1.0)
+    count = int(present.sum())
+    if len(stacked) < count:
+        raise NumericalError(
+            f"the states give {len(stacked)} rows of regressors for {count} inertial parameters; "
+            f"expected at least {count} rows: pass more configurations q"
+        )
     values, directions = np.linalg.svd(np.where(present, stacked / scales, 0.0))[1:]
-    rank, gap = _rank(values, int(present.sum()))
+    rank, gap = _rank(values, count)
     rows, unseen = directions[:rank], directions[rank:]
     columns = sorted(_pivots(rows))
     B = np.linalg.solve(rows[:, columns], rows)

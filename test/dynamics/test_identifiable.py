@@ -189,6 +189,15 @@ def test_a_four_bar_by_its_compiled_regressor() -> None:
     np.testing.assert_allclose(at_these.B @ found.null_space, 0.0, atol=1e-9)
 
 
+def test_too_few_states_are_refused() -> None:
+    """From few rows every parameter would seem identifiable."""
+    too_few = "the states give 3 rows of regressors for (\\d+) inertial .* at least \\1 rows"
+    with pytest.raises(NumericalError, match=too_few):
+        Dynamics(puma(3)).identifiable([[0.3, -0.4, 0.5]])
+    with pytest.raises(NumericalError, match="the states give 13 rows .* at least 14 rows"):
+        identifiable(np.random.default_rng(0).normal(size=(13, 14)), [])
+
+
 def test_what_cannot_be_decided_or_read_is_refused() -> None:
     slope = 10.0 ** -np.arange(14.0)
     with pytest.raises(NumericalError, match="the largest step of singular values is from"):
