@@ -75,7 +75,9 @@ def identifiable(stacked: Array, names: list[str]) -> IdentifiableParameters:
             f"the states give {len(stacked)} rows of regressors for {count} inertial parameters; "
             f"expected at least {count} rows: pass more configurations q"
         )
-    values, directions = np.linalg.svd(np.where(present, stacked / scales, 0.0))[1:]
+    # The triangular factor has the singular values and right directions of all rows.
+    reduced = np.linalg.qr(np.where(present, stacked / scales, 0.0), mode="r")
+    values, directions = np.linalg.svd(reduced)[1:]
     rank, gap = _rank(values, count)
     rows, unseen = directions[:rank], directions[rank:]
     columns = sorted(_pivots(rows))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import mpmath
 import numpy as np
 import pytest
@@ -196,6 +198,17 @@ def test_too_few_states_are_refused() -> None:
         Dynamics(puma(3)).identifiable([[0.3, -0.4, 0.5]])
     with pytest.raises(NumericalError, match="the states give 13 rows .* at least 14 rows"):
         identifiable(np.random.default_rng(0).normal(size=(13, 14)), [])
+
+
+def test_memory_grows_with_the_rows_alone() -> None:
+    rng = np.random.default_rng(0)
+    stacked = rng.normal(size=(4000, 5)) @ rng.normal(size=(5, 12))
+    tracemalloc.start()
+    found = identifiable(stacked, [""] * 12)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.rank == 5
+    assert peak < 20 * stacked.nbytes
 
 
 def test_what_cannot_be_decided_or_read_is_refused() -> None:
