@@ -91,6 +91,13 @@ _STATES_PER_UNKNOWN = 3
 _HYBRID = _Function(("rates", "known", "gravity"), {}, ("unknown",), is_loaded=True)
 
 
+def _row(name: str) -> _Function:
+    """Return the row of the table with a name."""
+    if name not in _FUNCTIONS:
+        raise InputError(unknown("function", name, _FUNCTIONS))
+    return _FUNCTIONS[name]
+
+
 class Dynamics:
     """C-RNEA, C-ABA and their hybrid, compiled at the first call of a method; thread-safe.
 
@@ -141,9 +148,7 @@ class Dynamics:
             return self._hybrid(self._indices(joints))
         if joints:
             raise InputError(f"accelerated joints are for 'hybrid' alone, not for {name!r}")
-        if name not in _FUNCTIONS:
-            raise InputError(unknown("function", name, _FUNCTIONS))
-        row = _FUNCTIONS[name]
+        row = _row(name)
         method = method or next(iter(row.methods))
         if method not in row.methods:
             raise InputError(unknown("method", method, row.methods))
@@ -283,24 +288,33 @@ class Dynamics:
 
         Parameters
         ----------
-        functions : names as for :meth:`bind`, each alone or followed by a colon and a method, as
-            ``"forward:lagrange"``, whose symbol is ``NAME_forward_lagrange``.
+        functions : names as for :meth:`bind` but ``"hybrid"``, each alone or followed by a colon
+            and a method, as ``"forward:lagrange"``, whose symbol is ``NAME_forward_lagrange``.
         name : prefix of all symbols; a C identifier.
         target : what to compile for; this machine if None.
 
         Raises
         ------
         InputError
-            If there is no function, a function or method is unknown or named twice, the name is no
-            C identifier, or the target is not known to work; names it.
+            If there is no function, a function or method is unknown, a function is named twice
+            with one method, a method is empty, the name is no C identifier, or the target is not
+            known to work; names it.
         """
         wanted: dict[str, tuple[CompiledFunction, tuple[Port, ...]]] = {}
         for spelled in names("functions", functions, InputError):
-            function, _, method = spelled.partition(":")
-            compiled, row = self._function(function, method), _FUNCTIONS[function]
+            function, colon, method = spelled.partition(":")
+            row, symbol = _row(function), spelled.replace(":", "_")
+            if colon and not method:
+                raise InputError(
+                    f"functions: {spelled!r} has no method after the colon; expected "
+                    f"{function!r} for the default method"
+                )
+            if symbol in wanted:
+                raise InputError(f"functions: {spelled!r} is named twice; expected it once")
+            compiled = self._function(function, method)
             width = (compiled.results // self.size // len(row.results),) if row.matrices else ()
             results = tuple(Port(result, (self.size, *width)) for result in row.results)
-            wanted[spelled.replace(":", "_")] = compiled, results
+            wanted[symbol] = compiled, results
         if not wanted:
             raise InputError(f"functions: expected at least one of {', '.join(_FUNCTIONS)}")
         robot = self._robot

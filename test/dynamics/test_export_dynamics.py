@@ -114,6 +114,12 @@ def test_what_cannot_be_exported_is_named() -> None:
         dynamics.export(["backward"], "bar")
     with pytest.raises(InputError, match="method 'lagrange'"):
         dynamics.export(["inverse:lagrange"], "bar")
+    with pytest.raises(InputError, match="function 'hybrid'"):
+        dynamics.export(["hybrid"], "bar")
+    with pytest.raises(InputError, match="'inverse' is named twice"):
+        dynamics.export(["inverse", "inverse"], "bar")
+    with pytest.raises(InputError, match="'forward:' has no method after the colon"):
+        dynamics.export(["forward:"], "bar")
     with pytest.raises(InputError, match="is not a C identifier"):
         dynamics.export(["inverse"], "four bar")
     with pytest.raises(InputError, match="expected at least one of inverse, forward"):
