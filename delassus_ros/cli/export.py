@@ -144,7 +144,8 @@ def export_kernel(options: argparse.Namespace) -> Report:
     elif options.dimensions is not None:
         raise InputError("--dimensions are given without --friction, which they are for")
     if options.dynamics is not None:
-        compiled = Dynamics(problem.robot).export(options.dynamics.split(","), name, target)
+        robot = problem.robot.clustered
+        compiled = Dynamics(robot).export(options.dynamics.split(","), name, target)
         contents |= {dynamics[0]: compiled.object_file, dynamics[1]: compiled.header.encode()}
         objects.append(dynamics[0])
     _write({**contents, package: _cmake(name, package, objects, header).encode()})

@@ -96,6 +96,17 @@ def test_loops_by_rows_have_the_matrix_of_clusters(capsys, four_bar, how) -> Non
     assert loops == [line for line in expected.splitlines() if line.startswith("loops")]
 
 
+def test_dynamics_are_exported_beside_a_kernel_with_loops_by_rows(capsys, four_bar, tmp_path):
+    """Dynamics have no rows: their loops are closed by clusters."""
+    said = output(
+        capsys, "export", *four_bar, "--contact", "coupler_end", "-o", str(tmp_path / "bar.o"),
+        "--loops-as", "rows", "--dynamics", "gravity_torques",
+    )  # fmt: skip
+    assert "gravity_torques in" in said
+    header = (tmp_path / "bar_dynamics.h").read_text()
+    assert 'bar_dynamics_velocities[1] = {"crank"}' in header
+
+
 @pytest.mark.parametrize("given", [("--q", "crank=0.95"), ("--q=0.95,0,0",)])
 def test_compute_closes_the_loop_and_says_so(capsys, four_bar, given):
     out = output(capsys, "compute", *four_bar, "--contact", "coupler_end", REFERENCE, *given)
