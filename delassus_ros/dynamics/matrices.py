@@ -17,7 +17,7 @@ from delassus_ros.model.robot import WORLD
 from delassus_ros.rbda.cluster_motion import ClusterMotion
 from delassus_ros.rbda.dynamics import c_rnea
 from delassus_ros.rbda.robot_tree import RobotTree
-from delassus_ros.rbda.spatial import RigidInertia, cross, cross_matrix
+from delassus_ros.rbda.spatial import RigidInertia, cross_matrix, motion_cross
 from delassus_ros.rbda.velocities import motion_of_link
 from delassus_ros.scalars.duals import Dual
 from delassus_ros.scalars.functions import (
@@ -92,7 +92,7 @@ def link_jacobians(
             J_parent, J_dot_parent = found[link.parent]
             for k, column in J_parent.items():
                 J[k] = transform.motion_to_child(column)
-                turned = _motion_cross(J[k], joint_rate)
+                turned = motion_cross(J[k], joint_rate)
                 J_dot[k] = plus(transform.motion_to_child(J_dot_parent[k]), turned)
         for k, factor in motion.rows[i].items():
             column, rate = J.setdefault(k, list(rest)), J_dot.setdefault(k, list(rest))
@@ -119,7 +119,7 @@ def _coriolis_of_body(H: Matrix, v: Vector) -> Matrix:
     """Return B = ½ (v×* H + H v× + h̄), with h̄ u = u ×* (H v)."""
     h = _times(H, v)
     N, P = cross_matrix(h[:3]), cross_matrix(h[3:])
-    crossing = transpose([_motion_cross(v, unit) for unit in identity(6)])
+    crossing = transpose([motion_cross(v, unit) for unit in identity(6)])
     from_right = matmul(H, crossing)
     B = zeros(6, 6)
     for r in range(6):
@@ -130,11 +130,6 @@ def _coriolis_of_body(H: Matrix, v: Vector) -> Matrix:
                 total = total - ((N if r < 3 and c < 3 else P)[r % 3][c % 3])
             B[r][c] = 0.5 * total
     return B
-
-
-def _motion_cross(v: Vector, u: Vector) -> Vector:
-    """Return v × u of motions, angular first."""
-    return cross(v[:3], u[:3]) + plus(cross(v[:3], u[3:]), cross(v[3:], u[:3]))
 
 
 def _times(matrix: Matrix, u: Vector) -> Vector:

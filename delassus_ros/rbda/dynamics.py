@@ -23,7 +23,7 @@ from delassus_ros.rbda.velocities import (
     force_on_body,
     motion_of_body,
 )
-from delassus_ros.scalars.functions import Scalar, Vector, dot, plus, transpose
+from delassus_ros.scalars.functions import Scalar, Vector, dot, minus, plus, transpose
 from delassus_ros.scalars.steps import step
 
 
@@ -86,7 +86,7 @@ def _newton_euler(
     between_joints = _armature_between_joints(motion.tree, joint_accelerations)
     f = [motion.inertia_force(i, *pair) for i, pair in enumerate(zip(a, gravity, strict=True))]
     for i, force in external.items():
-        f[i] = _minus(f[i], force)
+        f[i] = minus(f[i], force)
     torques: Vector = [0.0] * len(motion.problem.velocities)
     for i in reversed(range(len(links))):
         link = links[i]
@@ -136,7 +136,7 @@ def c_aba(
         if link.parent != WORLD and link.motion != "free":
             p[link.parent] = plus(p[link.parent], motion.spin_force(i, 0.0))
     for i, force in motion.external_forces.items():
-        p[i] = _minus(p[i], force)
+        p[i] = minus(p[i], force)
     torques = list(known)
     for cluster in tree.clusters:
         if cluster.freedoms:
@@ -173,7 +173,7 @@ def c_aba(
         else:
             f, held = _held_cluster(motion, joint, p, ground)
             applied = _torques_of_cluster(motion, torques, joint)
-            load, z = joint.loads_to_parent(f, _minus(applied, held))
+            load, z = joint.loads_to_parent(f, minus(applied, held))
             joints.append((joint, z))
         if joint.parent != WORLD:
             p[joint.parent] = plus(p[joint.parent], load)
@@ -184,7 +184,7 @@ def c_aba(
         i, link = joint.i, tree.links[joint.i]
         if isinstance(joint, FreeBody):
             wrench = force_of_link(link, motion.base(i, torques))
-            a[i] = joint.solve(_minus(wrench, p[i]))
+            a[i] = joint.solve(minus(wrench, p[i]))
             twist = motion_of_body(link, plus(a[i], [0.0] * 3 + gravity[i]))
             for k, value in enumerate(twist, start=motion.velocities.first[i]):
                 found[k] = value
@@ -347,7 +347,3 @@ def _accelerated(
     a = plus(moved, c)
     a[S] = a[S] + rate
     return rate, a
-
-
-def _minus(u: Vector, v: Vector) -> Vector:
-    return [a - b for a, b in zip(u, v, strict=True)]

@@ -31,7 +31,13 @@ from typing import NamedTuple
 
 from delassus_ros.model.robot import WORLD
 from delassus_ros.rbda.cluster_motion import Accelerations, ClusterMotion
-from delassus_ros.rbda.spatial import JointTransform, RigidInertia, cross, cross_matrix
+from delassus_ros.rbda.spatial import (
+    JointTransform,
+    RigidInertia,
+    cross,
+    cross_matrix,
+    motion_cross,
+)
 from delassus_ros.rbda.tangents import directions, with_slopes
 from delassus_ros.rbda.tree import Link
 from delassus_ros.rbda.velocities import force_on_body, motion_of_body, motion_of_link
@@ -75,7 +81,7 @@ class InverseDerivatives(NamedTuple):
     by_q : along the independent velocities; of a floating base along its twist in body axes.
     by_rates : ∂τ/∂ẏ.
     inertia : ∂τ/∂ÿ = M.
-    base : what the columns of a floating base consist of.
+    base : accelerations and further torques of the columns of a floating base.
     """
 
     by_q: Matrix
@@ -86,13 +92,13 @@ class InverseDerivatives(NamedTuple):
 
 @dataclass
 class _Response:
-    """What an independent velocity y_k does to the link that it has reached, in its axes.
+    """Forces at a link, in its axes, of an independent velocity y_k of joints beyond the link.
 
     Attributes
     ----------
     by_q, by_rate, by_acceleration : (6,) forces from the links beyond per unit of y_k, ẏ_k, ÿ_k,
-        angular first; the last is what an acceleration of the link does to τ_k, too.
-    turning : (3,) what the doubled rate of turning of material points does to τ_k.
+        angular first; `by_acceleration` is also τ_k per unit of the link's acceleration.
+    turning : (3,) τ_k per unit of ω, for accelerations 2 ω × ṙ of the material points beyond.
     """
 
     by_q: Vector = field(default_factory=lambda: [0.0] * 6)
@@ -233,8 +239,8 @@ class _Sweep:
         motion, link, S = self.motion, self.motion.tree.links[i], self.motion.tree.links[i].freedom
         unit = [1.0 if k == S else 0.0 for k in range(6)]
         E, E_dot, E_ddot = motion.rows[i], self.loops.E_dot[i], self.loops.E_ddot[i]
-        rate = _motion_cross(motion.v[i], unit)
-        acceleration = plus(_motion_cross(self.a[i], unit), _motion_cross(motion.v[i], rate))
+        rate = motion_cross(motion.v[i], unit)
+        acceleration = plus(motion_cross(self.a[i], unit), motion_cross(motion.v[i], rate))
         twice = [2.0 * value for value in rate]
         responses = self.responses[i]
         for k, beyond in responses.items():
@@ -317,7 +323,7 @@ class _Sweep:
         base = BaseColumns(first)
         for c in columns:
             S = directions[c]
-            turned, rate = _motion_cross(gravity, S), _motion_cross(motion.v[i], S)
+            turned, rate = motion_cross(gravity, S), motion_cross(motion.v[i], S)
             torques: Vector = [0.0] * len(self.found.inertia)
             for k, beyond in self.responses[i].items():
                 n = beyond.by_acceleration
@@ -431,11 +437,6 @@ def _combined(*terms: tuple[Scalar, Vector]) -> Vector:
     for factor, vector in rest:
         total = plus(total, [factor * value for value in vector])
     return total
-
-
-def _motion_cross(v: Vector, u: Vector) -> Vector:
-    """Return v × u of motions, angular first."""
-    return cross(v[:3], u[:3]) + plus(cross(v[:3], u[3:]), cross(v[3:], u[:3]))
 
 
 def _force_cross(v: Vector, f: Vector) -> Vector:

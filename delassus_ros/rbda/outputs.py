@@ -44,6 +44,7 @@ from delassus_ros.scalars.functions import (
     dot,
     identity,
     matmul,
+    minus,
     plus,
     transpose,
     zeros,
@@ -188,8 +189,8 @@ def _change_of_difference(
     change = cross(w[:3], omega) + plus(cross(w[3:], omega), cross(w[:3], v[3:]))
     if not contact.in_world:
         return change
-    u = _minus(w, v)
-    moved = _minus(_point_velocity(contact, motion.x, v), v[3:])
+    u = minus(w, v)
+    moved = minus(_point_velocity(contact, motion.x, v), v[3:])
     linear = plus(cross(omega, u[3:]), cross(u[:3], moved))
     return plus(change, cross(omega, u[:3]) + linear)
 
@@ -209,10 +210,6 @@ def _turning_of_sum(motion: ClusterMotion, shared: SharedRows, contact: ContactR
         total = plus(total, [weight * value for value in twist])
     omega = [dot(row, motion.v[tree.link_of[contact.index]]) for row in contact.motion[3:]]
     return cross(omega, total[:3]) + cross(omega, total[3:])
-
-
-def _minus(u: Vector, v: Vector) -> Vector:
-    return [a - b for a, b in zip(u, v, strict=True)]
 
 
 def _point_velocity(contact: ContactRows, x: Inputs, v: Vector) -> Vector:

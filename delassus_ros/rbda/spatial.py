@@ -30,6 +30,7 @@ from delassus_ros.scalars.functions import (
     identity,
     is_zero,
     matmul,
+    plus,
     sincos,
     transpose,
     zeros,
@@ -46,6 +47,11 @@ def cross_matrix(v: Vector) -> Matrix:
 def cross(u: Vector, v: Vector) -> Vector:
     """Return u × v."""
     return [dot(row, v) for row in cross_matrix(u)]
+
+
+def motion_cross(v: Vector, u: Vector) -> Vector:
+    """Return v × u of motions, angular first."""
+    return cross(v[:3], u[:3]) + plus(cross(v[:3], u[3:]), cross(v[3:], u[:3]))
 
 
 class SpatialInertia:

@@ -132,6 +132,11 @@ def plus(u: Vector, v: Vector) -> Vector:
     return [a + b for a, b in zip(u, v, strict=True)]
 
 
+def minus(u: Vector, v: Vector) -> Vector:
+    """Return u − v."""
+    return [a - b for a, b in zip(u, v, strict=True)]
+
+
 _FEW = 27
 """Number of scalar products up to which a matrix product is inlined instead of being a step: a
 call costs about as much as so few products, and inlining larger products would dominate the time
