@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from delassus_ros.model.robot import WORLD
+from delassus_ros.model.mechanism import builds_of
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.roots import REVERSIBLE
 from delassus_ros.rbda.trees import roots_of
@@ -67,7 +67,7 @@ def candidate_roots(problem: Problem, contacts: frozenset[int]) -> Roots:
     tied = [body for body in steps if steps[body] == least and body in roots]
     meetings = [body for body in tied if branches[body] >= _BRANCHES]
     ends = [body for body in tied if sum(steps[k] == least for k in neighbours[body]) < 2]
-    shapes, alike = _shapes(problem, beyond), dict[tuple[int, ...], int]()
+    shapes, alike = builds_of(robot.joints, beyond, ordered=False), dict[tuple[int, ...], int]()
     first = {
         body: alike.setdefault(tuple(shapes[i] for i in robot.path(body)), body) for body in tied
     }
@@ -76,23 +76,3 @@ def candidate_roots(problem: Problem, contacts: frozenset[int]) -> Roots:
         list(dict.fromkeys(first[body] for body in (*meetings, *ends) if first[body])),
         {body: sorted(near) for body, near in beside.items()},
     )
-
-
-def _shapes(problem: Problem, beyond: list[int]) -> list[int]:
-    """Return per body a number that alike limbs share: kinds of joints and rows from there on.
-
-    Parameters
-    ----------
-    beyond : per body the rows of contacts at the body and beyond.
-    """
-    joints = problem.robot.joints
-    numbers: dict[tuple[object, ...], int] = {}
-    shapes = [0] * len(joints)
-    children: list[list[int]] = [[] for _ in joints]
-    for body in reversed(range(len(joints))):
-        joint = joints[body]
-        shape = (joint.kind, beyond[body], *sorted(children[body]))
-        shapes[body] = numbers.setdefault(shape, len(numbers))
-        if joint.parent != WORLD:
-            children[joint.parent].append(shapes[body])
-    return shapes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from types import MappingProxyType
@@ -413,3 +413,26 @@ class Mechanism:
             f"{type(self).__name__}({self._name!r}, base={self.base!r}, "
             f"{listed('joint', self.joint_names)}, frames={len(self._frames)}, hash={digest})"
         )
+
+
+def builds_of(
+    joints: Sequence[Joint], marks: Sequence[Hashable], ordered: bool = True
+) -> list[int]:
+    """Return per joint a number that subtrees of the same build share.
+
+    Parameters
+    ----------
+    joints : of a mechanism, parents first.
+    marks : per joint what has to be equal besides the kind of joint and the builds of children.
+    ordered : whether children have to be in the same order.
+    """
+    numbers: dict[Hashable, int] = {}
+    builds = [0] * len(joints)
+    children: list[list[int]] = [[] for _ in joints]
+    for i in reversed(range(len(joints))):
+        joint = joints[i]
+        below = children[i] if ordered else sorted(children[i])
+        builds[i] = numbers.setdefault((joint.kind, marks[i], *below), len(numbers))
+        if joint.parent != WORLD:
+            children[joint.parent].append(builds[i])
+    return builds

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from delassus_ros.contacts import Contact
+from delassus_ros.model.mechanism import builds_of
 from delassus_ros.model.robot import WORLD, Joint, JointKind
 from delassus_ros.model.spatial import Array, Transform, rotation_between
 from delassus_ros.problem import Problem
@@ -81,17 +82,13 @@ class FrameChoice:
             frame = problem.robot.frames[contact.frame]
             self._contacts[frame.body].append(_Placed.of(contact, frame.placement))
             self._rows[frame.body] += contact.rows
-        # One number per body, equal for the same bodies of limbs of the same build.
-        self._build = [0] * len(self._joints)
-        builds: dict[tuple[object, ...], int] = {}
         for i, joint in reversed(list(enumerate(self._joints))):
-            below = tuple(self._build[child] for child in self._children[i])
-            build = (joint.kind, len(self._contacts[i]), self._rows[i], below)
-            self._build[i] = builds.setdefault(build, len(builds))
             if joint.parent != WORLD:
                 self._children[joint.parent].append(i)
                 if joint.kind not in (JointKind.ROOT, JointKind.FLOATING):
                     self._rows[joint.parent] += self._rows[i]
+        marks = list(zip(map(len, self._contacts), self._rows, strict=True))
+        self._build = builds_of(self._joints, marks)
 
     def about(self, i: int, axis: int, frame: Transform, slide: float) -> tuple[float, float]:
         """Return the angle about and the slide along the revolute axis of body i's frame.

@@ -12,6 +12,7 @@ from urdf_text import joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Robot, Transform
+from delassus_ros.model.mechanism import builds_of
 
 UNIT = Inertia(1.0, np.zeros(3), np.eye(3))
 
@@ -150,3 +151,23 @@ def test_changed_and_copied_robots_keep_their_class() -> None:
 
 class Limb(Robot):
     """A robot of a class of its own, which pickle finds by name."""
+
+
+def test_subtrees_of_one_build_share_a_number() -> None:
+    """Body 0 carries three bodies with two children each: (R, P), (P, R) and (R, P)."""
+    R, P = JointKind.REVOLUTE, JointKind.PRISMATIC
+    kinds = [(JointKind.ROOT, WORLD)]
+    for first, second in ((R, P), (P, R), (R, P)):
+        hub = len(kinds)
+        kinds += [(R, 0), (first, hub), (second, hub)]
+    joints = [Joint(f"j{i}", kind, parent) for i, (kind, parent) in enumerate(kinds)]
+    marks = [0] * len(joints)
+    builds = builds_of(joints, marks)
+    assert builds[1] == builds[7] != builds[4]
+    assert len(set(builds)) == 5
+    unordered = builds_of(joints, marks, ordered=False)
+    assert unordered[1] == unordered[4] == unordered[7]
+    # The mark of a leaf tells its whole limb from the other limbs.
+    marks[8] = 1
+    builds = builds_of(joints, marks, ordered=False)
+    assert builds[1] == builds[4] != builds[7]

@@ -6,11 +6,11 @@ This only proposes; the lane pass checks on the graph that expressions really ha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, pairwise, product
-from typing import Any
 
+from delassus_ros.model.mechanism import builds_of
 from delassus_ros.model.robot import WORLD, Robot
 from delassus_ros.problem import Problem
 
@@ -85,7 +85,7 @@ def limb_groups(problem: Problem) -> list[LimbGroup]:
     ]
 
 
-def alike_subtrees(robot: Robot, marks: Sequence[Any]) -> list[list[list[int]]]:
+def alike_subtrees(robot: Robot, marks: Sequence[Hashable]) -> list[list[list[int]]]:
     """Return groups of two or more disjoint alike subtrees, largest groups first.
 
     Parameters
@@ -99,20 +99,19 @@ def alike_subtrees(robot: Robot, marks: Sequence[Any]) -> list[list[list[int]]]:
     children: dict[int, list[int]] = defaultdict(list)
     for i, joint in enumerate(robot.joints):
         children[joint.parent].append(i)
-    signatures: dict[int, Any] = {}
+    has_armature = [joint.armature > 0 for joint in robot.joints]
+    builds = builds_of(robot.joints, list(zip(has_armature, marks, strict=True)))
     members: dict[int, list[int]] = {}
     for i in reversed(range(len(robot.joints))):
-        below = tuple(signatures[k] for k in children[i])
-        signatures[i] = (robot.joints[i].kind, robot.joints[i].armature > 0, marks[i], below)
         members[i] = [i] + [k for child in children[i] for k in members[child]]
-    alike: dict[Any, list[int]] = defaultdict(list)
-    for i in range(len(robot.joints)):
-        alike[signatures[i]].append(i)
+    alike: dict[int, list[int]] = defaultdict(list)
+    for i, build in enumerate(builds):
+        alike[build].append(i)
     groups = []
     for roots in alike.values():
         disjoint = [i for i in roots if not any(i in members[k] for k in roots if k != i)]
         parents = {robot.joints[i].parent for i in disjoint}
-        if len(disjoint) > 1 and not _implied(parents, disjoint, alike, signatures):
+        if len(disjoint) > 1 and not _implied(parents, disjoint, alike, builds):
             groups.append([members[i] for i in disjoint])
     return sorted(groups, key=lambda group: -len(group))
 
@@ -148,13 +147,13 @@ def _placements(problem: Problem) -> list[list[int]]:
 
 
 def _implied(
-    parents: set[int], roots: list[int], alike: dict[Any, list[int]], signatures: dict[int, Any]
+    parents: set[int], roots: list[int], alike: dict[int, list[int]], builds: list[int]
 ) -> bool:
     """Return True if each root hangs alone on one of as many alike parents."""
     if WORLD in parents or len(parents) < len(roots):
         return False
-    kinds = {signatures[parent] for parent in parents}
-    return len(kinds) == 1 and len(alike[next(iter(kinds))]) == len(roots)
+    shared = {builds[parent] for parent in parents}
+    return len(shared) == 1 and len(alike[next(iter(shared))]) == len(roots)
 
 
 def alike_outputs(problem: Problem, groups: list[LimbGroup]) -> list[list[int]]:
