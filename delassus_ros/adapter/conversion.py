@@ -19,6 +19,7 @@ from delassus_ros.model.spatial import (
     rotation_from_quaternion,
     rotation_from_rpy,
 )
+from delassus_ros.node.inputs.arrival import stamp_of
 
 UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)
 """Status of a contact, as ``delassus_msgs/ActiveContacts`` has it."""
@@ -167,9 +168,10 @@ class Adapter:
         given = self._value("stamp.field", message)
         if given is not None:
             time = getattr(given, "stamp", given)
-            found = int(time.sec) * 10**9 + int(time.nanosec)
+            found = stamp_of(int(time.sec), int(time.nanosec))
             if found == 0:
-                return Stamp(arrival, "the stamp is zero: the time of arrival is taken")
+                fault = "the stamp is zero, or has more ns than a second"
+                return Stamp(arrival, f"{fault}: the time of arrival is taken")
             return Stamp(found)
         tick = self._value("stamp.tick", message)
         return Stamp(arrival) if tick is None else self._clock.stamp(int(tick), arrival)

@@ -21,6 +21,7 @@ from delassus_ros.adapter.conversion import (
     unit_quaternion,
 )
 from delassus_ros.adapter.writing import Writer
+from delassus_ros.node.inputs.arrival import stamp_of
 from delassus_ros.node.inputs.topics import LATCHED
 
 # Best effort receives from publishers of either reliability.
@@ -70,7 +71,7 @@ class Outward:
     def _stamp(self, message: Any) -> int:
         """Return the stamp of a message, or the present time without one [ns]."""
         at = message.header.stamp
-        stamp = int(at.sec) * 10**9 + int(at.nanosec)
+        stamp = stamp_of(at.sec, at.nanosec)
         return stamp if stamp > 0 else int(self._node.get_clock().now().nanoseconds)
 
     def _on_joints(self, state: JointState) -> None:

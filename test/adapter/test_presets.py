@@ -21,8 +21,10 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from delassus_ros import DelassusSolver  # noqa: E402
 from delassus_ros.adapter.conversion import Adapter, Converted  # noqa: E402
 from delassus_ros.adapter.fields import message_type  # noqa: E402
+from delassus_ros.adapter.node import standard_messages  # noqa: E402
 from delassus_ros.cli.options import settings_of  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
+from delassus_ros.node.inputs.arrival import stamp_of  # noqa: E402
 from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
 from delassus_ros.node.reasons import Limits  # noqa: E402
@@ -270,6 +272,19 @@ def test_whole_body_state_turns_rates_into_the_axes_of_the_base() -> None:
 
 
 # --- faults --------------------------------------------------------------------------------------
+
+
+def test_a_stamp_that_no_clock_gives_is_replaced_by_the_time_of_arrival() -> None:
+    made = Adapter({
+        "source.type": "sensor_msgs/msg/JointState", "stamp.field": "header",
+        "joints.names": ["a"], "joints.position": "position",
+    })  # fmt: skip
+    message = JointState(position=[0.5])
+    message.header.stamp.sec, message.header.stamp.nanosec = 2**31 - 1, 2**32 - 1
+    found = made.convert(message, START)
+    assert "more ns than a second" in found.faults["stamp"] and found.stamp == START
+    state = standard_messages(found, made.settings)["joint_states"]
+    assert stamp_of(state.header.stamp.sec, state.header.stamp.nanosec) == START
 
 
 def test_a_quaternion_in_the_other_order_is_noticed_by_the_accelerometer() -> None:
