@@ -72,8 +72,8 @@ def identifiable(stacked: Array, names: list[str]) -> IdentifiableParameters:
     count = int(present.sum())
     if len(stacked) < count:
         raise NumericalError(
-            f"the states give {len(stacked)} rows of regressors for {count} inertial parameters with "
-            f"nonzero columns; expected at least {count} rows: pass more configurations q"
+            f"the states give {len(stacked)} rows of regressors for {count} inertial parameters "
+            f"with nonzero columns; expected at least {count} rows: pass more configurations q"
         )
     # The triangular factor has the singular values and right directions of all rows.
     reduced = np.linalg.qr(np.where(present, stacked / scales, 0.0), mode="r")
