@@ -12,12 +12,12 @@ from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros.adapter.conversion import Adapter, Converted
-from delassus_ros.adapter.outward import BEST_EFFORT, Outward
+from delassus_ros.adapter.outward import Outward
 from delassus_ros.adapter.settings import PARAMETERS
 from delassus_ros.adapter.writing import Writer, spell
 from delassus_ros.errors import unknown
 from delassus_ros.node.inputs.arrival import write_stamp
-from delassus_ros.node.inputs.topics import CONTACTS, LATCHED
+from delassus_ros.node.inputs.topics import CONTACTS, FEW, LATCHED
 from delassus_ros.node.lifecycle.parameters import declare_one
 from delassus_ros.node.settings import RCLPY_PREFIXES
 from delassus_ros.node.system.executor import run_until_stopped
@@ -100,9 +100,7 @@ class AdapterNode(Node):
             self.get_logger().info(f"making {kind} on {topic}")
         else:
             self._advertise(adapter)
-            self._source = self.create_subscription(
-                adapter.type, topic, self._on_message, BEST_EFFORT
-            )
+            self._source = self.create_subscription(adapter.type, topic, self._on_message, FEW)
             self.get_logger().info(f"converting {kind} on {topic}")
         self.create_timer(REPORT_PERIOD_S, self.report, clock=STEADY)
 

@@ -8,7 +8,6 @@ from typing import Any
 from delassus_msgs.msg import ActiveContacts
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros.adapter.conversion import (
@@ -22,13 +21,18 @@ from delassus_ros.adapter.conversion import (
 )
 from delassus_ros.adapter.writing import Writer
 from delassus_ros.node.inputs.arrival import stamp_of
-from delassus_ros.node.inputs.topics import LATCHED
+from delassus_ros.node.inputs.contacts import contradiction
+from delassus_ros.node.inputs.topics import FEW, LATCHED
+from delassus_ros.node.reasons import Limits
+from delassus_ros.node.settings import PARAMETERS
 
-# Best effort receives from publishers of either reliability.
-BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-MOST_AGE_S = {"orientation": 0.1, "odometry": 0.1, "contacts": 0.5}
+_BASE_AGE_S = float(PARAMETERS["orientation.timeout"].default)
+MOST_AGE_S = {
+    "orientation": _BASE_AGE_S, "odometry": _BASE_AGE_S, "contacts": Limits.contacts_timeout,
+}  # fmt: skip
 """Largest distance of an input's stamp from that of the joint state [s], the defaults of
-delassus_node. Contacts that are older are written as UNKNOWN; an older base makes no message."""
+delassus_node. Contacts that are older, or that delassus_node would refuse, are written as UNKNOWN;
+an older base makes no message."""
 
 
 class Outward:
@@ -52,14 +56,14 @@ class Outward:
         self._latest: dict[str, tuple[int, Any]] = {}
         adapter = writer.adapter
         for is_needed, name, kind, topic, qos in (
-            (adapter.converts_orientation, "orientation", Imu, "imu", BEST_EFFORT),
-            (adapter.converts_base, "odometry", Odometry, "odometry", BEST_EFFORT),
+            (adapter.converts_orientation, "orientation", Imu, "imu", FEW),
+            (adapter.converts_base, "odometry", Odometry, "odometry", FEW),
             (adapter.converts_contacts, "contacts", ActiveContacts, "active_contacts", LATCHED),
         ):
             if is_needed:
                 node.create_subscription(kind, topic, self._keeping(name), qos)
         self.source: Any = node.create_subscription(
-            JointState, "joint_states", self._on_joints, BEST_EFFORT
+            JointState, "joint_states", self._on_joints, FEW
         )
 
     def _keeping(self, name: str) -> Callable[[Any], None]:
@@ -86,15 +90,25 @@ class Outward:
             odometry = self._fresh("odometry", given)
             if odometry is not None:
                 given.base = _base(odometry)
-            contacts = self._latest.get("contacts")
-            if contacts is not None:
-                given.contacts = dict(zip(contacts[1].names, contacts[1].status, strict=False))
-                if self._fresh("contacts", given) is None:
-                    given.contacts = dict.fromkeys(given.contacts, UNKNOWN)
+            given.contacts = self._contacts(given)
             made = self._writer.message(given)
         except Refused as reason:
             given.faults["joints"] = str(reason)
         self._on_made(made, given.faults)
+
+    def _contacts(self, given: Converted) -> dict[str, int] | None:
+        """Return the status by name, UNKNOWN of a set that is old or refused; None without one."""
+        if "contacts" not in self._latest:
+            return None
+        _, message = self._latest["contacts"]
+        is_known = self._fresh("contacts", given) is not None
+        refusal = contradiction(message.names, message.status)
+        if refusal is not None:
+            given.faults["contacts"] = refusal.text
+            is_known = False
+        if not is_known:
+            return dict.fromkeys(message.names, UNKNOWN)
+        return dict(zip(message.names, message.status, strict=True))
 
     def _fresh(self, name: str, given: Converted) -> Any:
         """Return the latest message of an input; None without one, and with a fault if old."""
@@ -116,6 +130,8 @@ def _inertial(message: Imu) -> Inertial:
         # By the convention of sensor_msgs/Imu.
         return None if covariance[0] == -1.0 else [values.x, values.y, values.z]
 
+    if message.orientation_covariance[0] == -1.0:
+        raise Refused("the Imu says that it has no orientation")
     return Inertial(
         unit_quaternion(message.orientation, "the orientation of the Imu"),
         measured(message.angular_velocity, message.angular_velocity_covariance),

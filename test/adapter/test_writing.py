@@ -13,8 +13,9 @@ import yaml
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 
 from delassus_msgs.msg import ActiveContacts, PredictedStates  # noqa: E402
+from rcl_interfaces.msg import ParameterValue  # noqa: E402
 from ros_support import LATCHED, Graph, overrides  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
+from sensor_msgs.msg import Imu, JointState, Joy  # noqa: E402
 from test_presets import MS, START, parameters, values  # noqa: E402
 
 from delassus_ros.adapter.conversion import (  # noqa: E402
@@ -24,7 +25,9 @@ from delassus_ros.adapter.conversion import (  # noqa: E402
     Joints,
     Refused,
 )
+from delassus_ros.adapter.fields import field_of  # noqa: E402
 from delassus_ros.adapter.node import AdapterNode  # noqa: E402
+from delassus_ros.adapter.outward import Outward  # noqa: E402
 from delassus_ros.adapter.writing import Writer  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
 
@@ -197,6 +200,59 @@ def test_the_node_makes_messages_of_standard_ones(graph: Graph) -> None:
     turn.header.stamp.nanosec = 500_000_000
     words = "the stamps of orientation and joint state are 0.5 s apart, at most 0.1 s are allowed"
     graph.until(lambda: came() and any(words in line for line in graph.log), "an old orientation")
+
+
+def test_contacts_that_contradict_themselves_are_written_as_unknown(graph: Graph) -> None:
+    """And an Imu that says that it has no orientation gives none, whatever its quaternion."""
+    made: list[tuple[Any, dict[str, str]]] = []
+    Outward(graph.peer, Writer(MAPPING), lambda *both: made.append(both))
+    receive = {one.topic_name: one.callback for one in graph.peer.subscriptions}
+    state, turn, touch = JointState(name=["hip"], position=[0.5]), Imu(), ActiveContacts()
+    turn.orientation.w = 1.0
+    for message in (state, turn, touch):
+        message.header.stamp.sec = 12
+    receive["/imu"](turn)
+    for names, status, written, words in (
+        (["foot", "heel"], [2], ["foot", "heel"], "has 2 names but 1 status values"),
+        (["foot"], [9], ["foot"], "contact 'foot' has status 9; expected one of UNKNOWN=0"),
+        (["foot", "foot"], [1, 2], ["foot"], "contact 'foot' is listed more than once"),
+    ):
+        touch.names, touch.status = names, status
+        receive["/active_contacts"](touch)
+        receive["/joint_states"](state)
+        message, faults = made[-1]
+        assert (message.contacts, list(message.status)) == (written, [0] * len(written))
+        assert faults.keys() == {"contacts"} and words in faults["contacts"]
+    touch.names, touch.status = ["foot"], [2]
+    receive["/active_contacts"](touch)
+    receive["/joint_states"](state)
+    message, faults = made[-1]
+    assert (message.contacts, list(message.status), faults) == (["foot"], [2], {})
+    turn.orientation_covariance[0] = -1.0
+    receive["/imu"](turn)
+    receive["/joint_states"](state)
+    assert made[-1] == (None, {"joints": "the Imu says that it has no orientation"})
+
+
+def test_entries_of_a_grown_array_have_the_type_of_its_values() -> None:
+    """Messages check the types of all entries that are set if ROS_PYTHON_CHECK_FIELDS is 1."""
+    for path, value, expected in (
+        ("name", ["hip", "knee"], ["hip", "knee"]),
+        ("name[1]", "knee", ["", "knee"]),
+        ("position", [0.5, -1.0], [0.5, -1.0]),
+        ("position[1]", -1.0, [0.0, -1.0]),
+    ):
+        message = JointState(check_fields=True)
+        field_of(JointState, path, "parameter").write(message, value)
+        assert list(getattr(message, path.partition("[")[0])) == expected
+    for kind, name, value, expected in (
+        (Joy, "buttons", 1, [0, 1]),
+        (ParameterValue, "bool_array_value", True, [False, True]),
+        (ParameterValue, "byte_array_value", b"\x01", [b"\0", b"\x01"]),
+    ):
+        message = kind(check_fields=True)
+        field_of(kind, f"{name}[1]", "parameter").write(message, value)
+        assert list(getattr(message, name)) == expected
 
 
 def test_the_preset_says_how_to_write() -> None:

@@ -162,7 +162,7 @@ class ContactInput(Input):
         """
         if self.latest.overtaken(stamp, now):
             return None
-        warning = self._contradiction(names, status)
+        warning = contradiction(names, status)
         self.latest.note(stamp, now, delay)
         if warning is not None:
             self._without(warning.reason)
@@ -200,26 +200,33 @@ class ContactInput(Input):
         ignored = "ignored, as none is active" if others else "ignored, as it is not active"
         return f"{text} ({ignored})"
 
-    def _contradiction(self, names: Sequence[str], status: Sequence[int]) -> InputWarning | None:
-        if len(names) != len(status):
+
+def contradiction(names: Sequence[str], status: Sequence[int]) -> InputWarning | None:
+    """Return why a set of active contacts is refused, or None.
+
+    Parameters
+    ----------
+    names, status : as in delassus_msgs/ActiveContacts.
+    """
+    if len(names) != len(status):
+        return InputWarning(
+            Reason.CONTACTS_MALFORMED,
+            f"the set of active contacts has {len(names)} names but {len(status)} status "
+            "values; it is refused",
+        )
+    for name, value in zip(names, status, strict=True):
+        if value not in STATUS:
+            expected = ", ".join(f"{word}={number}" for number, word in STATUS.items())
             return InputWarning(
                 Reason.CONTACTS_MALFORMED,
-                f"the set of active contacts has {len(names)} names but {len(status)} status "
-                "values; it is refused",
-            )
-        for name, value in zip(names, status, strict=True):
-            if value not in STATUS:
-                expected = ", ".join(f"{word}={number}" for number, word in STATUS.items())
-                return InputWarning(
-                    Reason.CONTACTS_MALFORMED,
-                    f"contact {name[:SAID]!r} has status {value}; expected one of {expected}; "
-                    "the set is refused",
-                )
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        if twice:
-            return InputWarning(
-                Reason.DUPLICATE_CONTACT,
-                f"contact {twice[0][:SAID]!r} is listed more than once among the active ones; "
+                f"contact {name[:SAID]!r} has status {value}; expected one of {expected}; "
                 "the set is refused",
             )
-        return None
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        return InputWarning(
+            Reason.DUPLICATE_CONTACT,
+            f"contact {twice[0][:SAID]!r} is listed more than once among the active ones; "
+            "the set is refused",
+        )
+    return None
