@@ -20,6 +20,11 @@ from delassus_ros.errors import InputError, unknown
 _TYPE = re.compile(r"(?P<package>\w+)/(?:msg/)?(?P<name>\w+)$")
 _SEQUENCE = re.compile(r"sequence<(?P<element>[\w/]+)(?:, \d+)?>$")
 _ARRAY = re.compile(r"(?P<element>[\w/]+)\[\d+\]$")
+_EMPTY: Mapping[str, Callable[[], Any]] = {
+    "boolean": bool, "float": float, "double": float, "long double": float, "string": str,
+    "wstring": str, "octet": lambda: b"\0",
+}  # fmt: skip
+"""Make the value of an entry that nothing is written to, by type; other types are integers."""
 _PATH = re.compile(r"\w+(\[\d*\])?(\.\w+(\[\d*\])?)*$")
 
 
@@ -132,7 +137,7 @@ def field_of(message: Any, path: str, what: str) -> Field:
             steps.append(list)
         if many and steps[-1] is not list:
             steps[-1] = _each(steps[-1])
-        made: Callable[[], Any] = message_type(type_name) if "/" in type_name else int
+        made = message_type(type_name) if "/" in type_name else _EMPTY.get(type_name, int)
         is_whole = array is not None and not index
         is_fixed = bool(_ARRAY.match(fields[name]))
         places.append(_Place(name, int(index) if index else None, is_whole, is_fixed, made))
