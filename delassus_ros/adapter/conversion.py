@@ -25,12 +25,12 @@ UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)
 """Status of a contact, as ``delassus_msgs/ActiveContacts`` has it."""
 UNIT_TOLERANCE = 0.01
 """Largest difference between 1 and a quaternion's norm; single precision is within 1e-6."""
-STANDARD_GRAVITY = 9.81
-_REST = 2.0
+STANDARD_GRAVITY_M_S2 = 9.81
+_REST_M_S2 = 2.0
 """Largest difference of an accelerometer's norm from gravity at which it tells up [m/s²]."""
 _ALONG, _NOT_ALONG = 0.9, 0.5
 """Cosines between directions of two sensors that agree, and that do not."""
-_TURNING = 0.5
+_TURNING_RAD_S = 0.5
 """Least angular velocity at which its axis is compared [rad/s]."""
 _SHORTLY_NS = 50_000_000
 """Longest time between two orientations whose difference is compared with it [ns]."""
@@ -248,7 +248,7 @@ class Adapter:
         advice = f"as {right} both agree: set imu.order to {right!r}"
         if acceleration is not None:
             size = math.hypot(*acceleration)
-            if abs(size - STANDARD_GRAVITY) < _REST:
+            if abs(size - STANDARD_GRAVITY_M_S2) < _REST_M_S2:
                 up = np.array(acceleration) / size
                 cosine, swapped = (float((R @ up)[2]) for R in both)
                 if cosine < _NOT_ALONG and swapped > _ALONG:
@@ -261,7 +261,7 @@ class Adapter:
         rates = _triple(self._value("imu.angular_velocity", message))
         if rates is None or before is None or self.settings["imu.rates_along"] == "world":
             return
-        if math.hypot(*rates) < _TURNING or not 0 < found.stamp - before[0] < _SHORTLY_NS:
+        if math.hypot(*rates) < _TURNING_RAD_S or not 0 < found.stamp - before[0] < _SHORTLY_NS:
             return
         cosine, swapped = (
             _cosine(_turned(R0, R1), np.array(rates))
