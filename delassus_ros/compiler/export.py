@@ -364,12 +364,14 @@ def _placements(problem: Problem, name: str) -> list[str]:
 
 
 def _strings(name: str, values: tuple[str, ...] | list[str]) -> str:
-    quoted = ", ".join(f'"{_escaped(value)}"' for value in values) or "0"
+    quoted = ", ".join(map(c_string, values)) or "0"
     return f"static const char *const {name}[{max(len(values), 1)}] = {{{quoted}}};"
 
 
-def _escaped(text: str) -> str:
-    return re.sub(r'[\\"?]|[^\x20-\x7e]', lambda found: _octal(found[0]), text)
+def c_string(text: str) -> str:
+    """Return a string literal of C, whatever the text has."""
+    escaped = re.sub(r'[\\"?]|[^\x20-\x7e]', lambda found: _octal(found[0]), text)
+    return f'"{escaped}"'
 
 
 def _octal(character: str) -> str:

@@ -42,6 +42,13 @@ typedef sensor_msgs__msg__JointState JointState;
 #define CONTACT(name) delassus_msgs__msg__ActiveContacts__##name
 
 enum { JOINTS = ROBOT_IN_Q_SIZE, ROWS = ROBOT_ROWS, CONTACTS = ROBOT_CONTACTS };
+enum { MOST_NAMES = 4096 }; /* in a set of contacts */
+_Static_assert(ROBOT_IN_SIZE == ROBOT_IN_Q_SIZE, "the kernel has inputs besides joint positions");
+_Static_assert(ROBOT_OUT_SIZE == ROWS * ROWS, "the kernel has outputs besides G");
+_Static_assert(sizeof node_lower == JOINTS * sizeof(double) && sizeof node_upper == sizeof node_lower &&
+                   sizeof node_scales == ROWS * sizeof(double) &&
+                   sizeof node_generic == sizeof(double) * NODE_GENERIC * ROWS * ROWS,
+               "data/node_data.h is of another robot than data/robot.h");
 static const double FARTHEST = 1e6;                /* rad or m: angles are rounded beyond */
 static const double RANK_TOLERANCE = 1e-10;        /* of the largest eigenvalue */
 static const double RANK_ROUNDING = 1e-13;         /* of the largest diagonal entry */
@@ -149,6 +156,8 @@ static uint64_t contradiction(const ActiveContacts *set) {
   if (set->names.size != set->status.size) return REASON(CONTACTS_MALFORMED);
   for (size_t i = 0; i < set->status.size; ++i)
     if (set->status.data[i] > CONTACT(SLIPPING)) return REASON(CONTACTS_MALFORMED);
+  /* The search for duplicates is quadratic, and the length comes from outside. */
+  if (set->names.size > MOST_NAMES) return REASON(CONTACTS_MALFORMED);
   for (size_t i = 0; i < set->names.size; ++i)
     for (size_t j = 0; j < i; ++j)
       if (!strcmp(set->names.data[i].data, set->names.data[j].data)) return REASON(DUPLICATE_CONTACT);

@@ -18,6 +18,7 @@ from rclpy.serialization import serialize_message
 
 from delassus_ros.cli import main as command_line
 from delassus_ros.cli.options import parameters_of
+from delassus_ros.compiler.export import c_string
 from delassus_ros.conditioning.monitor import Damping
 from delassus_ros.conditioning.structural_rank import generic_matrices, unit_scales
 from delassus_ros.contacts import row_scales
@@ -71,7 +72,7 @@ def node_data(parameters: dict[str, Any], urdf: bytes) -> str:
     solver = DelassusSolver(problem, settings.algorithm)
     limits = operation.limits
     lacks = {
-        "a robot without loops or couplings": problem.robot.is_closed,
+        "a robot without loops or couplings": problem.robot.clustered.is_closed,
         "joint positions as the only input": [port.name for port in problem.inputs] != ["q"],
         "rows: active": settings.rows != "active",
         "contacts.source: topic": settings.scheduled or settings.observer is not None,
@@ -92,9 +93,9 @@ def node_data(parameters: dict[str, Any], urdf: bytes) -> str:
         "/* Made by prepare.py: data of node.c besides the kernel. */",
         "#include <math.h>",
         "#include <stdint.h>",
-        f'#define NODE_LAYOUT_ID "{layout.layout_id}"',
-        f'#define NODE_FRAME_ID "{layout.header.frame_id}"',
-        f'#define NODE_ALGORITHM "{solver.algorithm}"',
+        f"#define NODE_LAYOUT_ID {c_string(layout.layout_id)}",
+        f"#define NODE_FRAME_ID {c_string(layout.header.frame_id)}",
+        f"#define NODE_ALGORITHM {c_string(solver.algorithm)}",
         f"#define NODE_AXES {layout.axes}",
         f"#define NODE_GENERIC {len(generic)}",
         f"#define NODE_MAX_SKEW_NS INT64_C({round(limits.max_skew * 1e9)})",
@@ -106,7 +107,7 @@ def node_data(parameters: dict[str, Any], urdf: bytes) -> str:
         f"#define NODE_HYSTERESIS {_number(condition.hysteresis)}",
         _array("unsigned char", "layout", serialize_message(layout)),
         "static const char *const node_kinds[] = {"
-        + ", ".join(f'"{kind}"' for kind in layout.kinds)
+        + ", ".join(map(c_string, layout.kinds))
         + "};",
         _array("double", "lower", ranges.lower),
         _array("double", "upper", ranges.upper),
