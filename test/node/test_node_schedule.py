@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,27 @@ def test_the_mode_is_that_of_the_joint_state() -> None:
     assert "ended 0 s before the joint state" in rig.text
     rig.plan()
     assert rig.ask(mode(0)).validity == OK
+
+
+def test_a_message_is_made_of_a_mode_at_its_first_use_alone() -> None:
+    def made() -> int:
+        gc.collect()
+        return sum(isinstance(each, ActiveContacts) for each in gc.get_objects())
+
+    schedule, before, count = ScheduleInput(), made(), 50
+    plan = ContactSchedule(
+        names=list(FEET), times=[0.02 * k for k in range(count)], end=0.02 * count,
+        status=[value for k in range(count) for value in TROT[k % 2]],
+    )  # fmt: skip
+    plan.header.stamp = to_message(1000 * MS)
+    assert schedule.take(plan, 1000 * MS) is None and made() == before
+    first = schedule.at(1025 * MS, 1025 * MS)
+    assert isinstance(first, ActiveContacts) and list(first.status) == list(TROT[1])
+    assert schedule.at(1035 * MS, 1035 * MS) is first and made() == before + 1
+    plan.status = [INACTIVE] * len(plan.status)
+    assert schedule.take(plan, 1036 * MS) is None
+    second = schedule.at(1036 * MS, 1036 * MS)
+    assert isinstance(second, ActiveContacts) and list(second.status) == [INACTIVE] * len(FEET)
 
 
 def test_a_contact_slips_as_the_schedule_says() -> None:

@@ -44,7 +44,9 @@ class ScheduleInput(Input):
         """Return to the state before the first schedule."""
         super().reset()
         self._starts: list[int] = []
-        self._modes: list[ActiveContacts | InputWarning] = []
+        self._names: list[str] = []
+        self._status: list[list[int]] = []
+        self._modes: dict[int, ActiveContacts | InputWarning] = {}
         self._end = self._stamp = 0
         self._text = ""
 
@@ -74,8 +76,9 @@ class ScheduleInput(Input):
         self._text, self._stamp = "", stamp
         self._starts = [stamp + round(1e9 * time) for time in message.times]
         self._end = stamp + round(1e9 * message.end)
-        values, names = list(message.status), list(message.names)
-        self._modes = [_mode(names, values[size * k : size * (k + 1)]) for k in range(count)]
+        values, self._names = list(message.status), list(message.names)
+        self._status = [values[size * k : size * (k + 1)] for k in range(count)]
+        self._modes = {}
         return None
 
     def _fault(self, message: Any, stamp: int) -> str | None:
@@ -139,7 +142,11 @@ class ScheduleInput(Input):
                 f"the schedule of contacts {place} {by:.3g} s {'before' if late else 'after'} "
                 "the joint state: nothing is known about the contacts there",
             )
-        return self._modes[bisect_right(self._starts, time) - 1]
+        mode = bisect_right(self._starts, time) - 1
+        if mode not in self._modes:
+            # Most modes of a long plan are replaced by the next plan before they begin.
+            self._modes[mode] = _mode(self._names, self._status[mode])
+        return self._modes[mode]
 
 
 def _mode(names: list[str], status: list[int]) -> ActiveContacts | InputWarning:
