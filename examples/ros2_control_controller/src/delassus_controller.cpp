@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "pluginlib/class_list_macros.hpp"
 
@@ -65,7 +66,13 @@ CallbackReturn DelassusController::on_deactivate(const rclcpp_lifecycle::State &
   // A reader must not take the last matrix for a present one.
   std::array<double, Kernel::ENTRIES> unknown;
   unknown.fill(std::numeric_limits<double>::quiet_NaN());
-  return write(unknown) ? CallbackReturn::SUCCESS : CallbackReturn::ERROR;
+  // An entry that a reader locks just now is free soon after.
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    if (write(unknown)) return CallbackReturn::SUCCESS;
+    std::this_thread::yield();
+  }
+  RCLCPP_ERROR(get_node()->get_logger(), "an entry of the matrix stays locked, and may keep its last value");
+  return CallbackReturn::ERROR;
 }
 
 return_type DelassusController::update_reference_from_subscribers(const rclcpp::Time &, const rclcpp::Duration &) {
@@ -79,7 +86,7 @@ return_type DelassusController::update_and_write_commands(const rclcpp::Time &, 
   }
   // A matrix that cannot be computed is NaN, and the controller stays active: the next cycle may have one.
   kernel_.compute(q_.data());
-  // A matrix of which some entries are of an earlier cycle must not be read: with ERROR, readers are deactivated.
+  // An entry that is locked keeps the value of an earlier cycle: ERROR tells the controller manager so.
   return write(kernel_.values()) ? return_type::OK : return_type::ERROR;
 }
 
