@@ -19,9 +19,7 @@ _WORDS = Words(
     "active contacts", "the set of active contacts", "is", "contacts_timeout",
     "no set of active contacts has arrived yet",
 )  # fmt: skip
-_FAULTS = Faults(
-    Reason.NO_CONTACTS_RECEIVED, Reason.CONTACTS_MALFORMED, Reason.CONTACTS_STALE
-)
+_FAULTS = Faults(Reason.NO_CONTACTS_RECEIVED, Reason.CONTACTS_MALFORMED, Reason.CONTACTS_STALE)
 _IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
 STATUS = {
     getattr(ActiveContacts, name): name for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")
