@@ -169,7 +169,7 @@ def by_time(
 ) -> Callable[[], Array]:
     """Return a function that returns q (nq,) at a slider over times (N,) [s] of Q (N, nq).
 
-    Loops are closed from the independent joints, which are those that a recording needs.
+    Loops are closed from the independent joints; a recording may lack all further joints.
     """
     timeline = viewer.add_timeline(seconds)
     entries = dict(zip((joint.name for joint in robot.joints), robot.q_offsets, strict=True))

@@ -160,10 +160,7 @@ class Agreement(Comparisons):
             return ["no matrix arrived"]
         reasons = []
         if self.disagreed:
-            reasons.append(
-                f"{self.disagreed} of {self.compared} matrices disagree with the reference "
-                f"(tolerance {self.tolerance:g}, worst {self.worst:.1e})"
-            )
+            reasons.append(self.disagreement("matrices disagree with the reference"))
         if self.wrong_set:
             reasons.append(f"{self.wrong_set} matrices are of other contacts than the active ones")
         if reasons and self.first_fault:

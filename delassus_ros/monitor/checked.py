@@ -145,6 +145,13 @@ class Comparisons:
             )
         return error
 
+    def disagreement(self, what: str) -> str:
+        """Return the number of disagreements and the worst error; `what` is subject and verb."""
+        return (
+            f"{self.disagreed} of {self.compared} {what} (tolerance {self.tolerance:g}, worst "
+            f"{self.worst:.1e})"
+        )
+
     def fault(self, words: str) -> None:
         """Keep the words of the first fault."""
         if self.first_fault is None:

@@ -101,10 +101,7 @@ class Pairs(Comparisons):
             words = ", ".join(f"{count} of the {name}" for count, name in alone)
             faults.append(f"no two matrices could be compared; messages left alone: {words}")
         if self.disagreed:
-            faults.append(
-                f"{self.disagreed} of {self.compared} pairs disagree (tolerance "
-                f"{self.tolerance:g}, worst {self.worst:.1e})"
-            )
+            faults.append(self.disagreement("pairs disagree"))
         if self.one_sided:
             faults.append(f"{self.one_sided} times only one of the two had a matrix")
         if faults and self.first_fault:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delassus_ros.model.chains import ball_joints
+from delassus_ros.model.chains import LEAST_DISTANCE, ball_joints
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.scalars.functions import positive, sincos
 from delassus_ros.scalars.ports import Inputs
@@ -18,5 +18,6 @@ def check_ball_joints(robot: Mechanism, x: Inputs) -> None:
     """
     for ball in ball_joints(robot):
         angle = x["q"][ball.position]
-        what = f"the squared distance of {ball.joints[1]!r} from its singular angle, less 1e-4,"
+        least = f"{LEAST_DISTANCE**2:g}"
+        what = f"the squared distance of {ball.joints[1]!r} from its singular angle, less {least},"
         positive(ball.margin(*sincos(angle)), what, angle)
