@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 
 from delassus_ros.model.reading.numbers import number
 
@@ -34,6 +35,20 @@ def duration(text: str) -> float:
     if not value > 0.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
     return value
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Return the reader of whole numbers of a range, which raises an ArgumentTypeError."""
+
+    def read(text: str) -> int:
+        digits = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+        if not digits or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a whole number from {least} to {most}"
+            )
+        return int(text)
+
+    return read
 
 
 def _value(text: str) -> float:

@@ -23,6 +23,7 @@ from delassus_ros.cli.options import (
 )
 from delassus_ros.cli.proposals import proposals
 from delassus_ros.cli.report import Report, about, headline, table
+from delassus_ros.command_line import whole
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import located
 from delassus_ros.model.reading.xml import parse_xml
@@ -64,11 +65,14 @@ def add_bags(parser: argparse.ArgumentParser) -> None:
         help="engine: processes of this machine (local), or a cluster (default: %(default)s)",
     )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="number of workers (default: that of processors)"
+        "--workers",
+        type=whole(1, 10_000),
+        metavar="N",
+        help="number of workers (default: that of processors)",
     )
     parser.add_argument(
         "--retries",
-        type=int,
+        type=whole(0, 1000),
         default=3,
         metavar="N",
         help="number of new attempts at a recording after its worker died (default: %(default)s)",
@@ -217,8 +221,6 @@ def bags(options: argparse.Namespace) -> Report:
     """Write the matrices that the node would have published for many recordings."""
     packages = {"local": (), "ray": ("ray",), "dask": ("distributed",)}[options.engine]
     _check_packages("delassus bags", *packages)
-    if options.workers is not None and options.workers < 1:
-        raise InputError(f"--workers is {options.workers}; expected 1 or more")
     from delassus_ros.recordings.engines import map_recordings
 
     paths = [Path(path) for path in options.recordings]

@@ -34,6 +34,7 @@ from delassus_ros.cli.options import (
 )
 from delassus_ros.cli.parsing import SuggestingParser, complete
 from delassus_ros.cli.report import Report
+from delassus_ros.command_line import whole
 from delassus_ros.errors import DelassusError, DelassusWarning
 from delassus_ros.terminal import shown_output
 
@@ -195,7 +196,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument(
         "--calls",
-        type=_positive,
+        type=whole(1, _MOST_CALLS),
         default=1000,
         metavar="N",
         help="number of timed calls (default: %(default)s)",
@@ -298,14 +299,6 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("list", "compute", "compare", "plot", "export", "trajectory"):
         add_import(verbs.choices[name])
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    if int(text) > _MOST_CALLS:
-        raise argparse.ArgumentTypeError(f"{text} is too many; at most {_MOST_CALLS}")
-    return int(text)
 
 
 if __name__ == "__main__":

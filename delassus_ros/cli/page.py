@@ -15,7 +15,7 @@ from delassus_ros.cli.description import Description
 from delassus_ros.cli.options import given_joints
 from delassus_ros.cli.proposals import pose_of
 from delassus_ros.closure import Closure
-from delassus_ros.command_line import duration
+from delassus_ros.command_line import duration, whole
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.robot import Robot
@@ -25,9 +25,8 @@ from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
     from delassus_ros.drawing.shapes import Shapes
-    from delassus_ros.drawing.viewer import Dial
+    from delassus_ros.drawing.viewer import Dial, Viewer
 
-_PORT = 8080
 _TURN, _SLIDE = np.pi, 1.0
 """Half the range of the slider of a joint without limits [rad, m]."""
 
@@ -35,7 +34,11 @@ _TURN, _SLIDE = np.pi, 1.0
 def add_page(parser: argparse.ArgumentParser) -> None:
     """Add the page of the viewer, and how long it is served."""
     parser.add_argument(
-        "--port", type=int, default=_PORT, help="TCP port of the page (default: %(default)s)"
+        "--port",
+        type=whole(0, 65535),
+        metavar="N",
+        help="TCP port of the page; 0 for any free port (default: 8080, or any free port if 8080 "
+        "is in use)",
     )
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address, but open no browser"
@@ -145,8 +148,8 @@ def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[Dial]]:
     return groups
 
 
-def announce(address: str, options: argparse.Namespace) -> None:
+def announce(viewer: Viewer, options: argparse.Namespace) -> None:
     """Print the address of the page, and open it in a browser if there is one."""
-    print(f"{address}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
+    print(f"{viewer.address}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
     if not options.no_browser:
-        webbrowser.open(address)
+        webbrowser.open(viewer.address_once)

@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> Report:
             try:
                 if not options.own_joint_states:
                     viewer.add_dials(dials(robot, moved))
-                announce(viewer.address, options)
+                announce(viewer, options)
 
                 def step() -> bool:
                     if children.dead():
@@ -131,7 +131,7 @@ def view_node(options: argparse.Namespace) -> Report:
         description = Description(topics.robot, parse_xml(topics.description.encode()), folder)
         viewer = _viewer(description, topics.robot, (), options)
         try:
-            announce(viewer.address, options)
+            announce(viewer, options)
             count = _follow(topics, viewer, lambda: stop.requested, options.seconds)
         finally:
             viewer.close()

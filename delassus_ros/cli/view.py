@@ -123,7 +123,7 @@ def view(options: argparse.Namespace) -> Report:
             viewer.activate(photographer.standing(at()))
             draw = drawing(viewer, photographer, at)
             draw()
-            announce(viewer.address, options)
+            announce(viewer, options)
             viewer.run(draw, end_of(options, stop))
         finally:
             viewer.close()

@@ -1,16 +1,14 @@
 """A robot in the browser by viser: meshes, ellipsoids, forces, and what one may move.
 
-The page is served to this machine alone. Needs the packages viser and trimesh.
+Needs the packages viser and trimesh.
 """
 
 from __future__ import annotations
 
 import html
-import io
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,16 +20,15 @@ from delassus_ros.contacts import Contact
 from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths
 from delassus_ros.drawing.force_cones import cone_surface
 from delassus_ros.drawing.labels import above, raised
+from delassus_ros.drawing.page_server import PageServer
 from delassus_ros.drawing.scene import FAINT, Scene, quaternion_of
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton, size_of
 from delassus_ros.drawing.snapshot import DrawnForce, Snapshot
-from delassus_ros.errors import InputError
 from delassus_ros.model.joint import WORLD
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 
-_HOST = "127.0.0.1"
 _GREEN, _BLUE, _BONE = (47, 174, 98), (63, 111, 216), (138, 147, 163)
 _CLEAR, _CONE = 0.6, 0.25
 """Opacity of ellipsoids and of friction cones."""
@@ -130,10 +127,12 @@ class Viewer:
     robot : the robot.
     shapes : its visual shapes; without any, the skeleton is drawn.
     contacts : names of the contacts, each with a check box.
-    port : port of the page; the next free one is taken.
+    port : port of the page, as for :class:`PageServer`.
 
     Attributes
     ----------
+    server, address, address_once : the server of the page, and its addresses, as of
+        :class:`PageServer`.
     size : largest extent of the robot in its neutral configuration [m].
     timeline : time of a recording; None without one.
     changed : set whenever the user has moved or switched something; cleared by the caller.
@@ -141,21 +140,17 @@ class Viewer:
     Raises
     ------
     InputError
-        If no port is free.
+        If the port cannot be used.
     """
 
     def __init__(
-        self, robot: Robot, shapes: Shapes, contacts: Sequence[str], port: int = 8080
+        self, robot: Robot, shapes: Shapes, contacts: Sequence[str], port: int | None = None
     ) -> None:
         self.changed = threading.Event()
         self._robot, self._skeleton = robot, Skeleton(robot)
-        try:
-            with _silent():
-                self.server = viser.ViserServer(
-                    _HOST, port, label=f"delassus: {robot.name}", verbose=False
-                )
-        except OSError as error:
-            raise InputError(f"--port {port}: {error}") from error
+        self._page = PageServer(f"delassus: {robot.name}", port)
+        self.server = self._page.viser
+        self.address, self.address_once = self._page.address, self._page.address_once
         self.server.gui.configure_theme(
             show_logo=False, show_share_button=False, control_width="large"
         )
@@ -231,11 +226,6 @@ class Viewer:
         """The shown numbers, as HTML."""
         return str(self._words.content)
 
-    @property
-    def address(self) -> str:
-        """Address of the page."""
-        return f"http://{_HOST}:{self.server.get_port()}"
-
     def _note(self, _: object) -> None:
         self.changed.set()
 
@@ -278,8 +268,7 @@ class Viewer:
 
     def close(self) -> None:
         """End the server."""
-        with _silent():
-            self.server.stop()
+        self._page.close()
 
     def run(
         self, draw: Callable[[], None], stopping: Callable[[], bool], poll: float = 0.1
@@ -481,11 +470,6 @@ def _picture_plane() -> tuple[Array, Array]:
     right = np.cross(_UP, _BACK)
     up = np.cross(_BACK, right)
     return right / np.linalg.norm(right), up / np.linalg.norm(up)
-
-
-def _silent() -> redirect_stdout[io.StringIO]:
-    """Keep viser's own lines from standard output, which is for the report."""
-    return redirect_stdout(io.StringIO())
 
 
 def _add_mesh(

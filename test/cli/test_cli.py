@@ -563,8 +563,13 @@ def test_a_joint_with_several_entries_is_not_set_by_name(capsys, arm: str) -> No
         (("walk",), "unknown verb 'walk'"),
         (("compute", QUADRUPED), "required: --contact"),
         (("compute", QUADRUPED, *LEGS, "--axes", "body"), "unknown choice 'body'"),
-        (("compare", QUADRUPED, *LEGS, "--calls", "0"), "'0' is not a positive number"),
-        (("compare", QUADRUPED, *LEGS, "--calls", "x"), "'x' is not a positive number"),
+        (("compare", QUADRUPED, *LEGS, "--calls", "0"), "'0' is not a whole number from 1 to"),
+        (("compare", QUADRUPED, *LEGS, "--calls", "x"), "'x' is not a whole number from 1 to"),
+        (("view", QUADRUPED, "--port", "70000"), "'70000' is not a whole number from 0 to 65535"),
+        (("run", QUADRUPED, "--port", "-1"), "'-1' is not a whole number from 0 to 65535"),
+        (("run", QUADRUPED, "--port", "9" * 5000), "9' is not a whole number from 0 to 65535"),
+        (("bags", "a.mcap", "-o", "out", "--workers", "0"), "'0' is not a whole number from 1"),
+        (("bags", "a.mcap", "-o", "out", "--retries", "-1"), "'-1' is not a whole number from 0"),
     ],
 )
 def test_errors_of_the_command_line(capsys, argv, words: str) -> None:
