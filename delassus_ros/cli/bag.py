@@ -358,8 +358,7 @@ def _words(episode: Episode) -> str:
     if episode.took and not episode.skipped:
         took = ", ".join(f"{name} {seconds:.2f}" for name, seconds in episode.took.items())
         lines.append(f"took [s]: {took}")
-    lines += [f"damage: {part}" for part in episode.damage]
-    lines += [f"{count} times: {words}" for words, count in episode.warnings.values()]
+    lines += episode.remarks
     if episode.error:
         lines.append(f"ended early: {episode.error}")
     lines += [f"wrote {file}" for file in episode.files]
@@ -370,12 +369,10 @@ def _summary(episodes: list[Episode], took: float) -> Report:
     rows: list[tuple[object, ...]] = [("recording", "s", "matrices", "INVALID", "")]
     for one in episodes:
         state = one.error or ("finished before" if one.skipped else "")
-        damaged = f"{len(one.damage)} times damaged" if one.damage else ""
         empty = f"{one.empty} without rows" if one.empty else ""
-        warned = [f"{count} times: {words}" for words, count in one.warnings.values()]
         rows.append(
             (Path(one.recording).name, f"{one.seconds:.1f}", one.matrices, one.invalid,
-             "; ".join(word for word in (state, damaged, empty, *warned) if word))
+             "; ".join(word for word in (state, empty, *one.remarks) if word))
         )  # fmt: skip
     failed = [one for one in episodes if one.error]
     total = sum(one.matrices for one in episodes)

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from delassus_ros.cli.options import (
     described,
     given_joints,
     problem_with,
+    warn,
 )
 from delassus_ros.cli.page import (
     add_page,
@@ -128,8 +130,8 @@ def view(options: argparse.Namespace) -> Report:
         finally:
             viewer.close()
     data = {**about(problem), "address": viewer.address, "shapes": len(shapes.shapes),
-            "unread": list(shapes.unread)}  # fmt: skip
-    return Report(headline(problem), data)
+            "unread": list(shapes.unread), "warnings": options.warnings}  # fmt: skip
+    return Report(headline(problem), data, int(bool(options.warnings)))
 
 
 def drawing(
@@ -194,13 +196,14 @@ def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Arra
         If a package is missing, or the file has no positions of the robot's joints.
     """
     path = Path(options.data)
-    if path.suffix in (".mcap", ".db3") or (path.is_dir() and any(path.glob("*.db3"))):
+    files = path.iterdir() if path.is_dir() else (path,)
+    if any({".mcap", ".db3"} & set(file.suffixes) for file in files):
         lacking = missing("delassus view", "mcap") or missing_ros("delassus view", "rclpy")
         if lacking is not None:
             raise DelassusError(lacking)
         from delassus_ros.recordings.positions import recorded_positions
 
-        return recorded_positions(path, problem.robot)
+        return recorded_positions(path, problem.robot, partial(warn, options))
     if path.suffix not in (".npy", ".npz", ".csv"):
         lacking = missing("delassus view", "pyarrow")
         if lacking is not None:

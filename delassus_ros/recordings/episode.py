@@ -134,6 +134,12 @@ class Episode:
     error: str = ""
     skipped: bool = False
 
+    @property
+    def remarks(self) -> list[str]:
+        """Texts about damage and warnings."""
+        counted = (f"{count} times: {words}" for words, count in self.warnings.values())
+        return [*(f"damage: {part}" for part in self.damage), *counted]
+
 
 def map_episode(
     recording: str | Path,

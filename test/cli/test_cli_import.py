@@ -54,6 +54,7 @@ def test_an_algorithm_of_a_module_is_listed_and_computes(capsys, named: str) -> 
     )
     np.testing.assert_allclose(own["G"], theirs["G"], rtol=1e-10)
     assert own["algorithm"] == "my_algorithm" and own["operations"] > 0
+    assert sys.modules["json"] is json
 
 
 def test_compare_draws_all_algorithms_with_the_imported_one(capsys, folder: Path) -> None:

@@ -64,6 +64,18 @@ def test_a_table_is_shown_over_its_rows(tmp_path: Path, capsys) -> None:
     assert "p.npy" in words
 
 
+def test_a_recording_that_is_cut_is_shown_with_a_warning(tmp_path: Path, capsys) -> None:
+    support = pytest.importorskip("recordings_support")
+    folder = support.bag(tmp_path / "run", list(support.walk(40)), support.StoragePlugin.MCAP)
+    (file,) = folder.glob("*.mcap")
+    file.write_bytes(file.read_bytes()[:-3000])
+    data = ("--data", str(folder), "--seconds", "0.1", "--port", "0")
+    assert main(["view", "quadruped", *data, *QUIET]) == 1
+    captured = capsys.readouterr()
+    (warning,) = json.loads(captured.out)["warnings"]
+    assert str(file) in warning and f"warning: {warning}" in captured.err
+
+
 def test_without_viser_the_command_that_installs_it_is_named(capsys, monkeypatch) -> None:
     monkeypatch.setattr(
         "delassus_ros.needs._absent", lambda names: [n for n in names if n == "viser"]
