@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from browser import wait_until
 from cli_support import QUADRUPED, output, refusal
+from hanging import HANG_S
 from urdf_text import joint, link, robot_xml
 
 import delassus_ros
@@ -599,7 +600,7 @@ def test_version(capsys) -> None:
 def run(*argv: str, **options) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "delassus_ros.cli.main", *argv]
     folder = Path(delassus_ros.__file__).parents[1]
-    return subprocess.run(command, cwd=folder, capture_output=True, timeout=60, **options)
+    return subprocess.run(command, cwd=folder, capture_output=True, timeout=HANG_S, **options)
 
 
 def test_in_a_process_of_its_own() -> None:
@@ -619,7 +620,7 @@ def test_a_terminal_without_unicode_and_a_reader_that_has_seen_enough() -> None:
     folder = Path(delassus_ros.__file__).parents[1]
     try:
         closed = subprocess.run(
-            command, cwd=folder, stdout=writer, stderr=subprocess.PIPE, timeout=60
+            command, cwd=folder, stdout=writer, stderr=subprocess.PIPE, timeout=HANG_S
         )
     finally:
         os.close(writer)

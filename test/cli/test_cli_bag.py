@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import QUADRUPED, output, refusal
+from hanging import HANG_S
 from nav_msgs.msg import Odometry
 from recordings_support import (
     BEGIN,
@@ -204,8 +205,8 @@ def test_packages_that_are_missing_are_named(run: str) -> None:
         f"sys.exit(main(['bag', {run!r}, '-o', 'out']))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False,
-        cwd=Path(CONFIG).parents[1],
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S,
+        cwd=Path(CONFIG).parents[1], check=False,
     )  # fmt: skip
     assert done.returncode == 2 and "needs the Python package pyarrow" in done.stderr
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import yaml
 from cli_support import QUADRUPED, output, refusal
+from hanging import HANG_S
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import NumericAlgorithm, registry
@@ -46,7 +47,7 @@ def run_as_commented(example: Path, folder: Path, changes: Mapping[str, str]) ->
     path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         ["sh", "-c", "set -e\n" + commands.replace("delassus", program, 1)],
-        cwd=folder, capture_output=True, text=True, timeout=120,
+        cwd=folder, capture_output=True, text=True, timeout=HANG_S,
         env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -252,7 +253,7 @@ def test_a_cmake_project_finds_what_was_exported(capsys, tmp_path: Path) -> None
     build = str(tmp_path / "build")
     configure = ["cmake", "-S", str(project), "-B", build, f"-Ddog_DIR={kernels}"]
     for command in (configure, ["cmake", "--build", build]):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S)
         assert done.returncode == 0, done.stdout + done.stderr
     run = subprocess.run([f"{build}/controller"], capture_output=True, text=True, check=True)
     found = np.array(run.stdout.split(), dtype=float).reshape(6, 6)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -55,7 +56,7 @@ def command(*argv: str) -> Iterator[subprocess.Popen[str]]:
 def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Interrupt a command, as Ctrl-C does, and return what it answers."""
     process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=60)
+    out, error = process.communicate(timeout=HANG_S)
     assert (process.returncode, error) == (0, "")
     found: dict[str, Any] = json.loads(out)
     return found
@@ -240,7 +241,7 @@ def test_contacts_that_the_node_has_not_are_named(graph, node) -> None:
         line = by_hand.stderr.readline()
         assert "layout: unknown contact 'LF_FOOT'; contacts: LF, RF" in line
         by_hand.send_signal(signal.SIGINT)
-        out, more = by_hand.communicate(timeout=60)
+        out, more = by_hand.communicate(timeout=HANG_S)
     assert json.loads(out)["unknown"] == ["LF_FOOT"] and more == ""
     assert by_hand.returncode == 1
 
@@ -251,6 +252,16 @@ def test_seconds_that_cannot_be(capfd, verb: tuple[str, ...], seconds: str) -> N
     with pytest.raises(SystemExit):
         main([*verb, "--seconds", seconds])
     assert f"--seconds: '{seconds}' is not a positive number of seconds" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [("contacts", "LF", "--topic", ""), ("contacts", "LF", "--node", "a b"),
+     ("watch", "--node", "*")],
+)  # fmt: skip
+def test_names_that_ros_refuses(capfd, argv: tuple[str, ...]) -> None:
+    assert main([*argv, "--seconds", "0.1"]) == 2
+    assert capfd.readouterr().err.startswith("Invalid topic name: topic name must not ")
 
 
 def test_a_rate_that_cannot_be(capfd) -> None:

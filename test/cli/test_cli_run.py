@@ -14,6 +14,7 @@ import pytest
 import robots
 from browser import wait_until
 from cli_support import refusal
+from hanging import HANG_S
 
 pytest.importorskip("viser", reason="viser is not installed")
 
@@ -130,7 +131,7 @@ def test_a_node_of_ones_own_robot_and_a_page_of_a_running_node(
         assert json.loads(capfd.readouterr().out)["matrices"] > 0
         wait_until(lambda: "first matrix after" in said.read_text() or running.poll() is not None)
         running.send_signal(signal.SIGINT)
-        out, _ = running.communicate(timeout=60)
+        out, _ = running.communicate(timeout=HANG_S)
     finally:
         running.kill()
         running.communicate()

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
+from hanging import HANG_S
 
 pytest.importorskip("viser", reason="viser is not installed")
 
@@ -225,7 +226,7 @@ def drawn_meanwhile(viewer: Viewer, draw: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         done.set()
-        loop.join(60.0)
+        loop.join(HANG_S)
     assert not loop.is_alive()
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
@@ -437,6 +438,8 @@ class Storm:
         self.twins = {twin.layout_id: twin for twin in twins}
         assert len(self.twins) == len(self.variants)
         self.received: dict[type, list[bytes]] = {}
+        self._good: Counter[type] = Counter()
+        self._looked: Counter[type] = Counter()
         self.layouts: list[Layout] = []
         self.pair: Pair | None = None
         self.sent = 0
@@ -466,8 +469,20 @@ class Storm:
         if self.pair is not None:
             self.pair.hear(kind, deserialize_message(data, kind))
 
-    def run(self, seconds: float, pairs: tuple[str, ...], swaps: int) -> None:
-        """Send for so long, or until each pair of publishers has been and the robot changed."""
+    def _has(self, least: int) -> bool:
+        """Whether so many messages of each kind are OK."""
+        for kind, received in self.received.items():
+            newest = [deserialize_message(data, kind) for data in received[self._looked[kind] :]]
+            self._looked[kind] += len(newest)
+            self._good[kind] += sum(message.validity == OK for message in newest)
+        return all(self._good[kind] >= least for kind in self.received)
+
+    def run(self, seconds: float, pairs: tuple[str, ...], swaps: int, least: int) -> None:
+        """Send for at least this time [s].
+
+        It ends once each pair of publishers has been, the robot has changed, and so many messages
+        of each kind are OK.
+        """
         graph, chance, truth = self.graph, random.Random(3), self.truth
         arguments = ["-p", "autostart:=true"]
         for name, value in self.parameters.items():
@@ -496,9 +511,9 @@ class Storm:
             begin = tick = time.monotonic()
             for k in itertools.count():
                 now = time.monotonic()
-                assert now - begin < seconds + 240.0, node.output + estimator.output
+                assert now - begin < seconds + HANG_S, node.output + estimator.output
                 done = begun >= len(pairs) and self.pair is None and len(self.layouts) > swaps
-                if now - begin >= seconds and done:
+                if now - begin >= seconds and done and self._has(least):
                     break
                 order = stamp = max(time.time_ns(), order + 1)
                 if k % SENSORS_EVERY == 0:
@@ -597,7 +612,7 @@ def storm(
     least: int,
 ) -> None:  # fmt: skip
     weather = Storm(graph, axes, source)
-    weather.run(seconds, pairs, swaps)
+    weather.run(seconds, pairs, swaps, least)
     counts = weather.check(least)
     print(
         f"\n{axes} axes, {source}: {weather.sent} joint states, {len(pairs)} pairs of publishers, "

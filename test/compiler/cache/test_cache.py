@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cache_support import key_of, stored, traced_again, works
+from hanging import HANG_S
 from small import Counting, contacts, problem, tiny, walker
 
 from delassus_ros import Problem
@@ -237,7 +238,7 @@ def test_many_writers_leave_one_valid_file(home: Path, caplog) -> None:
         for byte in range(4)
     ]
     try:
-        said = [writer.communicate(timeout=60)[1] for writer in writers]
+        said = [writer.communicate(timeout=HANG_S)[1] for writer in writers]
     finally:
         for writer in writers:
             writer.kill()
