@@ -251,7 +251,8 @@ def _write(contents: dict[str, bytes]) -> None:
     for path in contents:
         is_new = not os.path.exists(path)
         try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666))
+            # A pipe without a reader is refused instead of waited for.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK, 0o666))
         except OSError as error:
             for path in created:
                 os.unlink(path)

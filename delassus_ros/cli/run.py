@@ -7,8 +7,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -61,16 +60,18 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Report:
     """Start a node for a robot, publish what it needs, and show its matrices in the browser."""
     refuse_without(("viser", "trimesh"), "delassus run")
+    from delassus_ros.ros_program import peer
+
     description = described(options)
     description.refuse_mjcf()
-    parameters = options.params and Path(options.params).read_text(encoding="utf-8")
-    if parameters is None:
-        parameters = config.proposed(options, description).text + "\n"
     text = ElementTree.tostring(description.document, encoding="unicode")
     with tempfile.TemporaryDirectory(prefix="delassus_run_") as folder:
-        file = Path(folder) / "params.yaml"
-        file.write_text(parameters, encoding="utf-8")
-        settings = settings_of(str(file))
+        file = options.params
+        if file is None:
+            file = f"{folder}/params.yaml"
+            proposed = config.proposed(options, description).text
+            Path(file).write_text(f"{proposed}\n", encoding="utf-8")
+        settings = settings_of(file)
         if not settings.contacts:
             raise InputError(
                 f"nothing of robot {description.robot.name!r} looks as if it touched; name "
@@ -85,8 +86,13 @@ def run(options: argparse.Namespace) -> Report:
         start |= {name: settings.lock[name] for name in settings.lock.keys() & start.keys()}
         moved = {name: value for name, value in start.items() if name not in settings.lock}
         node = [sys.executable, "-m", "delassus_ros.node.main", "--ros-args", "--params-file"]
-        commands = [Command("delassus_node", [*node, str(file), "-p", "autostart:=true"])]
-        with StopRequest() as stop, Programs(commands, os.environ) as children, _graph() as graph:
+        node += [os.path.abspath(file), "-p", "autostart:=true"]
+        commands = [Command("delassus_node", node)]
+        with (
+            StopRequest() as stop,
+            Programs(commands, os.environ) as children,
+            peer("delassus_run") as graph,
+        ):
             print(f"delassus_node starts in ROS domain {os.environ.get('ROS_DOMAIN_ID', '0')}",
                   file=sys.stderr, flush=True)  # fmt: skip
             stand = _Stand(graph, text, [c.name for c in settings.contacts])
@@ -115,9 +121,10 @@ def run(options: argparse.Namespace) -> Report:
 def view_node(options: argparse.Namespace) -> Report:
     """Show the matrices of a running node in the browser."""
     refuse_without(("viser", "trimesh"), "delassus view")
-    with StopRequest() as stop, _graph() as graph:
-        from delassus_ros.drawing.received import NodeTopics
+    from delassus_ros.drawing.received import NodeTopics
+    from delassus_ros.ros_program import peer
 
+    with StopRequest() as stop, peer("delassus_run") as graph:
         topics = NodeTopics(graph, lambda _, words: None, options.node)
         deadline = time.monotonic() + _FIRST_LIMIT_S
         while topics.robot is None and not stop.requested:
@@ -127,7 +134,7 @@ def view_node(options: argparse.Namespace) -> Report:
             time.sleep(_PERIOD_S)
         if topics.robot is None or topics.layout is None:
             return Report("nothing was shown", {"matrices": 0})
-        folder = None if options.robot is None else Path(options.robot).resolve().parent
+        folder = None if options.robot is None else Path(os.path.realpath(options.robot)).parent
         description = Description(topics.robot, parse_xml(topics.description.encode()), folder)
         viewer = _viewer(description, topics.robot, (), options)
         try:
@@ -201,21 +208,6 @@ def _follow(
             break
         time.sleep(_PERIOD_S)
     return count
-
-
-@contextmanager
-def _graph() -> Iterator[Any]:
-    """Provide a node of this process during a block."""
-    import rclpy
-
-    from delassus_ros.ros_program import ros
-
-    with ros([]):
-        node = rclpy.create_node("delassus_run", start_parameter_services=False)
-        try:
-            yield node
-        finally:
-            node.destroy_node()
 
 
 class _Stand:

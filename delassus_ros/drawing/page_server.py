@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 import viser
@@ -84,8 +84,8 @@ class PageServer:
                 f"viser {viser.__version__} does not call websockets.asyncio.server.serve, whose "
                 "options keep other users and sites from the page: 'pip install \"viser<1.2\"'"
             )
-        self.address = f"http://{HOST}:{bound}{self._path}"
-        self.address_once = f"http://{HOST}:{bound}{self._path_once}"
+        self.address: str = f"http://{HOST}:{bound}{self._path}"
+        self.address_once: str = f"http://{HOST}:{bound}{self._path_once}"
 
     def close(self) -> None:
         """End the server."""
@@ -184,7 +184,7 @@ class PageServer:
         """Return the value of a handle of the page; None if it is refused."""
         handle = self.viser.gui._gui_input_handle_from_uuid.get(name)
         if isinstance(handle, viser.GuiSliderHandle) and _is_finite(value):
-            return min(max(float(value), float(handle.min)), float(handle.max))  # type: ignore[arg-type]
+            return min(max(float(value), float(handle.min)), float(handle.max))
         switch = isinstance(handle, viser.GuiCheckboxHandle | viser.GuiButtonHandle)
         return value if switch and isinstance(value, bool) else None
 
@@ -213,11 +213,11 @@ def _patched(serve: Callable[..., Any]) -> Iterator[None]:
         ) -> Any:
             return serve(original, handler, process_request, options)
 
-        setattr(websockets.asyncio.server, "serve", replaced)
+        websockets.asyncio.server.serve = replaced  # type: ignore[assignment,misc]
         try:
             yield
         finally:
-            setattr(websockets.asyncio.server, "serve", original)
+            websockets.asyncio.server.serve = original  # type: ignore[misc]
 
 
 def silent() -> redirect_stdout[io.StringIO]:
@@ -225,9 +225,10 @@ def silent() -> redirect_stdout[io.StringIO]:
     return redirect_stdout(io.StringIO())
 
 
-def _is_finite(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value)
+def _is_finite(value: object) -> TypeGuard[float]:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value)
 
 
 def _are_finite(values: object, count: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -244,7 +245,8 @@ def _check_folder(
 ) -> None:
     """Refuse to write into a recording, over one, or over files of no earlier run."""
     source = recording.path.resolve() if recording.path.is_dir() else None
-    inside = (folder, folder.resolve(), *folder.resolve().parents)
+    resolved = Path(os.path.realpath(folder))
+    inside = (folder, resolved, *resolved.parents)
     bags = [path for path in inside if is_bag(path) or path == source]
     if bags:
         raise RecordingError(f"outputs are not written into a recording, {bags[0]}")

@@ -42,7 +42,7 @@ _DATED_NAME = re.compile(
     r"(?P<number>[0-9]+)_(?P<name>.*)_[0-9]{4}(_[0-9]{2}){2}-[0-9]{2}(_[0-9]{2}){1,2}"
     r"(?P<kind>\.mcap|\.db3)(\.zstd)?", re.DOTALL,
 )  # fmt: skip
-"""Names that rosbag2 gives since 2026: number, name, and the local time of the file's first byte."""
+"""Names that rosbag2 gives since 2026: number, name, and local time of its start."""
 _ROS_1 = b"#ROSBAG V"
 _REINDEX = "'ros2 bag reindex' writes it anew, and without it the folder is read as well"
 

@@ -8,6 +8,9 @@ so that a table may be larger than memory.
 from __future__ import annotations
 
 import json
+import os
+import struct
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -41,6 +44,11 @@ COLUMNS = ("matrix", "effective_mass", "J", "MinvJT", "M")
 _STATE = "observation.state"
 _LARGEST_INFO = 1 << 20
 """Size of the largest meta/info.json that is read [bytes]; published ones have 20 KiB."""
+_UNREADABLE = (
+    OSError, EOFError, ValueError, TypeError, OverflowError, MemoryError, RuntimeError, KeyError,
+    struct.error, zlib.error, TokenError, BadZipFile,
+)  # fmt: skip
+"""Errors of NumPy and of archives for files that are damaged, encrypted or no arrays."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +285,7 @@ def _check_target(source: Source, target: Path) -> None:
         raise InputError(f"{target}: expected a name that ends in .parquet")
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {target.parent}")
-    if target.resolve().is_relative_to(source.path.resolve()):
+    if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(source.path)):
         raise InputError(f"{target} is what is read, or in its folder; name another file")
 
 
@@ -315,6 +323,8 @@ def _batches(
     source: Source, problem: Problem, rows: int, closure: Closure | None, judge: _Judge
 ) -> Iterator[Batch]:
     """Yield configurations, with the copied columns; NaN where loops do not close."""
+    if source.path.exists() and not (source.path.is_file() or source.path.is_dir()):
+        raise InputError(f"{source.path}: expected a regular file, or a folder of files")
     if source.path.suffix in (".npy", ".npz"):
         read = _from_numpy(source, problem, rows)
     else:
@@ -335,7 +345,7 @@ def _from_numpy(
         else:
             with np.load(source.path, allow_pickle=False) as arrays:
                 values, names, of = _of_archive(dict(arrays), source, names)
-    except (OSError, ValueError, TypeError, OverflowError, TokenError, BadZipFile) as error:
+    except _UNREADABLE as error:
         raise InputError(f"{source.path} cannot be read as NumPy's {suffix}: {error}") from error
     if values.dtype.kind not in "fiu":
         raise InputError(
