@@ -19,7 +19,8 @@ def delassus() -> int:
         status: int = import_module("delassus_ros.cli.main").main()
         return status
     except KeyboardInterrupt:
-        # At any time, also while modules are imported; the status is that of shells for Ctrl-C.
+        # Also while the modules of the command are imported; the status is that of shells for
+        # Ctrl-C.
         return 128 + signal.SIGINT
 
 

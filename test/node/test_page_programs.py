@@ -60,13 +60,13 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def silence(messages: list[Any]) -> Callable[[], bool]:
-    """Return a condition that holds once no message has come for half a second."""
+    """Return a condition that holds once no message has come for longer than machines pause."""
     seen = [-1, 0.0]
 
     def holds() -> bool:
         if len(messages) != seen[0]:
             seen[:] = len(messages), time.monotonic()
-        return time.monotonic() - seen[1] > 0.5
+        return time.monotonic() - seen[1] > 4.0
 
     return holds
 
