@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -36,7 +35,7 @@ from delassus_ros.cli.parsing import SuggestingParser, complete
 from delassus_ros.cli.report import Report
 from delassus_ros.command_line import whole
 from delassus_ros.errors import DelassusError, DelassusWarning
-from delassus_ros.terminal import shown_output
+from delassus_ros.terminal import discard_output, shown_output
 
 _DESCRIPTION = """\
 Compute the Delassus matrix G = J M⁻¹ Jᵀ of the contacts of a robot: the inverse
@@ -81,8 +80,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     parser = _parser()
     complete(parser)
-    with shown_output():
-        return _run(parser.parse_args(argv))
+    try:
+        with shown_output():
+            return _run(parser.parse_args(argv))
+    except BrokenPipeError:
+        discard_output()
+        return 0
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -97,6 +100,8 @@ def _run(options: argparse.Namespace) -> int:
     except DelassusError as error:
         print(error, file=sys.stderr)
         return USER_ERROR
+    except BrokenPipeError:
+        raise
     except OSError as error:
         # A full disk or a read-only folder, in any verb.
         about = f"{error.filename}: " if error.filename else ""
@@ -105,21 +110,16 @@ def _run(options: argparse.Namespace) -> int:
     try:
         print(report.json() if options.json else report.text, flush=True)
     except BrokenPipeError:
-        # The reader of the pipe (head, less) has ended; no more output is possible.
-        _write_nothing_more()
+        raise
     except OSError as error:
         print(f"delassus: the answer cannot be written: {error.strerror}", file=sys.stderr)
-        _write_nothing_more()
+        discard_output()
         return USER_ERROR
     return report.status
 
 
 def _shown(message: Warning | str, *_: object, **__: object) -> None:
     print(f"warning: {message}", file=sys.stderr)
-
-
-def _write_nothing_more() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

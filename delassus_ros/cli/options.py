@@ -22,7 +22,7 @@ from delassus_ros.contact_forces.forces import ForceOptions
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
 from delassus_ros.model.ranges import PlausibleRanges, angles
-from delassus_ros.model.reading.numbers import number
+from delassus_ros.model.reading.numbers import number, numbers
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import LOOPS_AS, Robot
 from delassus_ros.model.spatial import Array
@@ -452,10 +452,12 @@ def given_joints(option: str, text: str) -> dict[str, float]:
             raise InputError(f"{option}: {part!r} has no joint; write joint=value for every entry")
         if name in values:
             raise InputError(f"{option}: joint {name!r} is given twice")
+        what = f"{option}: joint {name!r}"
         try:
             values[name] = number(value)
         except ValueError as error:
-            raise InputError(f"{option}: joint {name!r}: {error}") from error
+            raise InputError(f"{what}: {error}") from error
+        _finite(what, [values[name]])
     return values
 
 
@@ -483,11 +485,20 @@ def _contact(text: str, robot: Robot) -> Contact:
 
 def _numbers(what: str, text: str) -> Array:
     try:
-        return np.array([number(part) for part in text.split(",")])
+        values = [number(part) for part in text.split(",")]
     except ValueError as error:
         raise InputError(
             f"{what}: {text!r} is not a list of numbers like 0.1,-0.2: {error}"
         ) from error
+    return _finite(what, values)
+
+
+def _finite(what: str, values: Sequence[float]) -> Array:
+    """Return numbers, unless one is NaN or larger than any of a robot."""
+    try:
+        return numbers(values, len(values), what)
+    except RobotError as error:  # the reader's, whatever it reads
+        raise InputError(str(error)) from error
 
 
 def _as_many(option: str, text: str, names: Sequence[str]) -> Array:

@@ -174,6 +174,9 @@ def _conditions(
             way = np.array([r.q for r in results if r.status.is_valid])
             if not len(way):
                 raise InputError("--to: nowhere on the way there do the loops close")
+        else:
+            # Refused by name, as --q has been: positions between the two are smaller.
+            solver.solve(there, base_orientation=orientation)
     else:
         along = "share of random configurations"
         way = np.array([inputs["q"] for inputs in closed_inputs(problem, _STEPS)])

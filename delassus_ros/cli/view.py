@@ -98,9 +98,12 @@ def view(options: argparse.Namespace) -> Report:
             "--node for a running node"
         )
     refuse_without_viser("delassus view")
-    from delassus_ros.drawing.snapshot import Photographer, force_problem
-    from delassus_ros.drawing.viewer import Viewer
-
+    # trimesh takes an import that is interrupted for a missing package, and goes on.
+    with StopRequest() as early:
+        from delassus_ros.drawing.snapshot import Photographer, force_problem
+        from delassus_ros.drawing.viewer import Viewer
+    if early.requested:
+        raise KeyboardInterrupt
     description = described(options)
     problem = problem_with(options, description)
     robot = problem.robot

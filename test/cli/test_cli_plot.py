@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
-from cli_support import QUADRUPED, output, refusal
+from cli_support import QUADRUPED, main, output, refusal
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
@@ -66,6 +66,8 @@ def test_what_cannot_be_plotted(capsys, tmp_path: Path) -> None:
         capsys, "plot", *arm, "--to", "LF_KFE=x"
     )
     assert "--to: 2 numbers, expected 12: LF_HAA" in refusal(capsys, "plot", *arm, "--to", "1,2")
+    assert main(["plot", *arm, "--to", "LF_KFE=1e9"]) == 2
+    assert "(joint 'LF_KFE') is 1e+09, beyond 1e+06 rad or m" in capsys.readouterr().err
 
 
 def test_contacts_that_constrain_each_other_are_singular_everywhere(capsys, tmp_path) -> None:

@@ -6,8 +6,9 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,6 +76,21 @@ def test_a_recording_that_is_cut_is_shown_with_a_warning(tmp_path: Path, capsys)
     captured = capsys.readouterr()
     (warning,) = json.loads(captured.out)["warnings"]
     assert str(file) in warning and f"warning: {warning}" in captured.err
+
+
+def test_an_interruption_that_an_import_hides_ends_the_command(monkeypatch) -> None:
+    class Hiding(ModuleType):
+        """A module that goes on whatever interrupts it, as trimesh does."""
+
+        def __getattr__(self, name: str) -> object:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            return name
+
+    snapshot = "delassus_ros.drawing.snapshot"
+    monkeypatch.setitem(sys.modules, snapshot, Hiding(snapshot))
+    with pytest.raises(KeyboardInterrupt):
+        main(["view", "quadruped", "--seconds", "0.1", "--port", "0", *QUIET])
 
 
 def test_without_viser_the_command_that_installs_it_is_named(capsys, monkeypatch) -> None:

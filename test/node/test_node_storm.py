@@ -181,11 +181,8 @@ def storm(graph, urdf: str, seconds: float, algorithms: Sequence[str] = ALGORITH
             looked = len(received)
             used.update(message.algorithm for message in newest if message.validity == OK)
             graph._joints.publish(joint_state(time.time_ns(), names, chance))
-            tick += 1.0 / RATE
-            while (rest := tick - time.monotonic()) > 0.0:
-                graph.executor.spin_once(timeout_sec=rest)
-            if rest < -0.1:
-                tick = time.monotonic()
+            tick = max(tick + 1.0 / RATE, time.monotonic() + 0.5 / RATE)
+            graph.spin(tick)
         graph.until(lambda: all(future.done() for _, future in answers), "answers")
         assert node.stop() == 0
     check(received, by_layout)

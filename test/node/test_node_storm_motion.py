@@ -549,11 +549,8 @@ class Storm:
                 joints = _in_degrees if is_strange else partial(Truth.message, topic=JOINTS)
                 self.first[JOINTS].publish(joints(truth, stamp=order))
                 self.sent = k + 1
-                tick += 1.0 / RATE
-                while (rest := tick - time.monotonic()) > 0.0:
-                    graph.executor.spin_once(timeout_sec=rest)
-                if rest < -0.1:
-                    tick = time.monotonic()
+                tick = max(tick + 1.0 / RATE, time.monotonic() + 0.5 / RATE)
+                graph.spin(tick)
             assert node.stop() == 0 and estimator.stop() == 0
 
     def check(self, least: int) -> Counter[str]:
