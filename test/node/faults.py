@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from delassus_msgs.msg import ContactDynamics, DelassusMatrix
     from estimator_support import Standing
     from motion_support import MotionRig
-    from pipeline_support import MovingRig, Rig
+    from pipeline_support import MovingRig, Rig, ScheduleRig
 
     from delassus_ros.estimator.estimation import Answer
 
@@ -80,9 +80,9 @@ def _old(rig: Rig, age: float) -> DelassusMatrix | None:
     return rig.send(at=-age)
 
 
-def _touched(rig: Rig, *names: str, status: list[int] | None = None) -> DelassusMatrix | None:
+def _touched(rig: Rig, *names: str, **options: Any) -> DelassusMatrix | None:
     """Send a set of contacts, and a joint state."""
-    rig.touch(*names, status=status)
+    rig.touch(*names, **options)
     return rig.send(at=1)
 
 
@@ -173,6 +173,42 @@ def _contacts() -> Iterator[tuple[object, ...]]:
         "unknown contact 'arm'; contacts: LF, RF, LH, RH (ignored, as it is not active)",
     )  # fmt: skip
     yield "none touches", lambda r: _touched(r), OK, Reason.NONE, ""
+    yield "no stamp", lambda r: _touched(r, *FEET, at=None), OK, Reason.NONE, ""
+    yield (
+        "stamp ahead", lambda r: _touched(r, *FEET, at=300), DEGRADED, Reason.STAMP_IN_FUTURE,
+        "the stamps of the set of active contacts are 0.3 s ahead of this node's clock",
+    )  # fmt: skip
+    yield (
+        "stamp back", lambda r: _touched(r, *FEET, at=-80), DEGRADED, Reason.STAMP_JUMPED_BACK,
+        "the stamps of the set of active contacts jumped back by 0.08 s",
+    )  # fmt: skip
+
+
+def _planned(rig: ScheduleRig, **changes: Any) -> DelassusMatrix:
+    """Send a schedule, and a joint state; the schedule before is dropped as well."""
+    rig.plan(**changes)
+    return rig.ask(None)
+
+
+def _schedules() -> Iterator[tuple[object, ...]]:
+    refused = Reason.NO_CONTACTS_RECEIVED | Reason.CONTACTS_MALFORMED
+    for changes, words in (
+        ({"times": [0.0, 0.04, 0.02, 0.06]}, "mode 1 begins at 0.04 s and ends at 0.02 s: modes"),
+        ({"end": 0.05}, "mode 3 begins at 0.06 s and ends at 0.05 s: modes overlap"),
+        ({"times": [0.0, 0.02, 0.02, 0.06]}, "modes overlap"),
+        ({"times": [0.0, math.nan, 0.04, 0.06]}, "has time nan s; expected finite times"),
+        ({"end": math.inf}, "has time inf s; expected finite times of less than 2^31 s"),
+        ({"end": 1e300}, "has time 1e+300 s; expected finite times of less than 2^31 s"),
+        ({"times": [-3e9, 0.02, 0.04, 0.06]}, "has time -3e+09 s"),
+        ({"times": []}, "has no modes"),
+        ({"status": [2]}, "has 1 status values; expected 16, for 4 modes of 4 contacts"),
+        ({"status": [4] * 16}, "has status 4; expected one of UNKNOWN=0"),
+        ({"names": ["LF", "LF", "LH", "RH"]}, "lists contact 'LF' more than once"),
+        ({"at": None}, "has no stamp, from which its times would count"),
+    ):
+        yield (
+            f"schedule {changes}", lambda r, c=changes: _planned(r, **c), INVALID, refused, words,
+        )  # fmt: skip
 
 
 def _odometry() -> Iterator[tuple[object, ...]]:
@@ -199,6 +235,12 @@ def _odometry() -> Iterator[tuple[object, ...]]:
             f"odometry {options}", lambda r, o=options: _turned(r, **o), INVALID,
             Reason.ORIENTATION_INVALID, words,
         )  # fmt: skip
+    for name, at, reason, words in (
+        ("no stamp", None, Reason.STAMP_INVALID, "of the base came without a valid stamp"),
+        ("stamp ahead", 50, Reason.STAMP_IN_FUTURE, "of the base are 0.05 s ahead of this node's"),
+        ("stamp back", -80, Reason.STAMP_JUMPED_BACK, "of the base jumped back by 0.08 s"),
+    ):
+        yield name, lambda r, at=at: _turned(r, at=at), DEGRADED, reason, words
     yield (
         "no estimate", _sensed, INVALID, Reason.ORIENTATION_INVALID,
         "the orientation of the base is refused: the Imu says that it has none",
@@ -263,14 +305,18 @@ def _driven() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
+_GOOD_PLACE = (0, 0, 0.01), LEVEL
+
+
 def _placed(
-    rig: MovingRig, *poses: object, names: tuple[str, ...] = ("rolls",)
+    rig: MovingRig, *poses: object, names: tuple[str, ...] = ("rolls",), at: float | None = 0.0
 ) -> DelassusMatrix | None:
     """Send placements, of which there may be less than names, and a joint state."""
     from pipeline_support import placed
 
     positions = [pose[0] for pose in poses]  # type: ignore[index]
-    message = placed(names, positions, [pose[1] for pose in poses], rig.now)  # type: ignore[index]
+    stamp = 0 if at is None else rig.now + round(at * MS)
+    message = placed(names, positions, [pose[1] for pose in poses], stamp)  # type: ignore[index]
     rig.pipeline.read("contact_placements", message)
     return rig.send(at=1)
 
@@ -290,6 +336,12 @@ def _placements() -> Iterator[tuple[object, ...]]:
             name, lambda r, n=names, p=poses: _placed(r, *p, names=n), INVALID,
             Reason.PLACEMENT_INVALID, words,
         )  # fmt: skip
+    for name, at, reason, words in (
+        ("no stamp", None, Reason.STAMP_INVALID, "'rolls' came without a valid stamp"),
+        ("stamp ahead", 300, Reason.STAMP_IN_FUTURE, "'rolls' are 0.3 s ahead of this node's"),
+        ("stamp back", -80, Reason.STAMP_JUMPED_BACK, "'rolls' jumped back by 0.08 s"),
+    ):
+        yield name, lambda r, at=at: _placed(r, _GOOD_PLACE, at=at), DEGRADED, reason, words
 
 
 def _beside(rig: MotionRig, **changes: Any) -> ContactDynamics:
@@ -331,6 +383,24 @@ def _motion() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
+def _beyond_limits() -> Iterator[tuple[object, ...]]:
+    """Velocities and efforts of joints with limits of 20 rad/s and 35 N·m; ten times is OK."""
+    for field, value, words in (
+        ("velocity", 2e5, "the velocity of joint 'LF_HFE' is 200000 rad/s, and at most 200 rad/s"),
+        ("effort", -2e11, "the effort of joint 'LF_HFE' is -2e+11 N·m, and at most 350 N·m"),
+    ):
+        yield (
+            f"{field} {value}", lambda r, f=field, v=value: _spoilt(r, f, v), DEGRADED,
+            Reason.JOINT_OUTSIDE_LIMITS, words,
+        )  # fmt: skip
+    yield "velocity 199", lambda r: _spoilt(r, "velocity", 199.0), OK, Reason.NONE, ""
+    yield "effort 349", lambda r: _spoilt(r, "effort", 349.0), OK, Reason.NONE, ""
+    yield (
+        "degrees per second", lambda r: _beside(r, velocity=np.degrees(r.rates + 4.0).tolist()),
+        DEGRADED, Reason.JOINT_OUTSIDE_LIMITS, "(6 more joints likewise): it is in another unit",
+    )  # fmt: skip
+
+
 def _moved(rig: MotionRig, *args: Any, **options: Any) -> ContactDynamics:
     """Send an odometry, and a joint state."""
     rig.odometry(*args, **options)
@@ -350,6 +420,27 @@ def _twist() -> Iterator[tuple[object, ...]]:
         "stamp back", lambda r: _moved(r, at=-80), DEGRADED, Reason.STAMP_JUMPED_BACK,
         "the stamps of the orientation of the base jumped back by 0.08 s",
     )  # fmt: skip
+    yield (
+        "no stamp", lambda r: _moved(r, at=None), DEGRADED, Reason.STAMP_INVALID,
+        "the orientation of the base came without a valid stamp",
+    )  # fmt: skip
+    yield (
+        "twist along the world's axes", _along_the_world, DEGRADED, Reason.SOURCES_CONTRADICT,
+        "moves as if its linear velocity and angular velocity were along the axes of 'odom'; "
+        "expected a twist along those of 'base', the child_frame_id of an Odometry",
+    )  # fmt: skip
+
+
+def _along_the_world(rig: MotionRig) -> ContactDynamics:
+    """Send odometry of a base that moves, with its twist along the axes of the world."""
+    from motion_support import base_at
+
+    for k in range(30):
+        rig.wait(100)
+        rig.touch(*FEET)
+        position, orientation = base_at(0.1 * (k + 1))
+        rig.odometry(position=position, orientation=orientation)
+    return _beside(rig)
 
 
 def _pushed(rig: MotionRig, *args: Any, wait: float = 0, **options: Any) -> ContactDynamics:
@@ -367,6 +458,7 @@ def _torques() -> Iterator[tuple[object, ...]]:
         ("nan", ["LF_HFE"], [math.nan], "'LF_HFE' is nan"),
         ("lengths", ["LF_HFE"], [], "1 names but 0 efforts"),
         ("a joint twice", ["LF_HFE"] * 2, [1.0, 1.0], "more than once"),
+        ("beyond any torque", ["LF_HFE"], [2e12], "'LF_HFE' is 2000000000000.0; expected a"),
     ):
         yield (
             name, lambda r, n=names, e=efforts: _pushed(r, n, e), INVALID, Reason.TORQUE_INVALID,
@@ -376,10 +468,14 @@ def _torques() -> Iterator[tuple[object, ...]]:
         "old", lambda r: _pushed(r, at=-600, wait=900), INVALID, Reason.TORQUE_STALE,
         "the torques are 0.6 s old, at most 0.5 s are allowed (input_timeout)",
     )  # fmt: skip
+    yield (
+        "beyond the limit", lambda r: _pushed(r, ["LF_HFE"], [400.0]), DEGRADED,
+        Reason.JOINT_OUTSIDE_LIMITS, "the effort of joint 'LF_HFE' is 400 N·m, and at most 350",
+    )  # fmt: skip
     for name, at, reason, words in (
         ("stamp ahead", 300, Reason.STAMP_IN_FUTURE, "the stamps of the torques are 0.3 s ahead"),
         ("stamp back", -80, Reason.STAMP_JUMPED_BACK, "of the torques jumped back by 0.08 s"),
-        ("no stamp", None, Reason.STAMP_INVALID, "the torques have no valid stamp"),
+        ("no stamp", None, Reason.STAMP_INVALID, "the torques came without a valid stamp"),
     ):
         yield name, lambda r, at=at: _pushed(r, at=at), DEGRADED, reason, words
 
@@ -413,7 +509,7 @@ def _sensors(send: str, stale: Reason, invalid: Reason) -> Iterator[tuple[object
         ("old", {"stamp": -600 * MS}, INVALID, stale, "0.6 s old, at most 0.5 s are allowed"),
         ("late", {"stamp": 0, "delay": 3500 * MS}, INVALID, stale, "3.5 s"),
         ("stamp ahead", {"stamp": 300 * MS}, DEGRADED, Reason.STAMP_IN_FUTURE, "0.3 s ahead of"),
-        ("no stamp", {"stamp": 0}, DEGRADED, Reason.STAMP_INVALID, "no valid stamp"),
+        ("no stamp", {"stamp": 0}, DEGRADED, Reason.STAMP_INVALID, "without a valid stamp"),
         ("other frame", {"frame": "RF_FOOT"}, INVALID, invalid, "frame 'RF_FOOT', expected '"),
     ):  # fmt: skip
         yield fault, lambda r, o=options: _sensor(r, send, **o), validity, reason, words
@@ -443,17 +539,26 @@ def _estimator_base() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
-def _efforts(standing: Standing) -> Answer:
-    """Send a joint state with the effort of one joint far off."""
+def _one_joint(standing: Standing, effort: float = 0.0, velocity: float = 0.0) -> Answer:
+    """Send a joint state with the effort or the velocity of one joint far off."""
     standing.wait(2)
     standing.sense()
-    return standing.joints(standing.torques + 60.0 * (np.arange(12) == 5))
+    is_one = np.arange(12) == 5
+    return standing.joints(standing.torques + effort * is_one, velocity * is_one)
 
 
 def _estimator_joints() -> Iterator[tuple[object, ...]]:
     yield (
-        "effort that contradicts", _efforts, DEGRADED, Reason.SENSORS_CONTRADICT,
-        "the effort of joint 'RF_KFE' contradicts",
+        "effort that contradicts", lambda r: _one_joint(r, 60.0), DEGRADED,
+        Reason.SENSORS_CONTRADICT, "the effort of joint 'RF_KFE' contradicts",
+    )  # fmt: skip
+    yield (
+        "effort beyond the limit", lambda r: _one_joint(r, 2e11), INVALID,
+        Reason.JOINT_OUTSIDE_LIMITS, "the effort of joint 'RF_KFE' is 2e+11 N·m, and at most 350",
+    )  # fmt: skip
+    yield (
+        "velocity beyond the limit", lambda r: _one_joint(r, velocity=201.0), INVALID,
+        Reason.JOINT_OUTSIDE_LIMITS, "the velocity of joint 'RF_KFE' is 201 rad/s, and at",
     )  # fmt: skip
 
 
@@ -462,12 +567,14 @@ FAULTS = [
     for rig, topic, rows in (
         ("", "joint_states", _joint_states()),
         ("", "active_contacts", _contacts()),
+        ("schedule", "contact_schedule", _schedules()),
         ("world", "odometry", _odometry()),
         ("geared", "joint_states", _geared()),
         ("four-bar", "joint_states", _four_bar()),
         ("driven rocker", "joint_states", _driven()),
         ("moving contacts", "contact_placements", _placements()),
         ("motion", "joint_states", _motion()),
+        ("motion with limits", "joint_states", _beyond_limits()),
         ("motion", "odometry", _twist()),
         ("motion by topic", "joint_torques", _torques()),
         ("motion with forces", "joint_states", _forces()),
