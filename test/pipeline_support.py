@@ -157,12 +157,13 @@ class Rig:
         unknown: bool = False,
         yaw_rate: float = 0.0,
         unmeasured: bool = False,
+        frame: str = "imu",
     ) -> None:
-        """Send a message of an inertial sensor, mounted at the frame ``imu``."""
+        """Send a message of an inertial sensor, mounted at a frame."""
         message = Imu()
         message.angular_velocity.z = yaw_rate
         message.angular_velocity_covariance[0] = -1.0 if unmeasured else 0.0
-        message.header.frame_id = "imu"
+        message.header.frame_id = frame
         message.header.stamp = to_message(self.now)
         o = message.orientation
         o.x, o.y, o.z, o.w = (float(value) for value in orientation)

@@ -175,7 +175,7 @@ class Adapter:
         given = self._value(name, message)
         if given is None:
             return None
-        values = given if self.fields[name].many else [getattr(given, c) for c in "xyzw"[:size]]
+        values = given if self.fields[name].many else numbers_of(given, "xyzw"[:size])
         if len(values) != size:
             path = self.fields[name].path
             raise Refused(f"{path} has {len(values)} entries; expected {size}")

@@ -13,6 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from closed_rigs import LEGS
+from faults_in_time import (
+    ACTIVE,
+    DEGRADED,
+    FEET,
+    INACTIVE,
+    INVALID,
+    LEVEL,
+    MS,
+    OK,
+    beside,
+    in_turn,
+    late,
+    place,
+    shared,
+)
 from linkages import assembled, reach_of_the_rocker
 
 from delassus_ros.node.reasons import Reason, Validity
@@ -24,12 +39,6 @@ if TYPE_CHECKING:
     from pipeline_support import MovingRig, Rig, ScheduleRig
 
     from delassus_ros.estimator.estimation import Answer
-
-FEET = ("LF", "RF", "LH", "RH")
-OK, DEGRADED, INVALID = Validity.OK, Validity.DEGRADED, Validity.INVALID
-INACTIVE, ACTIVE = 1, 2
-MS = 1_000_000
-LEVEL = (0.0, 0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -92,10 +101,21 @@ def _turned(rig: Rig, *orientation: float, **options: object) -> DelassusMatrix 
     return rig.send(at=1)
 
 
-def _sensed(rig: Rig) -> DelassusMatrix | None:
-    """Send a message of an inertial sensor without an estimate, and a joint state."""
-    rig.imu(LEVEL, unknown=True)
+def _sensed(rig: Rig, wait: float = 0, **options: bool) -> DelassusMatrix | None:
+    """Send a message of an inertial sensor, and a joint state `wait` ms later."""
+    rig.imu(LEVEL, frame="base", **options)
+    rig.wait(wait)
     return rig.send(at=1)
+
+
+def _no_clock(rig: Rig) -> DelassusMatrix | None:
+    """Send a joint state whose stamp has more nanoseconds than a second."""
+    from rclpy.serialization import deserialize_message, serialize_message
+    from sensor_msgs.msg import JointState
+
+    message = deserialize_message(rig.state(stamp=0), JointState)
+    message.header.stamp.sec, message.header.stamp.nanosec = 5, 2_000_000_000
+    return rig.publish(rig.pipeline.answer(serialize_message(message)))
 
 
 def _joint_states() -> Iterator[tuple[object, ...]]:
@@ -145,6 +165,16 @@ def _joint_states() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
     yield "as old as allowed", lambda r: _old(r, 500), OK, Reason(0), ""
     yield (
+        "late without a stamp", lambda r: late(r, lambda: r.send(stamp=0)), INVALID,
+        Reason.INPUT_STALE | Reason.STAMP_INVALID,
+        "the joint positions have no valid stamp and were sent 0.6 s ago",
+    )  # fmt: skip
+    yield "impossible stamp", _no_clock, DEGRADED, Reason.STAMP_INVALID, "have no valid stamp"
+    yield (
+        "two publishers", lambda r: in_turn(r, lambda r: r.send()), DEGRADED,
+        Reason.SOURCES_CONTRADICT, "two publishers of /joint_states send all joints",
+    )  # fmt: skip
+    yield (
         "parts apart", _apart, INVALID, Reason.INPUT_SKEWED,
         "came 30 ms older than the rest; at most 5 ms are allowed (max_skew)",
     )  # fmt: skip
@@ -173,15 +203,6 @@ def _contacts() -> Iterator[tuple[object, ...]]:
         "unknown contact 'arm'; contacts: LF, RF, LH, RH (ignored, as it is not active)",
     )  # fmt: skip
     yield "none touches", lambda r: _touched(r), OK, Reason.NONE, ""
-    yield "no stamp", lambda r: _touched(r, *FEET, at=None), OK, Reason.NONE, ""
-    yield (
-        "stamp ahead", lambda r: _touched(r, *FEET, at=300), DEGRADED, Reason.STAMP_IN_FUTURE,
-        "the stamps of the set of active contacts are 0.3 s ahead of this node's clock",
-    )  # fmt: skip
-    yield (
-        "stamp back", lambda r: _touched(r, *FEET, at=-80), DEGRADED, Reason.STAMP_JUMPED_BACK,
-        "the stamps of the set of active contacts jumped back by 0.08 s",
-    )  # fmt: skip
 
 
 def _planned(rig: ScheduleRig, **changes: Any) -> DelassusMatrix:
@@ -209,6 +230,28 @@ def _schedules() -> Iterator[tuple[object, ...]]:
         yield (
             f"schedule {changes}", lambda r, c=changes: _planned(r, **c), INVALID, refused, words,
         )  # fmt: skip
+    stale = Reason.NO_CONTACTS_RECEIVED | Reason.CONTACTS_STALE
+    long = {"times": [0.0], "end": 10.0, "status": [ACTIVE] * 4}
+    for name, act, words in (
+        ("ended", _ended_plan, "ended 0.12 s before the joint state"),
+        ("begins later", lambda r: _planned(r, at=10), "begins 0.01 s after the joint state"),
+        ("late", lambda r: late(r, lambda: _planned(r, **long)), "has come for 0.6 s, at most"),
+        ("old", lambda r: (r.plan(**long), r.wait(600), r.ask(None))[2], "has come for 0.6 s"),
+    ):
+        yield name, act, INVALID, stale, words
+    yield "older plan", _overtaken_plan, OK, Reason.NONE, ""
+
+
+def _ended_plan(rig: ScheduleRig) -> DelassusMatrix:
+    """Send a plan of 200 ms ago, which is newer than the one before."""
+    rig.wait(300)
+    return _planned(rig, at=-200)
+
+
+def _overtaken_plan(rig: ScheduleRig) -> DelassusMatrix:
+    """Send a plan of 20 ms ago without contacts, after a newer one."""
+    rig.plan(at=-20, status=[INACTIVE] * 16)
+    return rig.ask(("LF", "RH"))
 
 
 def _odometry() -> Iterator[tuple[object, ...]]:
@@ -235,15 +278,13 @@ def _odometry() -> Iterator[tuple[object, ...]]:
             f"odometry {options}", lambda r, o=options: _turned(r, **o), INVALID,
             Reason.ORIENTATION_INVALID, words,
         )  # fmt: skip
-    for name, at, reason, words in (
-        ("no stamp", None, Reason.STAMP_INVALID, "of the base came without a valid stamp"),
-        ("stamp ahead", 50, Reason.STAMP_IN_FUTURE, "of the base are 0.05 s ahead of this node's"),
-        ("stamp back", -80, Reason.STAMP_JUMPED_BACK, "of the base jumped back by 0.08 s"),
-    ):
-        yield name, lambda r, at=at: _turned(r, at=at), DEGRADED, reason, words
     yield (
-        "no estimate", _sensed, INVALID, Reason.ORIENTATION_INVALID,
+        "no estimate", lambda r: _sensed(r, unknown=True), INVALID, Reason.ORIENTATION_INVALID,
         "the orientation of the base is refused: the Imu says that it has none",
+    )  # fmt: skip
+    yield (
+        "apart from the joints", lambda r: _sensed(r, 19, unmeasured=True), DEGRADED,
+        Reason.ORIENTATION_STALE, "is 0.02 s away from the joint positions, and its source does",
     )  # fmt: skip
 
 
@@ -305,19 +346,9 @@ def _driven() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
-_GOOD_PLACE = (0, 0, 0.01), LEVEL
-
-
-def _placed(
-    rig: MovingRig, *poses: object, names: tuple[str, ...] = ("rolls",), at: float | None = 0.0
-) -> DelassusMatrix | None:
-    """Send placements, of which there may be less than names, and a joint state."""
-    from pipeline_support import placed
-
-    positions = [pose[0] for pose in poses]  # type: ignore[index]
-    stamp = 0 if at is None else rig.now + round(at * MS)
-    message = placed(names, positions, [pose[1] for pose in poses], stamp)  # type: ignore[index]
-    rig.pipeline.read("contact_placements", message)
+def _placed(rig: MovingRig, *poses: object, **options: Any) -> DelassusMatrix | None:
+    """Send placements, and a joint state."""
+    place(rig, *poses, **options)
     return rig.send(at=1)
 
 
@@ -336,36 +367,20 @@ def _placements() -> Iterator[tuple[object, ...]]:
             name, lambda r, n=names, p=poses: _placed(r, *p, names=n), INVALID,
             Reason.PLACEMENT_INVALID, words,
         )  # fmt: skip
-    for name, at, reason, words in (
-        ("no stamp", None, Reason.STAMP_INVALID, "'rolls' came without a valid stamp"),
-        ("stamp ahead", 300, Reason.STAMP_IN_FUTURE, "'rolls' are 0.3 s ahead of this node's"),
-        ("stamp back", -80, Reason.STAMP_JUMPED_BACK, "'rolls' jumped back by 0.08 s"),
-    ):
-        yield name, lambda r, at=at: _placed(r, _GOOD_PLACE, at=at), DEGRADED, reason, words
-
-
-def _beside(rig: MotionRig, **changes: Any) -> ContactDynamics:
-    """Send a joint state; the matrix is as good as before."""
-    before = rig.matrix
-    matrix, dynamics = rig.send(**changes)
-    assert (matrix.validity, matrix.reasons, matrix.matrix) == (OK, 0, before.matrix)
-    if dynamics.validity == INVALID:
-        assert all(not len(getattr(dynamics, f)) for f in ("jacobian", "mass_matrix", "contacts"))
-    return dynamics
 
 
 def _spoilt(rig: MotionRig, field: str, value: float) -> ContactDynamics:
     """Send a joint state with one velocity or effort of joint LF_HFE."""
     values = {"velocity": rig.rates, "effort": rig.efforts}[field].copy()
     values[1] = value
-    return _beside(rig, **{field: values.tolist()})
+    return beside(rig, **{field: values.tolist()})
 
 
 def _motion() -> Iterator[tuple[object, ...]]:
     """What is beside the position in joint states."""
     for count in (0, 3):
         yield (
-            f"{count} velocities", lambda r, n=count: _beside(r, velocity=[0.0] * n), INVALID,
+            f"{count} velocities", lambda r, n=count: beside(r, velocity=[0.0] * n), INVALID,
             Reason.VELOCITY_MISSING, "do not have a velocity for each",
         )  # fmt: skip
     for value in (math.nan, math.inf, 2e6):
@@ -374,7 +389,7 @@ def _motion() -> Iterator[tuple[object, ...]]:
             Reason.VELOCITY_NOT_FINITE, f"'LF_HFE' is {value:g}",
         )  # fmt: skip
     yield (
-        "no efforts", lambda r: _beside(r, effort=[]), INVALID, Reason.TORQUE_MISSING,
+        "no efforts", lambda r: beside(r, effort=[]), INVALID, Reason.TORQUE_MISSING,
         "do not have an effort for each",
     )  # fmt: skip
     yield (
@@ -396,7 +411,7 @@ def _beyond_limits() -> Iterator[tuple[object, ...]]:
     yield "velocity 199", lambda r: _spoilt(r, "velocity", 199.0), OK, Reason.NONE, ""
     yield "effort 349", lambda r: _spoilt(r, "effort", 349.0), OK, Reason.NONE, ""
     yield (
-        "degrees per second", lambda r: _beside(r, velocity=np.degrees(r.rates + 4.0).tolist()),
+        "degrees per second", lambda r: beside(r, velocity=np.degrees(r.rates + 4.0).tolist()),
         DEGRADED, Reason.JOINT_OUTSIDE_LIMITS, "(6 more joints likewise): it is in another unit",
     )  # fmt: skip
 
@@ -404,25 +419,13 @@ def _beyond_limits() -> Iterator[tuple[object, ...]]:
 def _moved(rig: MotionRig, *args: Any, **options: Any) -> ContactDynamics:
     """Send an odometry, and a joint state."""
     rig.odometry(*args, **options)
-    return _beside(rig)
+    return beside(rig)
 
 
 def _twist() -> Iterator[tuple[object, ...]]:
     yield (
         "twist nan", lambda r: _moved(r, [math.nan, 0, 0, 0, 0, 0]), INVALID,
         Reason.TWIST_INVALID, "the twist of the base is refused: it is nan",
-    )  # fmt: skip
-    yield (
-        "stamp ahead", lambda r: _moved(r, at=50), DEGRADED, Reason.STAMP_IN_FUTURE,
-        "the stamps of the orientation of the base are 0.05 s ahead of this node's clock",
-    )  # fmt: skip
-    yield (
-        "stamp back", lambda r: _moved(r, at=-80), DEGRADED, Reason.STAMP_JUMPED_BACK,
-        "the stamps of the orientation of the base jumped back by 0.08 s",
-    )  # fmt: skip
-    yield (
-        "no stamp", lambda r: _moved(r, at=None), DEGRADED, Reason.STAMP_INVALID,
-        "the orientation of the base came without a valid stamp",
     )  # fmt: skip
     yield (
         "twist along the world's axes", _along_the_world, DEGRADED, Reason.SOURCES_CONTRADICT,
@@ -440,16 +443,13 @@ def _along_the_world(rig: MotionRig) -> ContactDynamics:
         rig.touch(*FEET)
         position, orientation = base_at(0.1 * (k + 1))
         rig.odometry(position=position, orientation=orientation)
-    return _beside(rig)
+    return beside(rig)
 
 
-def _pushed(rig: MotionRig, *args: Any, wait: float = 0, **options: Any) -> ContactDynamics:
-    """Send torques, by `wait` ms after all the rest, and a joint state."""
-    rig.wait(wait)
-    rig.touch(*FEET)
-    rig.odometry()
+def _pushed(rig: MotionRig, *args: Any, **options: Any) -> ContactDynamics:
+    """Send torques, and a joint state."""
     rig.torques(*args, **options)
-    return _beside(rig, effort=[])
+    return beside(rig, effort=[])
 
 
 def _torques() -> Iterator[tuple[object, ...]]:
@@ -465,25 +465,15 @@ def _torques() -> Iterator[tuple[object, ...]]:
             words,
         )  # fmt: skip
     yield (
-        "old", lambda r: _pushed(r, at=-600, wait=900), INVALID, Reason.TORQUE_STALE,
-        "the torques are 0.6 s old, at most 0.5 s are allowed (input_timeout)",
-    )  # fmt: skip
-    yield (
         "beyond the limit", lambda r: _pushed(r, ["LF_HFE"], [400.0]), DEGRADED,
         Reason.JOINT_OUTSIDE_LIMITS, "the effort of joint 'LF_HFE' is 400 N·m, and at most 350",
     )  # fmt: skip
-    for name, at, reason, words in (
-        ("stamp ahead", 300, Reason.STAMP_IN_FUTURE, "the stamps of the torques are 0.3 s ahead"),
-        ("stamp back", -80, Reason.STAMP_JUMPED_BACK, "of the torques jumped back by 0.08 s"),
-        ("no stamp", None, Reason.STAMP_INVALID, "the torques came without a valid stamp"),
-    ):
-        yield name, lambda r, at=at: _pushed(r, at=at), DEGRADED, reason, words
 
 
 def _forces() -> Iterator[tuple[object, ...]]:
     """The shank of two contacts turns, in a rig of :func:`motion_support.contradicting`."""
     yield (
-        "contradiction", lambda r: _beside(r, velocity=[0.0, 0.0, 2.0, *[0.0] * 9]), DEGRADED,
+        "contradiction", lambda r: beside(r, velocity=[0.0, 0.0, 2.0, *[0.0] * 9]), DEGRADED,
         Reason.FORCES_INFEASIBLE, "no contact forces obey the law: contacts 'LF', 'RF' cannot be",
     )  # fmt: skip
 
@@ -513,6 +503,18 @@ def _sensors(send: str, stale: Reason, invalid: Reason) -> Iterator[tuple[object
         ("other frame", {"frame": "RF_FOOT"}, INVALID, invalid, "frame 'RF_FOOT', expected '"),
     ):  # fmt: skip
         yield fault, lambda r, o=options: _sensor(r, send, **o), validity, reason, words
+    yield (
+        "stamp back", lambda r: _older_sensor(r, send), DEGRADED, Reason.STAMP_JUMPED_BACK,
+        "jumped back by 0.08 s",
+    )  # fmt: skip
+
+
+def _older_sensor(standing: Standing, send: str) -> Answer:
+    """Send a message of 80 ms ago after a newer one, and a joint state."""
+    standing.wait(2)
+    standing.sense()
+    getattr(standing, send)(stamp=standing.now - 80 * MS)
+    return standing.joints()
 
 
 def _wrench() -> Iterator[tuple[object, ...]]:
@@ -582,6 +584,7 @@ FAULTS = [
         ("estimator", "imu", _imu()),
         ("estimator", "odometry", _estimator_base()),
         ("estimator", "joint_states", _estimator_joints()),
+        *shared(),
     )
     for row in rows
 ]
