@@ -67,8 +67,9 @@ class Joint:
     armature : inertia [kg·m²] or mass [kg] added at the joint; negative where the inertia of the
         bodies includes rotors in full.
     lower, upper : position limits [rad or m], infinite without limits.
-    velocity : limit of the rate [rad/s or m/s], infinite without one. G does not depend on the
-        limit; the node detects jumps of a joint by it.
+    velocity, effort : limits of the rate [rad/s or m/s] and of the torque or force [N·m or N],
+        infinite without one. G does not depend on these; the node detects implausible joint
+        states by them.
 
     Raises
     ------
@@ -87,6 +88,7 @@ class Joint:
     lower: float = -np.inf
     upper: float = np.inf
     velocity: float = np.inf
+    effort: float = np.inf
 
     def __post_init__(self) -> None:
         what = f"joint {self.name!r}"
@@ -99,16 +101,17 @@ class Joint:
         # Written so that NaN fails as well.
         if not abs(float(np.linalg.norm(self.axis)) - 1.0) <= UNIT_TOLERANCE:
             raise RobotError(f"{what}: axis {self.axis} must be a unit vector")
-        for name in ("armature", "lower", "upper", "velocity"):
+        for name in ("armature", "lower", "upper", "velocity", "effort"):
             value = number(f"{what}: {name}", getattr(self, name), RobotError)
             object.__setattr__(self, name, value)
         if not np.isfinite(self.armature):
             raise RobotError(f"{what}: armature is {self.armature}; expected a finite number")
-        if not self.velocity > 0.0:
-            raise RobotError(
-                f"{what}: velocity limit is {self.velocity}; expected a positive number, infinite "
-                "for none"
-            )
+        for name in ("velocity", "effort"):
+            if not getattr(self, name) > 0.0:
+                raise RobotError(
+                    f"{what}: {name} limit is {getattr(self, name)}; expected a positive number, "
+                    "infinite for none"
+                )
         if not self.lower <= self.upper:
             raise RobotError(
                 f"{what}: limits must have lower <= upper, got {self.lower} and {self.upper}"

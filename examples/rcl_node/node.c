@@ -356,6 +356,8 @@ static void answer(Gate gate, int64_t now) {
     reasons |= REASON(CONTACTS_STALE), missing = true;
   if (contacts.known && contacts.jumped && now - contacts.noted <= LONGEST_TRUST_NS)
     reasons |= REASON(STAMP_JUMPED_BACK), doubtful = true;
+  if (contacts.known && contacts.stamp - contacts.sent > NODE_MAX_SKEW_NS)
+    reasons |= REASON(STAMP_IN_FUTURE), doubtful = true;
   if (missing || gate == REFUSED) {
     send(&invalid, reasons);
     return;

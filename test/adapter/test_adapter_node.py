@@ -31,7 +31,7 @@ MAPPING = {
     "joints.names": ["hip", "", "knee"],
     "joints.position": "position",
     "joints.unit": "deg",
-    "contacts.names": ["foot"],
+    "contacts.names": ["foot", "", ""],
     "contacts.force": "effort",
 }
 

@@ -224,10 +224,17 @@ def test_limits_that_no_position_is_between_are_ignored(
     assert caplog.messages == [f"joint 'knee': limits are ignored, as {words}"]
 
 
-def test_effort_and_velocity_are_neither_needed_nor_read() -> None:
-    text = robot_xml(*with_joint('<limit lower="-1" upper="2" effort="x"/>'))
+@pytest.mark.parametrize("name", ["effort", "velocity"])
+@pytest.mark.parametrize(
+    ("written", "limit"),
+    [("35", 35.0), ("0", np.inf), ("-1", np.inf), ("x", np.inf), ("", np.inf)],
+)
+def test_limits_of_effort_and_velocity_are_not_needed(
+    name: str, written: str, limit: float
+) -> None:
+    text = robot_xml(*with_joint(f'<limit lower="-1" upper="2" {name}="{written}"/>'))
     moved = Robot.from_urdf(text).joints[1]
-    assert (moved.lower, moved.upper) == (-1.0, 2.0)
+    assert (moved.lower, moved.upper, getattr(moved, name)) == (-1.0, 2.0, limit)
 
 
 @pytest.mark.parametrize(

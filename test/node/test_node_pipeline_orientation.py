@@ -116,8 +116,8 @@ def test_one_that_is_too_old(rig) -> None:
 @pytest.mark.parametrize(
     ("stamp", "reason", "words"),
     [
-        ((0, 0), Reason.STAMP_INVALID, "the orientation of the base has no valid stamp"),
-        ((5, 2_000_000_000), Reason.STAMP_INVALID, "has no valid stamp"),
+        ((0, 0), Reason.STAMP_INVALID, "the orientation of the base came without a valid stamp"),
+        ((5, 2_000_000_000), Reason.STAMP_INVALID, "came without a valid stamp"),
         ((2_000_000_000, 0), Reason.STAMP_IN_FUTURE, "s ahead of this node's clock"),
     ],
 )

@@ -119,9 +119,14 @@ class Truth:
     def accelerations(self, stamp: int) -> np.ndarray:
         return -2.25 * np.sin(3.0 * self.seconds(stamp) + self._phase)
 
+    def pose(self, stamp: int) -> Any:
+        """Return the pose of the base, which moves with its twist."""
+        moved = pin.exp6(pin.Motion(LINEAR, ANGULAR) * self.seconds(stamp))
+        return pin.SE3(TILT, np.zeros(3)) * moved
+
     def turn(self, stamp: int) -> np.ndarray:
         """Return the rotation from the base's axes to the world's."""
-        return TILT @ pin.exp3(ANGULAR * self.seconds(stamp))
+        return np.array(self.pose(stamp).rotation)
 
     def inputs(self, stamp: int, axes: str) -> dict[str, np.ndarray]:
         turn = self.turn(stamp)
@@ -155,7 +160,9 @@ class Truth:
             message.effort = self.driven(stamp)[0].tolist()
         elif topic == ODOMETRY:
             message.header.frame_id, message.child_frame_id = "odom", "base"
-            quaternion = pin.Quaternion(self.turn(stamp)).coeffs()
+            pose = self.pose(stamp)
+            set_fields(message.pose.pose.position, "xyz", pose.translation)
+            quaternion = pin.Quaternion(pose.rotation).coeffs()
             set_fields(message.pose.pose.orientation, "xyzw", quaternion)
             set_fields(message.twist.twist.linear, "xyz", LINEAR)
             set_fields(message.twist.twist.angular, "xyz", ANGULAR)
@@ -304,13 +311,16 @@ def hostile_messages() -> list[tuple[str, Callable[[Truth, int], Any]]]:
         spoilt(PLACEMENT, lambda m: set_fields(m.poses[1].position, "xyz", (nan, 0, 0))),
         spoilt(PLACEMENT, lambda m: set_fields(m.poses[0].position, "xyz", (1e7, 0, 0))),
         stamped(PLACEMENT, LATE), stamped(PLACEMENT, SLOW),
-        stamped(PLACEMENT, -60_000_000, False), stamped(PLACEMENT, AHEAD, False),
+        stamped(PLACEMENT, -60_000_000, False), stamped(PLACEMENT, AHEAD),
+        spoilt(PLACEMENT, unstamped), stamped(PLACEMENT, -LATE),
         (PLACEMENT, _turned_twice), (PLACEMENT, _with_strangers),
         (JOINTS, partial(_joints, "position", lambda values: [nan, *values[1:]])),
         (JOINTS, partial(_joints, "velocity", lambda values: [nan, *values[1:]])),
         (JOINTS, partial(_joints, "velocity", lambda values: [])),
         (JOINTS, partial(_joints, "effort", lambda values: [values[0], nan, *values[2:]])),
         (JOINTS, partial(_joints, "effort", lambda values: [v + 80.0 for v in values])),
+        (JOINTS, partial(_joints, "velocity", lambda values: [2e5, *values[1:]])),
+        (JOINTS, partial(_joints, "effort", lambda values: [*values[:-1], 2e11])),
         (JOINTS, partial(_joints, "name", lambda values: ["stranger", *values[1:]])),
         (JOINTS, partial(_joints, "name", lambda values: [values[1], *values[1:]])),
         (JOINTS, partial(_joints, "position", lambda values: values[1:])),
@@ -396,8 +406,9 @@ class Pair:
     def hear(self, kind: type, message: Any) -> None:
         if message.reasons & Reason.SOURCES_CONTRADICT:
             self.told.add(kind)
-        if self.in_degrees and message.reasons & Reason.JOINT_OUTSIDE_LIMITS:
-            self.is_over = True
+        # Of velocities as well, but for matrices.
+        outside = kind is DelassusMatrix and message.reasons & Reason.JOINT_OUTSIDE_LIMITS
+        self.is_over = self.is_over or bool(self.in_degrees and outside)
 
     def next(self, truth: Truth, now: int) -> Any:
         """Return its next message; None where it has ended."""
@@ -622,13 +633,14 @@ def storm(
         ODOMETRY: Reason.ORIENTATION_INVALID, TORQUE: Reason.TORQUE_INVALID,
         WRENCH: Reason.WRENCH_INVALID, IMU: Reason.IMU_INVALID,
         PLACEMENT: Reason.PLACEMENT_INVALID,
+        "limits": Reason.JOINT_OUTSIDE_LIMITS,
         "sizes": Reason.JOINT_NOT_FINITE, "ahead": Reason.STAMP_IN_FUTURE,
         "efforts": Reason.SENSORS_CONTRADICT, "old": Reason.STAMP_JUMPED_BACK,
     }  # fmt: skip
     every = told[DelassusMatrix] | told[ContactDynamics] | told[Estimate]
     assert not [what for what, reason in expected.items() if not every & reason], every
     assert bool(pairs) == bool(every & Reason.SOURCES_CONTRADICT)
-    assert bool(pairs) == bool(every & Reason.JOINT_OUTSIDE_LIMITS)
+    assert bool(pairs) == bool(told[DelassusMatrix] & Reason.JOINT_OUTSIDE_LIMITS)
 
 
 @pytest.mark.parametrize(

@@ -188,11 +188,16 @@ class Pair:
                 return [read(data) for (data,) in found]
         return None
 
-    def touch(self, names: Sequence[str], status: Sequence[int]) -> list[DelassusMatrix]:
-        """Publish a set of contacts; return both answers to the first joint state with it."""
+    def touch(
+        self, names: Sequence[str], status: Sequence[int], ahead: int = 0
+    ) -> list[DelassusMatrix]:
+        """Publish a set of contacts, stamped `ahead` ns later than all other messages.
+
+        Return both answers to the first joint state with it.
+        """
         message = ActiveContacts(names=list(names), status=list(status))
         self.tick()
-        told = divmod(self.stamp, SECOND)
+        told = divmod(self.stamp + ahead, SECOND)
         message.header.stamp.sec, message.header.stamp.nanosec = told
         self.sets.publish(message)
         deadline = time.monotonic() + HANG_S
@@ -258,6 +263,8 @@ def test_the_node_in_c_publishes_the_same_bytes(pair: Pair) -> None:
             ranks.append((answer.rank, answer.structural_rank, len(answer.status)))
     # Redundant contacts: two points of one foot have 5 independent rows.
     assert (5, 5, 2) in ranks and (0, 0, 0) in ranks
+    answer = pair.same(pair.touch(["LF"], [active], 1000 * SECOND))
+    assert (answer.validity, answer.reasons) == (DEGRADED, reason.REASON_STAMP_IN_FUTURE)
     for names, status, words in (
         (["LF", "LF"], [active, active], reason.REASON_DUPLICATE_CONTACT),
         (["LF"], [], reason.REASON_CONTACTS_MALFORMED),

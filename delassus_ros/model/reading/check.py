@@ -159,24 +159,24 @@ def _copy_limit(
         "limit",
         lower=repr(float(lower)),
         upper=repr(float(upper)),
-        velocity=repr(_velocity(limit)),
-        effort="0",  # required by urdf_parser_py, not read here
+        velocity=repr(_limit_of_motion(limit, "velocity")),
+        effort=repr(_limit_of_motion(limit, "effort")),
     )
 
 
 _UNLIMITED = (("lower", "-inf"), ("upper", "inf"))
 
 
-def _velocity(limit: ElementTree.Element) -> float:
-    """Return a velocity limit [rad/s or m/s]; infinite for none, and for 0, as templates have it.
+def _limit_of_motion(limit: ElementTree.Element, name: str) -> float:
+    """Return a velocity or effort limit; infinite for none, and for 0, as templates have it.
 
     G does not depend on the limit, so an unreadable one is ignored.
     """
     try:
-        velocity = float(limit.get("velocity", ""))
+        found = float(limit.get(name, ""))
     except ValueError:
         return np.inf
-    return velocity if velocity > 0.0 else np.inf
+    return found if found > 0.0 else np.inf
 
 
 def _copy_mimic(

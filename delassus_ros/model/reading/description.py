@@ -44,7 +44,8 @@ class JointDescription:
     chain : letters of X, Y, Z if the joint is a chain of revolute joints about these axes.
     mimic : the joint that this one follows, if any.
     independent : URDF+'s statement about the joint's position, None without one.
-    velocity : limit of the rate [rad/s or m/s], infinite where the URDF has none or 0.
+    velocity, effort : limits of the rate [rad/s or m/s] and of the torque or force [N·m or N],
+        infinite where the URDF has none or 0.
     """
 
     name: str
@@ -59,6 +60,7 @@ class JointDescription:
     mimic: Mimic | None = None
     independent: bool | None = None
     velocity: float = np.inf
+    effort: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,7 @@ def _joint(element: ElementTree.Element) -> JointDescription:
         mimic=None if mimic is None else Mimic(mimic.joint, mimic.multiplier, mimic.offset),
         independent=None if stated is None else stated == "true",
         velocity=np.inf if limit is None else limit.velocity,
+        effort=np.inf if limit is None else limit.effort,
     )
 
 

@@ -156,7 +156,7 @@ class _Assembly:
             for each in chain(joint.name, joint.chain, parent, placement, len(self._joints)):
                 last = self._add_body(each)
             return last
-        limits = {"lower": joint.lower, "upper": joint.upper, "velocity": joint.velocity}
+        limits = {name: getattr(joint, name) for name in ("lower", "upper", "velocity", "effort")}
         return self._add_body(Joint(joint.name, kind, parent, placement, joint.axis, **limits))
 
     def _add_body(self, joint: Joint) -> int:

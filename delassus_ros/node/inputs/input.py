@@ -5,7 +5,6 @@ Knows no ROS. Stamps and times are integers, ns; an age is in seconds.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -110,7 +109,7 @@ class Latest:
         return 1e-9 * (self.stamp - now + (self._arrival.since(now) or 0))
 
     def caveat(
-        self, subject: str, now: int, max_skew: float = math.inf, clock_step: int = 0
+        self, subject: str, now: int, max_skew: float, clock_step: int, needs_stamp: bool
     ) -> InputWarning | None:
         """Return why the order or the age of the message is in doubt, or None.
 
@@ -118,10 +117,13 @@ class Latest:
         ----------
         subject : the data in words, e.g. ``"the torques"``.
         now : time of the node's clock.
-        max_skew : how far a stamp may be ahead of the clock when the message is sent [s];
-            infinite where the time of sending is enough to tell the age.
+        max_skew : how far a stamp may be ahead of the clock when the message is sent [s].
         clock_step : longest step of simulated time, by which it may be further ahead [ns].
+        needs_stamp : whether a message without a stamp is in doubt.
         """
+        if needs_stamp and not self.stamp:
+            text = f"{subject} came without a valid stamp: the age cannot be told"
+            return InputWarning(Reason.STAMP_INVALID, text)
         stamps = f"the stamps of {subject}"
         reasons, text = Reason.NONE, ""
         # The doubt ends after the same time for sources that repeat messages and for those that
@@ -228,10 +230,6 @@ class Input(ABC):
         """Note the publisher's sequence number of the next message; 0 if unknown."""
         self._publishers.note(now, count)
 
-    def is_doubtful(self, now: int) -> bool:
-        """Return whether :meth:`caveat` returns a reason where no stamp is needed; faster."""
-        return self.latest.jumped > 0 or self._publishers.two(now)
-
     def _accept(self) -> None:
         self.latest.accept()
         self._warning = None
@@ -278,14 +276,7 @@ class Input(ABC):
         if self._publishers.two(now):
             text = two_publishers(self.full_topic or self.topic, subject)
             return InputWarning(Reason.SOURCES_CONTRADICT, text)
-        if not self.needs_stamp:
-            return self.latest.caveat(subject, now)
-        if not self.latest.stamp:
-            verb = "has" if self.words.verb == "is" else "have"
-            return InputWarning(
-                Reason.STAMP_INVALID, f"{subject} {verb} no valid stamp: the age cannot be told"
-            )
-        return self.latest.caveat(subject, now, max_skew, clock_step)
+        return self.latest.caveat(subject, now, max_skew, clock_step, self.needs_stamp)
 
     def health(self, now: int) -> InputHealth:
         """Return the health of the input, without the name of its topic."""

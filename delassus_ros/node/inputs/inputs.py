@@ -207,7 +207,7 @@ class Inputs:
         if warning is not None:
             self.warn_of(warning)
         elif self._motion.caveat is not None:
-            self._warn(f"stamp of the {self._motion.in_doubt}", self._motion.caveat.text)
+            self._warn(self._motion.in_doubt, self._motion.caveat.text)
         return warning
 
     def write_orientation(self, stamp: int, target: Array) -> None:
@@ -310,7 +310,7 @@ class Inputs:
             text = text or stale.text
             missing = missing or not all_rows
         tick.stale = tick.doubtful = stale is not None
-        if contacts.active is not None and contacts.is_doubtful(now):
+        if contacts.active is not None:
             caveat = self._caveat(contacts, now)
             if caveat is not None:
                 self._warn(f"stamp of the {contacts.words.name}", caveat.text)
@@ -329,7 +329,10 @@ class Inputs:
                 self.warn_of(warning)
                 missing = True
             else:
-                warning = self.placements.caveat_of(active, now)
+                limits = self._limits
+                warning = self.placements.caveat_of(
+                    active, now, limits.max_skew, self.clock_step
+                )
                 if warning is not None:
                     self._warn("stamp of the contact placements", warning.text)
                     tick.doubtful = True

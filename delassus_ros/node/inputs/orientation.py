@@ -13,7 +13,16 @@ from delassus_ros.errors import SAID, InputError, UnknownNames
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Words, shown, stamp_in
-from delassus_ros.node.reasons import InputWarning, Reason
+from delassus_ros.node.inputs.quaternions import (
+    Quaternion,
+    Vector3,
+    carried_on,
+    normalized,
+    times_conjugate,
+    turned,
+)
+from delassus_ros.node.inputs.twist_axes import ANGULAR, TwistAxes
+from delassus_ros.node.reasons import InputWarning, Reason, joined
 
 _UNIT_TOLERANCE = 1e-3
 _CARRIED_S = 0.1
@@ -30,8 +39,6 @@ _FAULTS = Faults(
 _NO_TWIST = InputWarning(
     Reason.TWIST_INVALID, "no twist of the base is known: an Imu without angular velocity"
 )
-Quaternion = tuple[float, float, float, float]
-Vector3 = tuple[float, float, float]
 
 
 class OrientationInput(Input):
@@ -90,6 +97,8 @@ class OrientationInput(Input):
         self._rates: Vector3 | None = None
         self._is_turning_refused = self._is_turning_known = False
         self._twist: list[float] | InputWarning = _NO_TWIST
+        self._axes = TwistAxes()
+        self._named = ("", "")
 
     def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
         """Take the orientation and twist of a message.
@@ -110,16 +119,18 @@ class OrientationInput(Input):
                 return self._refuse("the Imu says that it has none")
             orientation, frame, world = message.orientation, header.frame_id, None
             known = message.angular_velocity_covariance[0] != -1.0
-            rates, velocity = message.angular_velocity, (0.0, 0.0, 0.0)
+            rates, velocity, position = message.angular_velocity, (0.0, 0.0, 0.0), None
         else:
             orientation = message.pose.pose.orientation
             frame, world = message.child_frame_id, header.frame_id
             known, rates = True, message.twist.twist.angular
             linear = message.twist.twist.linear
             velocity = linear.x, linear.y, linear.z
+            at = message.pose.pose.position
+            position = at.x, at.y, at.z
         values = orientation.x, orientation.y, orientation.z, orientation.w
         turning = (rates.x, rates.y, rates.z) if known else None
-        return self.read(values, stamp, now, frame, world, turning, delay, velocity)
+        return self.read(values, stamp, now, frame, world, turning, delay, velocity, position)
 
     def read(
         self,
@@ -131,6 +142,7 @@ class OrientationInput(Input):
         rates: Sequence[float] | None = None,
         delay: int = 0,
         velocity: Sequence[float] = (0.0, 0.0, 0.0),
+        position: Sequence[float] | None = None,
     ) -> InputWarning | None:
         """Take the next orientation, and the twist with it.
 
@@ -147,6 +159,8 @@ class OrientationInput(Input):
         delay : time between sending and `now`.
         velocity : linear velocity of the origin of `frame`, in the axes of `frame` [m/s]; zero if
             unknown.
+        position : of that origin in `world` [m], by which the velocity is checked; None if
+            unknown.
 
         Returns
         -------
@@ -157,14 +171,18 @@ class OrientationInput(Input):
         if wrong:
             return self._refuse(wrong)
         mounting = self._mountings[self._frame or frame]
-        self._orientation = _normalized(_times_conjugate(orientation, mounting))
+        self._orientation = normalized(times_conjugate(orientation, mounting))
         speed = 0.0 if rates is None else math.hypot(*rates)
         turns = _SLOWEST < speed < _FASTEST
         # Written so that NaN is refused.
         self._is_turning_refused = not speed < _FASTEST
         self._is_turning_known = rates is not None
-        self._rates = _turned(rates, mounting) if turns and rates is not None else None
+        self._rates = turned(rates, mounting) if turns and rates is not None else None
         self._twist = self._twist_of(self._frame or frame, rates, velocity)
+        if rates is not None and isinstance(self._twist, list):
+            self._named = world or "the world", self._frame or frame
+            x, y, z, w = orientation
+            self._axes.note(stamp, position, normalized((x, y, z, w)), velocity, rates)
         self._accept()
         return None
 
@@ -180,7 +198,7 @@ class OrientationInput(Input):
             target[...] = self._orientation
             return
         later = min(max(1e-9 * (stamp - taken), -_CARRIED_S), _CARRIED_S)
-        target[...] = _carried_on(self._orientation, self._rates, later)
+        target[...] = carried_on(self._orientation, self._rates, later)
 
     def write_twist(self, target: Array) -> InputWarning | None:
         """Write the root link's twist (6,) to `target`: in the link's axes, linear part first.
@@ -208,17 +226,30 @@ class OrientationInput(Input):
                 f"finite numbers below {_FASTEST:g} m/s and rad/s",
             )
         mounting = self._mountings[frame]
-        (wx, wy, wz), (px, py, pz) = _turned(rates, mounting), self._origins[frame]
-        vx, vy, vz = _turned(velocity, mounting)
+        (wx, wy, wz), (px, py, pz) = turned(rates, mounting), self._origins[frame]
+        vx, vy, vz = turned(velocity, mounting)
         return [
             vx - (wy * pz - wz * py), vy - (wz * px - wx * pz), vz - (wx * py - wy * px),
             wx, wy, wz,
         ]  # fmt: skip
 
+    def twist_caveat(self) -> InputWarning | None:
+        """Return why the twist contradicts the motion of the pose, or None."""
+        parts = self._axes.along_world
+        if not parts:
+            return None
+        world, frame = self._named
+        return InputWarning(
+            Reason.SOURCES_CONTRADICT,
+            f"the pose of the base moves as if its {' and '.join(parts)} were along the axes of "
+            f"{world!r}; expected a twist along those of {frame!r}, the child_frame_id of an "
+            "Odometry or the header.frame_id of an Imu: its publisher has to turn the twist",
+        )
+
     def caveat(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
     ) -> InputWarning | None:
-        """Return why orientation and twist are in doubt, or None; see :meth:`Input.caveat`."""
+        """Return why the orientation is in doubt, or None; see :meth:`Input.caveat`."""
         found = super().caveat(now, max_skew, clock_step)
         taken = self.latest.taken
         apart = 1e-9 * (stamp - taken) if stamp and taken else 0.0
@@ -239,10 +270,12 @@ class OrientationInput(Input):
                 f"the base turns, and its orientation is {abs(apart):.4g} s away from the joint "
                 f"positions; it is carried on by {_CARRIED_S:g} s at most"
             )
+        elif ANGULAR in self._axes.along_world:
+            # The orientation is carried on by the angular velocity.
+            return joined(found, self.twist_caveat())
         else:
             return found
-        stale = InputWarning(Reason.ORIENTATION_STALE, text)
-        return stale if found is None else InputWarning(found.reason | stale.reason, found.text)
+        return joined(found, InputWarning(Reason.ORIENTATION_STALE, text))
 
     def _wrong(self, orientation: Sequence[float], frame: str, world: str | None) -> str:
         """Return the fault of an orientation, in words; empty for none."""
@@ -294,46 +327,3 @@ def mountings(robot: Robot) -> Mapping[str, Quaternion]:
             x, y, z, w = frame.placement.quaternion().tolist()
             found[name] = (x, y, z, w)
     return found
-
-
-def _times_conjugate(a: Sequence[float], b: Quaternion) -> Quaternion:
-    """Return a b* of quaternions x, y, z, w."""
-    ax, ay, az, aw = a
-    bx, by, bz, bw = b
-    return (
-        -aw * bx + ax * bw - ay * bz + az * by,
-        -aw * by + ax * bz + ay * bw - az * bx,
-        -aw * bz - ax * by + ay * bx + az * bw,
-        aw * bw + ax * bx + ay * by + az * bz,
-    )
-
-
-def _turned(v: Sequence[float], q: Quaternion) -> Vector3:
-    """Return a vector turned by a unit quaternion."""
-    vx, vy, vz = v
-    x, y, z, w = q
-    tx, ty, tz = 2 * (y * vz - z * vy), 2 * (z * vx - x * vz), 2 * (x * vy - y * vx)
-    return (
-        vx + w * tx + y * tz - z * ty,
-        vy + w * ty + z * tx - x * tz,
-        vz + w * tz + x * ty - y * tx,
-    )
-
-
-def turned_back(v: Sequence[float], q: Quaternion) -> Vector3:
-    """Return a vector turned by the inverse of a unit quaternion."""
-    x, y, z, w = q
-    return _turned(v, (-x, -y, -z, w))
-
-
-def _carried_on(q: Quaternion, rates: Vector3, time: float) -> Quaternion:
-    """Return an orientation after a time [s] of constant angular velocity in the body's axes."""
-    speed = math.hypot(*rates)
-    factor = -math.sin(0.5 * speed * time) / speed
-    x, y, z = rates
-    return _times_conjugate(q, (factor * x, factor * y, factor * z, math.cos(0.5 * speed * time)))
-
-
-def _normalized(a: Quaternion) -> Quaternion:
-    norm = math.hypot(*a)
-    return (a[0] / norm, a[1] / norm, a[2] / norm, a[3] / norm)

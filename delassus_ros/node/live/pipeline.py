@@ -248,8 +248,10 @@ class Pipeline:
         self.last = LastAnswer()
         self.published = self.refused = self.superseded = 0
 
-    def count_on(self, before: Pipeline) -> None:
-        """Take over the counts of the pipeline that this one replaces."""
+    def take_over(self, before: Pipeline) -> None:
+        """Take over placements and counts of the pipeline that this one replaces."""
+        if self._placements is not None and before._placements is not None:
+            self._placements.adopt(before._placements)
         # A joint state that waits there is never answered.
         before.clock_jumped()
         self._output.sequence = before.sequence
@@ -321,11 +323,6 @@ class Pipeline:
         self._stale, self._mode = False, None
         self._output.set_contacts_stamp(Time())
         self._activate()
-
-    def adopt_placements(self, before: Pipeline) -> None:
-        """Copy the placements of contacts from the pipeline that this one replaces."""
-        if self._placements is not None and before._placements is not None:
-            self._placements.adopt(before._placements)
 
     def _arrived(self, sent: int) -> tuple[int, int]:
         """Return the time of the node's clock, and the time since a message was sent [ns].
