@@ -40,9 +40,9 @@ def in_package(uri: str) -> Path:
     RobotError
         If no package has the file; names the folders.
     """
-    package, _, inside = uri.removeprefix(_SCHEME).partition("/")
+    package, inside = package_and_path(uri)
     looked = []
-    for folder in _folders(package):
+    for folder in folders_of(package):
         looked.append(str(folder))
         if (folder / inside).is_file():
             return folder / inside
@@ -54,15 +54,22 @@ def in_package(uri: str) -> Path:
     )
 
 
-def _folders(package: str) -> Iterator[Path]:
-    """Yield where a package may be, installed or as source."""
+def package_and_path(uri: str) -> tuple[str, str]:
+    """Return the package of ``package://name/path`` and the path; a third slash means nothing."""
+    package, _, inside = uri.partition("://")[2].lstrip("/").partition("/")
+    return package, inside
+
+
+def folders_of(package: str) -> Iterator[Path]:
+    """Yield where a package of ROS or a model of Gazebo may be, installed or as source."""
     for prefix in filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)):
         yield Path(prefix) / "share" / package
-    for folder in filter(None, os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)):
-        # The path of a folder of packages, or of the package itself.
-        yield Path(folder) / package
-        if Path(folder).name == package:
-            yield Path(folder)
+    for variable in ("ROS_PACKAGE_PATH", "GZ_SIM_RESOURCE_PATH", "GAZEBO_MODEL_PATH"):
+        for folder in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+            # The path of a folder of packages, or of the package itself.
+            yield Path(folder) / package
+            if Path(folder).name == package:
+                yield Path(folder)
 
 
 def _expanded(file: Path) -> bytes:
