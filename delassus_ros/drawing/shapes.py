@@ -25,6 +25,7 @@ from delassus_ros.model.joint import WORLD
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.reading.mujoco import body_names, pose_of
 from delassus_ros.model.reading.numbers import floats, number, numbers_in
+from delassus_ros.model.reading.origin import origin_of
 from delassus_ros.model.reading.source import folders_of, package_and_path
 from delassus_ros.model.spatial import Array, Transform
 
@@ -194,7 +195,7 @@ def _visuals(
     found, faults = [], []
     for visual in link.iterfind(tag):
         try:
-            meshes, place = _geometry(visual, folder), _origin(visual)
+            meshes, place = _geometry(visual, folder), origin_of(visual, tag)
         except (RobotError, ValueError, OSError) as error:
             faults.append(str(error))
         else:
@@ -255,15 +256,6 @@ def _colour_of(mesh: trimesh.Trimesh) -> Colour | None:
         # glTF takes materials for metal that do not say what they are, and metal is black here.
         material.metallicFactor = 0.0
     return None
-
-
-def _origin(visual: Element) -> Transform:
-    origin = visual.find("origin")
-    if origin is None:
-        return Transform()
-    return Transform.from_xyz_rpy(
-        *(numbers_in(origin.get(key, "0 0 0")) for key in ("xyz", "rpy"))
-    )
 
 
 def _geometry(visual: Element, folder: Path | None) -> list[trimesh.Trimesh]:

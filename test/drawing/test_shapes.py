@@ -46,6 +46,16 @@ def test_shapes_are_as_large_as_said_at_their_place(geometry: str, extents: tupl
     np.testing.assert_allclose(shape.mesh.bounds.mean(axis=0), (1.0, 2.0, 3.0), atol=1e-9)
 
 
+def test_a_quaternion_turns_a_shape() -> None:
+    box = "<box size='0.2 0.4 0.6'/>"
+    (shape,) = shapes_of(visual(box, place="quat_xyzw='0.70710678 0 0 0.70710678'")).shapes
+    np.testing.assert_allclose(np.ptp(shape.mesh.bounds, axis=0), (0.2, 0.6, 0.4), atol=1e-6)
+    both = shapes_of(visual(box, place="rpy='0 0 0' quat_xyzw='0 0 0 1'"))
+    assert both.unread == (
+        "link 'limb': visual: <origin> has both rpy and quat_xyzw; one is meant; a line is drawn",
+    )
+
+
 @pytest.mark.parametrize("name", ["part.stl", "part.obj", "part.dae"])
 def test_meshes_are_scaled_and_turned(tmp_path: Path, name: str) -> None:
     trimesh.creation.box((0.1, 0.2, 0.3)).export(tmp_path / name)
