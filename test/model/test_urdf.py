@@ -14,6 +14,7 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, JointKind, Robot
+from delassus_ros.model.reading.xml import parse_xml
 
 # --- tree -------------------------------------------------------------------------------------
 
@@ -367,7 +368,7 @@ def test_from_urdf_reads_paths_text_and_bytes_alike(tmp_path: Path) -> None:
     path = tmp_path / "robot.urdf"
     path.write_text(text, encoding="utf-8")
     expected = Robot.from_urdf(text).to_bytes()
-    for source in (path, str(path), text.encode()):
+    for source in (path, str(path), text.encode(), parse_xml(text)):
         assert Robot.from_urdf(source).to_bytes() == expected
     armed = Robot.from_urdf(path, base="fixed", armature={"j": 0.01})
     assert armed.joints[0].armature == 0.01

@@ -138,6 +138,11 @@ class Description:
     loops: dict[str, LinkLoop] = field(default_factory=dict)
     transmissions: tuple[Transmission, ...] = ()
 
+    @property
+    def inertias(self) -> dict[str, Inertia]:
+        """Inertias of links by name, in the frames of the links."""
+        return {name: link.inertia for name, link in self.links.items()}
+
 
 def describe(root: ElementTree.Element) -> Description:
     """Build the description of a checked document.

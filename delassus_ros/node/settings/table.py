@@ -111,7 +111,9 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
         holds="numbers",
     ),
     "lock.names": Setting(
-        (), "Locked joints: the robot is computed as if they did not move.", holds="names"
+        (),
+        "Locked joints, by name or pattern: the robot is computed as if they did not move.",
+        holds="names",
     ),
     "lock.values": Setting(
         (), "Positions of the joints of lock.names [rad, m].", holds="numbers"
