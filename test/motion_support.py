@@ -84,13 +84,17 @@ class MotionRig:
         self.pipeline.set_contacts(message)
 
     def odometry(
-        self, twist: Sequence[float] = TWIST, child: str = "base", at: float = 0.0
+        self,
+        twist: Sequence[float] = TWIST,
+        child: str = "base",
+        at: float = 0.0,
+        orientation: Sequence[float] = TURNED,
     ) -> None:
         message = Odometry(child_frame_id=child)
         message.header.frame_id = "odom"
         message.header.stamp = to_message(self.now + round(at * MS))
         o, t = message.pose.pose.orientation, message.twist.twist
-        o.x, o.y, o.z, o.w = TURNED.tolist()
+        o.x, o.y, o.z, o.w = map(float, orientation)
         t.linear.x, t.linear.y, t.linear.z = map(float, twist[:3])
         t.angular.x, t.angular.y, t.angular.z = map(float, twist[3:])
         self.pipeline.read("odometry", message)

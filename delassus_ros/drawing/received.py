@@ -259,14 +259,16 @@ class NodeTopics:
     def _world(self, stamp: int) -> Array | None:
         """Return the axes of the world in the root link, as columns; None if unknown."""
         source = self._orientation
-        if source is None:
+        if source is None or self.robot is None:
             return np.eye(3)
+        quaternion = np.empty(4)
+        q, unknown = completed(self.robot, self.positions)
+        known = set(source.carrying).isdisjoint(unknown)
         warning = source.warning(self._node.get_clock().now().nanoseconds)
+        warning = warning or source.write(stamp, quaternion, q if known else None)
         if warning is not None:
             self._warn("orientation", f"{warning.text}: ellipsoids along the world need it")
             return None
-        quaternion = np.empty(4)
-        source.write(stamp, quaternion)
         axes: Array = rotation_from_quaternion(quaternion).T
         return axes
 

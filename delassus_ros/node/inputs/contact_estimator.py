@@ -187,7 +187,7 @@ class ContactEstimator:
         warning = self.motion.write(stamp, now, inputs, max_skew, clock_step)
         if warning is None and self._base is not None:
             warning = self._base.warning(now)
-            self._base.write(stamp, inputs[_ORIENTATION])
+            self._base.write(stamp, inputs[_ORIENTATION], q)
         if warning is None and stamp <= 0:
             warning = InputWarning(
                 Reason.STAMP_INVALID,

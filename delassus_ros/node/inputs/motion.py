@@ -16,7 +16,8 @@ from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import NAMED, NumericalError, UnknownNames
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Words, stamp_in
-from delassus_ros.node.inputs.orientation import OrientationInput, Quaternion, turned_back
+from delassus_ros.node.inputs.mounting import turned_back
+from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.reasons import InputWarning, Limits, Reason
 from delassus_ros.problem import Problem
 
@@ -165,7 +166,7 @@ class MotionInput:
     def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> InputWarning | None:
         first, k = self._first, len(self._joints)
         velocities, efforts = self._motion[_VELOCITY, :k], self._motion[_EFFORT, :k]
-        warning = self._of_base(inputs, now)
+        warning = self._of_base(inputs, velocities, now)
         if warning is not None:
             return warning
         if "rates" in self._needed:
@@ -174,7 +175,7 @@ class MotionInput:
                 return warning
             inputs["rates"][first:] = self._rates(velocities, inputs["q"])
         if "gravity" in self._needed:
-            self._write_gravity(stamp, inputs["gravity"])
+            self._write_gravity(stamp, inputs)
         if "torques" in self._needed:
             return self._write_torques(efforts, now, inputs)
         return None
@@ -196,15 +197,24 @@ class MotionInput:
                     return found
         return None
 
-    def _of_base(self, inputs: Mapping[str, Array], now: int) -> InputWarning | None:
+    def _of_base(
+        self, inputs: Mapping[str, Array], velocities: Array, now: int
+    ) -> InputWarning | None:
         """Write the base's twist; return why the twist or the orientation is missing."""
         base = self._base_in_use
         if base is None:
             return None
         warning = base.warning(now)
-        if warning is None and "rates" in self._needed:
-            warning = base.write_twist(inputs["rates"][:_BASE])
-        return warning
+        if warning is not None or "rates" not in self._needed:
+            return warning
+        q, rates = inputs["q"], velocities
+        if base.carrying:
+            warning = self._refusal(velocities)
+            if warning is not None:
+                return warning
+            if self._loops is not None:
+                rates = self._loops.of_joints(self._joints, velocities, q)
+        return base.write_twist(inputs["rates"][:_BASE], q, rates)
 
     def _refusal(self, velocities: Array) -> InputWarning | None:
         if math.hypot(*velocities.tolist()) <= FASTEST:
@@ -233,15 +243,14 @@ class MotionInput:
             return velocities
         return self._loops.independent(self._joints, velocities, q)
 
-    def _write_gravity(self, stamp: int, gravity: Array) -> None:
+    def _write_gravity(self, stamp: int, inputs: Mapping[str, Array]) -> None:
         if not self._turns_gravity or self._base is None:
-            gravity[...] = self._gravity
+            inputs["gravity"][...] = self._gravity
             return
         orientation = np.empty(4)
-        self._base.write(stamp, orientation)
+        self._base.write(stamp, orientation, inputs["q"])
         x, y, z, w = orientation.tolist()
-        down: Quaternion = (x, y, z, w)
-        gravity[...] = turned_back(self._gravity, down)
+        inputs["gravity"][...] = turned_back(self._gravity, (x, y, z, w))
 
     def _write_torques(
         self, efforts: Array, now: int, inputs: Mapping[str, Array]

@@ -231,7 +231,7 @@ class Settings:
         Raises
         ------
         InputError
-            If orientation.frame does not exist or can move on the root link,
+            If orientation.frame does not exist or a joint of several freedoms carries it,
             orientation.world_frame is empty, or outputs need the linear velocity and the source
             is an Imu.
         """

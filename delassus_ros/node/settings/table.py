@@ -143,8 +143,8 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
     ),
     "orientation.frame": Setting(
         "",
-        "Link of the orientation, fixed to the root link. Empty: the link that the messages "
-        "name; a message without a name is refused.",
+        "Link of the orientation, which joints may carry on the root link. Empty: the link that "
+        "the messages name; a message without a name is refused.",
     ),
     "orientation.world_frame": Setting(
         "odom",
