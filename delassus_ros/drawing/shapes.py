@@ -82,7 +82,7 @@ class Shapes:
     ----------
     shapes : the shapes that were read.
     unread : per shape that was not read, a line that names the link and says why.
-    bare : bodies without a shape, as no shape of their links can be read.
+    bare : bodies with a link of which no shape can be read.
     """
 
     shapes: tuple[Shape, ...]
@@ -140,7 +140,7 @@ class Shapes:
             found += _joined(
                 [_shape(robot, name, mesh, part.place, part.colour) for mesh in part.meshes]
             )
-        return cls(tuple(found), tuple(unread), frozenset(bare - {each.body for each in found}))
+        return cls(tuple(found), tuple(unread), frozenset(bare))
 
     @classmethod
     def of_mujoco(cls, robot: Mechanism, model: Any) -> Shapes:

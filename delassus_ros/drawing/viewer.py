@@ -324,7 +324,7 @@ class Viewer:
         camera.position = tuple((place + _DISTANCE * radius * _BACK).tolist())
 
     def _bones(self, poses: Array) -> Array:
-        """Return the ends (n, 2, 3) of the lines of bodies that have no shape."""
+        """Return the ends (n, 2, 3) of the lines of bodies that lack a shape."""
         bodies = self._shapes.bare if self._shapes.shapes else None
         return np.reshape(self._skeleton.bones(poses, bodies), (-1, 2, 3))
 

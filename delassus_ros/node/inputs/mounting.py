@@ -22,7 +22,7 @@ _ZERO: Vector3 = (0.0, 0.0, 0.0)
 _CARRYING = (JointKind.REVOLUTE, JointKind.PRISMATIC)
 
 
-class Motion(NamedTuple):
+class FrameMotion(NamedTuple):
     """Pose and velocity of a frame relative to the root link, in the axes of the root link.
 
     Attributes
@@ -58,14 +58,14 @@ class Mounting:
         self.joints = tuple(joint.name for joint in joints)
         rows = {name: k for k, name in enumerate(robot.joint_names)}
         # Per joint: its pose in the body that carries it, and its places in q and in the rates.
-        self._steps: list[tuple[Motion, Joint, Vector3, int, int]] = [
+        self._steps: list[tuple[FrameMotion, Joint, Vector3, int, int]] = [
             (_fixed(joint.placement), joint, _vector(joint.axis), robot.q_offsets[body],
              rows[joint.name])
             for body, joint in zip(path, joints, strict=True)
         ]  # fmt: skip
         self._end = _fixed(placement)
 
-    def at(self, q: Array | None = None, rates: Array | None = None) -> Motion:
+    def at(self, q: Array | None = None, rates: Array | None = None) -> FrameMotion:
         """Return pose and velocity of the frame.
 
         Parameters
@@ -91,7 +91,7 @@ class Mounting:
                 place = _sum(place, way)
         arm = turned(self._end.place, turn)
         velocity, place = _sum(velocity, cross(spin, arm)), _sum(place, arm)
-        return Motion(times(turn, self._end.rotation), place, velocity, spin)
+        return FrameMotion(times(turn, self._end.rotation), place, velocity, spin)
 
 
 def mountings(robot: Robot) -> Mapping[str, Mounting]:
@@ -109,9 +109,9 @@ def mountings(robot: Robot) -> Mapping[str, Mounting]:
     return dict(sorted(found.items(), key=lambda item: bool(item[1].joints)))
 
 
-def _fixed(pose: Transform) -> Motion:
+def _fixed(pose: Transform) -> FrameMotion:
     x, y, z, w = pose.quaternion().tolist()
-    return Motion((x, y, z, w), _vector(pose.translation))
+    return FrameMotion((x, y, z, w), _vector(pose.translation))
 
 
 def _vector(values: Array) -> Vector3:

@@ -15,7 +15,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Words, shown, stamp_in
 from delassus_ros.node.inputs.mounting import (
     IDENTITY,
-    Motion,
+    FrameMotion,
     Mounting,
     Quaternion,
     Vector3,
@@ -248,7 +248,7 @@ class OrientationInput(Input):
         target[...] = (*velocity, *spin)
         return None
 
-    def _of_base(self, frame: Motion) -> tuple[Vector3, Vector3]:
+    def _of_base(self, frame: FrameMotion) -> tuple[Vector3, Vector3]:
         """Return the root link's velocities, from those that were measured of a frame on it."""
         ωx, ωy, ωz = turned(self._rates, frame.rotation)
         vx, vy, vz = turned(self._velocity, frame.rotation)
