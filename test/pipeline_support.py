@@ -158,10 +158,13 @@ class Rig:
         yaw_rate: float = 0.0,
         unmeasured: bool = False,
         frame: str = "imu",
+        rates: Sequence[float] | None = None,
     ) -> None:
         """Send a message of an inertial sensor, mounted at a frame."""
         message = Imu()
-        message.angular_velocity.z = yaw_rate
+        turning = (0.0, 0.0, yaw_rate) if rates is None else map(float, rates)
+        spin = message.angular_velocity
+        spin.x, spin.y, spin.z = turning
         message.angular_velocity_covariance[0] = -1.0 if unmeasured else 0.0
         message.header.frame_id = frame
         message.header.stamp = to_message(self.now)

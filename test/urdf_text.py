@@ -25,9 +25,9 @@ def joint(
     )
 
 
-def robot_xml(*parts: str) -> str:
-    """Return a URDF of these parts."""
-    return f'<robot name="test">{"".join(parts)}</robot>'
+def robot_xml(*parts: str, head: str = 'name="test"') -> str:
+    """Return a URDF of these parts; `head` are the attributes of the robot."""
+    return f"<robot {head}>{''.join(parts)}</robot>"
 
 
 def without_geometry(text: str) -> str:

@@ -25,7 +25,7 @@ from delassus_ros.cli.proposals import proposals
 from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.command_line import whole
 from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.model.reading.source import located
+from delassus_ros.model.reading.source import document_of
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing, missing_ros
@@ -259,7 +259,7 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
         remap[topic] = name
     description = ""
     if options.urdf:
-        document = parse_xml(located(options.urdf))
+        document = document_of(options.urdf, options.xacro)
         description = ElementTree.tostring(document, encoding="unicode")
     task = Task(
         parameters_of(options.params) if options.params else {}, options.output, description,
@@ -301,7 +301,7 @@ def _proposed(path: Path, task: Task) -> dict[str, Any]:
     held = base_of(document)
     if not held.surely and {"nav_msgs/msg/Odometry", "sensor_msgs/msg/Imu"} & set(kinds):
         held = Held("floating", "its odometry or IMU is recorded")
-    ends = proposals(Robot.from_urdf(text.encode(), held.base), document)
+    ends = proposals(Robot.from_urdf(document, held.base), document)
     named = names_of_contacts(recording, task.remap)
     chosen = [end for end in ends if end.chosen or end.frame in named]
     strange = named - {end.frame for end in chosen}

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from delassus_ros.cli.bases import base_of
 from delassus_ros.cli.proposals import Limbs, Proposal, mujoco_shapes, pose_of, urdf_shapes
 from delassus_ros.errors import InputError
 from delassus_ros.model.reading.mujoco import compiled
-from delassus_ros.model.reading.source import located
-from delassus_ros.model.reading.xml import parse_xml
+from delassus_ros.model.reading.source import document_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing
 from delassus_ros.sim import ROBOTS, demo_urdf
@@ -75,7 +73,12 @@ class Description:
 
 
 def described_by(
-    source: str, base: str | None, loops: str | None, loops_as: str = "clusters"
+    source: str,
+    base: str | None,
+    loops: str | None,
+    loops_as: str = "clusters",
+    lock: Mapping[str, float] | None = None,
+    xacro_arguments: Mapping[str, str] | None = None,
 ) -> Description:
     """Return the robot of a file, or a built-in robot.
 
@@ -87,6 +90,7 @@ def described_by(
     base : ``"floating"``, ``"fixed"``, or None for the likely one.
     loops : path of a file with loops, or None.
     loops_as : how loops are closed; see :meth:`Robot.with_loops_as`.
+    lock, xacro_arguments : see :meth:`Robot.from_urdf`.
 
     Raises
     ------
@@ -101,13 +105,12 @@ def described_by(
             "matrices"
         )
     is_file = Path(source).exists()
-    if source in BUILT_IN and not is_file:
-        document = parse_xml(BUILT_IN[source]())
-    else:
-        document = parse_xml(located(source))
+    is_built_in = source in BUILT_IN and not is_file
+    document = document_of(BUILT_IN[source]() if is_built_in else source, xacro_arguments)
     folder = Path(source).resolve().parent if Path(source).is_file() else None
     if document.tag == "mujoco":
-        return _of_mjcf(source, document, folder, base, loops, loops_as)
+        found = _of_mjcf(source, document, folder, base, loops, loops_as)
+        return replace(found, robot=found.robot.lock(lock)) if lock else found
     if base is None:
         held = base_of(document)
         base = held.base
@@ -115,9 +118,9 @@ def described_by(
             other = "" if held.surely else "; else say --base floating"
             print(f"taken as --base fixed, as {held.why}{other}", file=sys.stderr)
     robot = Robot.from_urdf(
-        ElementTree.tostring(document), "fixed" if base == "fixed" else "floating", loops=loops,
-        loops_as=loops_as,
-    )
+        document, "fixed" if base == "fixed" else "floating", loops=loops, loops_as=loops_as,
+        lock=lock,
+    )  # fmt: skip
     return Description(robot, document, folder)
 
 

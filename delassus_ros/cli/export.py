@@ -203,9 +203,9 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
     loops = options.loops or settings.loops or None
     robot = Robot.from_urdf(
         Path(options.urdf), settings.base, settings.armature, loops,
-        loops_as=options.loops_as or settings.loops_as,
+        loops_as=options.loops_as or settings.loops_as, lock=settings.lock,
+        xacro_arguments=options.xacro,
     )  # fmt: skip
-    robot = robot.lock(settings.lock) if settings.lock else robot
     problem = Problem(robot, settings.contacts, settings.axes, outputs_of(options))
     return problem, options.algorithm or settings.algorithm
 

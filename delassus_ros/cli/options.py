@@ -6,7 +6,6 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
         nargs=None if required else "?",
         metavar="ROBOT",
         help="robot description: a URDF, xacro or MJCF file, or the name of a robot of this "
-        f"package: {', '.join(BUILT_IN)}",
+        f"package: {', '.join(BUILT_IN)}; NAME:=VALUE are arguments of a xacro file",
     )
     add_base(parser)
 
@@ -60,7 +59,8 @@ def add_base(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lock",
         metavar="JOINT=VALUE,…",
-        help="joints that are fixed, and their positions [rad, m]; for example hands and a head",
+        help="joints that are fixed, by name or pattern, and their positions [rad, m]; for "
+        "example a head and fingers: head=0,'*finger*=0'",
     )
     add_loops(parser)
 
@@ -277,12 +277,11 @@ def described(options: argparse.Namespace) -> Description:
     The description may come from a pipe and is read once. If a base is assumed to be fixed
     without an option, a line on standard error says so.
     """
-    loops_as = options.loops_as or "clusters"
-    found = described_by(options.robot, options.base, options.loops, loops_as)
-    if options.lock is not None:
-        robot = found.robot.lock(given_joints("--lock", options.lock))
-        found = replace(found, robot=robot)
-    return found
+    lock = None if options.lock is None else given_joints("--lock", options.lock)
+    return described_by(
+        options.robot, options.base, options.loops, options.loops_as or "clusters", lock,
+        options.xacro,
+    )  # fmt: skip
 
 
 def problem_of(options: argparse.Namespace) -> Problem:

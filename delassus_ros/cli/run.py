@@ -20,6 +20,7 @@ from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, s
 from delassus_ros.cli.report import Report
 from delassus_ros.closure import Closure
 from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.model.edit import to_lock
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing, missing_ros
@@ -78,13 +79,14 @@ def run(options: argparse.Namespace) -> Report:
                 "contacts in a file of --params"
             )
         # Refused here, a problem has a short message and starts no node.
-        settings.problem(text)
+        moving = settings.problem(text).robot.joint_names
         # Locked joints stay in the page's robot, which is that of the description.
         robot = description.robot
         closure = closure_of(options, robot) if robot.clustered.is_closed else None
         start = first_pose(robot, closure, options.q)
-        start |= {name: settings.lock[name] for name in settings.lock.keys() & start.keys()}
-        moved = {name: value for name, value in start.items() if name not in settings.lock}
+        held = {} if options.lock else to_lock(robot, settings.lock)
+        start |= {name: held[name] for name in held.keys() & start.keys()}
+        moved = {name: value for name, value in start.items() if name in moving}
         node = [sys.executable, "-m", "delassus_ros.node.main", "--ros-args", "--params-file"]
         node += [os.path.abspath(file), "-p", "autostart:=true"]
         commands = [Command("delassus_node", node)]

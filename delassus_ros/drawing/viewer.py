@@ -125,7 +125,7 @@ class Viewer:
     Parameters
     ----------
     robot : the robot.
-    shapes : its visual shapes; without any, the skeleton is drawn.
+    shapes : its visual shapes; bodies of unreadable shapes are lines, all without any shape.
     contacts : names of the contacts, each with a check box.
     port : port of the page, as for :class:`PageServer`.
 
@@ -155,9 +155,8 @@ class Viewer:
             show_logo=False, show_share_button=False, control_width="large"
         )
         poses = self._skeleton.poses(robot.neutral())
-        self._bones = not shapes.shapes
         self._shapes = shapes
-        self.size = self._extent(poses)
+        self.size = size_of(self._outline(poses))
         self._lengths: Lengths | None = None
         self._ground: float | None = None
         self._drawn: dict[str, viser.SceneNodeHandle] = {}
@@ -259,8 +258,7 @@ class Viewer:
                 **self._couplings(snapshot.scene),
                 **self._forces(snapshot.forces),
             }
-            if self._bones:
-                drawn |= self._skeleton_lines(snapshot.poses)
+            drawn |= self._skeleton_lines(snapshot.poses)
             for name in self._drawn.keys() - drawn.keys():
                 self._drawn[name].remove()
             self._drawn = drawn
@@ -314,11 +312,14 @@ class Viewer:
         camera.look_at = tuple(place.tolist())
         camera.position = tuple((place + _DISTANCE * radius * _BACK).tolist())
 
-    def _extent(self, poses: Array) -> float:
-        points = self._shapes.points(poses)
-        if not points:
-            return size_of(self._skeleton.bones(poses))
-        return float(np.ptp(np.concatenate(points), axis=0).max()) or 1.0
+    def _bones(self, poses: Array) -> Array:
+        """Return the ends (n, 2, 3) of the lines of bodies that lack a shape."""
+        bodies = self._shapes.bare if self._shapes.shapes else None
+        return np.reshape(self._skeleton.bones(poses, bodies), (-1, 2, 3))
+
+    def _outline(self, poses: Array) -> Array:
+        """Return points (n, 3) of shapes and lines, among them the outermost ones."""
+        return np.concatenate([*self._shapes.points(poses), self._bones(poses).reshape(-1, 3)])
 
     def _place(self, poses: Array) -> None:
         """Move the bodies, and a floating robot such that its lowest point is on the ground."""
@@ -328,9 +329,7 @@ class Viewer:
         first = self._ground is None
         if not first and self._robot.base == "fixed":
             return
-        points = np.concatenate(
-            self._shapes.points(poses) or [np.reshape(self._skeleton.bones(poses), (-1, 3))]
-        )
+        points = self._outline(poses)
         self._ground = float(points[:, 2].min()) if len(points) else 0.0
         self._base.position = (0.0, 0.0, -self._ground)
         if first and len(points):
@@ -432,7 +431,7 @@ class Viewer:
 
     def _skeleton_lines(self, poses: Array) -> dict[str, viser.SceneNodeHandle]:
         name = f"{_ROOT}/bones"
-        bones = np.array(self._skeleton.bones(poses)).reshape(-1, 2, 3)
+        bones = self._bones(poses)
         if not len(bones):
             return {}
         width = 0.01 * self.size

@@ -87,11 +87,24 @@ class LoopRates:
         NumericalError
             If a loop is singular at q (nq,).
         """
-        found = self._independent(names, rates, q)
         if self._opened is None:
-            return found
-        of_joints = self.jacobian(q) @ found
-        return np.array([of_joints[self._row[name]] for name in self._opened.joints])
+            return self._independent(names, rates, q)
+        moved = self.of_joints(names, rates, q)
+        return np.array([moved[self._row[name]] for name in self._opened.joints])
+
+    def of_joints(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
+        """Return the rates of all joints, in model order, from those of measured joints.
+
+        Parameters
+        ----------
+        names, rates : as for :meth:`independent`.
+
+        Raises
+        ------
+        NumericalError
+            If a loop is singular at q (nq,).
+        """
+        return np.asarray(self.jacobian(q) @ self._independent(names, rates, q))
 
     def _independent(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
         measured = dict(zip(names, np.asarray(rates).tolist(), strict=True))

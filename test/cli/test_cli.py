@@ -17,7 +17,7 @@ import pytest
 from browser import wait_until
 from cli_support import QUADRUPED, output, refusal
 from hanging import HANG_S
-from urdf_text import joint, link, robot_xml
+from urdf_text import INERTIAL, joint, link, robot_xml
 
 import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
@@ -704,6 +704,27 @@ def test_frames_of_the_robot_are_completed(monkeypatch) -> None:
     options = argparse.Namespace(robot=QUADRUPED, base=None)
     assert parsing.frames("LF_F", options) == ["LF_FOOT"]
     assert parsing.frames("", argparse.Namespace(robot="/no/such.urdf", base=None)) == []
+
+
+def test_arguments_of_xacro_stand_anywhere(capsys, tmp_path: Path) -> None:
+    pytest.importorskip("xacro", reason="xacro is not installed")
+    file, heavy = tmp_path / "arm.urdf.xacro", 'value="$(arg mass)"'
+    parts = (link("a"), link("b", INERTIAL.replace('value="1.5"', heavy)), joint("j", "a", "b"))
+    argument = '<xacro:arg name="mass" default="1"/>'
+    head = 'name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro"'
+    file.write_text(robot_xml(argument, *parts, head=head), encoding="utf-8")
+    fixed = ("--base", "fixed")
+    for words in ((str(file), "mass:=4", *fixed), (str(file), *fixed, "mass:=4")):
+        assert "fixed base, 1 joints, nq 1, nv 1, 4 kg" in output(capsys, "inspect", *words)
+    assert main(["compare", str(file), "mass:=4", *fixed, "--calls", "1", "--contact", "b"]) == 0
+    out = capsys.readouterr().out
+    assert "algorithm" in out
+    words = refusal(capsys, "config", str(file), *fixed, "weight:=4")
+    assert "unknown xacro argument 'weight'; xacro arguments: mass" in words
+    for words in (("list",), ("inspect", QUADRUPED), ("inspect", "quadruped")):
+        with pytest.raises(SystemExit):
+            main([*words, "mass:=4"])
+        assert "mass:=4 is an argument of xacro; expected a file that" in capsys.readouterr().err
 
 
 def test_progress_is_said_on_a_terminal_after_a_while(monkeypatch) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,15 @@ def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
         assert scene.get_handle_by_name(LF) is None
         assert viewer.active == ["RF", "RH"]
         assert "6 of 6 rows" in viewer.words and "LF" not in viewer.words
+
+
+def test_a_body_without_its_mesh_is_a_line() -> None:
+    problem, shapes = quadruped()
+    shank = problem.robot.frames["LF_SHANK"].body
+    for bare, lines in ((frozenset(), None), ({shank}, 1)):
+        with shown(problem, replace(shapes, bare=bare)) as (viewer, _, _):
+            handle = viewer.server.scene.get_handle_by_name("/robot/bones")
+            assert lines == (None if handle is None else len(handle.points))
 
 
 def test_a_robot_stands_on_the_ground_whatever_its_pose() -> None:

@@ -270,7 +270,6 @@ def _odometry() -> Iterator[tuple[object, ...]]:
     for options, words in (
         ({"frame": "map"}, "it is in frame 'map', expected 'odom' (orientation.world_frame)"),
         ({"frame": ""}, "does not say in which frame it is (header.frame_id); expected 'odom'"),
-        ({"child": "LF_FOOT"}, "frame 'LF_FOOT' can move on the root link"),
         ({"child": "bse"}, "unknown frame 'bse'; did you mean 'base'"),
         ({"child": ""}, "of which link it is: set the parameter orientation.frame to that link"),
     ):

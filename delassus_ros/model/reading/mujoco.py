@@ -358,28 +358,20 @@ def pose_of(position: Array, quaternion: Array) -> Transform:
 
 
 def _held_by(couplings: Sequence[Coupling]) -> tuple[dict[str, float], list[Coupling]]:
-    """Return where equalities hold joints, and those that tie joints.
-
-    An equality of one joint holds it, and with it those that others tie to it.
-    """
-    tied = [each for each in couplings if len(each.ratios) > 1]
+    """Return where equalities of one joint hold joints, and the equalities that tie joints."""
+    tied: list[Coupling] = []
     held: dict[str, float] = {}
     by: dict[str, str] = {}
-    todo = [each for each in couplings if len(each.ratios) == 1]
-    while todo:
-        each = todo.pop()
-        moved = each.offset + sum(r * held[name] for name, r in each.ratios if name in held)
-        ((name, ratio),) = [pair for pair in each.ratios if pair[0] not in held] or each.ratios[:1]
-        if name in held:
-            if abs(moved) > SAME_POSITION_TOLERANCE:
-                raise RobotError(
-                    f"equalities {by[name]!r} and {each.name!r} hold joint {name!r} at different "
-                    f"places: at {held[name]:g} the latter is off by {abs(moved):.3g}"
-                )
+    for each in couplings:
+        if len(each.ratios) > 1:
+            tied.append(each)
             continue
-        held[name], by[name] = -moved / ratio, each.name
-        todo += [
-            other for other in tied
-            if name in dict(other.ratios) and sum(n not in held for n, _ in other.ratios) <= 1
-        ]  # fmt: skip
+        ((name, ratio),) = each.ratios
+        off = each.offset + ratio * held.setdefault(name, -each.offset / ratio)
+        if abs(off) > SAME_POSITION_TOLERANCE:
+            raise RobotError(
+                f"equalities {by[name]!r} and {each.name!r} hold joint {name!r} at different "
+                f"places: at {held[name]:g} the latter is off by {abs(off):.3g}"
+            )
+        by.setdefault(name, each.name)
     return held, tied

@@ -188,7 +188,7 @@ class ContactEstimator:
         warning = warning or self.motion.implausible
         if warning is None and self._base is not None:
             warning = self._base.warning(now)
-            self._base.write(stamp, inputs[_ORIENTATION])
+            self._base.write(stamp, inputs[_ORIENTATION], q)
         if warning is None and stamp <= 0:
             warning = InputWarning(
                 Reason.STAMP_INVALID,

@@ -210,10 +210,13 @@ class Inputs:
             self._warn(self._motion.in_doubt, self._motion.caveat.text)
         return warning
 
-    def write_orientation(self, stamp: int, target: Array) -> None:
-        """Write the base's orientation x, y, z, w at a stamp [ns]; 0 for the one last received."""
+    def write_orientation(self, stamp: int, target: Array, q: Array) -> None:
+        """Write the base's orientation x, y, z, w at the joint positions (nq,) of a stamp [ns].
+
+        The orientation is that last received if the stamp is 0.
+        """
         if self._source is not None:
-            self._source.write(stamp, target)
+            self._source.write(stamp, target, q)
 
     def read_joints(
         self, joint_state: bytes, now: int, delay: int, q: Array, count: int = 0

@@ -19,7 +19,7 @@ from delassus_ros.model.ranges import PlausibleMotion
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Words, stamp_in
 from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.inputs.quaternions import Quaternion, turned_back
+from delassus_ros.node.inputs.quaternions import turned_back
 from delassus_ros.node.reasons import InputWarning, Limits, Reason, joined
 from delassus_ros.problem import Problem
 
@@ -187,7 +187,7 @@ class MotionInput:
     def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> InputWarning | None:
         first, k = self._first, len(self._joints)
         velocities, efforts = self._motion[_VELOCITY, :k], self._motion[_EFFORT, :k]
-        warning = self._of_base(inputs, now)
+        warning = self._of_base(inputs, velocities, now)
         if warning is not None:
             return warning
         if "rates" in self._needed:
@@ -196,7 +196,7 @@ class MotionInput:
                 return warning
             inputs["rates"][first:] = self._rates(velocities, inputs["q"])
         if "gravity" in self._needed:
-            self._write_gravity(stamp, inputs["gravity"])
+            self._write_gravity(stamp, inputs)
         if "torques" in self._needed:
             return self._write_torques(efforts, now, inputs)
         return None
@@ -238,15 +238,24 @@ class MotionInput:
             text = self._plausible.efforts_outside(self._motion[_EFFORT, :k])
         return _outside(text)
 
-    def _of_base(self, inputs: Mapping[str, Array], now: int) -> InputWarning | None:
+    def _of_base(
+        self, inputs: Mapping[str, Array], velocities: Array, now: int
+    ) -> InputWarning | None:
         """Write the base's twist; return why the twist or the orientation is missing."""
         base = self._base_in_use
         if base is None:
             return None
         warning = base.warning(now)
-        if warning is None and "rates" in self._needed:
-            warning = base.write_twist(inputs["rates"][:_BASE])
-        return warning
+        if warning is not None or "rates" not in self._needed:
+            return warning
+        q, rates = inputs["q"], velocities
+        if base.carrying:
+            warning = self._refusal(velocities)
+            if warning is not None:
+                return warning
+            if self._loops is not None:
+                rates = self._loops.of_joints(self._joints, velocities, q)
+        return base.write_twist(inputs["rates"][:_BASE], q, rates)
 
     def _refusal(self, velocities: Array) -> InputWarning | None:
         if math.hypot(*velocities.tolist()) <= FASTEST:
@@ -275,15 +284,14 @@ class MotionInput:
             return velocities
         return self._loops.independent(self._joints, velocities, q)
 
-    def _write_gravity(self, stamp: int, gravity: Array) -> None:
+    def _write_gravity(self, stamp: int, inputs: Mapping[str, Array]) -> None:
         if not self._turns_gravity or self._base is None:
-            gravity[...] = self._gravity
+            inputs["gravity"][...] = self._gravity
             return
         orientation = np.empty(4)
-        self._base.write(stamp, orientation)
+        self._base.write(stamp, orientation, inputs["q"])
         x, y, z, w = orientation.tolist()
-        down: Quaternion = (x, y, z, w)
-        gravity[...] = turned_back(self._gravity, down)
+        inputs["gravity"][...] = turned_back(self._gravity, (x, y, z, w))
 
     def _write_torques(
         self, efforts: Array, now: int, inputs: Mapping[str, Array]

@@ -6,19 +6,23 @@ Knows no ROS: names, stamps and quaternions x, y, z, w go in. Stamps and times a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from delassus_ros.errors import SAID, InputError, UnknownNames
+from delassus_ros.errors import SAID, InputError, UnknownNames, listed
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Words, shown, stamp_in
+from delassus_ros.node.inputs.mounting import FrameMotion, Mounting, mountings
 from delassus_ros.node.inputs.quaternions import (
+    IDENTITY,
     Quaternion,
     Vector3,
-    carried_on,
+    about,
+    conjugate,
+    cross,
     normalized,
-    times_conjugate,
+    times,
     turned,
 )
 from delassus_ros.node.inputs.twist_axes import ANGULAR, TwistAxes
@@ -44,11 +48,11 @@ _NO_TWIST = InputWarning(
 class OrientationInput(Input):
     """The latest orientation and twist of the robot's root link.
 
-    A source (odometry or inertial sensor) measures the orientation of a frame, which must be
-    fixed on the root link; the robot's description has the rotation between the two. The
-    orientation is extrapolated by the measured angular velocity to the stamps of joint states,
-    which come more often; the twist is used as received. A message that is older than the
-    previous one is therefore used, with a reason for doubt.
+    A source (odometry or inertial sensor) measures the orientation of a frame. The frame is
+    extrapolated by its measured angular velocity to the stamps of joint states, which come more
+    often; the joint positions of that instant carry the orientation to the root link, over the
+    joints between. The twist is used as received, less the velocities of the joints between. A
+    message that is older than the previous one is therefore used, with a reason for doubt.
 
     Parameters
     ----------
@@ -63,8 +67,8 @@ class OrientationInput(Input):
     Raises
     ------
     InputError
-        For a frame that does not exist or can move on the root link, or a timeout that is not
-        positive.
+        For a frame that does not exist or that other joints than revolute and prismatic ones
+        carry, or a timeout that is not positive.
     """
 
     def __init__(
@@ -79,9 +83,6 @@ class OrientationInput(Input):
             raise InputError(f"orientation timeout is {timeout}; expected a positive time in s")
         self._mountings = mountings(robot)
         self._frames = robot.frames
-        self._origins = {
-            name: robot.frames[name].placement.translation.tolist() for name in self._mountings
-        }
         self._strangers = UnknownNames("frame", self._mountings)
         self._frame = frame
         self._world = world
@@ -93,10 +94,13 @@ class OrientationInput(Input):
     def reset(self) -> None:
         """Return to the state before the first orientation."""
         super().reset()
-        self._orientation: Quaternion = (0.0, 0.0, 0.0, 1.0)
-        self._rates: Vector3 | None = None
+        self._mounting: Mounting | None = None
+        self._orientation: Quaternion = IDENTITY
+        self._speed = 0.0
+        self._rates: Vector3 = (0.0, 0.0, 0.0)
+        self._velocity = self._rates
         self._is_turning_refused = self._is_turning_known = False
-        self._twist: list[float] | InputWarning = _NO_TWIST
+        self._no_twist: InputWarning | None = _NO_TWIST
         self._axes = TwistAxes()
         self._named = ("", "")
 
@@ -171,67 +175,101 @@ class OrientationInput(Input):
         if wrong:
             return self._refuse(wrong)
         mounting = self._mountings[self._frame or frame]
-        self._orientation = normalized(times_conjugate(orientation, mounting))
+        self._orientation = measured = normalized(orientation)
         speed = 0.0 if rates is None else math.hypot(*rates)
-        turns = _SLOWEST < speed < _FASTEST
         # Written so that NaN is refused.
         self._is_turning_refused = not speed < _FASTEST
         self._is_turning_known = rates is not None
-        self._rates = turned(rates, mounting) if turns and rates is not None else None
-        self._twist = self._twist_of(self._frame or frame, rates, velocity)
-        if rates is not None and isinstance(self._twist, list):
+        self._speed = speed if _SLOWEST < speed < _FASTEST else 0.0
+        self._rates = (0.0, 0.0, 0.0) if rates is None else _vector(rates)
+        self._velocity = _vector(velocity)
+        self._mounting = mounting if mounting.joints else None
+        if self._mounting is None:
+            # Of the root link at once, which the ticks between two messages need not repeat.
+            fixed = mounting.at()
+            self._orientation = times(self._orientation, conjugate(fixed.rotation))
+            self._velocity, self._rates = self._of_base(fixed)
+        self._no_twist = _fault_of_twist(rates, velocity)
+        if rates is not None and self._no_twist is None:
             self._named = world or "the world", self._frame or frame
-            x, y, z, w = orientation
-            self._axes.note(stamp, position, normalized((x, y, z, w)), velocity, rates)
+            self._axes.note(stamp, position, measured, velocity, rates)
         self._accept()
         return None
 
-    def write(self, stamp: int, target: Array) -> None:
+    @property
+    def carrying(self) -> tuple[str, ...]:
+        """Names of the joints between the root link and the frame of the latest good message."""
+        return () if self._mounting is None else self._mounting.joints
+
+    def write(self, stamp: int, target: Array, q: Array | None = None) -> InputWarning | None:
         """Write the latest good orientation, extrapolated to a stamp, to `target` (4,).
 
         Parameters
         ----------
         stamp : stamp of the joint positions; 0 if they have none.
-        """
-        taken = self.latest.taken
-        if self._rates is None or not (stamp and taken):
-            target[...] = self._orientation
-            return
-        later = min(max(1e-9 * (stamp - taken), -_CARRIED_S), _CARRIED_S)
-        target[...] = carried_on(self._orientation, self._rates, later)
+        q : (nq,) joint positions; None if unknown.
 
-    def write_twist(self, target: Array) -> InputWarning | None:
+        Returns
+        -------
+        None, or why there is no orientation; `target` is then unchanged.
+        """
+        if q is None and self._mounting is not None:
+            return InputWarning(
+                Reason.ORIENTATION_MISSING,
+                f"the orientation of the base is unknown: {self._carried}, whose positions are "
+                "unknown",
+            )
+        measured, taken = self._orientation, self.latest.taken
+        if self._speed and stamp and taken:
+            later = min(max(1e-9 * (stamp - taken), -_CARRIED_S), _CARRIED_S)
+            x, y, z = (rate / self._speed for rate in self._rates)
+            measured = times(measured, about((x, y, z), self._speed * later))
+        if self._mounting is not None:
+            measured = times(measured, conjugate(self._mounting.at(q).rotation))
+        target[...] = measured
+        return None
+
+    def write_twist(
+        self, target: Array, q: Array | None = None, rates: Array | None = None
+    ) -> InputWarning | None:
         """Write the root link's twist (6,) to `target`: in the link's axes, linear part first.
+
+        Parameters
+        ----------
+        q, rates : joint positions (nq,), and joint rates in the order of ``robot.joint_names``;
+            None if unknown.
 
         Returns
         -------
         None, or why there is no twist; `target` is then unchanged.
         """
-        if isinstance(self._twist, InputWarning):
-            return self._twist
-        target[...] = self._twist
-        return None
-
-    def _twist_of(
-        self, frame: str, rates: Sequence[float] | None, velocity: Sequence[float]
-    ) -> list[float] | InputWarning:
-        """Return the root link's twist from that of a frame fixed to it, or why it is unusable."""
-        if rates is None:
-            return _NO_TWIST
-        # Written so that NaN is refused.
-        if not (math.hypot(*rates) < _FASTEST and math.hypot(*velocity) < _FASTEST):
+        if self._no_twist is not None:
+            return self._no_twist
+        if self._mounting is None:
+            target[...] = (*self._velocity, *self._rates)
+            return None
+        if q is None or rates is None:
             return InputWarning(
                 Reason.TWIST_INVALID,
-                f"the twist of the base is refused: it is {shown((*velocity, *rates))}; expected "
-                f"finite numbers below {_FASTEST:g} m/s and rad/s",
+                f"no twist of the base is known: {self._carried}, whose positions or velocities "
+                "are unknown",
             )
-        mounting = self._mountings[frame]
-        (wx, wy, wz), (px, py, pz) = turned(rates, mounting), self._origins[frame]
-        vx, vy, vz = turned(velocity, mounting)
-        return [
-            vx - (wy * pz - wz * py), vy - (wz * px - wx * pz), vz - (wx * py - wy * px),
-            wx, wy, wz,
-        ]  # fmt: skip
+        velocity, spin = self._of_base(self._mounting.at(q, rates))
+        target[...] = (*velocity, *spin)
+        return None
+
+    def _of_base(self, frame: FrameMotion) -> tuple[Vector3, Vector3]:
+        """Return the root link's velocities, from those that were measured of a frame on it."""
+        ωx, ωy, ωz = turned(self._rates, frame.rotation)
+        vx, vy, vz = turned(self._velocity, frame.rotation)
+        spin = ωx - frame.rates[0], ωy - frame.rates[1], ωz - frame.rates[2]
+        x, y, z = cross(spin, frame.place)
+        dx, dy, dz = frame.velocity
+        return (vx - dx - x, vy - dy - y, vz - dz - z), spin
+
+    @property
+    def _carried(self) -> str:
+        return f"its sensor is carried by {listed('joint', self.carrying)}"
 
     def twist_caveat(self) -> InputWarning | None:
         """Return why the twist contradicts the motion of the pose, or None."""
@@ -249,7 +287,7 @@ class OrientationInput(Input):
     def caveat(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
     ) -> InputWarning | None:
-        """Return why the orientation is in doubt, or None; see :meth:`Input.caveat`."""
+        """Return why orientation and twist are in doubt, or None; see :meth:`Input.caveat`."""
         found = super().caveat(now, max_skew, clock_step)
         taken = self.latest.taken
         apart = 1e-9 * (stamp - taken) if stamp and taken else 0.0
@@ -265,7 +303,7 @@ class OrientationInput(Input):
                 "positions, and its source does not tell how the base turns, by which it is "
                 "carried on"
             )
-        elif self._rates and abs(apart) > _CARRIED_S:
+        elif self._speed and abs(apart) > _CARRIED_S:
             text = (
                 f"the base turns, and its orientation is {abs(apart):.4g} s away from the joint "
                 f"positions; it is carried on by {_CARRIED_S:g} s at most"
@@ -308,22 +346,30 @@ class OrientationInput(Input):
     def _no_mounting(self, frame: str) -> str:
         if frame in self._frames:
             return (
-                f"frame {frame!r} can move on the root link, so that its orientation is not the "
-                f"base's; frames fixed on it: {', '.join(self._mountings)}"
+                f"frame {frame!r} is not carried by the root link over revolute and prismatic "
+                f"joints alone; frames that are: {listed('', list(self._mountings))}"
             )
         return (
             self._strangers.words(frame) + " (orientation.frame names it, if the messages do not)"
         )
 
 
-def mountings(robot: Robot) -> Mapping[str, Quaternion]:
-    """Return the frames fixed on the root link of a floating base, by name.
+def _fault_of_twist(
+    rates: Sequence[float] | None, velocity: Sequence[float]
+) -> InputWarning | None:
+    """Return why the twist of a frame is unusable; None for a good one."""
+    if rates is None:
+        return _NO_TWIST
+    # Written so that NaN is refused.
+    if math.hypot(*rates) < _FASTEST and math.hypot(*velocity) < _FASTEST:
+        return None
+    return InputWarning(
+        Reason.TWIST_INVALID,
+        f"the twist of the base is refused: it is {shown((*velocity, *rates))}; expected finite "
+        f"numbers below {_FASTEST:g} m/s and rad/s",
+    )
 
-    The values are unit quaternions x, y, z, w from the axes of the frame to the root link's.
-    """
-    found: dict[str, Quaternion] = {}
-    for name, frame in robot.frames.items():
-        if frame.body == 0 and robot.base == "floating":
-            x, y, z, w = frame.placement.quaternion().tolist()
-            found[name] = (x, y, z, w)
-    return found
+
+def _vector(values: Sequence[float]) -> Vector3:
+    x, y, z = values
+    return float(x), float(y), float(z)

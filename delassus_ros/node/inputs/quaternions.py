@@ -8,17 +8,31 @@ from collections.abc import Sequence
 Quaternion = tuple[float, float, float, float]
 Vector3 = tuple[float, float, float]
 
+IDENTITY: Quaternion = (0.0, 0.0, 0.0, 1.0)
 
-def times_conjugate(a: Sequence[float], b: Quaternion) -> Quaternion:
-    """Return a b* of quaternions x, y, z, w."""
+
+def times(a: Quaternion, b: Quaternion) -> Quaternion:
+    """Return the product of two quaternions."""
     ax, ay, az, aw = a
     bx, by, bz, bw = b
     return (
-        -aw * bx + ax * bw - ay * bz + az * by,
-        -aw * by + ax * bz + ay * bw - az * bx,
-        -aw * bz - ax * by + ay * bx + az * bw,
-        aw * bw + ax * bx + ay * by + az * bz,
+        aw * bx + ax * bw + ay * bz - az * by,
+        aw * by - ax * bz + ay * bw + az * bx,
+        aw * bz + ax * by - ay * bx + az * bw,
+        aw * bw - ax * bx - ay * by - az * bz,
     )
+
+
+def conjugate(q: Quaternion) -> Quaternion:
+    """Return the inverse of a unit quaternion."""
+    x, y, z, w = q
+    return -x, -y, -z, w
+
+
+def about(axis: Vector3, angle: float) -> Quaternion:
+    """Return the rotation by an angle [rad] about a unit vector."""
+    sine = math.sin(0.5 * angle)
+    return axis[0] * sine, axis[1] * sine, axis[2] * sine, math.cos(0.5 * angle)
 
 
 def turned(v: Sequence[float], q: Quaternion) -> Vector3:
@@ -35,19 +49,10 @@ def turned(v: Sequence[float], q: Quaternion) -> Vector3:
 
 def turned_back(v: Sequence[float], q: Quaternion) -> Vector3:
     """Return a vector turned by the inverse of a unit quaternion."""
-    x, y, z, w = q
-    return turned(v, (-x, -y, -z, w))
+    return turned(v, conjugate(q))
 
 
-def carried_on(q: Quaternion, rates: Vector3, time: float) -> Quaternion:
-    """Return an orientation after a time [s] of constant angular velocity in the body's axes."""
-    speed = math.hypot(*rates)
-    factor = -math.sin(0.5 * speed * time) / speed
-    x, y, z = rates
-    return times_conjugate(q, (factor * x, factor * y, factor * z, math.cos(0.5 * speed * time)))
-
-
-def normalized(a: Quaternion) -> Quaternion:
+def normalized(a: Sequence[float]) -> Quaternion:
     """Return a quaternion divided by its norm."""
     norm = math.hypot(*a)
     return (a[0] / norm, a[1] / norm, a[2] / norm, a[3] / norm)
@@ -61,3 +66,9 @@ def rotation_vector(q: Quaternion) -> Vector3:
         return (0.0, 0.0, 0.0)
     factor = 2.0 * math.atan2(math.copysign(size, w), abs(w)) / size
     return (factor * x, factor * y, factor * z)
+
+
+def cross(a: Vector3, b: Vector3) -> Vector3:
+    """Return a × b."""
+    (ax, ay, az), (bx, by, bz) = a, b
+    return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx

@@ -22,8 +22,9 @@ from collections.abc import Sequence
 
 from delassus_ros.node.inputs.quaternions import (
     Quaternion,
+    conjugate,
     rotation_vector,
-    times_conjugate,
+    times,
     turned,
 )
 
@@ -106,7 +107,7 @@ class TwistAxes:
             moved[:6] = [0.0] * 6
         else:
             shift = [b - a for a, b in zip(last[1], position, strict=True)]
-        spin = rotation_vector(times_conjugate(orientation, last[2]))
+        spin = rotation_vector(times(orientation, conjugate(last[2])))
         for k, apart in enumerate(self._apart):
             measured = shift if k < 2 else spin
             for i in range(3):

@@ -499,7 +499,8 @@ class Pipeline:
         if self._placements is not None:
             self._placements.write(self._solver.inputs)
         if self._turns_rows:
-            self._inputs.write_orientation(status.stamp, self._solver.inputs[_ORIENTATION])
+            target = self._solver.inputs[_ORIENTATION]
+            self._inputs.write_orientation(status.stamp, target, self._q)
         if self._motion is not None:
             self._unmoved = self._inputs.write_motion(status.stamp, now, self._solver.inputs)
         solution = self._solver.solve()

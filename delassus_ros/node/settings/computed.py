@@ -158,9 +158,9 @@ class Settings:
         # As bytes: a text that does not look like XML would be read as the path of a file.
         text = urdf.encode() if isinstance(urdf, str) else urdf
         robot = Robot.from_urdf(
-            text, self.base, self.armature, self.loops or None, loops_as=self.loops_as
-        )
-        robot = robot.lock(self.lock) if self.lock else robot
+            text, self.base, self.armature, self.loops or None, loops_as=self.loops_as,
+            lock=self.lock,
+        )  # fmt: skip
         return Problem(robot, self.contacts, axes=self.axes, outputs=needed_outputs(self.outputs))
 
     def motion(self, problem: Problem, base: OrientationInput | None) -> MotionInput | None:
@@ -231,7 +231,7 @@ class Settings:
         Raises
         ------
         InputError
-            If orientation.frame does not exist or can move on the root link,
+            If orientation.frame does not exist or a joint of several freedoms carries it,
             orientation.world_frame is empty, or outputs need the linear velocity and the source
             is an Imu.
         """
