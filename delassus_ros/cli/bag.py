@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from delassus_ros.cli.bases import Held, base_of
 from delassus_ros.cli.options import (
     add_degrees,
     add_problem,
@@ -21,7 +20,6 @@ from delassus_ros.cli.options import (
     warn,
     way_out,
 )
-from delassus_ros.cli.proposals import proposals
 from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import located
@@ -29,6 +27,8 @@ from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing, missing_ros
 from delassus_ros.problem import Problem
+from delassus_ros.robots.base import Held, base_of
+from delassus_ros.robots.limbs import proposals
 from delassus_ros.terminal import replace_line, visible
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from delassus_ros.cli.bases import base_of
-from delassus_ros.cli.description import Description
 from delassus_ros.cli.options import described, given_joints
-from delassus_ros.cli.proposals import RULE, Limbs, Proposal
 from delassus_ros.cli.report import Report
+from delassus_ros.robots.base import base_of
+from delassus_ros.robots.description import Description
+from delassus_ros.robots.limbs import RULE, Limbs, Proposal
 
 _NAMES = "names"
 """Key of the list of contacts; the further keys are names of contacts."""

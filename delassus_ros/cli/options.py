@@ -14,10 +14,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from delassus_ros.cli.bases import BASE_RULE
-from delassus_ros.cli.description import BUILT_IN, Description, described_by
 from delassus_ros.cli.parsing import frames
-from delassus_ros.cli.proposals import pose_of
 from delassus_ros.contact_forces.forces import ForceOptions
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
@@ -29,6 +26,9 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.settings import Settings, misspelt, setting_of
 from delassus_ros.outputs import kernel_outputs
 from delassus_ros.problem import Problem
+from delassus_ros.robots.base import BASE_RULE
+from delassus_ros.robots.description import BUILT_IN, Description, described_by
+from delassus_ros.robots.pose import pose_of
 from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.inputs import check_unit
 from delassus_ros.solver.remedies import counted

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delassus_ros.cli.description import Description
 from delassus_ros.cli.options import given_joints
-from delassus_ros.cli.proposals import pose_of
 from delassus_ros.closure import Closure
 from delassus_ros.command_line import duration
 from delassus_ros.errors import InputError, unknown
@@ -21,6 +19,8 @@ from delassus_ros.model.joint import JointKind
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing
+from delassus_ros.robots.description import Description
+from delassus_ros.robots.pose import pose_of
 from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:

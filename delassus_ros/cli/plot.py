@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from delassus_ros.cli.commands import closed_configuration, closure_of, refuse_reference
-from delassus_ros.cli.description import Description
 from delassus_ros.cli.options import (
     POSE,
     add_configuration,
@@ -35,6 +34,7 @@ from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, rotation_from_quaternion
 from delassus_ros.needs import missing
 from delassus_ros.problem import Problem
+from delassus_ros.robots.description import Description
 from delassus_ros.solver.solver import DelassusSolver
 
 _TITLE = 110

@@ -15,7 +15,6 @@ from xml.etree import ElementTree
 
 from delassus_ros.cli import config
 from delassus_ros.cli.commands import closure_of
-from delassus_ros.cli.description import Description
 from delassus_ros.cli.options import add_reference, add_robot, described, settings_of
 from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
 from delassus_ros.cli.report import Report
@@ -25,6 +24,7 @@ from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing, missing_ros
 from delassus_ros.processes import Command, Programs
+from delassus_ros.robots.description import Description
 from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:

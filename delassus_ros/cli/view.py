@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from delassus_ros.cli.commands import closure_of, refuse_reference
-from delassus_ros.cli.description import BUILT_IN
 from delassus_ros.cli.options import (
     add_contacts,
     add_reference,
@@ -40,6 +39,7 @@ from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing, missing_ros
 from delassus_ros.problem import Problem
+from delassus_ros.robots.description import BUILT_IN
 from delassus_ros.solver.solver import DelassusSolver
 from delassus_ros.stopping import StopRequest
 

@@ -16,12 +16,13 @@ from linkages import four_bar
 from urdf_text import joint, link, robot_xml, without_geometry
 
 from delassus_ros import DelassusSolver, Robot
-from delassus_ros.cli.bases import base_of
 from delassus_ros.cli.main import main
-from delassus_ros.cli.proposals import Limbs, pose_of, proposals
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.node.settings import PARAMETERS, Settings
+from delassus_ros.robots.base import base_of
+from delassus_ros.robots.limbs import Limbs, proposals
+from delassus_ros.robots.pose import pose_of
 
 
 def parameters(text: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from cli_support import QUADRUPED, output, refusal
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.cli.proposals import pose_of
+from delassus_ros.robots.pose import pose_of
 
 FEET = ("--contact", "LF_FOOT", "--contact", "RH_FOOT")
 

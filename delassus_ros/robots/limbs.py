@@ -1,8 +1,7 @@
-"""Proposals from a robot description: contacts and their kinds, fingers to lock, a pose."""
+"""Limbs of a robot from its description: contacts at their ends, fingers, wheels."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +10,14 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from delassus_ros.cli.bases import WHEEL, either
 from delassus_ros.contacts import Contact
-from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.joint import WORLD, JointKind
 from delassus_ros.model.reading.mujoco import body_names
 from delassus_ros.model.reading.numbers import number, numbers_in
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform
 from delassus_ros.rbda.rotors import redistribute
+from delassus_ros.robots.base import WHEEL, either
 
 _FEW = 8
 """Number of ends up to which all are proposed; of more ends (e.g. fingers), those named below."""
@@ -217,39 +216,6 @@ class Limbs:
 
 def _is_named(frame: str) -> bool:
     return any(word in frame.lower() for word in _NAMED)
-
-
-_PARALLEL = 0.99
-"""Cosine of the angle between two axes from which on they count as parallel."""
-
-
-def pose_of(robot: Robot) -> dict[str, float]:
-    """Return positions within the limits of joints, by name [rad, m]: 0, or the middle.
-
-    A hip turns back by half of the angle of its knee, if the limits of the knee exclude 0: a leg
-    then stands below its hip. Joints with several entries in q are left out.
-    """
-    found: dict[str, float] = {}
-    is_closed = robot.clustered.is_closed
-    for joint in robot.joints:
-        if joint.kind.nq != 1:
-            continue
-        inside = joint.lower <= 0.0 <= joint.upper
-        found[joint.name] = 0.0 if inside else _middle(joint)
-        hip = robot.joints[joint.parent] if joint.parent != WORLD else joint
-        turn = JointKind.REVOLUTE is joint.kind is hip.kind
-        if inside or is_closed or not turn or found[hip.name]:
-            continue
-        parallel = float(joint.placement.rotation @ joint.axis @ hip.axis)
-        if abs(parallel) > _PARALLEL:
-            back = -0.5 * parallel * found[joint.name]
-            found[hip.name] = min(max(back, hip.lower), hip.upper)
-    return found
-
-
-def _middle(joint: Joint) -> float:
-    limits = [limit for limit in (joint.lower, joint.upper) if math.isfinite(limit)]
-    return sum(limits) / len(limits)
 
 
 def urdf_shapes(document: Element) -> dict[str, list[_Shape]]:

@@ -11,14 +11,15 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from delassus_ros.cli.bases import base_of
-from delassus_ros.cli.proposals import Limbs, Proposal, mujoco_shapes, pose_of, urdf_shapes
 from delassus_ros.errors import InputError
 from delassus_ros.model.reading.mujoco import compiled
 from delassus_ros.model.reading.source import located
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing
+from delassus_ros.robots.base import base_of
+from delassus_ros.robots.limbs import Limbs, Proposal, mujoco_shapes, urdf_shapes
+from delassus_ros.robots.pose import pose_of
 from delassus_ros.sim import ROBOTS, demo_urdf
 from delassus_ros.sim.arm import arm_urdf
 from delassus_ros.sim.humanoid import humanoid_urdf
