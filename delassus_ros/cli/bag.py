@@ -13,10 +13,9 @@ from xml.etree import ElementTree
 from delassus_ros.cli.options import (
     add_degrees,
     add_problem,
-    contacts_of,
     given_joints,
     parameters_of,
-    robot_of,
+    problem_of,
     warn,
     way_out,
 )
@@ -26,9 +25,9 @@ from delassus_ros.model.reading.source import located
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing, missing_ros
-from delassus_ros.problem import Problem
 from delassus_ros.robots.base import Held, base_of
-from delassus_ros.robots.limbs import proposals
+from delassus_ros.robots.proposals import proposals
+from delassus_ros.robots.shapes import LinkShapes
 from delassus_ros.terminal import replace_line, visible
 
 if TYPE_CHECKING:
@@ -183,9 +182,8 @@ def trajectory(options: argparse.Namespace) -> Report:
     from delassus_ros.recordings.trajectory import Source, map_trajectory
 
     columns = _names(options.columns)
-    robot = robot_of(options)
     outputs = ["G", *(name for name in columns if name in ("J", "MinvJT", "M"))]
-    problem = Problem(robot, contacts_of(options, robot), options.axes, outputs)
+    problem = problem_of(options, outputs)
     source = Source(
         Path(options.data), options.state, _names(options.names or ""), options.degrees,
         given_joints("--others", options.others) if options.others else None,
@@ -299,9 +297,12 @@ def _proposed(path: Path, task: Task) -> dict[str, Any]:
     held = base_of(document)
     if not held.surely and {"nav_msgs/msg/Odometry", "sensor_msgs/msg/Imu"} & set(kinds):
         held = Held("floating", "its odometry or IMU is recorded")
-    ends = proposals(Robot.from_urdf(text.encode(), held.base), document)
+    robot = Robot.from_urdf(text.encode(), held.base)
+    ends = proposals(robot, LinkShapes.of_urdf(robot, document))
     named = names_of_contacts(recording, task.remap)
-    chosen = [end for end in ends if end.chosen or end.frame in named]
+    # The recording of a robot on wheels rarely tells where their lowest points are.
+    chosen = [end for end in ends
+              if (end.chosen and end.moving == "nothing") or end.frame in named]  # fmt: skip
     strange = named - {end.frame for end in chosen}
     if strange:
         raise InputError(
@@ -313,9 +314,8 @@ def _proposed(path: Path, task: Task) -> dict[str, Any]:
     parameters: dict[str, Any] = {"algorithm": "auto", "base": held.base}
     parameters["contacts.names"] = [end.frame for end in chosen]
     for end in chosen:
-        parameters[f"contacts.{end.frame}.frame"] = end.frame
-        parameters[f"contacts.{end.frame}.kind"] = end.kind
-        parameters[f"contacts.{end.frame}.xyz"] = list(end.xyz)
+        values = {"frame": end.frame, **end.parameters()}
+        parameters |= {f"contacts.{end.frame}.{part}": value for part, value in values.items()}
     return parameters
 
 

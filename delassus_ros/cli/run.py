@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from delassus_ros.cli import config
-from delassus_ros.cli.commands import closure_of
-from delassus_ros.cli.options import add_reference, add_robot, described, settings_of
+from delassus_ros.cli.options import add_reference, add_robot, described, settings_of, tell_locked
 from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
+from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report
 from delassus_ros.closure import Closure
 from delassus_ros.errors import DelassusError, InputError
@@ -63,6 +63,7 @@ def run(options: argparse.Namespace) -> Report:
     refuse_without(("viser", "trimesh"), "delassus run")
     description = described(options)
     description.refuse_mjcf()
+    tell_locked(description)
     parameters = options.params and Path(options.params).read_text(encoding="utf-8")
     if parameters is None:
         parameters = config.proposed(options, description).text + "\n"
@@ -80,8 +81,8 @@ def run(options: argparse.Namespace) -> Report:
         settings.problem(text)
         # Locked joints stay in the page's robot, which is that of the description.
         robot = description.robot
-        closure = closure_of(options, robot) if robot.clustered.is_closed else None
-        start = first_pose(robot, closure, options.q)
+        closure = closure_of(options, robot)
+        start = first_pose(options, robot, closure)
         start |= {name: settings.lock[name] for name in settings.lock.keys() & start.keys()}
         moved = {name: value for name, value in start.items() if name not in settings.lock}
         node = [sys.executable, "-m", "delassus_ros.node.main", "--ros-args", "--params-file"]

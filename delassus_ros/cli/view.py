@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delassus_ros.cli.commands import closure_of, refuse_reference
 from delassus_ros.cli.options import (
     add_contacts,
     add_reference,
@@ -30,6 +29,7 @@ from delassus_ros.cli.page import (
     refuse_without_viser,
     shapes_of,
 )
+from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report, about, compiling, headline, waiting
 from delassus_ros.cli.run import view_node
 from delassus_ros.closure import Closure
@@ -40,6 +40,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing, missing_ros
 from delassus_ros.problem import Problem
 from delassus_ros.robots.description import BUILT_IN
+from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.solver import DelassusSolver
 from delassus_ros.stopping import StopRequest
 
@@ -59,7 +60,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         help="show the matrices of a running node, on its topics and robot description; ROBOT "
         "then only tells the place of the meshes (default: %(const)s)",
     )
-    add_contacts(parser, required=False, more=" (default: the ends of its limbs)")
+    add_contacts(parser)
     add_reference(parser)
     parser.set_defaults(axes="contact")
     parser.add_argument(
@@ -78,7 +79,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         "--forces",
         nargs="?",
         type=positive,
-        const=0.7,
+        const=ForceSettings.friction,
         metavar="FRICTION",
         help="show contact forces in friction cones, of a robot that holds its pose on level "
         "ground; FRICTION is the coefficient of friction (default: %(const)s)",
@@ -102,10 +103,8 @@ def view(options: argparse.Namespace) -> Report:
     description = described(options)
     problem = problem_with(options, description)
     robot = problem.robot
-    closure = closure_of(options, robot) if robot.clustered.is_closed else None
-    if closure is None:
-        refuse_reference(options, robot)
-    start = first_pose(robot, closure, options.q)
+    closure = closure_of(options, robot)
+    start = first_pose(options, robot, closure)
     recorded = None if options.data is None else timeline(options, problem)
     shapes = shapes_of(description, robot)
     if options.forces is not None:

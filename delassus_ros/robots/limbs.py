@@ -1,108 +1,71 @@
-"""Limbs of a robot from its description: contacts at their ends, fingers, wheels."""
+"""Limbs of a robot: the bodies at their ends, hands with fingers, feet and wheels."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-from xml.etree.ElementTree import Element
+from collections.abc import Iterable
 
 import numpy as np
 
-from delassus_ros.contacts import Contact
+from delassus_ros.drawing.skeleton import Skeleton, size_of
+from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.joint import WORLD, JointKind
-from delassus_ros.model.reading.mujoco import body_names
-from delassus_ros.model.reading.numbers import number, numbers_in
 from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array, Transform
+from delassus_ros.model.spatial import Array
 from delassus_ros.rbda.rotors import redistribute
-from delassus_ros.robots.base import WHEEL, either
+from delassus_ros.robots.base import WHEEL
 
-_FEW = 8
-"""Number of ends up to which all are proposed; of more ends (e.g. fingers), those named below."""
-_NAMED = ("foot", "sole", "toe", "ankle", "hand", "palm", "wrist", "tool", "gripper", "tcp")
-_FLAT = ("sole", "hand", "palm", "wrist", "tool", "gripper", "tcp")
-"""Parts of names of links that touch with a surface, used without a collision shape."""
 _UNTOUCHED = re.compile(
-    r"camera|optical|lidar|velodyne|laser|sensor|propeller|(?<![a-z])(imu|head|rotor)",
+    r"camera|optical|lidar|velodyne|laser|sensor|ranger|radar|sonar|stereo|xtion|rgb|depth|display"
+    r"|gaze|sellion|propeller|torso|trunk|chest|hub(?![a-z])|not_?used?|unused"
+    r"|(?<![a-z])(imu|head|neck|rotor|led)",
     re.IGNORECASE,
 )
 """Names of links that are not meant to touch."""
+_CUT = re.compile(r"loop|constraint", re.IGNORECASE)
+"""Names of frames where a loop is cut."""
+_PART = re.compile(
+    rf"crank|piston|cardan|motor|actuator|servo|spring|(?<![a-z])rod(?![a-z])|{_CUT.pattern}",
+    re.IGNORECASE,
+)
+"""Names of parts of mechanisms; feet are not called so."""
 _BEST = (
     "sole", "foot", "tcp|tool", "palm",
     "(?<![a-z])(ee|eef)(?![a-z])|effector|grasp|grip_site", "hand", "gripper", "wrist",
 )  # fmt: skip
 """Names of the frames of a limb's last body, best first; the frame that touches is called so."""
+_SOLE = re.compile(r"foot|(?<!con)sole", re.IGNORECASE)
+"""Names of frames of the last body of a leg."""
+FOOT = re.compile(r"foot|(?<!con)sole|ankle|toes?(?![a-z])", re.IGNORECASE)
+"""Names of links and joints at the end of a leg."""
 _FINGER = re.compile(
     r"finger|thumb|knuckle|jaw|gripper(?!_?(base|link$|frame|palm|tool|center|yaw|roll|pitch))",
     re.IGNORECASE,
 )
 """Names of joints and links of fingers and of the jaws of grippers."""
-_LIGHT = 0.1
-"""Share of the robot's mass below which a body that carries several joints is a hand."""
-_LEVEL = 2e-3
-"""Largest distance of spheres from a plane, and difference of their radii, for one sole [m]."""
-
-
-RULE = (
-    "Contacts are the ends of limbs, without fingers; wheels, cameras, further sensors, heads and",
-    f"rotors are excluded. Of more than {_FEW} ends, those with {either(_NAMED)}",
-    "in the name are contacts. A sphere is a point; several spheres in a plane, a box or a",
-    f"cylinder are a surface. Without a shape, a frame with {either(_FLAT)}",
-    "in the name is a surface.",
-)
-"""Rule of the proposed contacts, in lines."""
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A frame that may touch.
-
-    Attributes
-    ----------
-    frame : name of the frame.
-    kind : ``"point"`` or ``"surface"``.
-    why : reason for the kind, in a few words.
-    chosen : whether the end is proposed as a contact.
-    xyz : point of contact in the frame [m].
-    """
-
-    frame: str
-    kind: str
-    why: str
-    chosen: bool
-    xyz: tuple[float, float, float] = (0.0, 0.0, 0.0)
-
-    def contact(self) -> Contact:
-        """Return the proposal as a contact with the name of its frame."""
-        return Contact(self.frame, self.frame, self.kind, Transform.from_xyz_rpy(self.xyz))
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """A collision shape of a link: its kind, its centre, and the radius of a sphere [m]."""
-
-    kind: str
-    centre: Array | None
-    radius: float
-
-
-def proposals(robot: Robot, document: Element) -> list[Proposal]:
-    """Return possible contacts: one per limb, at its sole, tool, palm or wrist.
-
-    Parameters
-    ----------
-    document : robot description, a URDF, whose collision shapes determine the kinds.
-    """
-    return Limbs(robot).proposals(urdf_shapes(document))
+_DIGIT = re.compile(r"index|little|pinky|(?<![a-z])(middle|ring)(?![a-z])", re.IGNORECASE)
+"""Names of the joints of fingers that stand beside a joint called as in :data:`_FINGER`."""
+_HAND = re.compile(r"hand|palm|gripper", re.IGNORECASE)
+"""Names of links that carry fingers."""
+_MOST = 0.5
+"""Share of the robot's mass from which on a body with all that it carries is no hand."""
+_NEAR = 0.1
+"""Largest distance between the axes of an ankle, as a share of the robot's size."""
+_CROSSED = 0.9
+"""Cosine of the angle between two axes below which these are two axes of an ankle."""
+_ROUND = 0.02
+"""Largest relative difference of a wheel's moments of inertia across its axle."""
+_CENTRED_M = 5e-3
+"""Largest distance of a wheel's centre of mass from its axle [m]."""
 
 
 class Limbs:
-    """The ends of a robot's limbs, its hands and its wheels.
+    """The ends of a robot's limbs, its hands, feet and wheels.
 
-    A limb ends before its fingers: the joints of a gripper, and those below a light body that
-    carries several joints.
+    A limb ends before its fingers, and a leg at its foot. Names alone make a hand: all joints that
+    a body carries are called as fingers, or the body is called a hand and carries several joints.
+    A body above a foot, an ankle, a toe or a sole is no hand, and neither is a part of a closed
+    loop. Of a closed loop that carries no further body, one body is an end.
 
     Parameters
     ----------
@@ -110,14 +73,17 @@ class Limbs:
 
     Attributes
     ----------
+    robot : the robot, with its loops as clusters of joints.
+    skeleton : its kinematics.
     ends : bodies at the ends of limbs.
     fingers : names of the joints of fingers, in the order of the robot's joints.
-    wheels : names of the frames of wheels.
+    wheels : bodies of wheels, which are no ends.
     """
 
     def __init__(self, robot: Robot) -> None:
         # Without the frames of loops closed by rows: ends do not depend on how loops are closed.
-        self._robot = robot = robot.clustered
+        self.robot = robot = robot.clustered
+        self.skeleton = Skeleton(robot)
         kept = set(redistribute(robot).kept if robot.is_closed else range(len(robot.bodies)))
         self._frames: dict[int, list[str]] = {}
         for frame in robot.frames.values():
@@ -126,55 +92,87 @@ class Limbs:
         for i, joint in enumerate(robot.joints):
             if i in kept:
                 self._children[joint.parent].append(i)
-        hands = self._hands()
+        self._loops = [set(each.joints) & kept for each in clusters_of(robot) if each.loops]
+        looped = set[int]().union(*self._loops)
+        hands = {i for i in sorted(kept) if i not in looped and self._is_hand(i)}
+        hands -= {i for i in hands if hands & set(self._above(i))}
         below = {body for hand in hands for body in self._below(hand)}
         self.fingers = [robot.joints[i].name for i in sorted(below) if robot.joints[i].kind.nq]
-        leaves = [
-            i for i in sorted(kept)
+        leaves = {
+            i for i in kept - below - looped
             if not self._children[i] and i in self._frames and not self._is_separate(i)
-        ]  # fmt: skip
-        rolling = {i for i in leaves if self._rolls(i)}
-        self.wheels = [self._frames[i][0] for i in leaves if i in rolling]
-        self.ends = [
-            i for i in sorted(kept)
-            if i in hands or (i in leaves and i not in below and i not in rolling)
-        ]  # fmt: skip
+        }  # fmt: skip
+        self.wheels = [i for i in sorted(leaves) if self.rolls(i)]
+        feet = self._feet(kept - set(self.wheels))
+        ends = (leaves - set(self.wheels)) | set(self._ends_of_loops())
+        self.ends = sorted((ends - self._legs(feet, hands)) | feet | hands)
 
-    def proposals(self, shapes: Mapping[str, Sequence[_Shape]]) -> list[Proposal]:
-        """Return the ends of limbs as contacts, with kinds by the collision shapes of links."""
-        able = {self._frame(i): self._touches(i) for i in self.ends}
-        some = [frame for frame, touches in able.items() if touches]
-        few = some if len(some) <= _FEW else list(filter(_is_named, some)) or some[:_FEW]
-        found = []
-        for end in able:
-            kind, why, xyz = _kind(self._robot, end, shapes)
-            found.append(Proposal(end, kind, why, end in few, xyz))
+    def _is_hand(self, body: int) -> bool:
+        """Return whether a body carries fingers, by names."""
+        robot, carried = self.robot, self._children[body]
+        joint, below = robot.joints[body], self._below(body)
+        if joint.kind is JointKind.ROOT or not carried or self._is_named(FOOT, (body, *below)):
+            return False
+        total = sum(each.inertia.mass for each in robot.bodies)
+        if sum(robot.bodies[k].inertia.mass for k in (body, *below)) >= _MOST * total:
+            return False
+        names = [robot.joints[k].name for k in carried]
+        fingers = [name for name in names if _FINGER.search(name)]
+        gripping = all(name in fingers or _DIGIT.search(name) for name in names)
+        if fingers and gripping and not _FINGER.search(joint.name):
+            return True
+        wheeled = self._is_named(WHEEL, (body, *below))
+        return len(carried) > 1 and not wheeled and self._is_named(_HAND, (body,))
+
+    def _feet(self, bodies: Iterable[int]) -> set[int]:
+        """Return the bodies with a frame called foot or sole: the heaviest of those in a line."""
+        called = {i for i in bodies if any(map(_is_sole, self._frames.get(i, [])))}
+        masses = [body.inertia.mass for body in self.robot.bodies]
+        return {
+            i for i in called
+            if not any(masses[k] > masses[i] for k in called.intersection(self._below(i)))
+            and not any(masses[k] >= masses[i] for k in called.intersection(self._above(i)))
+        }  # fmt: skip
+
+    def _legs(self, feet: set[int], hands: set[int]) -> set[int]:
+        """Return the bodies of legs: what carries one foot and no hand, with all that it carries.
+
+        Other ends of these bodies, such as rods of a parallel ankle, touch nothing.
+        """
+        found = set[int]()
+        for foot in feet:
+            for top in (foot, *self._above(foot)):
+                carried = {top, *self._below(top)}
+                others = carried & (feet | hands) - {foot}
+                if others or self.robot.joints[top].kind is JointKind.ROOT:
+                    break
+                found |= carried
         return found
 
-    def _hands(self) -> set[int]:
-        """Return the bodies that carry fingers, none of them below another one."""
-        robot = self._robot
-        total = sum(body.inertia.mass for body in robot.bodies)
-        found: set[int] = set()
-        for i, joint in enumerate(robot.joints):
-            above = found & set(self._above(i))
-            if joint.kind is JointKind.ROOT or above or not self._children[i]:
+    def _ends_of_loops(self) -> list[int]:
+        """Return one body per closed loop that carries no body outside of it.
+
+        The body with the best name for a frame that touches, else the one farthest from the root.
+        """
+        found = []
+        poses = self.skeleton.poses(self.robot.neutral())
+        for loop in self._loops:
+            if any(set(self._children[i]) - loop for i in loop):
                 continue
-            if any(WHEEL.search(name) for name in self._frames.get(i, [])):
-                continue
-            below = self._below(i)
-            gripping = not _FINGER.search(joint.name) and all(
-                _FINGER.search(robot.joints[k].name) for k in self._children[i]
-            )
-            several = len(self._children[i]) > 1 and not any(map(self._rolls, below))
-            mass = sum(robot.bodies[k].inertia.mass for k in (i, *below))
-            if gripping or (several and mass < _LIGHT * total and self._touches(i)):
-                found.add(i)
+            able = [i for i in loop if i in self._frames and not self._is_separate(i)]
+
+            def merit(i: int) -> tuple[int, float]:
+                name = self.frame(i)
+                named = (k for k, word in enumerate(_BEST) if re.search(word, name, re.IGNORECASE))
+                far = float(np.linalg.norm(self.skeleton.frame(poses, name)[:3, 3]))
+                return -next(named, len(_BEST)), far
+
+            found += [max(able, key=merit)] if able else []
         return found
 
     def _above(self, body: int) -> list[int]:
         found = []
-        while (body := self._robot.joints[body].parent) != WORLD:
+        while (body := self.robot.joints[body].parent) != WORLD:
             found.append(body)
         return found
 
@@ -187,129 +185,91 @@ class Limbs:
 
     def _is_separate(self, body: int) -> bool:
         """Return whether a body floats beside the robot, as a ball of a scene does."""
-        kinds = {self._robot.joints[i].kind for i in (body, *self._above(body))}
+        kinds = {self.robot.joints[i].kind for i in (body, *self._above(body))}
         return JointKind.FLOATING in kinds
 
-    def _rolls(self, body: int) -> bool:
-        """Return whether a body is a wheel by its names."""
-        names = [self._robot.joints[body].name, *self._frames.get(body, [])[:1]]
-        return any(WHEEL.search(name) for name in names)
+    def _is_named(self, pattern: re.Pattern[str], bodies: Iterable[int]) -> bool:
+        """Return whether the joint or a frame of one of the bodies has such a name."""
+        names = (name for i in bodies
+                 for name in (self.robot.joints[i].name, *self._frames.get(i, ())))  # fmt: skip
+        return any(map(pattern.search, names))
 
-    def _frame(self, body: int) -> str:
-        """Return the frame of a body that touches: the best name, else the last one."""
-        names = self._frames.get(body) or [self._robot.joints[body].name]
+    def rolls(self, body: int) -> bool:
+        """Return whether a body is a wheel: by its names, or as a round foot without limits."""
+        joint, first = self.robot.joints[body], self._frames.get(body, [])[:1]
+        if any(WHEEL.search(name) for name in (joint.name, *first)):
+            return True
+        if joint.kind is not JointKind.REVOLUTE or np.isfinite((joint.lower, joint.upper)).any():
+            return False
+        return any(map(_is_sole, self._frames.get(body, []))) and self._is_round(body)
+
+    def _is_round(self, body: int) -> bool:
+        """Return whether the mass of a body is symmetric about the axis of its joint."""
+        axis, inertia = self.robot.joints[body].axis, self.robot.bodies[body].inertia
+        if not inertia.mass:
+            return False
+        com = inertia.moment / inertia.mass
+        about = inertia.rotational - inertia.mass * (com @ com * np.eye(3) - np.outer(com, com))
+        values, directions = np.linalg.eigh(about)
+        along = int(np.argmax(np.abs(axis @ directions)))
+        first, second = np.delete(values, along)
+        off_axle = np.linalg.norm(com - (com @ axis) * axis)
+        turned = abs(axis @ directions[:, along]) > 1.0 - _ROUND
+        return bool(turned and second - first <= _ROUND * second and off_axle <= _CENTRED_M)
+
+    def frame(self, body: int) -> str:
+        """Return the frame of a body that touches: the shortest of the best names, else the last.
+
+        A shorter name is that of the body, a longer one that of a part of it.
+        """
+        names = self._frames.get(body) or [self.robot.joints[body].name]
         # A site with the name of its body is "name/site".
         names = [name for name in names if not name.endswith("/site")] or names
-        able = [name for name in names if not _UNTOUCHED.search(name)] or names
-        for word in _BEST:
-            for name in able:
-                if re.search(word, name, re.IGNORECASE) and not _FINGER.search(name):
-                    return name
+        touching = [name for name in names if not _UNTOUCHED.search(name)] or names
+        able = [name for name in touching if not _PART.search(name)] or touching
         plain = [name for name in able if not _FINGER.search(name)]
+        for word in _BEST:
+            called = [name for name in plain if re.search(word, name, re.IGNORECASE)]
+            if called:
+                return min(called, key=len)
         return (plain or able)[-1]
 
-    def _touches(self, body: int) -> bool:
-        """Return whether a body is meant to touch: its first link is no sensor, e.g. a head."""
+    def touches(self, body: int) -> bool:
+        """Return whether a body is meant to touch: it is no sensor, head or cut of a loop."""
         frames = self._frames.get(body, [])
-        return bool(frames) and not _UNTOUCHED.search(frames[0])
+        if not frames or _UNTOUCHED.search(frames[0]):
+            return False
+        return not any(map(_CUT.search, frames)) or self._is_named(FOOT, (body,))
+
+    def ankle_axes(self, body: int) -> int:
+        """Return the number of axes, in different directions, that meet at the joint of a foot.
+
+        A single axis counts if joint or link are called so: that of a foot which is fixed to a
+        shank, as a quadruped's, is a knee.
+        """
+        robot = self.robot
+        if not self._is_named(FOOT, (body,)):
+            return 0
+        poses = self.skeleton.poses(robot.neutral())
+        near = _NEAR * size_of(self.skeleton.bones(poses))
+        axes = list[Array]()
+        for i in (body, *self._above(body)):
+            joint = robot.joints[i]
+            if joint.kind is not JointKind.REVOLUTE:
+                break
+            if np.linalg.norm(poses[i, :3, 3] - poses[body, :3, 3]) > near:
+                break
+            axis = poses[i, :3, :3] @ joint.axis
+            if all(abs(axis @ other) < _CROSSED for other in axes):
+                axes.append(axis)
+        names = (robot.joints[body].name, *self._frames.get(body, [])[:1])
+        return len(axes) if len(axes) > 1 or any(map(FOOT.search, names)) else 0
 
 
-def _is_named(frame: str) -> bool:
-    return any(word in frame.lower() for word in _NAMED)
+def is_finger(name: str) -> bool:
+    """Return whether a link or joint is called as a finger or the jaw of a gripper."""
+    return bool(_FINGER.search(name))
 
 
-def urdf_shapes(document: Element) -> dict[str, list[_Shape]]:
-    """Return the collision shapes per link."""
-    return {
-        link.get("name", ""): [
-            _Shape(shape.tag, *_measures(collision, shape))
-            for collision in link.iterfind("collision")
-            for shape in collision.iterfind("geometry/*")
-        ]
-        for link in document.iter("link")
-    }
-
-
-def mujoco_shapes(model: Any) -> dict[str, list[_Shape]]:
-    """Return the shapes per body of a mujoco.MjModel that may touch."""
-    import mujoco
-
-    names, found = body_names(model), dict[str, list[_Shape]]()
-    for g in range(model.ngeom):
-        if model.geom_contype[g] or model.geom_conaffinity[g]:
-            kind = mujoco.mjtGeom(int(model.geom_type[g])).name.removeprefix("mjGEOM_").lower()
-            shape = _Shape(kind, model.geom_pos[g].copy(), float(model.geom_size[g, 0]))
-            found.setdefault(names[int(model.geom_bodyid[g])], []).append(shape)
-    return found
-
-
-def _measures(collision: Element, shape: Element) -> tuple[Array | None, float]:
-    """Return a shape's centre in its link and its radius [m]; None if they are unreadable."""
-    origin = collision.find("origin")
-    place = "0 0 0" if origin is None else origin.get("xyz", "0 0 0")
-    try:
-        return np.reshape(numbers_in(place), 3), number(shape.get("radius", "0"))
-    except ValueError:
-        # Dynamics need no shapes: errors in shapes are not reported.
-        return None, 0.0
-
-
-def _kind(
-    robot: Robot, frame: str, shapes: Mapping[str, Sequence[_Shape]]
-) -> tuple[str, str, tuple[float, float, float]]:
-    """Return the kind of contact at a frame, the reason, and the point of contact in the frame."""
-    links = [frame]
-    if not shapes.get(frame):
-        # Shapes of further links of the same body are used if the link has no shape.
-        body = robot.frames[frame].body
-        links = [name for name, other in robot.frames.items() if other.body == body]
-    kinds = {shape.kind for name in links for shape in shapes.get(name, ())}
-    here = (0.0, 0.0, 0.0)
-    if kinds == {"sphere"}:
-        sole = _sole(robot, frame, links, shapes)
-        if sole is not None:
-            return "surface", "spheres in a plane", sole
-    flat_shapes = kinds & {"box", "cylinder"}
-    balls = [(name, shape) for name in links for shape in shapes.get(name, ())
-             if shape.kind == "sphere"]  # fmt: skip
-    if balls and (kinds == {"sphere"} or (len(balls) == 1 and not flat_shapes)):
-        return "point", "a sphere", _centre(robot, frame, *balls[0]) if len(balls) == 1 else here
-    if flat_shapes and "sphere" not in kinds:
-        return "surface", f"a {min(flat_shapes)}", here
-    flat = any(word in frame.lower() for word in _FLAT)
-    return ("surface", "by its name", here) if flat else ("point", "no shape says it", here)
-
-
-def _centre(robot: Robot, frame: str, link: str, ball: _Shape) -> tuple[float, float, float]:
-    """Return the centre of a sphere of a link, in a frame of the same body [m]."""
-    if ball.centre is None:
-        return 0.0, 0.0, 0.0
-    frames = robot.frames
-    between = frames[frame].placement.inverse() @ frames[link].placement
-    x, y, z = (between @ Transform(translation=ball.centre)).translation.round(4) + 0.0
-    return float(x), float(y), float(z)
-
-
-def _sole(
-    robot: Robot, frame: str, links: Sequence[str], shapes: Mapping[str, Sequence[_Shape]]
-) -> tuple[float, float, float] | None:
-    """Return the middle of the sole below three or more spheres, in a frame; None without one.
-
-    The spheres have to lie in a plane. The sole is on the side of the plane away from the joint.
-    """
-    to_body = [(robot.frames[name].placement, shape)
-               for name in links for shape in shapes.get(name, ())]  # fmt: skip
-    radii = [shape.radius for _, shape in to_body]
-    centres = [pose.rotation @ shape.centre + pose.translation
-               for pose, shape in to_body if shape.centre is not None]  # fmt: skip
-    if not 3 <= len(centres) == len(radii) or np.ptp(radii) > _LEVEL:
-        return None
-    middle = np.mean(centres, axis=0)
-    _, (_, width, height), axes = np.linalg.svd(np.array(centres) - middle)
-    if width <= _LEVEL or height > _LEVEL:
-        return None
-    normal = axes[2]
-    away = 1.0 if normal @ middle >= 0.0 else -1.0
-    on_body = Transform(np.eye(3), middle + away * np.mean(radii) * normal)
-    x, y, z = (robot.frames[frame].placement.inverse() @ on_body).translation.round(4) + 0.0
-    return float(x), float(y), float(z)
+def _is_sole(frame: str) -> bool:
+    return bool(_SOLE.search(frame)) and not (_PART.search(frame) or _UNTOUCHED.search(frame))
