@@ -25,6 +25,13 @@ def joint(
     )
 
 
+def limb(name: str, inside: str = "", *fixed: str) -> str:
+    """Return a link that moves on the trunk, with further links fixed to it."""
+    parts = [link(name).replace("</link>", f"{inside}</link>"), joint(name, "trunk", name)]
+    parts += [link(end) + joint(f"{end}_weld", name, end, "fixed", "") for end in fixed]
+    return "".join(parts)
+
+
 def robot_xml(*parts: str) -> str:
     """Return a URDF of these parts."""
     return f'<robot name="test">{"".join(parts)}</robot>'
