@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,16 @@ from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, s
 from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report
 from delassus_ros.closure import Closure
+from delassus_ros.contacts import ContactSet
+from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing, missing_ros
 from delassus_ros.processes import Command, Programs
 from delassus_ros.robots.description import Description
+from delassus_ros.robots.wheels import lowest_points
 from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
@@ -90,7 +94,8 @@ def run(options: argparse.Namespace) -> Report:
         with StopRequest() as stop, Programs(commands, os.environ) as children, _graph() as graph:
             print(f"delassus_node starts in ROS domain {os.environ.get('ROS_DOMAIN_ID', '0')}",
                   file=sys.stderr, flush=True)  # fmt: skip
-            stand = _Stand(graph, text, [c.name for c in settings.contacts])
+            wheels = {description.limbs.frame(body) for body in description.limbs.wheels}
+            stand = _Stand(graph, text, settings.contacts, wheels)
             viewer = _viewer(description, robot, stand.contacts, options)
             try:
                 if not options.own_joint_states:
@@ -222,24 +227,29 @@ def _graph() -> Iterator[Any]:
 class _Stand:
     """The publishers that a node needs: robot description, joint states and active contacts."""
 
-    def __init__(self, node: Any, description: str, contacts: list[str]) -> None:
-        from delassus_msgs.msg import ActiveContacts
+    def __init__(
+        self, node: Any, description: str, contacts: ContactSet, wheels: Collection[str]
+    ) -> None:
+        from delassus_msgs.msg import ActiveContacts, ContactPlacements
         from sensor_msgs.msg import JointState
         from std_msgs.msg import String
 
         from delassus_ros.drawing.received import LATCHED, NodeTopics
 
-        self._node, self.contacts = node, contacts
+        self._node = node
+        self._moving = [c for c in contacts if c.moving == "pose" and c.frame in wheels]
+        self.contacts = list(contacts.names)
         self.topics = NodeTopics(node, lambda _, words: None)
         self._description = node.create_publisher(String, "robot_description", LATCHED)
         self._description.publish(String(data=description))
         self._states = node.create_publisher(JointState, "joint_states", 10)
         self._active = node.create_publisher(ActiveContacts, "active_contacts", LATCHED)
+        self._places = node.create_publisher(ContactPlacements, "contact_placements", 10)
 
     def publish(
         self, robot: Robot, closure: Closure | None, positions: Mapping[str, float]
     ) -> None:
-        """Publish joint positions; nothing where loops do not close."""
+        """Publish joint positions and lowest points of wheels; nothing where loops are open."""
         from sensor_msgs.msg import JointState
 
         try:
@@ -251,6 +261,27 @@ class _Stand:
         message = JointState(name=list(found), position=list(found.values()))
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._states.publish(message)
+        if self._moving:
+            self._place(robot, q, message.header)
+
+    def _place(self, robot: Robot, q: Array, header: Any) -> None:
+        """Publish where wheels touch."""
+        from delassus_msgs.msg import ContactPlacements
+        from geometry_msgs.msg import Point, Pose, Quaternion
+
+        skeleton = Skeleton(robot)
+        poses = skeleton.poses(q)
+        frames = {c.frame: skeleton.frame(poses, c.frame) for c in self._moving}
+        places = lowest_points(robot, self._moving, frames)
+        self._places.publish(ContactPlacements(
+            header=header, names=list(places),
+            poses=[
+                Pose(position=Point(**dict(zip("xyz", place.translation.tolist(), strict=True))),
+                     orientation=Quaternion(
+                         **dict(zip("xyzw", place.quaternion().tolist(), strict=True))))
+                for place in places.values()
+            ],
+        ))  # fmt: skip
 
     def touch(self, names: list[str]) -> None:
         """Publish the active contacts."""

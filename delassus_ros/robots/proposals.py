@@ -263,7 +263,7 @@ class _Proposer:
         """
         radii = [shape.size[0] for _, shape in balls if shape.size]
         centres = np.concatenate([self._centre(*ball) for ball in balls])
-        if not 3 <= len(centres) == len(radii) or np.ptp(radii) > _LEVEL_M:
+        if not 3 <= len(centres) == len(radii) == len(balls) or np.ptp(radii) > _LEVEL_M:
             return None
         middle = centres.mean(axis=0)
         _, (_, width, height), axes = np.linalg.svd(centres - middle)
