@@ -113,6 +113,8 @@ def played(options: argparse.Namespace, description: Description) -> Played | No
     for what, positions in (("lock", description.held), ("reference", reference)):
         parameters[f"{what}.names"] = list(positions)
         parameters[f"{what}.values"] = list(positions.values())
+    # The robot that is named, whatever description was recorded.
+    parameters |= {"robot_description": text}
     parameters |= {"loops": options.loops or "", "loops_as": options.loops_as or "clusters"}
     parameters |= {"algorithm": "auto", "friction": options.forces or ForceSettings.friction}
     seconds, moments, replay = moments_of(recording, parameters, text, remap)
