@@ -148,8 +148,8 @@ class _Proposer:
         up = self._axis(frame, 2)
         turn = self._level(frame, up)
         shapes = [shape for _, shape in self._touching(links)]
-        points = self._points(frame, links, -up)
-        counts, lacking = Counter(shape.kind for shape in shapes), ""
+        points, lacking = self._points(frame, links, -up), ""
+        counts = Counter(each.kind for each in shapes if each.size or each.vertices is not None)
         if not len(points):
             counts = Counter(["mesh"])
             vertices, lacking = self._shapes.meshes(links)
@@ -164,7 +164,8 @@ class _Proposer:
             placement = Transform(turn)
             return _proposal(frame, "surface", why, placement, _ASSUMED_M)
         centre, size, whole = _lowest_face(points @ turn)
-        if axes < _ANKLE and max(size) < max(_LONG_M, _SHARE * max(whole)):
+        least = _NARROW_M if axes >= _ANKLE else max(_LONG_M, _SHARE * float(max(whole)))
+        if max(size) < least:
             return None
         length, width = (round(max(float(edge), _NARROW_M), 3) for edge in size)
         what = " and ".join(

@@ -104,6 +104,7 @@ ABSENT = shape('<mesh filename="absent.stl"/>').replace("collision", "visual")
         (DISC, 1, "surface", (0.0, 0.0, -0.07), (0.1, 0.1), "the lowest face of its cylinder"),
         (LINE, 1, "surface", (0.02, 0.0, -0.07), (0.1, 0.02), "the lowest face of its capsule"),
         (BALL, 1, "point", (0.0, 0.0, -0.06), (), "a sphere"),
+        (BALL, 2, "point", (0.0, 0.0, -0.06), (), "a sphere"),
         ("", 1, "point", (0.0, 0.0, 0.0), (), ASSUMED),
         ("", 2, "surface", (0.0, 0.0, 0.0), (0.2, 0.1),
          "0.2 x 0.1 m at this frame are assumed, as it has no shape"),
