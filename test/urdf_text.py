@@ -32,6 +32,19 @@ def limb(name: str, inside: str = "", *fixed: str) -> str:
     return "".join(parts)
 
 
+def shape(kind: str, xyz: str = "0 0 0") -> str:
+    """Return a collision shape of a link."""
+    return f"<collision><origin xyz='{xyz}'/><geometry>{kind}</geometry></collision>"
+
+
+def straight(name: str, parent: str, child: str, xyz: str, axis: str, more: str = "") -> str:
+    """Return a joint without limits, whose axes are those of its parent unless `more` turns it."""
+    return (
+        f'<joint name="{name}" type="continuous"><origin xyz="{xyz}" {more}/><axis xyz="{axis}"/>'
+        f'<parent link="{parent}"/><child link="{child}"/></joint>'
+    )
+
+
 def robot_xml(*parts: str) -> str:
     """Return a URDF of these parts."""
     return f'<robot name="test">{"".join(parts)}</robot>'

@@ -188,6 +188,7 @@ class Photographer:
         placed = self._move(poses)
         if placed:
             known["contact_positions"] = {name: p.translation for name, p in placed.items()}
+        if placed and "contact_orientations" in self._ports:
             known["contact_orientations"] = {name: p.quaternion() for name, p in placed.items()}
         if "base_orientation" in self._ports:
             known.setdefault("base_orientation", _UPRIGHT)

@@ -53,7 +53,7 @@ _NEAR = 0.1
 """Largest distance between the axes of an ankle, as a share of the robot's size."""
 _CROSSED = 0.9
 """Cosine of the angle between two axes below which these are two axes of an ankle."""
-_ROUND = 0.02
+_ROUND = 0.05
 """Largest relative difference of a wheel's moments of inertia across its axle."""
 _CENTRED_M = 5e-3
 """Largest distance of a wheel's centre of mass from its axle [m]."""

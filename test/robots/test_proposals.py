@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from urdf_text import limb, link, robot_xml
+from urdf_text import limb, link, robot_xml, shape, straight
+from wheels import RADIUS, wheeled
 
 from delassus_ros import DelassusSolver, Problem, Robot
 from delassus_ros.contacts import Contact
@@ -20,10 +21,6 @@ from delassus_ros.robots.wheels import lowest_points
 def proposed(text: str, folder: Path | None = None, base: str = "floating") -> list[Proposal]:
     robot = Robot.from_urdf(text, base)
     return proposals(robot, LinkShapes.of_urdf(robot, parse_xml(text), folder))
-
-
-def shape(kind: str, xyz: str = "0 0 0") -> str:
-    return f"<collision><origin xyz='{xyz}'/><geometry>{kind}</geometry></collision>"
 
 
 def test_spheres_in_a_plane_make_a_surface_away_from_the_joint() -> None:
@@ -57,14 +54,6 @@ def test_ball_at_the_end_of_a_leg_is_a_point_at_its_centre() -> None:
     for name, several in (("boot", "box and sphere"), ("two", "mesh and sphere")):
         assert found[name].why == f"a point is assumed: this link has {several} shapes"
         assert found[name].xyz == (0.0, 0.0, 0.0)
-
-
-def straight(name: str, parent: str, child: str, xyz: str, axis: str, more: str = "") -> str:
-    """Return a joint without limits, whose axes are those of its parent unless `more` turns it."""
-    return (
-        f'<joint name="{name}" type="continuous"><origin xyz="{xyz}" {more}/><axis xyz="{axis}"/>'
-        f'<parent link="{parent}"/><child link="{child}"/></joint>'
-    )
 
 
 def biped(inside: str, axes: int = 2, turned: str = "", foot: str = "foot") -> str:
@@ -170,29 +159,6 @@ def test_hand_is_a_surface_where_its_palm_is_flat(
 ) -> None:
     (found,) = proposed(robot_xml(link("trunk"), limb(name, inside)))
     assert (found.frame, found.kind, found.why) == (name, kind, why)
-
-
-RADIUS = 0.12
-SPIN = (
-    '<inertial><origin xyz="0 0.02 0"/><mass value="1.5"/>'
-    '<inertia ixx="0.02" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.02"/></inertial>'
-)
-
-
-def wheeled(name: str = "wheel") -> str:
-    """Return a robot on two wheels at the ends of its legs, whose inertia is that of wheels."""
-    parts = [link("trunk")]
-    for side, y in (("left", 0.2), ("right", -0.2)):
-        rim = shape(f'<cylinder radius="{RADIUS}" length="0.05"/>', "0 0.02 0").replace(
-            "<origin ", '<origin rpy="1.5707963267948966 0 0" '
-        )
-        wheel = f"{side}_{name}"
-        parts += [
-            link(f"{side}_leg"), link(wheel, SPIN).replace("</link>", f"{rim}</link>"),
-            straight(f"{side}_hip", "trunk", f"{side}_leg", f"0 {y} 0", "0 1 0"),
-            straight(f"{side}_axle", f"{side}_leg", wheel, "0 0 -0.4", "0 1 0"),
-        ]  # fmt: skip
-    return robot_xml(*parts)
 
 
 @pytest.mark.parametrize("name", ["wheel", "foot"])
