@@ -313,9 +313,9 @@ def contacts_of(options: argparse.Namespace, found: Description) -> list[Contact
     InputError
         If two contacts have the same name, or no limb ends in something that touches.
     """
-    tell_locked(found)
     robot = found.robot
     if options.contacts:
+        tell_locked(found)
         return _stated(options, robot)
     chosen = [end for end in found.proposals if end.chosen]
     if not chosen:
@@ -323,11 +323,7 @@ def contacts_of(options: argparse.Namespace, found: Description) -> list[Contact
             f"nothing of robot {robot.name!r} looks as if it touched; add --contact FRAME, of "
             f"{listed('frame', list(robot.frames))}"
         )
-    for why in dict.fromkeys(end.why for end in chosen if "assumed" in end.why):
-        alike = [end.frame for end in chosen if end.why == why]
-        print(f"{listed('contact', alike)}: {why}", file=sys.stderr)
-    if found.limbs.fingers:
-        print(found.finger_words, file=sys.stderr)
+    tell_proposed(found)
     return [end.contact() for end in chosen]
 
 
@@ -335,6 +331,17 @@ def tell_locked(found: Description) -> None:
     """Print how many joints of the robot are locked on standard error, if any are."""
     if found.held:
         print(f"{found.held_words}: {listed('', list(found.held))}", file=sys.stderr)
+
+
+def tell_proposed(found: Description) -> None:
+    """Print locked joints, what is assumed of proposed contacts, and how many fingers move."""
+    tell_locked(found)
+    chosen = [end for end in found.proposals if end.chosen]
+    for why in dict.fromkeys(end.why for end in chosen if "assumed" in end.why):
+        alike = [end.frame for end in chosen if end.why == why]
+        print(f"{listed('contact', alike)}: {why}", file=sys.stderr)
+    if found.limbs.fingers:
+        print(found.finger_words, file=sys.stderr)
 
 
 def _stated(options: argparse.Namespace, robot: Robot) -> list[Contact]:

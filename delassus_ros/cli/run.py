@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from delassus_ros.cli import config
-from delassus_ros.cli.options import add_reference, add_robot, described, settings_of, tell_locked
+from delassus_ros.cli.options import (
+    add_reference,
+    add_robot,
+    described,
+    settings_of,
+    tell_proposed,
+)
 from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
 from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report
@@ -67,9 +73,9 @@ def run(options: argparse.Namespace) -> Report:
     refuse_without(("viser", "trimesh"), "delassus run")
     description = described(options)
     description.refuse_mjcf()
-    tell_locked(description)
     parameters = options.params and Path(options.params).read_text(encoding="utf-8")
     if parameters is None:
+        tell_proposed(description)
         parameters = config.proposed(options, description).text + "\n"
     text = ElementTree.tostring(description.document, encoding="unicode")
     with tempfile.TemporaryDirectory(prefix="delassus_run_") as folder:

@@ -53,8 +53,9 @@ def default_posture(robot: Robot, closure: Closure | None = None) -> Posture:
         return Posture(q, _reason(robot, pose), outside_limits(robot, q))
     result = closure.solve(_independent(closure, pose))
     if result.status.is_valid:
+        free = {name: value for name, value in pose.items() if name in closure.independent}
         stated = ", loops near their reference" if closure.stated else ""
-        q, why = result.q, f"{_reason(robot, pose)}{stated}; loops closed"
+        q, why = result.q, f"independent {_reason(robot, free)}{stated}; loops closed"
     else:
         q = closure.reference
         why = f"the reference of the loops, as they do not close elsewhere: {result.about}"
@@ -67,7 +68,7 @@ def _reason(robot: Robot, pose: Mapping[str, float]) -> str:
                 if joint.name in pose and not joint.lower <= 0.0 <= joint.upper]  # fmt: skip
     turned = [name for name, value in pose.items() if value and name not in excluded]
     if not excluded:
-        return "all joints at 0"
+        return "joints at 0"
     words = f"joints at 0, {_count(excluded)} in the middle of limits that exclude 0"
     return words + (f", {_count(turned)} turned back by half of the next joint" if turned else "")
 

@@ -78,13 +78,15 @@ def test_default_posture_is_inside_the_limits_and_says_how_it_was_chosen() -> No
         "half of the next joint"
     )
     arm = default_posture(Robot.from_urdf(robots.shared("ur5"), "fixed"))
-    assert arm.why == "all joints at 0" and not arm.q.any()
+    assert arm.why == "joints at 0" and not arm.q.any()
 
 
 def test_default_posture_of_a_mimic_gripper_is_inside_limits_that_exclude_0() -> None:
     robot = Robot.from_urdf(robots.example("panda_description/urdf/panda.urdf"), "fixed")
     posture = default_posture(robot, Closure(robot))
-    assert not posture.outside and posture.why.endswith("; loops closed")
+    assert not posture.outside and posture.why == (
+        "independent joints at 0, 1 joint in the middle of limits that exclude 0; loops closed"
+    )
     knee = robot.q_offsets[robot.joint_names.index("panda_joint4")]
     assert posture.q[knee] == pytest.approx(-1.5708)
 
