@@ -114,8 +114,9 @@ def view(options: argparse.Namespace) -> Report:
     else:
         problem = problem_with(options, description)
         closure = closure_of(options, problem.robot)
-        start = first_pose(options, problem.robot, closure)
-        if options.data is not None:
+        if options.data is None:
+            start = first_pose(options, problem.robot, closure)
+        else:
             seconds, Q = timeline(options, problem)
             moments = [Moment(q) for q in Q]
         solver = compiled(problem if options.forces is None else force_problem(problem))
