@@ -10,26 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from delassus_ros.cli.bases import Held, base_of
 from delassus_ros.cli.options import (
     add_degrees,
     add_problem,
-    contacts_of,
     given_joints,
     parameters_of,
-    robot_of,
+    problem_of,
     warn,
     way_out,
 )
-from delassus_ros.cli.proposals import proposals
 from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.command_line import whole
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import document_of
-from delassus_ros.model.reading.xml import parse_xml
-from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing, missing_ros
-from delassus_ros.problem import Problem
 from delassus_ros.terminal import replace_line, visible
 
 if TYPE_CHECKING:
@@ -187,9 +181,8 @@ def trajectory(options: argparse.Namespace) -> Report:
     from delassus_ros.recordings.trajectory import Source, map_trajectory
 
     columns = _names(options.columns)
-    robot = robot_of(options)
     outputs = ["G", *(name for name in columns if name in ("J", "MinvJT", "M"))]
-    problem = Problem(robot, contacts_of(options, robot), options.axes, outputs)
+    problem = problem_of(options, outputs)
     source = Source(
         Path(options.data), options.state, _names(options.names or ""), options.degrees,
         given_joints("--others", options.others) if options.others else None,
@@ -269,56 +262,23 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
         return task
     for path in paths[:-1]:
         try:
-            return dataclasses.replace(task, parameters=_proposed(path, task))
+            return dataclasses.replace(task, parameters=_parameters(path, task))
         except DelassusError:
             # The next recording may be whole; the task of this one reports the error.
             continue
-    return dataclasses.replace(task, parameters=_proposed(paths[-1], task))
+    return dataclasses.replace(task, parameters=_parameters(paths[-1], task))
 
 
-def _proposed(path: Path, task: Task) -> dict[str, Any]:
-    """Return parameters for a recording: those of the recorded node, or ends of limbs as contacts.
-
-    Raises
-    ------
-    InputError
-        If contacts of the recording are no ends of limbs; names the option that defines them.
-    """
-    from delassus_ros.recordings.contents import (
-        description_of,
-        names_of_contacts,
-        parameters_of_layout,
-    )
+def _parameters(path: Path, task: Task) -> dict[str, Any]:
+    """Return parameters for a recording: those of the recorded node, or proposed ones."""
+    from delassus_ros.cli.recorded import parameters_of
+    from delassus_ros.recordings.contents import description_of
     from delassus_ros.recordings.recording import Recording
 
     recording = Recording(path)
-    found = parameters_of_layout(recording)
-    if found is not None:
-        return found
-    text = task.description or description_of(recording, task.remap)
-    document = parse_xml(text.encode())
-    kinds = recording.scan().values()
-    held = base_of(document)
-    if not held.surely and {"nav_msgs/msg/Odometry", "sensor_msgs/msg/Imu"} & set(kinds):
-        held = Held("floating", "its odometry or IMU is recorded")
-    ends = proposals(Robot.from_urdf(document, held.base), document)
-    named = names_of_contacts(recording, task.remap)
-    chosen = [end for end in ends if end.chosen or end.frame in named]
-    strange = named - {end.frame for end in chosen}
-    if strange:
-        raise InputError(
-            f"{path}: nothing says where its contacts {', '.join(sorted(strange))} are on the "
-            f"robot, whose limbs end in {', '.join(end.frame for end in ends)}; --params names "
-            "a file that does (delassus config writes one to begin with)"
-        )
-    print(f"{path}: base {held.base}, as {held.why}; --params says otherwise", file=sys.stderr)
-    parameters: dict[str, Any] = {"algorithm": "auto", "base": held.base}
-    parameters["contacts.names"] = [end.frame for end in chosen]
-    for end in chosen:
-        parameters[f"contacts.{end.frame}.frame"] = end.frame
-        parameters[f"contacts.{end.frame}.kind"] = end.kind
-        parameters[f"contacts.{end.frame}.xyz"] = list(end.xyz)
-    return parameters
+    return parameters_of(
+        recording, lambda: task.description or description_of(recording, task.remap), task.remap
+    )
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def inspect_robot(options: argparse.Namespace) -> Report:
     if robot.is_closed:
         tied = text.table(closed_rows(robot), indent="  ")
         parts += ["", "Joints that are tied together:", tied]
-    found = description.proposals()
+    found = description.proposals
     if found:
         rows = [(f"{end.frame}:{end.kind}", end.why) for end in found if end.chosen]
         parts += ["", "At the ends of limbs, candidates for --contact:"]

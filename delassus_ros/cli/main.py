@@ -187,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
         "compare all algorithms by operations, time per call and agreement",
         "quadruped.urdf --contact LF_FOOT --contact RH_FOOT",
     )
-    add_problem(compare, required=False)
+    add_problem(compare)
     compare.add_argument(
         "other",
         nargs="?",
@@ -238,7 +238,7 @@ def _parser() -> argparse.ArgumentParser:
         "docs/geared_leg.urdf --base fixed --contact sole",
     )
     add_robot(rotors_of)
-    add_contacts(rotors_of, required=False)
+    add_contacts(rotors_of)
     export.add_export(
         verb(
             "export",

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delassus_ros.cli.description import Description
-from delassus_ros.cli.options import given_joints
-from delassus_ros.cli.proposals import pose_of
+from delassus_ros.cli.options import given_joints, warn
 from delassus_ros.closure import Closure
 from delassus_ros.command_line import duration, whole
 from delassus_ros.errors import InputError, unknown
@@ -21,6 +19,8 @@ from delassus_ros.model.joint import JointKind
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing
+from delassus_ros.robots.description import Description
+from delassus_ros.robots.pose import default_posture
 from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
@@ -81,8 +81,13 @@ def shapes_of(description: Description, robot: Robot) -> Shapes:
     return shapes
 
 
-def first_pose(robot: Robot, closure: Closure | None, text: str | None) -> dict[str, float]:
+def first_pose(
+    options: argparse.Namespace, robot: Robot, closure: Closure | None
+) -> dict[str, float]:
     """Return the first positions of the joints that are moved, by name [rad, m].
+
+    These are those of the default posture, and of --q. A line on standard error says how the
+    posture was chosen, and warnings name the joints that are outside their limits.
 
     Raises
     ------
@@ -90,12 +95,15 @@ def first_pose(robot: Robot, closure: Closure | None, text: str | None) -> dict[
         If a joint is unknown or has no slider.
     """
     moved = {joint.name for joint in robot.joints if joint.kind.nq == 1}
-    start = {name: value for name, value in pose_of(robot).items() if name in moved}
     if closure is not None:
         moved &= set(closure.independent)
-        entries = dict(zip((joint.name for joint in robot.joints), robot.q_offsets, strict=True))
-        start = {name: float(closure.reference[entries[name]]) for name in start if name in moved}
-    for name, value in {} if text is None else given_joints("--q", text).items():
+    posture = default_posture(robot, closure)
+    print(f"posture: {posture.why}", file=sys.stderr)
+    warn(options, posture.outside)
+    start = {joint.name: float(posture.q[offset])
+             for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+             if joint.name in moved}  # fmt: skip
+    for name, value in {} if options.q is None else given_joints("--q", options.q).items():
         if name not in start:
             raise InputError(f"--q: {unknown('joint', name, start)}")
         start[name] = value

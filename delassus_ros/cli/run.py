@@ -7,24 +7,34 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from delassus_ros.cli import config
-from delassus_ros.cli.commands import closure_of
-from delassus_ros.cli.description import Description
-from delassus_ros.cli.options import add_reference, add_robot, described, settings_of
+from delassus_ros.cli.options import (
+    add_reference,
+    add_robot,
+    described,
+    settings_of,
+    tell_proposed,
+)
 from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
+from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report
 from delassus_ros.closure import Closure
+from delassus_ros.contacts import ContactSet
+from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.edit import to_lock
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing, missing_ros
 from delassus_ros.processes import Command, Programs
+from delassus_ros.robots.description import Description
+from delassus_ros.robots.wheels import lowest_points
 from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
@@ -69,6 +79,7 @@ def run(options: argparse.Namespace) -> Report:
     with tempfile.TemporaryDirectory(prefix="delassus_run_") as folder:
         file = options.params
         if file is None:
+            tell_proposed(description)
             file = f"{folder}/params.yaml"
             proposed = config.proposed(options, description).text
             Path(file).write_text(f"{proposed}\n", encoding="utf-8")
@@ -82,8 +93,8 @@ def run(options: argparse.Namespace) -> Report:
         moving = settings.problem(text).robot.joint_names
         # Locked joints stay in the page's robot, which is that of the description.
         robot = description.robot
-        closure = closure_of(options, robot) if robot.clustered.is_closed else None
-        start = first_pose(robot, closure, options.q)
+        closure = closure_of(options, robot)
+        start = first_pose(options, robot, closure)
         held = {} if options.lock else to_lock(robot, settings.lock)
         start |= {name: held[name] for name in held.keys() & start.keys()}
         moved = {name: value for name, value in start.items() if name in moving}
@@ -97,7 +108,8 @@ def run(options: argparse.Namespace) -> Report:
         ):
             print(f"delassus_node starts in ROS domain {os.environ.get('ROS_DOMAIN_ID', '0')}",
                   file=sys.stderr, flush=True)  # fmt: skip
-            stand = _Stand(graph, text, [c.name for c in settings.contacts])
+            wheels = {description.limbs.frame(body) for body in description.limbs.wheels}
+            stand = _Stand(graph, text, settings.contacts, wheels)
             viewer = _viewer(description, robot, stand.contacts, options)
             try:
                 if not options.own_joint_states:
@@ -215,24 +227,29 @@ def _follow(
 class _Stand:
     """The publishers that a node needs: robot description, joint states and active contacts."""
 
-    def __init__(self, node: Any, description: str, contacts: list[str]) -> None:
-        from delassus_msgs.msg import ActiveContacts
+    def __init__(
+        self, node: Any, description: str, contacts: ContactSet, wheels: Collection[str]
+    ) -> None:
+        from delassus_msgs.msg import ActiveContacts, ContactPlacements
         from sensor_msgs.msg import JointState
         from std_msgs.msg import String
 
         from delassus_ros.drawing.received import LATCHED, NodeTopics
 
-        self._node, self.contacts = node, contacts
+        self._node = node
+        self._moving = [c for c in contacts if c.moving == "pose" and c.frame in wheels]
+        self.contacts = list(contacts.names)
         self.topics = NodeTopics(node, lambda _, words: None)
         self._description = node.create_publisher(String, "robot_description", LATCHED)
         self._description.publish(String(data=description))
         self._states = node.create_publisher(JointState, "joint_states", 10)
         self._active = node.create_publisher(ActiveContacts, "active_contacts", LATCHED)
+        self._places = node.create_publisher(ContactPlacements, "contact_placements", 10)
 
     def publish(
         self, robot: Robot, closure: Closure | None, positions: Mapping[str, float]
     ) -> None:
-        """Publish joint positions; nothing where loops do not close."""
+        """Publish joint positions and lowest points of wheels; nothing where loops are open."""
         from sensor_msgs.msg import JointState
 
         try:
@@ -244,6 +261,27 @@ class _Stand:
         message = JointState(name=list(found), position=list(found.values()))
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._states.publish(message)
+        if self._moving:
+            self._place(robot, q, message.header)
+
+    def _place(self, robot: Robot, q: Array, header: Any) -> None:
+        """Publish where wheels touch."""
+        from delassus_msgs.msg import ContactPlacements
+        from geometry_msgs.msg import Point, Pose, Quaternion
+
+        skeleton = Skeleton(robot)
+        poses = skeleton.poses(q)
+        frames = {c.frame: skeleton.frame(poses, c.frame) for c in self._moving}
+        places = lowest_points(robot, self._moving, frames)
+        self._places.publish(ContactPlacements(
+            header=header, names=list(places),
+            poses=[
+                Pose(position=Point(**dict(zip("xyz", place.translation.tolist(), strict=True))),
+                     orientation=Quaternion(
+                         **dict(zip("xyzw", place.quaternion().tolist(), strict=True))))
+                for place in places.values()
+            ],
+        ))  # fmt: skip
 
     def touch(self, names: list[str]) -> None:
         """Publish the active contacts."""

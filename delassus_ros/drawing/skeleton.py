@@ -30,7 +30,8 @@ class Skeleton:
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
-        self._placements = np.array([_matrix(joint.placement) for joint in robot.joints])
+        placements = [_matrix(joint.placement) for joint in robot.joints]
+        self._placements = np.array(placements).reshape(-1, 4, 4)
         turning = [
             i for i, joint in enumerate(robot.joints) if joint.kind.nq == joint.kind.nv == 1
         ]

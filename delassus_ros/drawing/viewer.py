@@ -18,16 +18,16 @@ import viser
 
 from delassus_ros.contacts import Contact
 from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths
-from delassus_ros.drawing.force_cones import cone_surface
+from delassus_ros.drawing.force_cones import PlacedForce, cone_surface
 from delassus_ros.drawing.labels import above, raised
 from delassus_ros.drawing.page_server import PageServer
 from delassus_ros.drawing.scene import FAINT, Scene, quaternion_of
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton, size_of
-from delassus_ros.drawing.snapshot import DrawnForce, Snapshot
+from delassus_ros.drawing.snapshot import Snapshot
 from delassus_ros.model.joint import WORLD
 from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import Array, rotation_between
 
 _GREEN, _BLUE, _BONE = (47, 174, 98), (63, 111, 216), (138, 147, 163)
 _CLEAR, _CONE = 0.6, 0.25
@@ -252,7 +252,7 @@ class Viewer:
     def show(self, snapshot: Snapshot, warning: str = "") -> None:
         """Draw a snapshot; a warning is shown above its numbers."""
         with self.server.atomic():
-            self._place(snapshot.poses)
+            self._place(snapshot.poses, snapshot.turn)
             drawn = {
                 **self._ellipsoids(snapshot.scene),
                 **self._couplings(snapshot.scene),
@@ -321,8 +321,13 @@ class Viewer:
         """Return points (n, 3) of shapes and lines, among them the outermost ones."""
         return np.concatenate([*self._shapes.points(poses), self._bones(poses).reshape(-1, 3)])
 
-    def _place(self, poses: Array) -> None:
-        """Move the bodies, and a floating robot such that its lowest point is on the ground."""
+    def _place(self, poses: Array, turn: Array) -> None:
+        """Move the bodies, and a floating robot such that its lowest point is on the ground.
+
+        Parameters
+        ----------
+        turn : (3, 3) orientation of the root link in the world.
+        """
         for frame, pose in zip(self._frames, poses, strict=True):
             frame.position = pose[:3, 3]
             frame.wxyz = np.roll(quaternion_of(pose[:3, :3]), 1)
@@ -330,8 +335,9 @@ class Viewer:
         if not first and self._robot.base == "fixed":
             return
         points = self._outline(poses)
-        self._ground = float(points[:, 2].min()) if len(points) else 0.0
+        self._ground = float((points @ turn[2]).min()) if len(points) else 0.0
         self._base.position = (0.0, 0.0, -self._ground)
+        self._base.wxyz = np.roll(quaternion_of(turn), 1)
         if first and len(points):
             self._look_at(points)
 
@@ -403,7 +409,7 @@ class Viewer:
             name, np.array(ends), np.array(colours, dtype=np.uint8), thickness=0.005 * self.size
         )}  # fmt: skip
 
-    def _forces(self, forces: Sequence[DrawnForce]) -> dict[str, viser.SceneNodeHandle]:
+    def _forces(self, forces: Sequence[PlacedForce]) -> dict[str, viser.SceneNodeHandle]:
         largest = max((float(np.linalg.norm(each.force)) for each in forces), default=0.0)
         if not largest:
             return {}
@@ -421,11 +427,12 @@ class Viewer:
                 head_length=4.0 * width,
             )  # fmt: skip
             cone = f"{_ROOT}/cones/{_key(each.contact)}"
-            height = scale * float(each.force[2])
-            vertices, faces = cone_surface(height, each.friction)
+            vertices, faces = cone_surface(scale * each.parts.normal, each.friction)
+            upright = rotation_between((0.0, 0.0, 1.0), each.normal)
             drawn[cone] = self.server.scene.add_mesh_simple(
                 cone, vertices, faces, color=_BLUE, opacity=_CONE, side="double",
-                position=each.point, cast_shadow=False, receive_shadow=False,
+                position=each.point, wxyz=np.roll(quaternion_of(upright), 1), cast_shadow=False,
+                receive_shadow=False,
             )  # fmt: skip
         return drawn
 

@@ -22,7 +22,7 @@ of any robot are placeholders, for which :data:`LEAST_LIMITS` stand.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,8 @@ class PlausibleRanges:
     robot : the robot, whose joints have limits.
     joints : names of joints with one position, in the order of the checked positions; all
         entries of q by default.
+    margin : largest plausible distance of a position from the limits of its joint, per kind of
+        joint [rad, m].
 
     Attributes
     ----------
@@ -77,7 +79,12 @@ class PlausibleRanges:
         If the robot's couplings contradict each other.
     """
 
-    def __init__(self, robot: Mechanism, joints: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        robot: Mechanism,
+        joints: Sequence[str] | None = None,
+        margin: Mapping[JointKind, float] = MARGIN,
+    ) -> None:
         followers = _followers(robot)
         self._joints: list[Joint] = []
         if joints is None:
@@ -92,8 +99,8 @@ class PlausibleRanges:
         self.lower, self.upper = np.full(n, -np.inf), np.full(n, np.inf)
         for k, joint in enumerate(self._joints):
             if joint.kind in MARGIN and joint.lower < joint.upper and joint.name not in followers:
-                self.lower[k] = joint.lower - MARGIN[joint.kind]
-                self.upper[k] = joint.upper + MARGIN[joint.kind]
+                self.lower[k] = joint.lower - margin[joint.kind]
+                self.upper[k] = joint.upper + margin[joint.kind]
         self._is_bounded = bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
         # Searching a byte in memory is much faster than numpy's any().
         self._found = bytearray(2 * n)

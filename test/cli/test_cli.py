@@ -23,12 +23,17 @@ import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, TracedAlgorithm, registry
 from delassus_ros.cli import commands, parsing
+from delassus_ros.cli import main as cli_main
 from delassus_ros.cli import report as text
 from delassus_ros.cli.main import main
 from delassus_ros.conditioning.monitor import ConditionMonitor
 from delassus_ros.conditioning.structural_rank import generic_matrices
+from delassus_ros.robots.pose import pose_of
+from delassus_ros.robots.proposals import ASSUMED
+from delassus_ros.solver.friction import ForceSettings
 
 LEGS = ("--contact", "LF_FOOT", "--contact", "RH_FOOT:surface")
+ZEROS = ("--q", ",".join(["0"] * 12))
 
 
 @pytest.fixture
@@ -120,7 +125,7 @@ def test_of_many_ends_those_that_are_called_so_are_proposed(capsys, tmp_path: Pa
     out = output(capsys, "inspect", str(path))
     expected = [
         "At the ends of limbs, candidates for --contact:",
-        "  left_foot:point  no shape says it",
+        f"  left_foot:point  {ASSUMED}",
         "  and 9 other ends: " + ", ".join(names[:9]),
     ]
     assert out.splitlines()[-3:] == expected
@@ -163,9 +168,7 @@ def test_compute_prints_the_matrix(capsys) -> None:
     robot = Robot.from_urdf(QUADRUPED)
     problem = Problem(robot, [Contact("LF_FOOT", "LF_FOOT"),
                               Contact("RH_FOOT", "RH_FOOT", "surface")])  # fmt: skip
-    q = robot.neutral()
-    q[robot.joint_names.index("LF_KFE")] = -1.4
-    q[robot.joint_names.index("RH_HAA")] = 0.2
+    q = robot.q({**pose_of(robot), "LF_KFE": -1.4, "RH_HAA": 0.2})
     solver = DelassusSolver(problem)
     G = solver.solve(q).matrix
     assert np.allclose(printed_matrix(out, 9), G, rtol=1e-5, atol=1e-9)
@@ -201,11 +204,14 @@ def printed_output(out: str, name: str) -> np.ndarray:
 
 
 def test_compute_holds_joints_that_are_locked(capsys) -> None:
-    out = output(capsys, "compute", QUADRUPED, *LEGS, "--lock", "LF_KFE=-1.4", "--q", "RH_HAA=0.2")
+    locked = ("--lock", "LF_KFE=-1.4", "--q", "RH_HAA=0.2")
+    assert main(["compute", QUADRUPED, *LEGS, *locked]) == 0
+    out, err = capsys.readouterr()
+    assert err == "1 joint is locked by --lock: 'LF_KFE'\n"
     robot = Robot.from_urdf(QUADRUPED).lock({"LF_KFE": -1.4})
     problem = Problem(robot, [Contact("LF_FOOT", "LF_FOOT"),
                               Contact("RH_FOOT", "RH_FOOT", "surface")])  # fmt: skip
-    G = DelassusSolver(problem).solve(robot.q({"RH_HAA": 0.2})).matrix
+    G = DelassusSolver(problem).solve(robot.q({**pose_of(robot), "RH_HAA": 0.2})).matrix
     assert np.allclose(printed_matrix(out, 9), G, rtol=1e-5, atol=1e-9)
 
 
@@ -213,8 +219,8 @@ def test_compute_prints_further_outputs(capsys) -> None:
     names = ("J", "MinvJT", "M", "h", "JdotV", "a0", "qdd0")
     rates, torques = (",".join(f"{0.1 * k + c:.1f}" for k in range(18)) for c in (-0.5, 0.3))
     out = output(
-        capsys, "compute", QUADRUPED, *LEGS, "--outputs", ",".join(names), f"--rates={rates}",
-        f"--torques={torques}", "--gravity=0.1,0.2,-9.7",
+        capsys, "compute", QUADRUPED, *LEGS, *ZEROS, "--outputs", ",".join(names),
+        f"--rates={rates}", f"--torques={torques}", "--gravity=0.1,0.2,-9.7",
     )  # fmt: skip
     contacts = [Contact("LF_FOOT", "LF_FOOT"), Contact("RH_FOOT", "RH_FOOT", "surface")]
     problem = Problem(Robot.from_urdf(QUADRUPED), contacts, outputs=names)
@@ -227,7 +233,7 @@ def test_compute_prints_further_outputs(capsys) -> None:
         found = printed_output(out, name).reshape(expected.shape)
         assert np.allclose(found, expected, rtol=1e-5, atol=1e-9 * np.abs(expected).max())
     # At rest, in the usual gravity, unless said otherwise.
-    out = output(capsys, "compute", QUADRUPED, *LEGS, "--outputs", "h")
+    out = output(capsys, "compute", QUADRUPED, *LEGS, *ZEROS, "--outputs", "h")
     rest = {"rates": np.zeros(18), "gravity": [0.0, 0.0, -9.81]}
     problem = Problem(problem.robot, contacts, outputs=["h"])
     h = DelassusSolver(problem).solve(np.zeros(12), **rest).h
@@ -318,7 +324,7 @@ def test_compute_refuses_outputs_and_inputs_that_do_not_fit(capsys) -> None:
 
 
 def test_compute_says_nothing_of_weights_where_all_rows_are_linear(capsys) -> None:
-    out = output(capsys, "compute", QUADRUPED, *LEGS[:2])
+    out = output(capsys, "compute", QUADRUPED, *LEGS[:2], *ZEROS)
     G = DelassusSolver(Problem(Robot.from_urdf(QUADRUPED), [Contact("a", "LF_FOOT")]))
     condition = re.search(r"^condition number +(\S+)$", out, re.MULTILINE)
     assert condition is not None
@@ -328,12 +334,39 @@ def test_compute_says_nothing_of_weights_where_all_rows_are_linear(capsys) -> No
 
 def test_compute_takes_all_of_q_or_none(capsys) -> None:
     robot = Robot.from_urdf(QUADRUPED)
-    neutral = output(capsys, "compute", QUADRUPED, *LEGS)
-    assert output(capsys, "compute", QUADRUPED, *LEGS, "--q", "neutral") == neutral
-    zeros = ",".join(["0"] * robot.nq)
-    assert output(capsys, "compute", QUADRUPED, *LEGS, "--q", zeros) == neutral
+    posture = output(capsys, "compute", QUADRUPED, *LEGS)
+    assert output(capsys, "compute", QUADRUPED, *LEGS, "--q", "pose") == posture
+    q = ",".join(f"{value:.17g}" for value in robot.q(pose_of(robot)))
+    given = output(capsys, "compute", QUADRUPED, *LEGS, f"--q={q}")
+    why = posture.splitlines()[-1]
+    assert posture == f"{given}{why}\n" and why.startswith("posture ")
     turned = ",".join(["-0.5"] * robot.nq)
-    assert output(capsys, "compute", QUADRUPED, *LEGS, f"--q={turned}") != neutral
+    assert output(capsys, "compute", QUADRUPED, *LEGS, f"--q={turned}") != given
+
+
+def test_posture_outside_the_limits_is_reported(capsys) -> None:
+    assert main(["compute", QUADRUPED, *LEGS, "--q", "neutral"]) == 0
+    out, err = capsys.readouterr()
+    zeros = output(capsys, "compute", QUADRUPED, *LEGS, *ZEROS)
+    assert out == zeros and len(err.splitlines()) == 4
+    assert err.startswith(
+        "warning: --q neutral: the position of joint 'LF_KFE' is 0 rad, and its limits are -2.6 "
+    )
+
+
+def test_verbs_start_from_the_same_posture_contacts_and_friction(capsys, tmp_path: Path) -> None:
+    """Contacts that no verb was told are the feet, in one posture, with one condition."""
+    computed = json.loads(output(capsys, "compute", QUADRUPED, "--json"))
+    plotted = json.loads(output(capsys, "plot", QUADRUPED, "-o", f"{tmp_path}/a.svg", "--json"))
+    robot = Robot.from_urdf(QUADRUPED)
+    feet = [Contact(f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    G = DelassusSolver(Problem(robot, feet)).solve(robot.q(pose_of(robot))).matrix
+    np.testing.assert_allclose(computed["G"], G, rtol=1e-9, atol=1e-12)
+    assert computed["contacts"] == plotted["contacts"]
+    masses = 1.0 / np.linalg.eigvalsh(G[:3, :3])[::-1]
+    np.testing.assert_allclose(plotted["masses"]["LF_FOOT"], masses, rtol=1e-9)
+    options = cli_main._parser().parse_args(["view", QUADRUPED, "--forces"])
+    assert options.forces == ForceSettings.friction
 
 
 @pytest.mark.parametrize(
@@ -572,7 +605,6 @@ def test_a_joint_with_several_entries_is_not_set_by_name(capsys, arm: str) -> No
     [
         ((), "required: VERB"),
         (("walk",), "unknown verb 'walk'"),
-        (("compute", QUADRUPED), "required: --contact"),
         (("compute", QUADRUPED, *LEGS, "--axes", "body"), "unknown choice 'body'"),
         (("compare", QUADRUPED, *LEGS, "--calls", "0"), "'0' is not a whole number from 1 to"),
         (("compare", QUADRUPED, *LEGS, "--calls", "x"), "'x' is not a whole number from 1 to"),
@@ -679,7 +711,7 @@ def test_every_answer_as_data(capsys, tmp_path: Path, monkeypatch) -> None:
     computed = data("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=-1.4", "--outputs", "J")
     contacts = [Contact("LF", "LF_FOOT"), Contact("RH", "RH_FOOT", "surface")]
     expected = DelassusSolver(Problem(robot, contacts, outputs=["J"])).solve(
-        robot.q({"LF_KFE": -1.4})
+        robot.q({**pose_of(robot), "LF_KFE": -1.4})
     )
     np.testing.assert_array_equal(computed["G"], expected.matrix)
     np.testing.assert_array_equal(computed["J"], expected.J)

@@ -19,6 +19,7 @@ from hanging import HANG_S
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import NumericAlgorithm, registry
+from delassus_ros.cli.main import main
 from delassus_ros.cli.report import about
 from delassus_ros.contact_forces.rows import ConeRows
 from delassus_ros.node.settings import OPERATION_PARAMETERS
@@ -189,7 +190,10 @@ def test_export_of_a_robot_description_alone(capsys, tmp_path: Path, monkeypatch
     """The files are called as the description, and go where the command runs."""
     monkeypatch.chdir(tmp_path)
     contacts = ("--contact", "foot=LF_FOOT:surface", "--contact", "RH_FOOT")
-    out = output(capsys, "export", QUADRUPED, *contacts, "--axes", "world", "--lock", "LF_HAA=0.1")
+    more = ("--axes", "world", "--lock", "LF_HAA=0.1")
+    assert main(["export", QUADRUPED, *contacts, *more]) == 0
+    out, err = capsys.readouterr()
+    assert err == "1 joint is locked by --lock: 'LF_HAA'\n"
     assert "9 rows in world axes: foot (surface), RH_FOOT (point)" in out
     assert re.search(r"^algorithm +auto$", out, re.MULTILINE)
     written = {path.name for path in tmp_path.iterdir()}
@@ -197,8 +201,9 @@ def test_export_of_a_robot_description_alone(capsys, tmp_path: Path, monkeypatch
     header = (tmp_path / "quadruped.h").read_text()
     assert 'quadruped_contacts[2] = {"foot", "RH_FOOT"}' in header
     assert '"LF_HAA"' not in header and "QUADRUPED_IN_Q_SIZE = 11," in header
-    assert "nothing says what touches; add --contact" in refusal(capsys, "export", QUADRUPED)
-    assert refusal(capsys, "export", "nothing") == "there is no file nothing\n"
+    assert "12 rows in contact axes: LF_FOOT (point)" in output(capsys, "export", QUADRUPED)
+    words = refusal(capsys, "export", "parameters.yaml")
+    assert "parameters.yaml is a parameter file of the node; add --urdf ROBOT.urdf" in words
     for more, option in (
         (("--contact", "LF_FOOT"), "--contact"), (("--axes", "world"), "--axes"),
         (("--base", "fixed"), "--base"), (("--lock", "LF_HAA=0"), "--lock"),

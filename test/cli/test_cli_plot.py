@@ -13,7 +13,7 @@ from cli_support import QUADRUPED, main, output, refusal
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.cli.proposals import pose_of
+from delassus_ros.robots.pose import pose_of
 
 FEET = ("--contact", "LF_FOOT", "--contact", "RH_FOOT")
 
@@ -30,7 +30,8 @@ def test_a_figure_of_a_quadruped(capsys, tmp_path: Path, monkeypatch) -> None:
     masses = 1.0 / np.linalg.eigvalsh(G[:3, :3])[::-1]
     np.testing.assert_allclose(found["masses"]["LF_FOOT"], masses, rtol=1e-9)
     assert len(found["conditions"]) == 200
-    values = np.linalg.eigvalsh(solver.solve(robot.q({"LF_KFE": -2.0})).matrix)
+    bent = robot.q({**pose_of(robot), "LF_KFE": -2.0})
+    values = np.linalg.eigvalsh(solver.solve(bent).matrix)
     assert found["conditions"][-1] == pytest.approx(values[-1] / values[0], rel=1e-6)
     assert [count for count, _ in found["seconds"]["auto"]] == [1, 2]
     assert set(found["seconds"]) == {"auto", "ltl"}

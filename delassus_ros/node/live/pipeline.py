@@ -187,6 +187,11 @@ class Pipeline:
         return self._output.sequence
 
     @property
+    def inputs(self) -> Mapping[str, Array]:
+        """Inputs of the latest matrix by port; overwritten by the next joint state."""
+        return self._solver.inputs
+
+    @property
     def tasks(self) -> list[BackgroundTask[BoundClosure]]:
         """Running background tasks that compile closures."""
         return self._inputs.tasks

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import fnmatch
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from delassus_ros.cli.bases import base_of
-from delassus_ros.cli.proposals import Limbs, Proposal, mujoco_shapes, pose_of, urdf_shapes
+from delassus_ros.closure import Closure
 from delassus_ros.errors import InputError
+from delassus_ros.model.edit import to_lock
 from delassus_ros.model.reading.mujoco import compiled
 from delassus_ros.model.reading.source import document_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing
+from delassus_ros.robots.base import base_of
+from delassus_ros.robots.limbs import Limbs
+from delassus_ros.robots.pose import default_posture
+from delassus_ros.robots.proposals import Proposal, proposals
+from delassus_ros.robots.shapes import LinkShapes
 from delassus_ros.sim import ROBOTS, demo_urdf
 from delassus_ros.sim.arm import arm_urdf
 from delassus_ros.sim.humanoid import humanoid_urdf
@@ -39,23 +45,63 @@ class Description:
     document : root element of the URDF or MJCF.
     folder : folder of the file; None for text from a pipe or a built-in robot.
     model : the compiled mujoco.MjModel of an MJCF; None of a URDF.
+    held : positions of locked joints by name [rad, m].
+    held_why : what locked them.
     """
 
     robot: Robot
     document: Element
     folder: Path | None = None
     model: Any = None
+    held: Mapping[str, float] = field(default_factory=dict)
+    held_why: str = ""
 
+    @cached_property
+    def limbs(self) -> Limbs:
+        """The limbs of the robot."""
+        return Limbs(self.robot)
+
+    @cached_property
     def proposals(self) -> list[Proposal]:
-        """Return possible contacts: one per limb."""
-        return Limbs(self.robot).proposals(
-            urdf_shapes(self.document) if self.model is None else mujoco_shapes(self.model)
-        )
+        """Possible contacts: one per limb, and wheels."""
+        if self.model is None:
+            shapes = LinkShapes.of_urdf(self.robot.clustered, self.document, self.folder)
+        else:
+            shapes = LinkShapes.of_mujoco(self.model)
+        return proposals(self.robot, shapes, self.limbs)
 
     def fingers(self) -> dict[str, float]:
-        """Return positions at which the joints of fingers are proposed to be locked, by name."""
-        pose = pose_of(self.robot)
-        return {name: pose[name] for name in Limbs(self.robot).fingers if name in pose}
+        """Return the positions of the joints of fingers in the default posture, by name."""
+        robot = self.robot
+        closure = Closure(robot) if robot.clustered.is_closed else None
+        q = default_posture(robot, closure).q
+        offsets = dict(zip((joint.name for joint in robot.joints), robot.q_offsets, strict=True))
+        return {name: float(q[offsets[name]]) for name in self.limbs.fingers}
+
+    def locked(self, positions: Mapping[str, float], why: str) -> Description:
+        """Return the description of the robot with locked joints.
+
+        Parameters
+        ----------
+        positions : positions of the joints by name [rad, m].
+        why : what locks them.
+        """
+        return replace(
+            self, robot=self.robot.lock(positions), held={**self.held, **positions}, held_why=why
+        )
+
+    @property
+    def held_words(self) -> str:
+        """How many joints are locked, and by what."""
+        count = len(self.held)
+        return f"{count} joint{' is' if count == 1 else 's are'} locked by {self.held_why}"
+
+    @property
+    def finger_words(self) -> str:
+        """How many joints of fingers move, and what locks them."""
+        count = len(self.limbs.fingers)
+        words = "1 joint of a finger moves" if count == 1 else f"{count} joints of fingers move"
+        return f"{words}; --lock fingers locks them, which changes the matrix"
 
     def refuse_mjcf(self) -> None:
         """Refuse a robot of MJCF, for the node.
@@ -110,7 +156,7 @@ def described_by(
     folder = Path(source).resolve().parent if Path(source).is_file() else None
     if document.tag == "mujoco":
         found = _of_mjcf(source, document, folder, base, loops, loops_as)
-        return replace(found, robot=found.robot.lock(lock)) if lock else found
+        return found.locked(to_lock(found.robot, lock), "--lock") if lock else found
     if base is None:
         held = base_of(document)
         base = held.base
@@ -121,7 +167,20 @@ def described_by(
         document, "fixed" if base == "fixed" else "floating", loops=loops, loops_as=loops_as,
         lock=lock,
     )  # fmt: skip
-    return Description(robot, document, folder)
+    return Description(robot, document, folder, None, _matching(document, lock or {}), "--lock")
+
+
+def _matching(document: Element, lock: Mapping[str, float]) -> dict[str, float]:
+    """Return positions by the names of joints of a URDF, of names and patterns."""
+    names = [
+        joint.get("name", "")
+        for joint in document
+        if joint.tag.rpartition("}")[2] == "joint" and joint.get("type") != "fixed"
+    ]
+    found: dict[str, float] = {}
+    for name, value in lock.items():
+        found |= dict.fromkeys([name] if name in names else fnmatch.filter(names, name), value)
+    return found
 
 
 def _of_mjcf(
