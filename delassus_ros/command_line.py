@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from delassus_ros.model.reading.numbers import number
 
@@ -37,18 +37,32 @@ def duration(text: str) -> float:
     return value
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
-    """Return the reader of whole numbers of a range, which raises an ArgumentTypeError."""
+@dataclass(frozen=True)
+class Whole:
+    """Reader of whole numbers.
 
-    def read(text: str) -> int:
-        digits = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
-        if not digits or not least <= int(text) <= most:
+    Attributes
+    ----------
+    least, most : range of the numbers.
+    """
+
+    least: int
+    most: int
+
+    def __call__(self, text: str) -> int:
+        """Return a number of the range.
+
+        Raises
+        ------
+        ArgumentTypeError
+            For other texts.
+        """
+        digits = text.isascii() and text.isdecimal() and len(text) <= len(str(self.most))
+        if not digits or not self.least <= int(text) <= self.most:
             raise argparse.ArgumentTypeError(
-                f"{text!r} is not a whole number from {least} to {most}"
+                f"{text!r} is not a whole number from {self.least} to {self.most}"
             )
         return int(text)
-
-    return read
 
 
 def _value(text: str) -> float:

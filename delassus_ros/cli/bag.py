@@ -20,7 +20,7 @@ from delassus_ros.cli.options import (
     way_out,
 )
 from delassus_ros.cli.report import Report, about, headline, table
-from delassus_ros.command_line import whole
+from delassus_ros.command_line import Whole
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import document_of
 from delassus_ros.needs import missing, missing_ros
@@ -60,13 +60,13 @@ def add_bags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workers",
-        type=whole(1, 10_000),
+        type=Whole(1, 10_000),
         metavar="N",
         help="number of workers (default: that of processors)",
     )
     parser.add_argument(
         "--retries",
-        type=whole(0, 1000),
+        type=Whole(0, 1000),
         default=3,
         metavar="N",
         help="number of new attempts at a recording after its worker died (default: %(default)s)",

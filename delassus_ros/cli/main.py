@@ -33,7 +33,7 @@ from delassus_ros.cli.options import (
 )
 from delassus_ros.cli.parsing import SuggestingParser, complete
 from delassus_ros.cli.report import Report
-from delassus_ros.command_line import whole
+from delassus_ros.command_line import Whole
 from delassus_ros.errors import DelassusError, DelassusWarning
 from delassus_ros.terminal import discard_output, shown_output
 
@@ -196,7 +196,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument(
         "--calls",
-        type=whole(1, _MOST_CALLS),
+        type=Whole(1, _MOST_CALLS),
         default=1000,
         metavar="N",
         help="number of timed calls (default: %(default)s)",

@@ -13,7 +13,7 @@ import numpy as np
 
 from delassus_ros.cli.options import given_joints, warn
 from delassus_ros.closure import Closure
-from delassus_ros.command_line import duration, whole
+from delassus_ros.command_line import Whole, duration
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.robot import Robot
@@ -35,7 +35,7 @@ def add_page(parser: argparse.ArgumentParser) -> None:
     """Add the page of the viewer, and how long it is served."""
     parser.add_argument(
         "--port",
-        type=whole(0, 65535),
+        type=Whole(0, 65535),
         metavar="N",
         help="TCP port of the page; 0 for any free port (default: 8080, or any free port if 8080 "
         "is in use)",
