@@ -98,8 +98,6 @@ def first_pose(
     if closure is not None:
         moved &= set(closure.independent)
     posture = default_posture(robot, closure)
-    print(f"posture: {posture.why}", file=sys.stderr)
-    warn(options, posture.outside)
     start = {joint.name: float(posture.q[offset])
              for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
              if joint.name in moved}  # fmt: skip
@@ -107,6 +105,8 @@ def first_pose(
         if name not in start:
             raise InputError(f"--q: {unknown('joint', name, start)}")
         start[name] = value
+    print(f"posture: {posture.why}", file=sys.stderr)
+    warn(options, posture.outside)
     return start
 
 
