@@ -76,6 +76,8 @@ def proposed(options: argparse.Namespace, description: Description) -> Report:
         values["loops"] = str(options.loops)
     if options.loops_as:
         values["loops_as"] = options.loops_as
+    if options.no_passive:
+        values["passive"] = False
     locked = given_joints("--lock", options.lock) if options.lock else description.fingers()
     if locked:
         values["lock"] = {"names": list(locked), "values": list(locked.values())}

@@ -75,7 +75,11 @@ class Description:
 
 
 def described_by(
-    source: str, base: str | None, loops: str | None, loops_as: str = "clusters"
+    source: str,
+    base: str | None,
+    loops: str | None,
+    loops_as: str = "clusters",
+    passive: bool = True,
 ) -> Description:
     """Return the robot of a file, or a built-in robot.
 
@@ -87,6 +91,7 @@ def described_by(
     base : ``"floating"``, ``"fixed"``, or None for the likely one.
     loops : path of a file with loops, or None.
     loops_as : how loops are closed; see :meth:`Robot.with_loops_as`.
+    passive : whether springs, dampers and gravity compensation count.
 
     Raises
     ------
@@ -107,7 +112,7 @@ def described_by(
         document = parse_xml(located(source))
     folder = Path(source).resolve().parent if Path(source).is_file() else None
     if document.tag == "mujoco":
-        return _of_mjcf(source, document, folder, base, loops, loops_as)
+        return _of_mjcf(source, document, folder, base, loops, loops_as, passive)
     if base is None:
         held = base_of(document)
         base = held.base
@@ -116,8 +121,8 @@ def described_by(
             print(f"taken as --base fixed, as {held.why}{other}", file=sys.stderr)
     robot = Robot.from_urdf(
         ElementTree.tostring(document), "fixed" if base == "fixed" else "floating", loops=loops,
-        loops_as=loops_as,
-    )
+        loops_as=loops_as, passive=passive,
+    )  # fmt: skip
     return Description(robot, document, folder)
 
 
@@ -128,6 +133,7 @@ def _of_mjcf(
     base: str | None,
     loops: str | None,
     loops_as: str,
+    passive: bool,
 ) -> Description:
     lacking = missing("delassus with MJCF", "mujoco")
     if lacking is not None:
@@ -137,7 +143,7 @@ def _of_mjcf(
             f"--loops is of use with URDF alone; equalities of {source} are its loops"
         )
     model = compiled(source)
-    robot = Robot.from_mujoco(model, loops_as)
+    robot = Robot.from_mujoco(model, loops_as, passive)
     if base not in (None, robot.base):
         joint = "has no" if robot.base == "fixed" else "has a"
         raise InputError(

@@ -204,6 +204,7 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
     robot = Robot.from_urdf(
         Path(options.urdf), settings.base, settings.armature, loops,
         loops_as=options.loops_as or settings.loops_as,
+        passive=settings.passive and not options.no_passive,
     )  # fmt: skip
     robot = robot.lock(settings.lock) if settings.lock else robot
     problem = Problem(robot, settings.contacts, settings.axes, outputs_of(options))

@@ -63,6 +63,11 @@ def add_base(parser: argparse.ArgumentParser) -> None:
         help="joints that are fixed, and their positions [rad, m]; for example hands and a head",
     )
     add_loops(parser)
+    parser.add_argument(
+        "--no-passive",
+        action="store_true",
+        help="leave out springs, dampers and gravity compensation, which outputs of motion count",
+    )
 
 
 def add_axes(parser: argparse.ArgumentParser, default: str | None = "contact") -> None:
@@ -278,7 +283,9 @@ def described(options: argparse.Namespace) -> Description:
     without an option, a line on standard error says so.
     """
     loops_as = options.loops_as or "clusters"
-    found = described_by(options.robot, options.base, options.loops, loops_as)
+    found = described_by(
+        options.robot, options.base, options.loops, loops_as, not options.no_passive
+    )
     if options.lock is not None:
         robot = found.robot.lock(given_joints("--lock", options.lock))
         found = replace(found, robot=robot)

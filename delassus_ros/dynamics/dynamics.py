@@ -104,7 +104,8 @@ class Dynamics:
     A copied or pickled object is constructed anew for the same robot.
 
     Rates, accelerations and torques are those of :attr:`joints`, the independent joints: torques
-    of dependent joints are converted to equivalent torques of independent joints. A floating base
+    of dependent joints are converted to equivalent torques of independent joints. Torques are those
+    of motors, beside which the robot's springs, dampers and gravity compensation act. A floating base
     is first with six numbers: the root link's twist in its body axes, linear first, its spatial
     acceleration, or the wrench on the link.
 
@@ -446,6 +447,8 @@ class Dynamics:
     def gravity_torques(self, q: ArrayLike, gravity: ArrayLike = GRAVITY) -> Array:
         """Return the torques (size,) that hold the robot at rest against gravity [N·m, N].
 
+        Springs and gravity compensation of the robot count.
+
         Raises
         ------
         InputError, NumericalError
@@ -507,7 +510,7 @@ class Dynamics:
     ) -> Array:
         """Return Y (size, 10 bodies): Y π are the torques of :meth:`inverse`.
 
-        Torques of armatures are not included. The order of π is that of
+        Torques of armatures, springs, dampers and gravity compensation are not included. The order of π is that of
         :func:`~delassus_ros.dynamics.regressor.inertial_parameters`.
 
         Raises

@@ -45,6 +45,8 @@ class JointDescription:
     mimic : the joint that this one follows, if any.
     independent : URDF+'s statement about the joint's position, None without one.
     velocity : limit of the rate [rad/s or m/s], infinite where the URDF has none or 0.
+    damping : viscous friction [N·m·s/rad or N·s/m].
+    friction : dry friction [N·m or N], which does not count.
     """
 
     name: str
@@ -59,6 +61,8 @@ class JointDescription:
     mimic: Mimic | None = None
     independent: bool | None = None
     velocity: float = np.inf
+    damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,7 @@ def _joint(element: ElementTree.Element) -> JointDescription:
     # Of URDF+, which urdf_parser_py does not know.
     stated = element.attrib.pop("independent", None)
     parsed = _parsed(urdf.Joint, element)
-    limit, mimic = parsed.limit, parsed.mimic
+    limit, mimic, dynamics = parsed.limit, parsed.mimic, parsed.dynamics
     return JointDescription(
         parsed.name,
         JOINT_TYPES.get(parsed.type),
@@ -184,6 +188,8 @@ def _joint(element: ElementTree.Element) -> JointDescription:
         mimic=None if mimic is None else Mimic(mimic.joint, mimic.multiplier, mimic.offset),
         independent=None if stated is None else stated == "true",
         velocity=np.inf if limit is None else limit.velocity,
+        damping=0.0 if dynamics is None else dynamics.damping or 0.0,
+        friction=0.0 if dynamics is None else dynamics.friction or 0.0,
     )
 
 

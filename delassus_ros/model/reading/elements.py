@@ -50,13 +50,14 @@ ELEMENTS = {
     ),
     "joint": ReadElement(
         ("name", "type", "independent"),
-        children=("origin", "parent", "child", "axis", "limit", "mimic"),
+        children=("origin", "parent", "child", "axis", "limit", "mimic", "dynamics"),
     ),
     "origin": ReadElement(numbers={"xyz": 3, "rpy": 3}),
     "parent": ReadElement(("link",), required="link"),
     "child": ReadElement(("link",), required="link"),
     "axis": ReadElement(numbers={"xyz": 3}, required="xyz"),
     "limit": ReadElement(numbers={"lower": 1, "upper": 1}),
+    "dynamics": ReadElement(numbers={"damping": 1, "friction": 1}),
     "mimic": ReadElement(("joint",), {"multiplier": 1, "offset": 1}, required="joint"),
     # Published couplings have a type, "rolling", which does not change the equation.
     "coupling": ReadElement(("name", "type"), children=(*ENDS, "ratio")),

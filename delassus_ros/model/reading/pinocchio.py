@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from delassus_ros.arguments import instance
 from delassus_ros.errors import RobotError
 from delassus_ros.model.chains import BALL, chain
 from delassus_ros.model.constraints import Coupling
-from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.joint import SINGLE, WORLD, Joint, JointKind
 from delassus_ros.model.mechanism import Body, Frame, MechanismT
 from delassus_ros.model.reading.pinocchio_joints import Leading, Part, parts_of
 from delassus_ros.model.spatial import Array, Inertia, Transform
@@ -21,7 +22,9 @@ _NO_LIMIT = sys.float_info.max
 """Size of the position limits of a joint without limits, in models built joint by joint."""
 
 
-def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
+def read_pinocchio(
+    model: Any, robot_type: type[MechanismT], passive: bool = False
+) -> MechanismT:
     """Return the robot of a pinocchio.Model, or of the one of a pinocchio.RobotWrapper.
 
     Joints have their names, bodies are called after them; frames are those of links, operation,
@@ -36,6 +39,12 @@ def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
     :mod:`~delassus_ros.model.chains`), the parts of a composite joint ``name_1`` and so on. A
     helical joint is a revolute one on a prismatic one, ``name_slide``, that follows its angle. A
     composite of a translation and a rotation on the universe is a floating joint.
+
+    Pinocchio's algorithms do not count ``model.damping`` and the limits of dry friction.
+
+    Parameters
+    ----------
+    passive : whether dampers of single freedoms count, ``model.damping``.
 
     Raises
     ------
@@ -56,6 +65,8 @@ def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
         placement = Transform(pose.rotation, pose.translation)
         for part in parts_of(model, j, neutral):
             own = _joints(model, part, body, placement @ part.placement, len(joints))
+            if passive and part.kind in SINGLE and part.leading is None:
+                own = [replace(own[0], damping=float(model.damping[part.v][0]))]
             joints += own
             bodies += [Body(each.name, Inertia()) for each in own]
             body, placement = len(joints) - 1, Transform()
@@ -71,7 +82,7 @@ def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
 def _joints(model: Any, part: Part, parent: int, placement: Transform, first: int) -> list[Joint]:
     """Return the joints of a part, the first of which has the index `first`."""
     armatures = _armatures(model, part)
-    single = part.kind in (JointKind.REVOLUTE, JointKind.PRISMATIC)
+    single = part.kind in SINGLE
     if not single and armatures.any():
         raise RobotError(
             f"joint {part.name!r} is a {part.what} with armature {armatures.tolist()}, "

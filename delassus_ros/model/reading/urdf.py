@@ -13,7 +13,7 @@ from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.chains import chain
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.constraints import FunctionConstraint
-from delassus_ros.model.joint import WORLD, Joint, JointKind, root_name
+from delassus_ros.model.joint import SINGLE, WORLD, Joint, JointKind, root_name
 from delassus_ros.model.mechanism import Base, Body, Frame, MechanismT
 from delassus_ros.model.reading.bodies import check_bodies
 from delassus_ros.model.reading.check import checked
@@ -24,6 +24,7 @@ from delassus_ros.model.reading.description import (
     describe,
 )
 from delassus_ros.model.reading.link_tree import LinkTree
+from delassus_ros.model.reading.passive import warn_of_uncounted
 from delassus_ros.model.reading.source import located
 from delassus_ros.model.reading.transmissions import warn_of_unknown_rotors
 from delassus_ros.model.reading.xml import parse_xml
@@ -38,6 +39,7 @@ def read_urdf(
     armature: Mapping[str, float] | None,
     functions: Sequence[FunctionConstraint],
     robot_type: type[MechanismT],
+    passive: bool = True,
 ) -> MechanismT:
     """Read a URDF.
 
@@ -61,6 +63,7 @@ def read_urdf(
     armature : see :meth:`~delassus_ros.model.mechanism.Mechanism.with_armature`.
     functions : constraints in addition to those of the files.
     robot_type : class of the result.
+    passive : whether dampers of joints count; dry friction does not, which a warning says.
 
     Raises
     ------
@@ -78,6 +81,10 @@ def read_urdf(
     if armature is not None:
         robot = robot.with_armature(armature)
     warn_of_unknown_rotors(robot, description.transmissions, side.rotors)
+    if passive:
+        warn_of_uncounted(robot.name, _uncounted(description))
+    else:
+        robot = robot.without_passive()
     check_bodies(robot, assembly.lumped, [joint.name for joint in assembly.moving_on_root()])
     if robot.is_closed:
         clusters_of(robot)  # raises, if the loops or the coordinates are wrong
@@ -156,8 +163,10 @@ class _Assembly:
             for each in chain(joint.name, joint.chain, parent, placement, len(self._joints)):
                 last = self._add_body(each)
             return last
-        limits = {"lower": joint.lower, "upper": joint.upper, "velocity": joint.velocity}
-        return self._add_body(Joint(joint.name, kind, parent, placement, joint.axis, **limits))
+        numbers = {"lower": joint.lower, "upper": joint.upper, "velocity": joint.velocity}
+        if kind in SINGLE:
+            numbers["damping"] = joint.damping
+        return self._add_body(Joint(joint.name, kind, parent, placement, joint.axis, **numbers))
 
     def _add_body(self, joint: Joint) -> int:
         self._joints.append(joint)
@@ -169,6 +178,16 @@ class _Assembly:
         if body != WORLD:
             inertia = self._description.links[link].inertia
             self.lumped[body].append((link, inertia.in_parent(placement)))
+
+
+def _uncounted(description: Description) -> dict[str, list[str]]:
+    """Return the forces of joints that do not count; see :func:`warn_of_uncounted`."""
+    joints = [joint for joint in description.joints.values() if joint.kind is not None]
+    several = [joint for joint in joints if joint.chain or joint.kind not in SINGLE]
+    return {
+        "dry friction of joint": [joint.name for joint in joints if joint.friction],
+        "damping of joint with several freedoms": [each.name for each in several if each.damping],
+    }
 
 
 def with_joint_types(description: Description, side: SideFile) -> Description:
