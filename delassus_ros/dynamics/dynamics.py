@@ -104,10 +104,10 @@ class Dynamics:
     A copied or pickled object is constructed anew for the same robot.
 
     Rates, accelerations and torques are those of :attr:`joints`, the independent joints: torques
-    of dependent joints are converted to equivalent torques of independent joints. Torques are those
-    of motors, beside which the robot's springs, dampers and gravity compensation act. A floating base
+    of dependent joints are converted to equivalent torques of independent joints. A floating base
     is first with six numbers: the root link's twist in its body axes, linear first, its spatial
-    acceleration, or the wrench on the link.
+    acceleration, or the wrench on the link. Torques are those of motors, beside which the robot's
+    springs, dampers and gravity compensation act.
 
     Parameters
     ----------
@@ -510,8 +510,8 @@ class Dynamics:
     ) -> Array:
         """Return Y (size, 10 bodies): Y π are the torques of :meth:`inverse`.
 
-        Torques of armatures, springs, dampers and gravity compensation are not included. The order of π is that of
-        :func:`~delassus_ros.dynamics.regressor.inertial_parameters`.
+        Torques of armatures, springs, dampers and gravity compensation are not included. The order
+        of π is that of :func:`~delassus_ros.dynamics.regressor.inertial_parameters`.
 
         Raises
         ------

@@ -11,8 +11,8 @@ bases, couplings and loops. Per link i, in the frames of :mod:`delassus_ros.rbda
 
 with accelerations a less that of gravity and velocity products c, γ and p; w are the external
 wrenches on frames, K_e maps the link's twist to the frame's. Springs and dampers have the torques
-τ_p, and forces of gravity compensation are part of p; τ are torques of motors. The unknowns d are a, f, τ of all
-links and joints, and ÿ and w, which determine them.
+τ_p, and forces of gravity compensation are part of p; τ are torques of motors. The unknowns d are
+a, f, τ of all links and joints, and ÿ and w, which determine them.
 """
 
 from __future__ import annotations

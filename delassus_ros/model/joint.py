@@ -43,7 +43,7 @@ class JointKind(Enum):
 
 
 SINGLE = (JointKind.REVOLUTE, JointKind.PRISMATIC)
-"""Kinds with one freedom about or along an axis: those that have armatures, springs and dampers."""
+"""Kinds with one freedom, about or along an axis: they may have an armature, spring and damper."""
 
 
 def root_name(taken: Container[str]) -> str:

@@ -231,9 +231,11 @@ class Mechanism:
 
     def without_passive(self: MechanismT) -> MechanismT:
         """Return the robot without springs, dampers and gravity compensation."""
-        rest = {"stiffness": 0.0, "spring_reference": 0.0, "damping": 0.0}
         return self.replaced(
-            joints=[replace(joint, **rest) for joint in self._joints],
+            joints=[
+                replace(joint, stiffness=0.0, spring_reference=0.0, damping=0.0)
+                for joint in self._joints
+            ],
             bodies=[replace(body, compensated=Inertia()) for body in self._bodies],
         )
 

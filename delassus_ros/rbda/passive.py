@@ -1,9 +1,9 @@
-"""Passive torques: springs, dampers and gravity compensation, as torques at the independent joints.
+"""Passive torques at the independent joints: springs, dampers and gravity compensation.
 
-A joint of the robot with position q and rate q̇ = E ẏ has the torque −k (q − q₀) − d q̇, which
-is Eᵀ of it at the independent joints. Gravity compensation is a force −m g at the centre of mass of
-the compensated part of a body. Bias forces and free accelerations have these torques in addition to
-those of motors; G, J and J̇ ẏ do not depend on them.
+A spring and damper at a joint of the spanning tree, of position q and rate q̇ = E ẏ, have the
+torque τ = −k (q − q₀) − d q̇, at the independent joints Eᵀ τ. Gravity compensation is a force −m g
+at the centre of mass of the compensated part of a body. Bias forces and free accelerations have
+these torques in addition to those of motors; G, J and J̇ ẏ do not depend on them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def joint_torques(problem: Problem, x: Inputs) -> dict[int, Scalar]:
 def compensation_forces(motion: ClusterMotion) -> dict[int, Vector]:
     """Return the forces of gravity compensation by link, angular first, in the link's axes."""
     return {
-        i: [-value for value in cross(link.compensated[1:], motion.gravity[i])]
+        i: [-value for value in cross(list(link.compensated[1:]), motion.gravity[i])]
         + [-link.compensated[0] * value for value in motion.gravity[i]]
         for i, link in enumerate(motion.tree.links)
         if link.compensated
@@ -98,7 +98,7 @@ def passive_slopes(motion: ClusterMotion) -> tuple[Matrix, Matrix]:
     n = len(problem.velocities)
     moved = with_all_slopes(problem, x)
     if problem.robot.joints[0].kind is JointKind.ROOT and "base_orientation" not in x:
-        turned = [cross(x["gravity"], axis) for axis in identity(3)]
+        turned = [cross(list(x["gravity"]), axis) for axis in identity(3)]
         entries = {
             ("gravity", r): [0.0] * 3 + [column[r] for column in turned] + [0.0] * (n - 6)
             for r in range(3)

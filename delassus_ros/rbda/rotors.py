@@ -27,7 +27,7 @@ import numpy as np
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of
-from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
+from delassus_ros.model.robot import WORLD, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia
 from delassus_ros.rbda.constraints import loop_jacobian
 

@@ -121,7 +121,7 @@ def _joint(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.
         axis = _copy(element, clean, prefix, "axis", what)
         if axis is not None:
             check_direction(floats(axis.attrib["xyz"], 3, f"{what}: axis"), what)
-    # On a fixed joint limits, mimic and dynamics mean nothing (reduced robots keep such left-overs).
+    # On a fixed joint the rest means nothing (reduced robots keep such left-overs).
     if joint_type != FIXED:
         _copy_limit(element, clean, prefix, what)
         dynamics = _copy(element, clean, prefix, "dynamics", what)

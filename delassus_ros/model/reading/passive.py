@@ -23,8 +23,8 @@ def warn_of_uncounted(robot: str, found: Mapping[str, Sequence[str]]) -> None:
 
     Parameters
     ----------
-    found : phrases that end in a kind of thing, such as ``"dry friction of joint"``, with the names
-        of these things; without names the phrase does not act.
+    found : phrases that end in a kind of thing, such as ``"dry friction of joint"``, with the
+        names of these things; without names there is no such force.
     """
     parts = [listed(phrase, names) for phrase, names in found.items() if names]
     if parts:
