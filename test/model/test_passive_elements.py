@@ -27,7 +27,8 @@ ARM = """<mujoco model="arm"><compiler angle="radian"/><worldbody>
   <body name="upper" gravcomp="0.7"><joint name="shoulder" axis="1 2 0" ref="0.4" stiffness="7"
       springref="0.9" damping="0.4" pos="0.1 0 0"/>
     <geom size="0.1" pos="0.3 0.1 0.2"/>
-    <body name="box" pos="0.1 0 0.2" euler="0.3 0.4 0" gravcomp="1.3"><geom size="0.1" pos="0.2 0 0"/>
+    <body name="box" pos="0.1 0 0.2" euler="0.3 0.4 0" gravcomp="1.3">
+      <geom size="0.1" pos="0.2 0 0"/>
     <body name="lower" pos="0.3 0 0" euler="0.5 0 0.1"><joint name="slide" type="slide"
         axis="0 1 1" stiffness="30" springref="-0.1" damping="3"/>
       <joint name="elbow" axis="0 0 1" springdamper="0.2 0.8"/>

@@ -18,7 +18,12 @@ from delassus_ros.model.edit import locked
 from delassus_ros.model.joint import WORLD, Joint, JointKind, root_name
 from delassus_ros.model.mechanism import Body, Frame, MechanismT
 from delassus_ros.model.reading.mjcf_size import check_size
-from delassus_ros.model.reading.passive import MujocoPassive, of_joints
+from delassus_ros.model.reading.passive import (
+    MujocoPassive,
+    of_joints,
+    uncounted,
+    warn_of_uncounted,
+)
 from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_from_quaternion
 
 SAME_POSITION_TOLERANCE = 1e-9
@@ -55,7 +60,12 @@ def read_mujoco(source: Any, robot_type: type[MechanismT], passive: bool = True)
         If MuJoCo cannot compile the source, it is something else, or the model would be too large,
         see :mod:`delassus_ros.model.reading.mjcf_size`.
     """
-    return _Reading(compiled(source), passive).robot(robot_type)
+    model = compiled(source)
+    robot = _Reading(model).robot(robot_type)
+    if not passive:
+        return robot.without_passive()
+    warn_of_uncounted(robot.name, uncounted(model, joint_names(model)))
+    return robot
 
 
 def compiled(source: Any) -> Any:
@@ -85,7 +95,7 @@ def compiled(source: Any) -> Any:
 
 
 class _Reading:
-    def __init__(self, model: Any, passive: bool) -> None:
+    def __init__(self, model: Any) -> None:
         self._model = model
         self._joints: list[Joint] = []
         self._bodies: list[Body] = []
@@ -94,19 +104,15 @@ class _Reading:
         self._armatures = self._armature_of_joints()
         self._joint_names = joint_names(model)
         self._body_names = body_names(model)
-        self._name = bytes(model.names).split(b"\0", 1)[0].decode() or "robot"
-        self._passive = MujocoPassive.none(model)
-        if passive:
-            self._passive = MujocoPassive.of(model, self._name, self._joint_names)
+        self._passive = MujocoPassive.of(model)
 
     def robot(self, robot_type: type[MechanismT]) -> MechanismT:
         for b in range(1, self._model.nbody):
             self._add(b)
+        name = bytes(self._model.names).split(b"\0", 1)[0].decode() or "robot"
         couplings, loops = self._equalities()
         held, tied = _held_by(couplings)
-        robot = robot_type(
-            self._name, self._joints, self._bodies, self._frames(), tied, loops
-        )
+        robot = robot_type(name, self._joints, self._bodies, self._frames(), tied, loops)
         return locked(robot, held) if held else robot
 
     def _armature_of_joints(self) -> Array:

@@ -76,32 +76,17 @@ class MujocoPassive:
     compensation: Array
 
     @classmethod
-    def none(cls, model: Any) -> MujocoPassive:
-        """Return no elements, for a robot without them."""
-        joints = np.zeros(model.njnt)
-        return cls(joints, joints, joints, np.zeros(model.nbody))
-
-    @classmethod
-    def of(cls, model: Any, robot: str, joints: Sequence[str]) -> MujocoPassive:
-        """Return the elements that count, and warn of forces that do not.
-
-        Parameters
-        ----------
-        robot, joints : names for the warning.
-        """
+    def of(cls, model: Any) -> MujocoPassive:
+        """Return the elements of a model, without those that its flags disable."""
         import mujoco
 
         flags, disabled = mujoco.mjtDisableBit, int(model.opt.disableflags)
-        springs = not disabled & int(flags.mjDSBL_SPRING)
-        dampers = not disabled & int(flags.mjDSBL_DAMPER)
-        types = mujoco.mjtJoint
-        single = np.isin(model.jnt_type, (int(types.mjJNT_HINGE), int(types.mjJNT_SLIDE)))
-        damping, elsewhere = of_joints(model, "damping")
-        several = [
-            j for j in range(model.njnt)
-            if not single[j] and (model.jnt_stiffness[j] or damping[j])
-        ]  # fmt: skip
-        warn_of_uncounted(robot, _uncounted(model, joints, several, elsewhere))
+        # Older versions have one flag for both.
+        springs, dampers = (
+            not disabled & int(getattr(flags, f"mjDSBL_{each}", 0) or flags.mjDSBL_PASSIVE)
+            for each in ("SPRING", "DAMPER")
+        )
+        single, (damping, _) = _are_single(model), of_joints(model, "damping")
         return cls(
             np.where(single, springs * model.jnt_stiffness, 0.0),
             np.where(single, model.qpos_spring[model.jnt_qposadr], 0.0),
@@ -111,15 +96,20 @@ class MujocoPassive:
         )
 
 
-def _uncounted(
-    model: Any, joints: Sequence[str], several: Sequence[int], elsewhere: Sequence[int]
-) -> dict[str, list[str]]:
+def _are_single(model: Any) -> Array:
+    """Return per joint of a MuJoCo model whether it is a hinge or slide."""
+    import mujoco
+
+    types = mujoco.mjtJoint
+    return np.isin(model.jnt_type, (int(types.mjJNT_HINGE), int(types.mjJNT_SLIDE)))
+
+
+def uncounted(model: Any, joints: Sequence[str]) -> dict[str, list[str]]:
     """Return the forces of a MuJoCo model that do not count; see :func:`warn_of_uncounted`.
 
     Parameters
     ----------
-    several : ball and free joints with stiffness or damping.
-    elsewhere : actuators with damping that is not at a joint.
+    joints : names of the joints.
     """
     import mujoco
 
@@ -134,18 +124,24 @@ def _uncounted(
     def of_dofs(field: str) -> list[str]:
         return list(dict.fromkeys(joints[int(model.dof_jntid[k])] for k in where(field)))
 
+    single, (damping, elsewhere) = _are_single(model), of_joints(model, "damping")
+    several = ~single & ((model.jnt_stiffness != 0.0) | (damping != 0.0))
     tendons = {k for field in _OF_TENDONS for k in where(field)}
-    bent = [joints[j] for j in {*where("jnt_stiffnesspoly"), *where("jnt_springyield")}]
+    bent = sorted({*where("jnt_stiffnesspoly"), *where("jnt_springyield")})
     servos = np.flatnonzero(model.actuator_biastype != int(mujoco.mjtBias.mjBIAS_NONE)).tolist()
     medium = [name for name in ("density", "viscosity") if getattr(model.opt, name)]
     return {
         "dry friction of joint": of_dofs("dof_frictionloss"),
-        "stiffness and damping of ball or free joint": [joints[j] for j in several],
-        "stiffness beyond the linear term, or yield, of joint": bent,
+        "stiffness and damping of ball or free joint": [
+            joints[j] for j in np.flatnonzero(several)
+        ],
+        "stiffness beyond the linear term, or yield, of joint": [joints[j] for j in bent],
         "damping beyond the linear term of joint": of_dofs("dof_dampingpoly"),
         "springs, dampers and friction of tendon": named("tendon", sorted(tendons)),
         "forces by position or rate (servo, muscle) of actuator": named("actuator", servos),
-        "damping of actuator": named("actuator", elsewhere),
+        "damping of actuator": named(
+            "actuator", sorted({*elsewhere, *where("actuator_dampingpoly")})
+        ),
         "forces of the surrounding medium by option": medium,
         "forces of flex": named("flex", range(model.nflex)),
         "forces of plugin": named("plugin", range(model.nplugin)),

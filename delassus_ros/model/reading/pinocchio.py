@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,8 +64,6 @@ def read_pinocchio(
         placement = Transform(pose.rotation, pose.translation)
         for part in parts_of(model, j, neutral):
             own = _joints(model, part, body, placement @ part.placement, len(joints))
-            if passive and part.kind in SINGLE and part.leading is None:
-                own = [replace(own[0], damping=float(model.damping[part.v][0]))]
             joints += own
             bodies += [Body(each.name, Inertia()) for each in own]
             body, placement = len(joints) - 1, Transform()
@@ -76,7 +73,9 @@ def read_pinocchio(
         inertia = model.inertias[j]
         total = Inertia.from_com(inertia.mass, inertia.lever, inertia.inertia)
         bodies[body] = Body(model.names[j], total)
-    return robot_type(model.name or "robot", joints, bodies, _frames(model, body_of), couplings)
+    frames = _frames(model, body_of)
+    robot = robot_type(model.name or "robot", joints, bodies, frames, couplings)
+    return robot if passive else robot.without_passive()
 
 
 def _joints(model: Any, part: Part, parent: int, placement: Transform, first: int) -> list[Joint]:
@@ -94,9 +93,9 @@ def _joints(model: Any, part: Part, parent: int, placement: Transform, first: in
     kind = part.kind
     if kind is JointKind.FLOATING and not first:
         kind = JointKind.ROOT
-    armature, limits = 0.0, (-np.inf, np.inf)
+    armature, damping, limits = 0.0, 0.0, (-np.inf, np.inf)
     if single and part.leading is None:
-        armature = float(armatures[0])
+        armature, damping = float(armatures[0]), float(model.damping[part.v][0])
         if part.q.stop - part.q.start == 1:
             q = part.q.start
             lower, upper = float(model.lowerPositionLimit[q]), float(model.upperPositionLimit[q])
@@ -104,7 +103,10 @@ def _joints(model: Any, part: Part, parent: int, placement: Transform, first: in
             lower = -math.inf if lower == -_NO_LIMIT else lower
             upper = math.inf if upper == _NO_LIMIT else upper
             limits = (lower, upper) if lower <= upper else limits
-    return [Joint(part.name, kind, parent, placement, np.array(part.axis), armature, *limits)]
+    axis = np.array(part.axis)
+    return [
+        Joint(part.name, kind, parent, placement, axis, armature, *limits, damping=damping)
+    ]
 
 
 def _armatures(model: Any, part: Part) -> Array:
