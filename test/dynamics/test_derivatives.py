@@ -71,11 +71,13 @@ def test_derivatives_of_a_quadruped_agree_with_pinocchio(base: str) -> None:
     [(derivatives_of_inverse, recursive_inverse, "accelerations"),
      (derivatives_of_forward, recursive_forward, "torques")],
 )  # fmt: skip
-@pytest.mark.parametrize("passive", [False, True])
+@pytest.mark.parametrize(
+    "robot", [random_problem(0).robot, with_passive(random_problem(2).robot, 2)],
+    ids=["fixed", "floating, passive"],
+)  # fmt: skip
 def test_derivatives_of_geared_robots_agree_with_50_digits(
-    derivatives, function, given, passive: bool
+    derivatives, function, given, robot: Robot
 ) -> None:
-    robot = with_passive(random_problem(0).robot, 0) if passive else random_problem(0).robot
     tree = RobotTree(robot)
     q = coupled(robot, np.random.default_rng(0).uniform(-1, 1, robot.nq))
     x = state(tree, q, given)

@@ -31,6 +31,7 @@ from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model import WORLD
 from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
 from delassus_ros.testing import random_problem as random_open_problem
+from delassus_ros.testing.random_trees import random_robot
 
 GRAVITY = np.array([1.0, -2.0, -9.0])
 SOLES = [*FEET.values()]
@@ -202,7 +203,7 @@ def test_an_accelerometer_measures_what_pinocchio_says() -> None:
 
 
 def test_a_force_and_torque_sensor_of_a_compensated_robot_reads_no_weight() -> None:
-    plain = random_open_problem(3, largest=8).robot
+    plain = random_robot(np.random.default_rng(3), largest=8, floating=False)
     held = plain.replaced(bodies=[replace(b, compensated=b.inertia) for b in plain.bodies])
     readings = []
     for robot, gravity in ((held, GRAVITY), (plain, np.zeros(3)), (plain, GRAVITY)):

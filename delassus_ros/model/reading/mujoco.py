@@ -44,9 +44,11 @@ def read_mujoco(source: Any, robot_type: type[MechanismT], passive: bool = True)
     (connect, weld) and couplings (joint and tendon, if linear); an equality of a single joint
     locks the joint, see :func:`~delassus_ros.model.edit.locked`. Mocap bodies belong to the world,
     at the pose in the model. Armatures and damping of actuators count at their joints, times the
-    squares of their gears. Springs and dampers of hinges and slides, and gravity compensation of
-    bodies, are those of the robot, unless the model's flags disable them; a warning names further
-    elements that make forces, such as servos, dry friction and tendons.
+    squares of their gears. Springs (``stiffness``, ``springref``, ``springdamper``) and dampers of
+    hinges and slides, and gravity compensation of bodies (``gravcomp``, with or without
+    ``actuatorgravcomp`` of joints), are those of the robot, unless the model's flags disable them;
+    a warning names further elements that make forces, such as servos, dry friction
+    (``frictionloss``) and tendons.
 
     Parameters
     ----------

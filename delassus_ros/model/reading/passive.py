@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from delassus_ros.errors import listed
 from delassus_ros.model.spatial import Array
@@ -96,7 +97,7 @@ class MujocoPassive:
         )
 
 
-def _are_single(model: Any) -> Array:
+def _are_single(model: Any) -> NDArray[np.bool_]:
     """Return per joint of a MuJoCo model whether it is a hinge or slide."""
     import mujoco
 
@@ -125,16 +126,14 @@ def uncounted(model: Any, joints: Sequence[str]) -> dict[str, list[str]]:
         return list(dict.fromkeys(joints[int(model.dof_jntid[k])] for k in where(field)))
 
     single, (damping, elsewhere) = _are_single(model), of_joints(model, "damping")
-    several = ~single & ((model.jnt_stiffness != 0.0) | (damping != 0.0))
+    several = np.flatnonzero(~single & ((model.jnt_stiffness != 0.0) | (damping != 0.0))).tolist()
     tendons = {k for field in _OF_TENDONS for k in where(field)}
     bent = sorted({*where("jnt_stiffnesspoly"), *where("jnt_springyield")})
     servos = np.flatnonzero(model.actuator_biastype != int(mujoco.mjtBias.mjBIAS_NONE)).tolist()
     medium = [name for name in ("density", "viscosity") if getattr(model.opt, name)]
     return {
         "dry friction of joint": of_dofs("dof_frictionloss"),
-        "stiffness and damping of ball or free joint": [
-            joints[j] for j in np.flatnonzero(several)
-        ],
+        "stiffness and damping of ball or free joint": [joints[j] for j in several],
         "stiffness beyond the linear term, or yield, of joint": [joints[j] for j in bent],
         "damping beyond the linear term of joint": of_dofs("dof_dampingpoly"),
         "springs, dampers and friction of tendon": named("tendon", sorted(tendons)),
