@@ -77,6 +77,8 @@ def proposed(options: argparse.Namespace, description: Description) -> Report:
         values["loops"] = str(options.loops)
     if options.loops_as:
         values["loops_as"] = options.loops_as
+    if options.no_passive:
+        values["passive"] = False
     locked = description.held
     if locked:
         values["lock"] = {"names": list(locked), "values": list(locked.values())}

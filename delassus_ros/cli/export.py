@@ -201,7 +201,7 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
     robot = Robot.from_urdf(
         Path(options.urdf), settings.base, settings.armature, loops,
         loops_as=options.loops_as or settings.loops_as, lock=settings.lock,
-        xacro_arguments=options.xacro,
+        xacro_arguments=options.xacro, passive=settings.passive and not options.no_passive,
     )  # fmt: skip
     problem = Problem(robot, settings.contacts, settings.axes, outputs_of(options))
     return problem, options.algorithm or settings.algorithm

@@ -62,6 +62,11 @@ def add_base(parser: argparse.ArgumentParser) -> None:
         "posture; 'none' (default: none, as locked joints change the matrix)",
     )
     add_loops(parser)
+    parser.add_argument(
+        "--no-passive",
+        action="store_true",
+        help="leave out springs, dampers and gravity compensation, which outputs of motion count",
+    )
 
 
 def add_axes(parser: argparse.ArgumentParser, default: str | None = "contact") -> None:
@@ -278,6 +283,7 @@ def described(options: argparse.Namespace) -> Description:
     found = described_by(
         options.robot, options.base, options.loops, options.loops_as or "clusters",
         None if locks is None else given_joints("--lock", locks), options.xacro,
+        passive=not options.no_passive,
     )  # fmt: skip
     if options.lock != _FINGERS:
         return found

@@ -12,11 +12,11 @@ import numpy as np
 from delassus_ros import arguments
 from delassus_ros.errors import DelassusWarning, RobotError
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
-from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.joint import SINGLE, WORLD, Joint, JointKind
 from delassus_ros.model.loops import CLOSED_GAP, loop_gap
 from delassus_ros.model.mechanism import Body, Frame, Mechanism, MechanismT
 from delassus_ros.model.ranges import PlausibleRanges
-from delassus_ros.model.spatial import Inertia, Transform
+from delassus_ros.model.spatial import Transform
 
 HELD_COUPLING_TOLERANCE = 1e-9
 """Largest residual of a coupling whose joints are all locked [units of its joints]."""
@@ -71,7 +71,7 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
     given = to_lock(robot, positions)
     by_name = {joint.name: joint for joint in robot.joints}
     for name, value in given.items():
-        if by_name[name].kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
+        if by_name[name].kind not in SINGLE:
             raise RobotError(
                 f"lock: joint {name!r} is {by_name[name].kind.label}; expected revolute or "
                 "prismatic ones"
@@ -83,8 +83,7 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
     # Per body, the body that it is lumped into, and its pose in that body.
     place: dict[int, tuple[int, Transform]] = {WORLD: (WORLD, Transform())}
     joints: list[Joint] = []
-    inertias: list[Inertia] = []
-    names: list[str] = []
+    bodies: list[Body] = []
     for i, (joint, body) in enumerate(zip(robot.joints, robot.bodies, strict=True)):
         above, pose = place[joint.parent]
         placement = pose @ joint.placement
@@ -92,12 +91,11 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
             held = placement @ joint.motion(given[joint.name])
             place[i] = above, held
             if above != WORLD:
-                inertias[above] = inertias[above] + body.inertia.in_parent(held)
+                bodies[above] = bodies[above].lumped(body, held)
             continue
         place[i] = len(joints), Transform()
         joints.append(replace(joint, parent=above, placement=placement))
-        inertias.append(body.inertia)
-        names.append(body.name)
+        bodies.append(body)
     frames = [
         Frame(f.name, place[f.body][0], place[f.body][1] @ f.placement)
         for f in robot.frames.values()
@@ -106,7 +104,7 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
     loops = [_carried(each, place) for each in robot.loops]
     return robot.replaced(
         joints=joints,
-        bodies=[Body(*each) for each in zip(names, inertias, strict=True)],
+        bodies=bodies,
         frames=frames,
         couplings=[each for each in couplings if each is not None],
         loops=[each for each in loops if each is not None],

@@ -55,6 +55,7 @@ class Robot(Mechanism):
         loops_as: str = "clusters",
         lock: Mapping[str, float] | None = None,
         xacro_arguments: Mapping[str, object] | None = None,
+        passive: bool = True,
     ) -> _RobotT:
         """Read a robot from a URDF file or from URDF text.
 
@@ -79,6 +80,8 @@ class Robot(Mechanism):
             judged: links that no longer move need no inertia, and a locked joint may mimic one
             that does not exist.
         xacro_arguments : values of the arguments of a xacro file, by name.
+        passive : whether dampers of joints, ``<dynamics damping>``, count; see
+            :mod:`delassus_ros.rbda.passive`.
 
         Raises
         ------
@@ -88,24 +91,31 @@ class Robot(Mechanism):
             the link, joint, coupling or loop.
         """
         document = document_of(source, xacro_arguments)
-        robot = read_urdf(document, base, loops, armature, functions, cls, lock)
+        robot = read_urdf(document, base, loops, armature, functions, cls, lock, passive)
         return robot.with_loops_as(loops_as)
 
     @classmethod
-    def from_pinocchio(cls: type[_RobotT], model: Any) -> _RobotT:
+    def from_pinocchio(cls: type[_RobotT], model: Any, passive: bool = False) -> _RobotT:
         """Return the robot of a pinocchio.Model; see :mod:`delassus_ros.model.reading.pinocchio`.
 
         A pinocchio.RobotWrapper may stand for its model, here and in conversions.
+
+        Parameters
+        ----------
+        passive : whether dampers of joints, ``model.damping``, count. By default they do not, as
+            in Pinocchio's own algorithms.
 
         Raises
         ------
         RobotError
             If a joint has no counterpart; names the joint and its type. If `model` is no model.
         """
-        return read_pinocchio(model, cls)
+        return read_pinocchio(model, cls, passive)
 
     @classmethod
-    def from_mujoco(cls: type[_RobotT], source: Any, loops_as: str = "clusters") -> _RobotT:
+    def from_mujoco(
+        cls: type[_RobotT], source: Any, loops_as: str = "clusters", passive: bool = True
+    ) -> _RobotT:
         """Return the robot of a mujoco.MjModel or MjSpec, or of MJCF or URDF.
 
         MJCF and URDF are given as the path of a file, or as text, which starts with ``<``; MuJoCo
@@ -114,6 +124,8 @@ class Robot(Mechanism):
         Parameters
         ----------
         loops_as : how loops of the equalities are closed; see :meth:`with_loops_as`.
+        passive : whether springs, dampers and gravity compensation count; see
+            :mod:`delassus_ros.rbda.passive`.
 
         Raises
         ------
@@ -121,7 +133,7 @@ class Robot(Mechanism):
             If a joint or an active equality has no counterpart; names it. If MuJoCo cannot compile
             `source`, or `source` is of another type.
         """
-        return read_mujoco(source, cls).with_loops_as(loops_as)
+        return read_mujoco(source, cls, passive).with_loops_as(loops_as)
 
     def with_loops_as(self: _RobotT, loops_as: str) -> _RobotT:
         """Return the robot with another way to close its loops.

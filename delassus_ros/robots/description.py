@@ -125,6 +125,7 @@ def described_by(
     loops_as: str = "clusters",
     lock: Mapping[str, float] | None = None,
     xacro_arguments: Mapping[str, str] | None = None,
+    passive: bool = True,
 ) -> Description:
     """Return the robot of a file, or a built-in robot.
 
@@ -137,6 +138,7 @@ def described_by(
     loops : path of a file with loops, or None.
     loops_as : how loops are closed; see :meth:`Robot.with_loops_as`.
     lock, xacro_arguments : see :meth:`Robot.from_urdf`.
+    passive : whether springs, dampers and gravity compensation count.
 
     Raises
     ------
@@ -155,7 +157,7 @@ def described_by(
     document = document_of(BUILT_IN[source]() if is_built_in else source, xacro_arguments)
     folder = Path(source).resolve().parent if Path(source).is_file() else None
     if document.tag == "mujoco":
-        found = _of_mjcf(source, document, folder, base, loops, loops_as)
+        found = _of_mjcf(source, document, folder, base, loops, loops_as, passive)
         return found.locked(to_lock(found.robot, lock), "--lock") if lock else found
     if base is None:
         held = base_of(document)
@@ -165,7 +167,7 @@ def described_by(
             print(f"taken as --base fixed, as {held.why}{other}", file=sys.stderr)
     robot = Robot.from_urdf(
         document, "fixed" if base == "fixed" else "floating", loops=loops, loops_as=loops_as,
-        lock=lock,
+        lock=lock, passive=passive,
     )  # fmt: skip
     return Description(robot, document, folder, None, _matching(document, lock or {}), "--lock")
 
@@ -190,6 +192,7 @@ def _of_mjcf(
     base: str | None,
     loops: str | None,
     loops_as: str,
+    passive: bool,
 ) -> Description:
     lacking = missing("delassus with MJCF", "mujoco")
     if lacking is not None:
@@ -199,7 +202,7 @@ def _of_mjcf(
             f"--loops is of use with URDF alone; equalities of {source} are its loops"
         )
     model = compiled(source)
-    robot = Robot.from_mujoco(model, loops_as)
+    robot = Robot.from_mujoco(model, loops_as, passive)
     if base not in (None, robot.base):
         joint = "has no" if robot.base == "fixed" else "has a"
         raise InputError(

@@ -17,6 +17,7 @@ import pytest
 from browser import wait_until
 from cli_support import QUADRUPED, output, refusal
 from hanging import HANG_S
+from on_floats import solver_on_floats
 from urdf_text import INERTIAL, joint, link, robot_xml
 
 import delassus_ros
@@ -99,6 +100,35 @@ def test_inspect_shows_every_kind_of_joint_with_its_place_in_q(capsys, arm: str)
         ["6-12", "└", "j4", "floating", "-", "-", "1.5", "l5"],
         ["13", "└", "j5", "revolute", "-1.5", "rad", "2", "rad", "1.5", "hand:left"],
     ]
+
+
+def test_passive_joints_are_listed_and_left_out_on_request(capsys, tmp_path: Path) -> None:
+    damped = '<axis xyz="0 1 0"/><dynamics damping="0.25"/>'
+    links = [link("base"), link("upper"), link("lower")]
+    joints = [joint("hip", "base", "upper", inside=damped), joint("knee", "upper", "lower")]
+    path = tmp_path / "leg.urdf"
+    path.write_text(robot_xml(*links, *joints))
+    given = (str(path), "--base", "fixed")
+    title, *rows = output(capsys, "inspect", *given).split("\n\n")[2].splitlines()
+    assert title == "Springs, dampers and gravity compensation:"
+    assert [row.split() for row in rows] == [
+        ["joint", "stiffness", "at", "rest", "damping", "held", "kg"],
+        ["hip", "-", "-", "0.25", "-"],
+    ]
+    assert "damping" not in output(capsys, "inspect", *given, "--no-passive")
+    data = json.loads(output(capsys, "inspect", *given, "--json"))
+    assert [each["damping"] for each in data["joints"]] == [0.25, 0.0]
+    moving = ("--contact", "lower", "--outputs", "h", "--rates", "1,2", "--gravity", "0,0,0")
+    for more, passive in (((), True), (("--no-passive",), False)):
+        found = json.loads(output(capsys, "compute", *given, *moving, *more, "--json"))
+        robot = Robot.from_urdf(path, "fixed", passive=passive)
+        problem = Problem(robot, [Contact("lower", "lower")], outputs=["h"])
+        expected = solver_on_floats(problem).solve(
+            robot.neutral(), rates=[1, 2], gravity=[0, 0, 0]
+        )
+        np.testing.assert_allclose(found["h"], expected.h, rtol=1e-9, atol=1e-12)
+    assert "passive: false" in output(capsys, "config", *given, "--no-passive")
+    assert "passive" not in output(capsys, "config", *given)
 
 
 def test_inspect_draws_the_tree_of_a_floating_base(capsys) -> None:

@@ -127,9 +127,13 @@ def _joint(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.
         axis = _copy(element, clean, prefix, "axis", what)
         if axis is not None:
             check_direction(floats(axis.attrib["xyz"], 3, f"{what}: axis"), what)
-    # On a fixed joint limits and mimic mean nothing (reduced robots keep such left-overs).
+    # On a fixed joint the rest means nothing (reduced robots keep such left-overs).
     if joint_type != FIXED:
         _copy_limit(element, clean, prefix, what)
+        dynamics = _copy(element, clean, prefix, "dynamics", what)
+        if dynamics is not None:
+            for key, text in dynamics.attrib.items():
+                floats(text, 1, f"{what}: {key}")
         _copy_mimic(element, clean, prefix, what)
     _copy_independent(element, clean, what)
     return clean

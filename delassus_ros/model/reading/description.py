@@ -47,6 +47,8 @@ class JointDescription:
     independent : URDF+'s statement about the joint's position, None without one.
     velocity, effort : limits of the rate [rad/s or m/s] and of the torque or force [N·m or N],
         infinite where the URDF has none or 0.
+    damping : viscous friction [N·m·s/rad or N·s/m].
+    friction : dry friction [N·m or N], which does not count.
     """
 
     name: str
@@ -62,6 +64,8 @@ class JointDescription:
     independent: bool | None = None
     velocity: float = np.inf
     effort: float = np.inf
+    damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ def _joint(element: ElementTree.Element) -> JointDescription:
     stated = element.attrib.pop("independent", None)
     origin = _taken_pose(element)
     parsed = _parsed(urdf.Joint, element)
-    limit, mimic = parsed.limit, parsed.mimic
+    limit, mimic, dynamics = parsed.limit, parsed.mimic, parsed.dynamics
     return JointDescription(
         parsed.name,
         JOINT_TYPES.get(parsed.type),
@@ -194,6 +198,8 @@ def _joint(element: ElementTree.Element) -> JointDescription:
         independent=None if stated is None else stated == "true",
         velocity=np.inf if limit is None else limit.velocity,
         effort=np.inf if limit is None else limit.effort,
+        damping=0.0 if dynamics is None else dynamics.damping or 0.0,
+        friction=0.0 if dynamics is None else dynamics.friction or 0.0,
     )
 
 

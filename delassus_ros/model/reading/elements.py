@@ -52,7 +52,7 @@ ELEMENTS = {
     ),
     "joint": ReadElement(
         ("name", "type", "independent"),
-        children=("origin", "parent", "child", "axis", "limit", "mimic"),
+        children=("origin", "parent", "child", "axis", "limit", "mimic", "dynamics"),
     ),
     "origin": ReadElement(numbers={"xyz": 3, "rpy": 3, "quat_xyzw": 4}),
     "parent": ReadElement(("link",), required="link"),
@@ -60,6 +60,7 @@ ELEMENTS = {
     "axis": ReadElement(numbers={"xyz": 3}, required="xyz"),
     # Those of effort and, of URDF 1.2, acceleration, deceleration and jerk change no matrix.
     "limit": ReadElement(numbers={"lower": 1, "upper": 1}),
+    "dynamics": ReadElement(numbers={"damping": 1, "friction": 1}),
     "mimic": ReadElement(("joint",), {"multiplier": 1, "offset": 1}, required="joint"),
     # Published couplings have a type, "rolling", which does not change the equation.
     "coupling": ReadElement(("name", "type"), children=(*ENDS, "ratio")),

@@ -29,7 +29,7 @@ from delassus_ros.model.reading.xml import XACRO
 
 _WITH_OTHERS = ("link", "inertial", "joint")
 """Elements that may have any other children, unless these are nearly called as a read one."""
-_SPELLED = ("mass", "inertia", "axis", "limit", "mimic")
+_SPELLED = ("mass", "inertia", "axis", "limit", "mimic", "dynamics")
 """Elements that may have any other attributes, unless these are nearly called as a read one."""
 SIMILARITY = 0.8
 """Least similarity of misspelt names by difflib: refuses 'loops' and 'copling', not 'line'."""

@@ -15,7 +15,7 @@ from delassus_ros.model.chains import chain
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.constraints import FunctionConstraint
 from delassus_ros.model.edit import locked, to_lock
-from delassus_ros.model.joint import WORLD, Joint, JointKind, root_name
+from delassus_ros.model.joint import SINGLE, WORLD, Joint, JointKind, root_name
 from delassus_ros.model.mechanism import Base, Body, Frame, MechanismT
 from delassus_ros.model.reading.bodies import check_bodies, links_of_bodies
 from delassus_ros.model.reading.check import checked
@@ -26,6 +26,7 @@ from delassus_ros.model.reading.description import (
     describe,
 )
 from delassus_ros.model.reading.link_tree import LinkTree
+from delassus_ros.model.reading.passive import warn_of_uncounted
 from delassus_ros.model.reading.transmissions import warn_of_unknown_rotors
 from delassus_ros.model.reading.yaml import SideFile, read_side_file
 from delassus_ros.model.spatial import Inertia, Transform
@@ -39,6 +40,7 @@ def read_urdf(
     functions: Sequence[FunctionConstraint],
     robot_type: type[MechanismT],
     lock: Mapping[str, float] | None = None,
+    passive: bool = True,
 ) -> MechanismT:
     """Read a URDF.
 
@@ -62,6 +64,7 @@ def read_urdf(
     robot_type : class of the result.
     lock : positions of joints that are locked before the robot is judged, by name or pattern; see
         :func:`~delassus_ros.model.edit.locked`.
+    passive : whether dampers of joints count; dry friction does not, which a warning says.
 
     Raises
     ------
@@ -85,6 +88,10 @@ def read_urdf(
     lost = {*tree.joint_names} - {*robot.joint_names}
     robot = with_independents(robot, description.joints, side.motors, lost)
     warn_of_unknown_rotors(robot, description.transmissions, side.rotors)
+    if passive:
+        warn_of_uncounted(robot.name, _uncounted(description))
+    else:
+        robot = robot.without_passive()
     on_root = [joint.name for joint in assembly.moving_on_root()]
     check_bodies(robot, description.inertias, [n for n in on_root if n in robot.joint_names])
     if robot.is_closed:
@@ -160,7 +167,10 @@ class _Assembly:
                 last = self._add_body(each)
             return last
         limits = {name: getattr(joint, name) for name in ("lower", "upper", "velocity", "effort")}
-        return self._add_body(Joint(joint.name, kind, parent, placement, joint.axis, **limits))
+        damping = joint.damping if kind in SINGLE else 0.0
+        return self._add_body(
+            Joint(joint.name, kind, parent, placement, joint.axis, damping=damping, **limits)
+        )
 
     def _add_body(self, joint: Joint) -> int:
         self._joints.append(joint)
@@ -168,6 +178,16 @@ class _Assembly:
 
     def _add_link(self, link: str, body: int, placement: Transform) -> None:
         self._frames.append(Frame(link, body, placement))
+
+
+def _uncounted(description: Description) -> dict[str, list[str]]:
+    """Return the forces of joints that do not count; see :func:`warn_of_uncounted`."""
+    joints = [joint for joint in description.joints.values() if joint.kind is not None]
+    several = [joint for joint in joints if joint.chain or joint.kind not in SINGLE]
+    return {
+        "dry friction of joint": [joint.name for joint in joints if joint.friction],
+        "damping of joint with several freedoms": [each.name for each in several if each.damping],
+    }
 
 
 def with_joint_types(description: Description, side: SideFile) -> Description:

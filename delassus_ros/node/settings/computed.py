@@ -63,6 +63,7 @@ class Settings:
         text; empty for none.
     loops_as : how loops are closed; see :meth:`Robot.with_loops_as
         <delassus_ros.model.robot.Robot.with_loops_as>`.
+    passive : whether dampers of joints count.
     reference : joint positions [rad, m] on the branch on which the loops close.
     orientation_source : source of a floating base's orientation: ``"odometry"`` or ``"imu"``.
     orientation_frame : frame of that source; empty for the frame of its messages.
@@ -87,6 +88,7 @@ class Settings:
     fallback: str
     loops: str
     loops_as: str
+    passive: bool
     reference: Mapping[str, float]
     orientation_source: str
     orientation_frame: str
@@ -131,6 +133,7 @@ class Settings:
             fallback=values["fallback"],
             loops=values["loops"],
             loops_as=values["loops_as"],
+            passive=values["passive"],
             reference=by_joint("reference", values),
             orientation_source=values["orientation.source"],
             orientation_frame=values["orientation.frame"],
@@ -159,7 +162,7 @@ class Settings:
         text = urdf.encode() if isinstance(urdf, str) else urdf
         robot = Robot.from_urdf(
             text, self.base, self.armature, self.loops or None, loops_as=self.loops_as,
-            lock=self.lock,
+            lock=self.lock, passive=self.passive,
         )  # fmt: skip
         return Problem(robot, self.contacts, axes=self.axes, outputs=needed_outputs(self.outputs))
 

@@ -129,6 +129,10 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
         "matrix; or, for the matrix alone, as needs fewest operations.",
         choices=LOOPS_AS,
     ),
+    "passive": Setting(
+        True,
+        "Whether outputs of motion count the dampers of joints in the robot description.",
+    ),
     "reference.names": Setting(
         (), "Joints whose positions select the branch on which loops close.", holds="names"
     ),
