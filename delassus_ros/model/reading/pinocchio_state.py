@@ -18,10 +18,16 @@ from delassus_ros.model.reading.pinocchio_joints import (
     Part,
     parts_of,
     position_of,
+    unit_entries,
     write_position,
 )
-from delassus_ros.model.reading.states import StateMap
-from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
+from delassus_ros.model.reading.states import QUATERNION, StateMap
+from delassus_ros.model.spatial import (
+    Array,
+    Transform,
+    check_unit_norm,
+    rotation_from_quaternion,
+)
 
 
 class PinocchioMap(StateMap):
@@ -58,9 +64,7 @@ class PinocchioMap(StateMap):
         self._parts = [part for _, part in found]
         return {part.name: k for k, part in enumerate(self._parts)}
 
-    def _motion_of(
-        self, joint: Joint, number: int
-    ) -> tuple[JointKind | None, Sequence[float], str]:
+    def _motion_of(self, number: int) -> tuple[JointKind | None, Sequence[float], str]:
         part = self._parts[number]
         return part.kind, part.axis, part.what
 
@@ -89,6 +93,19 @@ class PinocchioMap(StateMap):
 
         neutral: Array = pin.neutral(self.model)
         return neutral
+
+    def _check(self, positions: Array) -> None:
+        for tie in self.ties:
+            part = self._parts[tie.number]
+            entries = unit_entries(part)
+            if entries is not None:
+                size = entries.stop - entries.start
+                expected = QUATERNION if size == 4 else "cosine and sine of an angle"
+                what = f"q[{entries.start}:{entries.stop}] (joint {part.name!r})"
+                check_unit_norm(what, positions[entries], expected, RobotError)
+
+    def _write_locked(self, number: int, values: Array, positions: Array) -> None:
+        write_position(self._parts[number], values, positions)
 
     def _position(self, joint: Joint, number: int, positions: Array) -> Array:
         part = self._parts[number]
