@@ -55,8 +55,16 @@ def _imported(name: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
         assert spec is not None and spec.loader is not None  # it has the suffix of a source
         module = importlib.util.module_from_spec(spec)
+        before = sys.modules.get(path.stem)
         sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            # As Python leaves no module that raises.
+            del sys.modules[path.stem]
+            if before is not None:
+                sys.modules[path.stem] = before
+            raise
         return module
     # Programs that pip installs do not look in the present folder.
     sys.path.insert(0, "")

@@ -36,6 +36,9 @@ _new = object.__new__
 class Solution(OutputArrays):
     """The Delassus matrix of the active contacts; compared by identity.
 
+    The arrays are data of their own, and threads may share a solution; that of a bound solver is
+    overwritten by its next call, and belongs to its thread.
+
     Attributes
     ----------
     matrix : (k, k) G = J M⁻¹ Jᵀ [1/kg for linear rows]; filled with NaN unless status is OK.

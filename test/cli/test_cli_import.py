@@ -69,6 +69,13 @@ def test_what_cannot_be_imported_is_named(capsys, folder: Path) -> None:
     }
     for name, words in cases.items():
         assert words in refusal(capsys, "list", "--import", name)
+        assert "broken" not in sys.modules
+    # A module of the same name is there again.
+    (folder / "json.py").write_text("raise ValueError('no')\n")
+    assert "--import json.py: it raises ValueError: no" in refusal(
+        capsys, "list", "--import", "json.py"
+    )
+    assert sys.modules["json"] is json
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     argv = ["compare", *ROBOT, "--calls", "5", "--plot", "found.nothing"]
     assert "'found.nothing' cannot be written" in refusal(capsys, *argv)
