@@ -190,8 +190,8 @@ class BoundSolver:
         Raises
         ------
         InputError
-            If the problem lacks the output ``a0``, ``qdd0`` or ``MinvJT``, or for values that are
-            not numbers of this shape.
+            If the problem lacks the output ``a0``, ``qdd0`` or ``MinvJT``, for values that are
+            not numbers of this shape, or for a negative or infinite R.
         """
         return self._computation.constrained(acceleration, regularization)
 
@@ -434,7 +434,7 @@ class _ConstrainedDynamics:
         if acceleration is not None:
             self._wanted[...] = solution.by_row("acceleration", acceleration)
         if regularization is not None:
-            self._regularization[...] = solution.by_row("regularization", regularization)
+            self._regularization[...] = solution.regularization_by_row(regularization)
         motion.status = solution.status
         if motion.status is _OK:
             outcome = self._run()
