@@ -17,8 +17,8 @@ _SHOWN = 60
 """Most characters of a value in a message."""
 _EXACT = 2**53
 """Largest integer up to which a float represents all integers."""
-MOST = 2**31 - 1
-"""Largest count, which machine code adds to others without an overflow."""
+LARGEST_COUNT = 2**31 - 1
+"""Largest count: machine code adds counts without an overflow."""
 _NUMBERS = "biufO"
 """Kinds of numpy: truth values, integers and floats, and objects, which may be numbers."""
 
@@ -269,7 +269,7 @@ def whole(what: str, value: object, expected: str, error: type[DelassusError] = 
 def count(
     what: str, value: object, error: type[DelassusError] = InputError, least: int = 1
 ) -> int:
-    """Return a whole number from `least` to :data:`MOST`.
+    """Return a whole number from `least` to :data:`LARGEST_COUNT`.
 
     Raises
     ------
@@ -278,9 +278,9 @@ def count(
     """
     expected = f"a whole number, at least {least}"
     number = whole(what, value, expected, error)
-    if number > MOST:
-        expected = f"a whole number, at most {MOST}"
-    if not least <= number <= MOST:
+    if number > LARGEST_COUNT:
+        expected = f"a whole number, at most {LARGEST_COUNT}"
+    if not least <= number <= LARGEST_COUNT:
         raise error(f"{what} is {shown(value)}; expected {expected}")
     return number
 

@@ -292,8 +292,8 @@ class ForceSolver:
         self.tolerance = number("tolerance", tolerance)
         if not 0.0 < self.tolerance < 1.0:
             raise InputError(
-                f"tolerance is {self.tolerance:g}; expected a residual above 0 and below 1, that "
-                "of forces of 0"
+                f"tolerance is {self.tolerance:g}; expected a residual above 0 and below 1, which "
+                "forces of 0 have at most"
             )
         self.budget = whole("budget", budget, least=0)
         n, k = rows.size, rows.count

@@ -128,7 +128,7 @@ class Mechanism:
         cheapest_loops: bool = False,
         locked: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        self._locked = dict(locked)
+        self._locked = arguments.by_joint("locked", locked, RobotError)
         self._row_loops = tuple(row_loops)
         self._cheapest_loops = cheapest_loops
         self._name = arguments.text("the name of the robot", name, "'robot'", RobotError)

@@ -309,7 +309,9 @@ def test_numbers_of_pinocchio_that_are_no_rotation_are_refused(
     q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
     still = np.zeros(model.nv)
     ours = robot.v_from_pinocchio(model, q, still)
-    for values, norm in ((1.0, r"[12](\.414)?"), (0.0, "0"), (np.nan, "nan"), (1e200, "inf")):
+    for values, norm in (
+        (1.0, r"[12](\.414)?"), (0.0, "0"), (np.nan, "nan"), (1e200, r"[12]\S*e\+200"),
+    ):  # fmt: skip
         wrong = q.copy()
         wrong[entries] = values
         where = rf"q\[{entries.start}:{entries.stop}\] \(joint '{joint}'\)"

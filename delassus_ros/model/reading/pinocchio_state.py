@@ -48,6 +48,9 @@ class PinocchioMap(StateMap):
 
     def __init__(self, robot: Mechanism, model: Any) -> None:
         super().__init__(robot, model_of(model))
+        parts = [self._parts[tie.number] for tie in self.ties]
+        entries = [(part.name, unit_entries(part)) for part in parts]
+        self._units = [(name, place) for name, place in entries if place is not None]
 
     def is_of(self, model: Any) -> bool:
         """Return whether this map is of a model, or of a RobotWrapper's, without new joints."""
@@ -95,14 +98,11 @@ class PinocchioMap(StateMap):
         return neutral
 
     def _check(self, positions: Array) -> None:
-        for tie in self.ties:
-            part = self._parts[tie.number]
-            entries = unit_entries(part)
-            if entries is not None:
-                size = entries.stop - entries.start
-                expected = QUATERNION if size == 4 else "cosine and sine of an angle"
-                what = f"q[{entries.start}:{entries.stop}] (joint {part.name!r})"
-                check_unit_norm(what, positions[entries], expected, RobotError)
+        for name, place in self._units:
+            is_angle = place.stop - place.start == 2
+            expected = "cosine and sine of an angle" if is_angle else QUATERNION
+            what = f"q[{place.start}:{place.stop}] (joint {name!r})"
+            check_unit_norm(what, positions[place], expected, RobotError)
 
     def _write_locked(self, number: int, values: Array, positions: Array) -> None:
         write_position(self._parts[number], values, positions)
