@@ -64,6 +64,8 @@ class Port:
 class Problem:
     """Robot, contacts, axes and outputs; frozen, compared by canonical bytes and the contacts'.
 
+    Immutable; threads may share it.
+
     Parameters
     ----------
     robot : the robot.

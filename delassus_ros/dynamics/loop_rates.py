@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from delassus_ros.arguments import numbers
 from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.dynamics.checked import checked
 from delassus_ros.model.clusters import clusters_of, velocity_offsets
@@ -107,11 +108,12 @@ class LoopRates:
         return np.asarray(self.jacobian(q) @ self._independent(names, rates, q))
 
     def _independent(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
-        measured = dict(zip(names, np.asarray(rates).tolist(), strict=True))
+        given = numbers("rates", rates)
+        measured = dict(zip(names, given.tolist(), strict=True))
         if measured.keys() >= set(self.joints):
             return np.array([measured[name] for name in self.joints])
         E = self.jacobian(q)[[self._row[name] for name in names]]
-        return np.asarray(np.linalg.lstsq(E, np.asarray(rates), rcond=None)[0])
+        return np.asarray(np.linalg.lstsq(E, given, rcond=None)[0])
 
     def torques(self, names: Sequence[str], torques: ArrayLike, q: ArrayLike) -> Array:
         """Return torques along the robot's velocities, equivalent to torques at named joints.
@@ -129,4 +131,4 @@ class LoopRates:
         if self._opened is not None:
             return self._opened.torques(names, torques, q)
         E = self.jacobian(q)[[self._row[name] for name in names]]
-        return np.asarray(np.asarray(torques) @ E)
+        return np.asarray(numbers("torques", torques) @ E)

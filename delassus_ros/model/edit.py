@@ -110,6 +110,7 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
         loops=[each for each in loops if each is not None],
         functions=[_without_held(each, given) for each in robot.functions],
         independent=[name for name in robot.independent if name not in given],
+        locked={**robot.locked, **given},
     )
 
 

@@ -125,6 +125,8 @@ class Mechanism:
         in clusters without a statement they are chosen.
     row_loops : loops that are closed by rows.
     cheapest_loops : whether a kernel may close `loops` by rows where that needs fewer operations.
+    locked : positions of joints that were locked, by name [rad, m]; only conversions of states
+        read them.
 
     Raises
     ------
@@ -147,7 +149,9 @@ class Mechanism:
         functions: Sequence[FunctionConstraint] = (),
         row_loops: Sequence[RowLoop] = (),
         cheapest_loops: bool = False,
+        locked: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
+        self._locked = arguments.by_joint("locked", locked, RobotError)
         self._row_loops = tuple(row_loops)
         self._cheapest_loops = cheapest_loops
         self._name = arguments.text("the name of the robot", name, "'robot'", RobotError)
@@ -280,6 +284,7 @@ class Mechanism:
             "functions": self._functions,
             "row_loops": self._row_loops,
             "cheapest_loops": self._cheapest_loops,
+            "locked": self._locked,
         }
 
     def _constraints(self) -> list[Coupling | Loop | FunctionConstraint]:
@@ -341,6 +346,11 @@ class Mechanism:
     def cheapest_loops(self) -> bool:
         """Whether a kernel may close :attr:`loops` by rows where that needs fewer operations."""
         return self._cheapest_loops
+
+    @property
+    def locked(self) -> Mapping[str, float]:
+        """Positions of joints that were locked, by name [rad, m]."""
+        return MappingProxyType(self._locked)
 
     @property
     def independent(self) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class Robot(Mechanism):
     """A robot that is read from a file or model, with positions and velocities by joint name.
 
     The parameters of the constructor and the data are those of
-    :class:`~delassus_ros.model.mechanism.Mechanism`.
+    :class:`~delassus_ros.model.mechanism.Mechanism`. Immutable; threads may share it.
     """
 
     @classmethod

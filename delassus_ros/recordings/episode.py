@@ -96,7 +96,7 @@ class Task:
         if recording.is_dir():
             files = sorted(recording.glob("*"))
         states = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
-        text = json.dumps([__version__, said, states], sort_keys=True, default=str)
+        text = json.dumps([__version__, said, states], sort_keys=True, default=_in_full)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -294,6 +294,11 @@ def _is_finished(before: Mapping[str, Any]) -> bool:
         return False
     files = zip(map(Path, before["files"]), before["sizes"], strict=True)
     return all(file.is_file() and file.stat().st_size == size for file, size in files)
+
+
+def _in_full(value: Any) -> Any:
+    """Return a setting as JSON's types: arrays as lists, whose text has all entries."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _write_report(report: Path, digest: str, episode: Episode) -> None:

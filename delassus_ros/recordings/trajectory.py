@@ -65,7 +65,7 @@ class Source:
     names : joints of the list, in order; if empty, those in the data set's ``meta/info.json``, or
         else those of the robot.
     degrees : whether angles are in degrees.
-    others : positions of joints that the table lacks [rad, m].
+    others : positions of joints that the table lacks, and that no loop determines [rad, m].
     """
 
     path: Path
@@ -142,7 +142,7 @@ def map_trajectory(
     ------
     InputError
         If the table cannot be read or written, lacks joints, or a column cannot be computed; names
-        the existing ones.
+        the existing ones. If a joint of ``source.others`` has a column, or follows from loops.
     """
     _check_target(source, target)
     ports = {port.name: port for port in problem.outputs}
@@ -505,7 +505,17 @@ def _arranged(
 ) -> Array:
     """Return q (N, nq) from columns of joints."""
     robot = problem.robot
-    known = {**(source.others or {}), **dict.fromkeys(names, 0.0)}
+    others = source.others or {}
+    for name in others:
+        ignored = "a column" if name in names else ""
+        if closure is not None and name in robot.joint_names and name not in closure.independent:
+            ignored = "its position from the loops and couplings"
+        if ignored:
+            raise InputError(
+                f"{source.path}: joint {name!r} has {ignored}; expected no other position of it "
+                "for all rows"
+            )
+    known = {**others, **dict.fromkeys(names, 0.0)}
     needed = robot.joint_names if closure is None else closure.independent
     absent = [name for name in needed if name not in known]
     if absent:

@@ -492,6 +492,7 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
         (("--outputs", "J,Minv"), "unknown output 'Minv'; did you mean 'MinvJT'? outputs: G, J, "),
         (("--outputs", ""), "unknown output ''; outputs: G, J, JdotV, M, MinvJT, a0, dG, h"),
         (("--name", "2nd"), "'2nd' is not a C identifier"),
+        (("--name", "int"), "'int' is a keyword or reserved name of C or C++; expected another"),
         (("--target", "no-such"), "target 'no-such' is unknown to LLVM"),
         (("--target", "avr"), "target 'avr': kernels are not known to work on avr; architectures"),
         (("--cpu", "foo"), "processor 'foo' is unknown to LLVM for "),

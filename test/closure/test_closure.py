@@ -286,6 +286,8 @@ def test_a_bad_call_does_not_spoil_the_next(closure):
 
 def test_measured_positions_may_be_assigned():
     bound = Closure(four_bar(), REFERENCE).bind(["crank", "rocker"])
+    # Positions that were never written are none.
+    assert bound.solve() is ClosureStatus.NOT_FINITE and np.isnan(bound.q).all()
     array = bound.measured
     bound.measured = [0.7, assembled(0.7)[1]]
     assert bound.measured is array

@@ -123,5 +123,7 @@ def test_what_cannot_be_exported_is_named() -> None:
         dynamics.export(["forward:"], "bar")
     with pytest.raises(InputError, match="is not a C identifier"):
         dynamics.export(["inverse"], "four bar")
+    with pytest.raises(InputError, match="name 'while' is a keyword or reserved name of C"):
+        dynamics.export(["inverse"], "while")
     with pytest.raises(InputError, match="expected at least one of inverse, forward"):
         dynamics.export([], "bar")

@@ -443,6 +443,15 @@ def test_what_cannot_be_posed_is_said() -> None:
         SparseDynamics(robot, [Measurement(Resting("sole"))], [torque])
     with pytest.raises(InputError, match="sigma of .* is -1.0"):
         Measurement(torque, -1.0)
+    # A plain number, whose text is part of a key, of anything that is one.
+    assert repr(Measurement(torque, np.array(0.1), np.float32(0.5)).sigma) == "0.1"
+    for wrong in ("0.1", 0.1j, [0.1]):
+        with pytest.raises(InputError, match="sigma of .* is .*; expected"):
+            Measurement(torque, wrong)
+    with pytest.raises(InputError, match="value of .* is nan; expected a finite number"):
+        Measurement(torque, 0.0, np.nan)
+    with pytest.raises(InputError, match="a row of the wrench on 'left_sole' is 0.0; expected"):
+        ExternalWrench("left_sole", (0.0, 1.0))
     with pytest.raises(InputError, match=r"rows of the wrench on 'left_sole' are \[0, 7\]"):
         ExternalWrench("left_sole", (0, 7))
     known = by_joint(dynamics, robot, JointAcceleration, np.zeros(36))

@@ -151,6 +151,10 @@ def test_loops_are_closed_row_by_row(tmp_path: Path) -> None:
     path, target = tmp_path / "q.parquet", tmp_path / "out.parquet"
     columns = dict(zip(closure.independent, given.T, strict=True))
     parquet.write_table(pyarrow.table(columns), path)
+    follower = next(name for name in robot.joint_names if name not in closure.independent)
+    words = f"joint '{follower}' has its position from the loops and couplings; expected no other"
+    with pytest.raises(InputError, match=words):
+        map_trajectory(Source(path, others={follower: 0.1}), target, problem)
     written = map_trajectory(Source(path), target, problem)
     assert (written.rows, written.failed) == (20, 1)
     found = matrices_in(target, 3)
@@ -181,6 +185,12 @@ def test_loops_are_closed_row_by_row(tmp_path: Path) -> None:
         (
             lambda p: parquet.write_table(pyarrow.table({"LF_HAA": np.zeros(0)}), p), {},
             "no rows",
+        ),
+        (
+            lambda p: parquet.write_table(
+                pyarrow.table(dict.fromkeys(ROBOT.joint_names, [0.1])), p
+            ),
+            {"others": {"LF_HAA": 0.3}}, "joint 'LF_HAA' has a column; expected no other position",
         ),
         (
             lambda p: parquet.write_table(

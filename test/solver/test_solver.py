@@ -342,6 +342,7 @@ def failing():
 def test_a_back_end_that_raises_gives_a_status_and_is_logged_once(failing, caplog) -> None:
     solver = DelassusSolver(problem(), "failing")
     bound = solver.bind()
+    bound.inputs["q"] = Q
     bound.activate(["c0"])
     for error in (RuntimeError("lost"), RuntimeError("again"), KeyError("other"), None):
         failing.append(error)

@@ -335,6 +335,28 @@ class _Reading:
         return Loop(name, kind, first, second, at, there)
 
 
+def held_joints(model: Any) -> set[int]:
+    """Return the joints that active equalities hold: alone, or tied to held joints alone."""
+    import mujoco
+
+    joint, tendon = int(mujoco.mjtEq.mjEQ_JOINT), int(mujoco.mjtEq.mjEQ_TENDON)
+    tied: list[set[int]] = []
+    for e in range(model.neq):
+        if not model.eq_active0[e] or int(model.eq_type[e]) not in (joint, tendon):
+            continue
+        second = int(model.eq_obj2id[e]) if any(model.eq_data[e, 1:5]) else -1
+        objects = {int(model.eq_obj1id[e]), second} - {-1}
+        if int(model.eq_type[e]) == tendon:
+            wraps = [(int(model.tendon_adr[t]), int(model.tendon_num[t])) for t in objects]
+            objects = {int(model.wrap_objid[k]) for at, n in wraps for k in range(at, at + n)}
+        tied.append(objects)
+    held: set[int] = set()
+    # Each round holds at least one joint more, or is the last.
+    for _ in tied:
+        held.update(*(objects for objects in tied if len(objects - held) == 1))
+    return held
+
+
 def joint_names(model: Any) -> list[str]:
     """Return the names of a model's joints; those without one are called ``joint0`` and so on."""
     import mujoco

@@ -74,6 +74,7 @@ _FAILURES = {
     Status.FAILED: Reason.SOLVER_FAILED,
     Status.SINGULAR_LOOP: Reason.LOOP_SINGULAR,
     Status.NOT_CLOSED: Reason.LOOP_NOT_CLOSED,
+    Status.NOT_UNIT: Reason.ORIENTATION_INVALID,
 }
 WATCHES = 10
 """Number of checks for silence within the time that silence may last."""
