@@ -211,7 +211,7 @@ def test_a_recording_of_a_robot_with_loops_is_shown_with_closed_loops(tmp_path: 
         for k, angle in enumerate(angles)
     ]  # fmt: skip
     path = support.write(tmp_path / "leg.mcap", messages)
-    options = argparse.Namespace(data=str(path), reference=None)
+    options = argparse.Namespace(data=str(path), reference=None, warnings=())
     seconds, Q = timeline(options, problem)
     assert seconds.tolist() == [0.0, 1.0, 2.0]
     with shown(problem, Shapes(()), closure=closure) as (viewer, _, photographer):

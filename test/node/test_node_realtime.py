@@ -24,7 +24,7 @@ pytestmark = linux
 
 def in_child(code: str) -> str:
     """Return what the code prints in a process of its own, whose priority is nobody else's."""
-    start = "import os, gc\nfrom delassus_ros.node.system import realtime\n"
+    start = f"import os, gc\nfrom delassus_ros.node.system import realtime\nHANG_S = {HANG_S}\n"
     text = start + textwrap.dedent(code)
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=HANG_S, check=False

@@ -314,7 +314,8 @@ class Inputs:
             missing = missing or not all_rows
         tick.stale = tick.doubtful = stale is not None
         if contacts.active is not None:
-            caveat = self._caveat(contacts, now)
+            # Without _caveat, as a call per tick counts.
+            caveat = contacts.caveat(now, self._limits.max_skew, self.clock_step)
             if caveat is not None:
                 self._warn(f"stamp of the {contacts.words.name}", caveat.text)
                 reasons |= caveat.reason

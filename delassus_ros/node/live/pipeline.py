@@ -584,9 +584,9 @@ class Pipeline:
         last.reasons, last.text, last.examination = reasons, text, seen
         last.stamp_ns, last.age = status.stamp, status.age
         last.rows, last.contacts = len(solution.matrix), solution.contacts
-        last.compute_time = solution.compute_time
+        last.compute_time = seconds = solution.compute_time
         self._matrix_of = solution, seen.matrix
-        return self._output.matrix(status.stamp, solution, seen, reasons, degraded, status.age)
+        return self._output.matrix(status.stamp, seconds, seen, reasons, degraded, status.age)
 
     def _invalid(self, status: InputStatus, reasons: Reason, text: str) -> bytes:
         self.refused += 1
