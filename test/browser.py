@@ -72,7 +72,7 @@ def browser(size: tuple[int, int] = (1280, 800)) -> Iterator[Page]:
     program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if program is None:
         pytest.skip(f"none of {', '.join(_PROGRAMS)} is installed")
-    client = pytest.importorskip("websockets.sync.client")
+    from websockets.sync import client
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         log = Path(folder) / "log"
         with log.open("w") as output:

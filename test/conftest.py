@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,8 +21,19 @@ settings.register_profile("repeatable", settings.get_profile("chance"), derandom
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 TESTS = Path(__file__).resolve().parent
-# For the benchmarks, which are not installed; behind the package, which is.
-sys.path.append(str(TESTS.parent))
+# For benchmarks, examples and tools, which are not installed; behind the package, which is.
+sys.path += [str(TESTS.parent / folder) for folder in ("", "examples", "tools", "test/node")]
+
+_OPTIONAL = frozenset(
+    """
+    PIL builtin_interfaces casadi clarabel daqp delassus_msgs delassus_msgs_py diagnostic_msgs
+    geometry_msgs h5py jax launch launch_pytest launch_ros llvmlite matplotlib mcap mpmath mujoco
+    nav_msgs pinocchio proxsuite pyarrow qpsolvers rclpy rich rosbag2_py rosbags
+    rosidl_generator_py rosidl_runtime_py scipy sensor_msgs sphinx sros2 std_msgs torch trimesh
+    trajectory_msgs viser visualization_msgs websockets xacro yaml
+    """.split()
+)
+"""Packages without which tests that import them, or that the marker needs names, are skipped."""
 
 _OWN_CACHE = {"algorithms", "closure", "compiler", "rbda", "solver"}
 """Folders of tests whose kernels are mostly of robots that no other folder has."""
@@ -38,6 +51,68 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return place.get(parts[1] if parts[0] == TESTS.name else "", len(place))
 
     items.sort(key=of)
+
+
+def _skip_without(error: BaseException | None) -> None:
+    """Skip the test or file if the error is that an optional package was not found."""
+    name = (isinstance(error, ModuleNotFoundError) and error.name or "").partition(".")[0]
+    if name in _OPTIONAL:
+        pytest.skip(f"needs {name}", allow_module_level=True)
+
+
+class _File(pytest.Module):
+    """A file of tests, which is skipped where an optional package that it imports is missing."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        try:
+            return super().collect()
+        except self.CollectError as error:
+            _skip_without(error.__cause__)
+            raise
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    return _File.from_parent(parent, path=module_path)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test without the packages of its marker needs."""
+    for name in (name for marker in item.iter_markers("needs") for name in marker.args):
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            _skip_without(error)
+            raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """Skip a test that imports an optional package which is missing."""
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        _skip_without(error)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Generator[None, object, object]:
+    """Skip tests whose fixture imports an optional package which is missing."""
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        _skip_without(error)
+        raise
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Report how many tests and files were not run, by the package that they need."""
+    reasons = [report.longrepr for report in terminalreporter.stats.get("skipped", ())]
+    words = [reason[2] if isinstance(reason, tuple) else str(reason) for reason in reasons]
+    names = Counter(text.rpartition("needs ")[2] for text in words if ": needs " in text)
+    if names:
+        counts = ", ".join(f"{name} {count}" for name, count in names.most_common())
+        terminalreporter.write_line(f"tests and files not run, by the missing package: {counts}")
 
 
 @pytest.fixture(scope="module", autouse=True)

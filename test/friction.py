@@ -90,7 +90,7 @@ def standing(active: Sequence[str], **cones: dict[str, Any]) -> Solution:
 
 def pinocchio_forces(G: Array, a0: Array, friction: float) -> Array:
     """Return the forces of points by Pinocchio's ADMM solver, under Coulomb's law."""
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     if not hasattr(pin, "ADMMConstraintSolver"):
         pytest.skip("this Pinocchio has no ADMMConstraintSolver")
     model = pin.buildSampleModelHumanoidRandom()

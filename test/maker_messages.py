@@ -12,12 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("rosidl_generator_py", reason="rosidl's generator is not installed")
-
-from rosidl_adapter.msg import convert_msg_to_idl  # noqa: E402
-from rosidl_generator_py import generate_py  # noqa: E402
+from rosidl_adapter.msg import convert_msg_to_idl
+from rosidl_generator_py import generate_py
 
 _UNITREE_IMU = """
 float32[4] quaternion

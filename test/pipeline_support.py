@@ -10,31 +10,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 import robots
-
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-pytest.importorskip("sensor_msgs", reason="the message package sensor_msgs is not installed")
-pytest.importorskip("nav_msgs", reason="the message package nav_msgs is not installed")
-
-from builtin_interfaces.msg import Time  # noqa: E402
-from delassus_msgs.msg import (  # noqa: E402
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import (
     ActiveContacts,
     ContactPlacements,
     ContactSchedule,
     DelassusMatrix,
 )
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from geometry_msgs.msg import Pose  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
+from delassus_msgs_py import matrix_to_numpy
+from geometry_msgs.msg import Pose
+from nav_msgs.msg import Odometry
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import Imu, JointState
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.node.inputs.schedule import ScheduleInput  # noqa: E402
-from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
-from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
-from delassus_ros.node.reasons import InputHealth, Limits, Reason  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.node.inputs.schedule import ScheduleInput
+from delassus_ros.node.live.pipeline import Pipeline
+from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.reasons import InputHealth, Limits, Reason
 
 MS = 1_000_000
 START = 1_700_000_000 * 1000 * MS

@@ -6,31 +6,23 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-import pytest
-
-pytest.importorskip("mcap", reason="mcap is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-pytest.importorskip("rosbags", reason="rosbags is not installed")
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from rosbags.rosbag2 import (  # noqa: E402
+from delassus_msgs.msg import ActiveContacts
+from rclpy.serialization import serialize_message
+from rosbags.rosbag2 import (
     CompressionFormat,
     CompressionMode,
     StoragePlugin,
     Writer,
 )
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.recordings.recorded_file import Recorded  # noqa: E402
-from delassus_ros.recordings.writer import RecordingWriter, definition  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros import Robot
+from delassus_ros.recordings.recorded_file import Recorded
+from delassus_ros.recordings.writer import RecordingWriter, definition
+from delassus_ros.sim import demo_urdf
 
 FEET = ("LF", "RF", "LH", "RH")
 BEGIN = 1_700_000_000_000_000_000  # ns

@@ -17,20 +17,16 @@ from types import TracebackType
 from typing import Any
 
 import pytest
+import rclpy
+from child_processes import children_of
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import rclpy  # noqa: E402
-from child_processes import children_of  # noqa: E402
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout  # noqa: E402
-from rclpy.experimental import EventsExecutor  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from rclpy.experimental import EventsExecutor
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from ros_domains import new_domain
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
 ROOT = Path(__file__).resolve().parents[1]
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

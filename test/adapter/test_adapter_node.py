@@ -9,18 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from delassus_msgs.msg import ActiveContacts
+from diagnostic_msgs.msg import DiagnosticArray
 from hanging import HANG_S
+from nav_msgs.msg import Odometry
+from ros_support import LATCHED, Graph, overrides
+from sensor_msgs.msg import Imu, JointState
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-
-from delassus_msgs.msg import ActiveContacts  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from ros_support import LATCHED, Graph, overrides  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
-
-from delassus_ros.adapter.node import AdapterNode  # noqa: E402
-from delassus_ros.errors import InputError  # noqa: E402
+from delassus_ros.adapter.node import AdapterNode
+from delassus_ros.errors import InputError
 
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "robots"
 MAPPING = {

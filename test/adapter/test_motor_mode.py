@@ -11,24 +11,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import ActiveContacts, ContactDynamics, DelassusMatrix
+from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
+from pipeline_support import START, to_message
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
+from test_presets import parameters
 
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts, ContactDynamics, DelassusMatrix  # noqa: E402
-from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
-from pipeline_support import START, to_message  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from test_presets import parameters  # noqa: E402
-
-from delassus_ros import Closure, DelassusSolver  # noqa: E402
-from delassus_ros.adapter.conversion import Adapter  # noqa: E402
-from delassus_ros.adapter.fields import message_type  # noqa: E402
-from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
-from delassus_ros.node.outputs.dynamics import DynamicsOutput  # noqa: E402
-from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
-from delassus_ros.node.reasons import Limits  # noqa: E402
-from delassus_ros.node.settings import Settings  # noqa: E402
+from delassus_ros import Closure, DelassusSolver
+from delassus_ros.adapter.conversion import Adapter
+from delassus_ros.adapter.fields import message_type
+from delassus_ros.node.live.pipeline import Pipeline
+from delassus_ros.node.outputs.dynamics import DynamicsOutput
+from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.reasons import Limits
+from delassus_ros.node.settings import Settings
 
 JOINTS = ["ankle_pitch", "ankle_roll"]
 MOTORS = ["crank_B", "crank_A"]

@@ -12,33 +12,30 @@ from typing import Any
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from delassus_msgs_py import matrix_to_numpy
+from extremes import numbers_in
+from pipeline_support import DEGRADED, INVALID, MS, OK, START, to_message
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import Imu, JointState
+from test_presets import CONFIG, ROBOTS, low_state, parameters
 
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from extremes import numbers_in  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, MS, OK, START, to_message  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
-from test_presets import CONFIG, ROBOTS, low_state, parameters  # noqa: E402
-
-from delassus_ros import DelassusSolver  # noqa: E402
-from delassus_ros.adapter.conversion import Adapter  # noqa: E402
-from delassus_ros.adapter.fields import message_type  # noqa: E402
-from delassus_ros.adapter.node import standard_messages  # noqa: E402
-from delassus_ros.adapter.writing import spell  # noqa: E402
-from delassus_ros.cli.options import parameters_of  # noqa: E402
-from delassus_ros.model.spatial import (  # noqa: E402
+from delassus_ros import DelassusSolver
+from delassus_ros.adapter.conversion import Adapter
+from delassus_ros.adapter.fields import message_type
+from delassus_ros.adapter.node import standard_messages
+from delassus_ros.adapter.writing import spell
+from delassus_ros.cli.options import parameters_of
+from delassus_ros.model.spatial import (
     Transform,
     rotation_from_quaternion,
     rotation_from_rpy,
     skew,
 )
-from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
-from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
-from delassus_ros.node.reasons import Limits  # noqa: E402
-from delassus_ros.node.settings import Settings  # noqa: E402
+from delassus_ros.node.live.pipeline import Pipeline
+from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.reasons import Limits
+from delassus_ros.node.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("makers")
 STEPS = 5

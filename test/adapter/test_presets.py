@@ -10,25 +10,22 @@ import numpy as np
 import pytest
 import robots
 import yaml
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from delassus_msgs_py import matrix_to_numpy
+from pipeline_support import MS, START, to_message
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
 
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from pipeline_support import MS, START, to_message  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from delassus_ros import DelassusSolver  # noqa: E402
-from delassus_ros.adapter.conversion import Adapter, Converted  # noqa: E402
-from delassus_ros.adapter.fields import message_type  # noqa: E402
-from delassus_ros.adapter.node import standard_messages  # noqa: E402
-from delassus_ros.cli.options import settings_of  # noqa: E402
-from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.inputs.arrival import stamp_of  # noqa: E402
-from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
-from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
-from delassus_ros.node.reasons import Limits  # noqa: E402
+from delassus_ros import DelassusSolver
+from delassus_ros.adapter.conversion import Adapter, Converted
+from delassus_ros.adapter.fields import message_type
+from delassus_ros.adapter.node import standard_messages
+from delassus_ros.cli.options import settings_of
+from delassus_ros.errors import InputError
+from delassus_ros.node.inputs.arrival import stamp_of
+from delassus_ros.node.live.pipeline import Pipeline
+from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.reasons import Limits
 
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "robots"
 ROBOTS = sorted(file.stem for file in CONFIG.glob("*.yaml"))

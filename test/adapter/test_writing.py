@@ -9,27 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from delassus_msgs.msg import ActiveContacts, PredictedStates
+from rcl_interfaces.msg import ParameterValue
+from ros_support import LATCHED, Graph, overrides
+from sensor_msgs.msg import Imu, JointState, Joy
+from test_presets import MS, START, parameters, values
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-
-from delassus_msgs.msg import ActiveContacts, PredictedStates  # noqa: E402
-from rcl_interfaces.msg import ParameterValue  # noqa: E402
-from ros_support import LATCHED, Graph, overrides  # noqa: E402
-from sensor_msgs.msg import Imu, JointState, Joy  # noqa: E402
-from test_presets import MS, START, parameters, values  # noqa: E402
-
-from delassus_ros.adapter.conversion import (  # noqa: E402
+from delassus_ros.adapter.conversion import (
     BaseState,
     Converted,
     Inertial,
     Joints,
     Refused,
 )
-from delassus_ros.adapter.fields import field_of  # noqa: E402
-from delassus_ros.adapter.node import AdapterNode  # noqa: E402
-from delassus_ros.adapter.outward import Outward  # noqa: E402
-from delassus_ros.adapter.writing import Writer  # noqa: E402
-from delassus_ros.errors import InputError  # noqa: E402
+from delassus_ros.adapter.fields import field_of
+from delassus_ros.adapter.node import AdapterNode
+from delassus_ros.adapter.outward import Outward
+from delassus_ros.adapter.writing import Writer
+from delassus_ros.errors import InputError
 
 QUATERNION = (np.array([0.1, -0.4, 0.3, 0.86]) / np.linalg.norm([0.1, -0.4, 0.3, 0.86])).tolist()
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "robots"

@@ -172,8 +172,8 @@ def test_open_chain_algorithms_refuse_coupled_joints_with_the_reason(name: str) 
         DelassusSolver(problem, name)
 
 
+@pytest.mark.needs("pinocchio")
 def test_back_ends_for_open_chains_refuse_every_closed_robot() -> None:
-    pytest.importorskip("pinocchio")
     build = Builder(7)
     build.gear(WORLD)
     problem = Problem(build.robot(), [Contact("tip", "f0", "point")])

@@ -433,8 +433,8 @@ MJCF = """
 </equality></mujoco>"""
 
 
+@pytest.mark.needs("mujoco")
 def test_loops_of_mjcf_by_rows() -> None:
-    pytest.importorskip("mujoco", reason="needs MuJoCo")
     clustered = Robot.from_mujoco(MJCF)
     rows = Robot.from_mujoco(MJCF, loops_as="rows")
     assert [len(loop.selection) for loop in rows.row_loops] == [2]

@@ -96,6 +96,7 @@ def test_j_and_the_response_of_random_trees() -> None:
             assert np.linalg.norm(M @ W - J.T) < 1e-9 * np.linalg.norm(J), seed
 
 
+@pytest.mark.needs("mujoco")
 @pytest.mark.parametrize("kind", ["point", "surface"])
 @pytest.mark.parametrize("moving", ["position", "pose"])
 def test_the_quadruped_agrees_with_mujoco_and_pinocchio(moving: str, kind: str) -> None:
@@ -108,7 +109,6 @@ def test_the_quadruped_agrees_with_mujoco_and_pinocchio(moving: str, kind: str) 
         if "pinocchio" in algorithms.names():
             expected = DelassusSolver(there, "pinocchio").solve(x["q"]).matrix
             assert relative_error(problem, G, expected) < TOLERANCE
-    pytest.importorskip("mujoco")
     from mujoco_oracle import delassus
 
     assert relative_error(problem, G, delassus(there, x["q"])) < TOLERANCE
@@ -116,7 +116,8 @@ def test_the_quadruped_agrees_with_mujoco_and_pinocchio(moving: str, kind: str) 
 
 def test_rolling_feet_follow_mujoco_s_own_contacts() -> None:
     """One kernel for all of MuJoCo's contact points and axes while the robot sways."""
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
+
     from delassus_ros.sim.quadruped import stepping_quadruped
 
     model = stepping_quadruped()._model
@@ -177,7 +178,7 @@ def test_rolling_feet_follow_mujoco_s_own_contacts() -> None:
 
 @pytest.mark.parametrize("axes", ["contact", "world"])
 def test_error_against_50_digits_is_rounding(axes: str) -> None:
-    reference = pytest.importorskip("delassus_ros.testing.mpmath_numbers")
+    import delassus_ros.testing.mpmath_numbers as reference
     problem = feet(axes, "pose", "surface")
     x = random_inputs(problem, 4)
     exact = {

@@ -58,7 +58,7 @@ def configurations(problem: Problem, count: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_agrees_with_pinocchio_reading_the_same_urdf(name):
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     this = case(name)
     text = this.source if isinstance(this.source, str) else this.source.read_text()
     root = [pin.JointModelFreeFlyer()] if this.robot.base == "floating" else []
@@ -89,9 +89,9 @@ def test_agrees_with_pinocchio_reading_the_same_urdf(name):
         assert relative_error(this.problem, solver.solve(q).matrix, expected) < TOLERANCE
 
 
+@pytest.mark.needs("mujoco")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_agrees_with_mujoco(name):
-    pytest.importorskip("mujoco")
     from mujoco_oracle import delassus
 
     this = case(name)
@@ -120,7 +120,7 @@ def mass_matrix_condition(problem: Problem, q: np.ndarray) -> float:
 @pytest.mark.parametrize("name", ROBOTS)
 def test_error_against_50_digits_is_rounding(name):
     """‖ΔG‖ / ‖G‖ <= c·u·cond(M): nothing but rounding, amplified by the problem itself."""
-    reference = pytest.importorskip("delassus_ros.testing.mpmath_numbers")
+    import delassus_ros.testing.mpmath_numbers as reference
     this = case(name)
     solver = DelassusSolver(this.problem)
     q = configurations(this.problem, 1)[0]
@@ -133,8 +133,8 @@ def test_error_against_50_digits_is_rounding(name):
     assert error < TOLERANCE
 
 
+@pytest.mark.needs("mujoco")
 def test_random_trees_compiled():
-    pytest.importorskip("mujoco")
     from mujoco_oracle import delassus
 
     for seed in range(COMPILED_TREES):
@@ -147,7 +147,8 @@ def test_random_trees_compiled():
 
 def test_agrees_with_efc_AR_at_mujoco_s_own_contacts():
     """A robot standing in MuJoCo: its constraint-space inertia, at its points and axes."""
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
+
     from delassus_ros.sim.quadruped import stepping_quadruped
 
     model = stepping_quadruped()._model

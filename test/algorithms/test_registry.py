@@ -286,8 +286,8 @@ def test_a_back_end_without_its_package_is_absent_with_the_reason(tmp_path: Path
     assert "'pinocchio' is not available: needs Pinocchio: pip install pin; ROS: ros-$ROS" in said
 
 
+@pytest.mark.needs("pinocchio")
 def test_a_back_end_is_not_loaded_before_it_is_used(tmp_path: Path) -> None:
-    pytest.importorskip("pinocchio")
     code = """
         import sys
         from delassus_ros import algorithms

@@ -768,8 +768,8 @@ def test_frames_of_the_robot_are_completed(monkeypatch) -> None:
     assert parsing.frames("", argparse.Namespace(robot="/no/such.urdf", base=None)) == []
 
 
+@pytest.mark.needs("xacro")
 def test_arguments_of_xacro_stand_anywhere(capsys, tmp_path: Path) -> None:
-    pytest.importorskip("xacro", reason="xacro is not installed")
     file, heavy = tmp_path / "arm.urdf.xacro", 'value="$(arg mass)"'
     parts = (link("a"), link("b", INERTIAL.replace('value="1.5"', heavy)), joint("j", "a", "b"))
     argument = '<xacro:arg name="mass" default="1"/>'

@@ -13,6 +13,7 @@ import pytest
 from cli_support import QUADRUPED, output, refusal
 from hanging import HANG_S
 from nav_msgs.msg import Odometry
+from pyarrow import parquet
 from recordings_support import (
     BEGIN,
     FEET,
@@ -32,8 +33,6 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.main import main
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.sim import demo_urdf
-
-parquet = pytest.importorskip("pyarrow.parquet")
 
 CONFIG = str(Path(__file__).parents[2] / "config" / "quadruped.yaml")
 
@@ -211,8 +210,8 @@ def test_packages_that_are_missing_are_named(run: str, tmp_path: Path) -> None:
     assert done.returncode == 2 and "needs the Python package pyarrow" in done.stderr
 
 
+@pytest.mark.needs("matplotlib")
 def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
     found = json.loads(output(capsys, "plot", "out/run.parquet", "--json"))
     assert Path("run.svg").read_bytes()[:5] == b"<?xml" and found["rows"] == 120
@@ -258,8 +257,8 @@ def test_what_is_no_table_is_refused(capsys, run: str) -> None:
     assert "is no table of matrices" in refusal(capsys, "compare", QUADRUPED, "x.parquet")
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_table_without_rows_is_no_figure(capsys, run: str) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
     parquet.write_table(parquet.read_table("out/run.parquet").slice(0, 0), "none.parquet")
     assert "none.parquet has no rows" in refusal(capsys, "plot", "none.parquet")

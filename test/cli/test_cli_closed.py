@@ -256,8 +256,8 @@ def test_export_takes_the_loops(capsys, tmp_path, four_bar, where):
     assert "pv_osimr" in out
 
 
+@pytest.mark.needs("matplotlib")
 def test_plot_is_on_the_branch_of_the_reference(capsys, four_bar, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     way = ("--contact", "coupler_end", "--to", "crank=0.5", "-o", str(tmp_path / "bar.svg"))
     found = []
     for side in (1.0, -1.0):

@@ -57,8 +57,8 @@ def test_an_algorithm_of_a_module_is_listed_and_computes(capsys, named: str) -> 
     assert sys.modules["json"] is json
 
 
+@pytest.mark.needs("matplotlib")
 def test_compare_draws_all_algorithms_with_the_imported_one(capsys, folder: Path) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     argv = ["compare", *ROBOT, "--import", "my_algorithm", "--calls", "20", "--plot", "found.svg"]
     shown = output(capsys, *argv)
     assert "my_algorithm" in shown and shown.rstrip().endswith("wrote found.svg")
@@ -68,6 +68,7 @@ def test_compare_draws_all_algorithms_with_the_imported_one(capsys, folder: Path
         assert f">{words}" in drawn, words
 
 
+@pytest.mark.needs("matplotlib")
 def test_what_cannot_be_imported_is_named(capsys, folder: Path) -> None:
     (folder / "broken.py").write_text("import nowhere_to_be_found\n")
     (folder / "ended.py").write_text("import sys\nsys.exit('no more')\n")
@@ -82,6 +83,5 @@ def test_what_cannot_be_imported_is_named(capsys, folder: Path) -> None:
     for name, words in cases.items():
         assert words in refusal(capsys, "list", "--import", name)
     assert not {name for name in set(sys.modules) - before if "broken" in name or "ended" in name}
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     argv = ["compare", *ROBOT, "--calls", "5", "--plot", "found.nothing"]
     assert "'found.nothing' cannot be written" in refusal(capsys, *argv)

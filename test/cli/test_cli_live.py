@@ -17,21 +17,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import robots
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix
+from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix, contact_block
 from hanging import HANG_S
+from ros_support import Graph, graph_of_programs, overrides
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import robots  # noqa: E402
-from delassus_msgs.msg import ContactDynamics, DelassusMatrix  # noqa: E402
-from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix, contact_block  # noqa: E402
-from ros_support import Graph, graph_of_programs, overrides  # noqa: E402
-
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.cli.live import MessageRate, _view, contact_forces_of  # noqa: E402
-from delassus_ros.cli.main import main  # noqa: E402
-from delassus_ros.cli.ros2 import DelassusCommand  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+from delassus_ros import Robot
+from delassus_ros.cli.live import MessageRate, _view, contact_forces_of
+from delassus_ros.cli.main import main
+from delassus_ros.cli.ros2 import DelassusCommand
+from delassus_ros.node.delassus_node import DelassusNode
 
 FEET = ("LF", "RF", "LH", "RH")
 

@@ -10,8 +10,6 @@ import pytest
 import robots
 from cli_support import QUADRUPED, main, output, refusal
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.robots.pose import pose_of
 

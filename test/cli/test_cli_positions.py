@@ -6,16 +6,15 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from cli_support import QUADRUPED, output, refusal
+from pyarrow import parquet
 from recordings_support import BEGIN, STEP, at, walk, write
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, DelassusSolver, DelassusWarning, Problem, Robot
 from delassus_ros.cli.main import main
-
-parquet = pytest.importorskip("pyarrow.parquet")
-pyarrow = pytest.importorskip("pyarrow")
 
 CONFIG = str(Path(__file__).parents[2] / "config" / "quadruped.yaml")
 LEG = str(Path(__file__).parents[2] / "docs" / "geared_leg.urdf")
@@ -89,8 +88,8 @@ def test_compute_with_gears_in_degrees(capsys) -> None:
         assert np.allclose(found["G"], expected["G"], rtol=1e-12) and any(found["q"])
 
 
+@pytest.mark.needs("matplotlib")
 def test_plot_looks_at_both_ends(capsys, tmp_path) -> None:
-    pytest.importorskip("matplotlib")
     command = ("plot", QUADRUPED, *FOOT, "-o", str(tmp_path / "a.png"))
     out, err = said(capsys, *command, "--to", "LF_KFE=-60", "--json")
     assert err == f"warning: {json.loads(out)['warnings'][0]}\n"

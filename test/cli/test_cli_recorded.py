@@ -9,23 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import recordings_support as support
+from cli_support import QUADRUPED
+from nav_msgs.msg import Odometry
+from pyarrow import parquet
 from recordings_support import BEGIN, FEET, JOINTS, JointState, Recorded, at
 
-pytest.importorskip("viser", reason="viser is not installed")
-
-from cli_support import QUADRUPED  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-
-from delassus_ros.cli.main import _parser  # noqa: E402
-from delassus_ros.cli.options import described  # noqa: E402
-from delassus_ros.cli.recorded import played  # noqa: E402
-from delassus_ros.cli.view import by_time, drawing  # noqa: E402
-from delassus_ros.drawing.shapes import Shapes  # noqa: E402
-from delassus_ros.drawing.snapshot import Photographer  # noqa: E402
-from delassus_ros.drawing.viewer import Viewer  # noqa: E402
-from delassus_ros.recordings.episode import Task, map_episode  # noqa: E402
-
-parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+from delassus_ros.cli.main import _parser
+from delassus_ros.cli.options import described
+from delassus_ros.cli.recorded import played
+from delassus_ros.cli.view import by_time, drawing
+from delassus_ros.drawing.shapes import Shapes
+from delassus_ros.drawing.snapshot import Photographer
+from delassus_ros.drawing.viewer import Viewer
+from delassus_ros.recordings.episode import Task, map_episode
 
 STEPS = 100
 CONTACTS = [part for foot in FEET for part in ("--contact", f"{foot}={foot}_FOOT")]

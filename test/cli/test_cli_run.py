@@ -17,15 +17,13 @@ from browser import wait_until
 from cli_support import refusal
 from hanging import HANG_S
 
-pytest.importorskip("viser", reason="viser is not installed")
-
-from delassus_ros.cli.main import main  # noqa: E402
+from delassus_ros.cli.main import main
 
 QUIET = ("--no-browser", "--json")
 
 
+@pytest.mark.needs("mujoco")
 def test_a_robot_of_mjcf_is_shown_until_the_time_is_over(tmp_path: Path, capsys) -> None:
-    pytest.importorskip("mujoco", reason="mujoco is not installed")
     path = tmp_path / "biped.xml"
     legs = "".join(
         f'<body name="{side}_foot" pos="0 {y} -0.5"><joint name="{side}_knee" axis="0 1 0"/>'
@@ -67,7 +65,7 @@ def test_a_table_is_shown_over_its_rows(tmp_path: Path, capsys) -> None:
 
 
 def test_a_recording_that_is_cut_is_shown_with_a_warning(tmp_path: Path, capsys) -> None:
-    support = pytest.importorskip("recordings_support")
+    import recordings_support as support
     folder = support.bag(tmp_path / "run", list(support.walk(40)), support.StoragePlugin.MCAP)
     (file,) = folder.glob("*.mcap")
     file.write_bytes(file.read_bytes()[:-3000])
@@ -103,10 +101,10 @@ def test_without_viser_the_command_that_installs_it_is_named(capsys, monkeypatch
     )
 
 
+@pytest.mark.needs("delassus_msgs")
+@pytest.mark.needs("rclpy")
 def test_each_new_matrix_is_shown_and_counted_once(capsys, monkeypatch) -> None:
     """Whatever ends the page: a signal, as here, or its time."""
-    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-    pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
     from delassus_ros.cli import run
 
     monkeypatch.setattr(run, "_PERIOD_S", 0.0)
@@ -126,11 +124,11 @@ def test_each_new_matrix_is_shown_and_counted_once(capsys, monkeypatch) -> None:
     assert run._follow(topics, viewer, lambda: True, None) == 0
 
 
+@pytest.mark.needs("delassus_msgs")
+@pytest.mark.needs("rclpy")
 def test_a_node_of_ones_own_robot_and_a_page_of_a_running_node(
     capfd, monkeypatch, tmp_path: Path
 ) -> None:
-    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-    pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
     from ros_domains import new_domain
 
     monkeypatch.setenv("ROS_DOMAIN_ID", str(new_domain()))
@@ -159,9 +157,9 @@ def test_a_node_of_ones_own_robot_and_a_page_of_a_running_node(
     assert found["contacts"] == ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]
 
 
+@pytest.mark.needs("delassus_msgs")
+@pytest.mark.needs("rclpy")
 def test_a_node_that_cannot_start_is_reported(tmp_path: Path, capfd, monkeypatch) -> None:
-    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-    pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
     path = tmp_path / "params.yaml"
     path.write_text("/**: {ros__parameters: {contacts: {names: [a], a: {frame: nowhere}}}}")
     assert main(["run", "quadruped", "--params", str(path), *QUIET]) == 2

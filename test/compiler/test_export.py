@@ -277,8 +277,8 @@ def test_an_exported_kernel_needs_nothing_of_python(problem):
         assert b"Py" not in code
 
 
+@pytest.mark.needs("pinocchio")
 def test_a_numeric_back_end_has_no_code(problem):
-    pytest.importorskip("pinocchio")
     with pytest.raises(AlgorithmError, match="'pinocchio' is a back end: there is no "):
         export(problem, algorithms.get("pinocchio"), "robot")
 

@@ -35,9 +35,9 @@ def test_functions_on_floats() -> None:
     assert sincos(np.float64(0.3))[0] == math.sin(0.3)
 
 
+@pytest.mark.needs("delassus_ros.testing.mpmath_numbers")
 def test_functions_on_mpmath_keep_all_digits() -> None:
-    mpmath = pytest.importorskip("mpmath")
-    pytest.importorskip("delassus_ros.testing.mpmath_numbers")
+    import mpmath
     with mpmath.workdps(50):
         x = mpmath.mpf(2)
         s, c = sincos(x)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import mujoco
+import mujoco_oracle
 import numpy as np
-import pytest
 
-mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed")
-
-import mujoco_oracle  # noqa: E402
-
-from delassus_ros import (  # noqa: E402
+from delassus_ros import (
     Contact,
     DelassusSolver,
     ForceStatus,
@@ -19,7 +16,7 @@ from delassus_ros import (  # noqa: E402
     Robot,
     solve_contacts,
 )
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros.sim import demo_urdf
 
 LEGS = ("LF", "RF", "LH", "RH")
 RADIUS_M, FRICTION, BENT = 0.02, 0.6, (0.0, 0.7, -1.4)

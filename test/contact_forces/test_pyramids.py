@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from friction import random_problem
 
+from benchmarks.friction import pyramid, pyramid_forces
 from delassus_ros import ForceStatus, solve_contacts
 from delassus_ros.model.spatial import Array
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-pytest.importorskip("scipy", reason="scipy solves the pyramids")
-
-from benchmarks.friction import pyramid, pyramid_forces  # noqa: E402
 
 SIDES = (4, 8, 16, 32, 64)
 

@@ -29,7 +29,7 @@ def _faces(w: Array, mu: float) -> Array:
 
 
 def test_edges_and_faces_are_one_cone() -> None:
-    nnls = pytest.importorskip("scipy.optimize", reason="scipy finds forces of wrenches").nnls
+    from scipy.optimize import nnls
     random = np.random.default_rng(0)
     for mu in (0.2, 0.9):
         edges = ConeRows.of(["surface"], mu, SIZES, surface_cone="wrench").matrix()
@@ -59,7 +59,7 @@ def _problem(seed: int) -> tuple[Array, Array]:
 
 
 def test_forces_are_the_minimum_in_the_cone() -> None:
-    nnls = pytest.importorskip("scipy.optimize", reason="scipy solves the minimum").nnls
+    from scipy.optimize import nnls
     slides = 0
     for seed in range(20):
         G, a0 = _problem(seed)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
 from benchmarks import plots
 from delassus_ros.drawing.figures import SERIES
 

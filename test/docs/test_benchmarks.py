@@ -123,17 +123,17 @@ def test_measuring_keeps_the_least_and_the_middle_of_all_samples(monkeypatch):
     assert found["one"].ratio(found["other"]) == Timing(pytest.approx(2.0), pytest.approx(2.0))
 
 
+@pytest.mark.needs("casadi")
 def test_casadi_computes_the_matrix(problem):
     needs_compiler()
-    pytest.importorskip("casadi")
     library = casadi_peer.compilation(problem).library()
     routine = casadi_peer.routine(library, cases.pool(problem), problem.contacts.rows)
     for i in (0, 5):
         assert error_of(problem, i, routine.matrix(i)) < TOLERANCE
 
 
+@pytest.mark.needs("pinocchio")
 def test_pinocchio_from_python_computes_the_matrix_of_its_argument(problem):
-    pytest.importorskip("pinocchio")
     peer = PinocchioProblem(problem)
     inputs = peer.configurations(cases.pool(problem))
     for route in pinocchio_python.routes(peer).values():
@@ -141,8 +141,8 @@ def test_pinocchio_from_python_computes_the_matrix_of_its_argument(problem):
             assert error_of(problem, i, route.read(route.call(inputs[i]))) < TOLERANCE
 
 
+@pytest.mark.needs("pinocchio")
 def test_pinocchio_s_model_is_depth_first_about_its_own_axes():
-    pytest.importorskip("pinocchio")
     model = PinocchioProblem(random_problem(28, SIMPLE)).model
     for i in range(2, model.njoints):
         ancestors = {i - 1}
@@ -155,16 +155,16 @@ def test_pinocchio_s_model_is_depth_first_about_its_own_axes():
     assert not any("Unaligned" in kind for kind in kinds)
 
 
+@pytest.mark.needs("pinocchio")
 def test_contacts_that_pinocchio_does_not_have_are_named():
-    pytest.importorskip("pinocchio")
     with pytest.raises(AbsentError, match="no peer for selections"):
         PinocchioProblem(random_problem(3, SIMPLE))
 
 
+@pytest.mark.needs("pinocchio")
 @pytest.mark.slow
 def test_pinocchio_in_cpp_computes_the_matrix(problem):
     needs_compiler()
-    pytest.importorskip("pinocchio")
     try:
         library = pinocchio_cpp.compilation().library()
     except AbsentError as error:

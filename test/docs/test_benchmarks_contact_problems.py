@@ -9,16 +9,13 @@ import friction
 import numpy as np
 import pytest
 
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pytest.importorskip("pyarrow", reason="the extra 'recordings' is not installed")
-
-from benchmarks.contact_problems import fuzz, writers  # noqa: E402
-from benchmarks.contact_problems.generator import FAMILIES, problems  # noqa: E402
-from benchmarks.contact_problems.measure import Outcome, steps_of_sequences  # noqa: E402
-from benchmarks.contact_problems.page import page  # noqa: E402
-from benchmarks.contact_problems.peers import PEERS, pyramid  # noqa: E402
-from benchmarks.contact_problems.residual import point_residual, residual  # noqa: E402
-from benchmarks.contact_problems.solutions import LAWS, Solved, solutions  # noqa: E402
+from benchmarks.contact_problems import fuzz, writers
+from benchmarks.contact_problems.generator import FAMILIES, problems
+from benchmarks.contact_problems.measure import Outcome, steps_of_sequences
+from benchmarks.contact_problems.page import page
+from benchmarks.contact_problems.peers import PEERS, pyramid
+from benchmarks.contact_problems.residual import point_residual, residual
+from benchmarks.contact_problems.solutions import LAWS, Solved, solutions
 
 
 @pytest.fixture(name="solved", scope="module")
@@ -79,7 +76,7 @@ def test_parquet_reads_back_equal(solved: list[Solved], tmp_path: Path) -> None:
 
 
 def test_fclib_reads_back_equal(solved: list[Solved], tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py", reason="h5py, of requirements/bench.txt, is not installed")
+    import h5py
     for number, item in enumerate(solved):
         path, p = tmp_path / f"{number}.hdf5", item.problem
         writers.write_fclib(path, item)

@@ -9,14 +9,12 @@ import pytest
 import small
 from linkages import closed_four_bar, four_bar
 
-pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
-
-from benchmarks import dynamics  # noqa: E402
-from benchmarks.cases import Case  # noqa: E402
-from benchmarks.contenders import WrongResultError  # noqa: E402
-from benchmarks.timing import Timing  # noqa: E402
-from delassus_ros import Contact, Problem  # noqa: E402
-from delassus_ros.dynamics import Dynamics  # noqa: E402
+from benchmarks import dynamics
+from benchmarks.cases import Case
+from benchmarks.contenders import WrongResultError
+from benchmarks.timing import Timing
+from delassus_ros import Contact, Problem
+from delassus_ros.dynamics import Dynamics
 
 SECONDS = 0.001
 

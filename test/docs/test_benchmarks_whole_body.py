@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-
-from benchmarks import whole_body  # noqa: E402
-from benchmarks.timing import Timing  # noqa: E402
+from benchmarks import whole_body
+from benchmarks.timing import Timing
 
 
 def test_the_page_has_a_row_of_each_kind() -> None:

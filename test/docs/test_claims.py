@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("yaml")
-
 from benchmarks.cases import AbsentError
 from benchmarks.claims import MEASURES, Statement, report, statements
 from benchmarks.targets import Claim, speeds

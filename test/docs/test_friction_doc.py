@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,8 +22,8 @@ def _blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 
 
+@pytest.mark.needs("delassus_msgs")
 def test_the_reader_of_the_page_reads() -> None:
-    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
     from delassus_msgs.msg import ContactDynamics
     from rclpy.serialization import serialize_message
 
@@ -44,7 +43,7 @@ def test_the_reader_of_the_page_reads() -> None:
 
 
 def test_the_parameters_of_the_page_are_read() -> None:
-    settings = pytest.importorskip("delassus_ros.node.settings")
+    from delassus_ros.node import settings
     (block,) = _blocks("yaml")
     flat: dict[str, Any] = {}
 
@@ -86,9 +85,8 @@ def test_the_tables_are_complete() -> None:
 _ERRORS = r"^\| (?:pyramid, )?(\d+ sides|convex law) \| ([\d.]+) % \| ([\d.]+) % \|$"
 
 
+@pytest.mark.needs("scipy")
 def test_errors_of_pyramids_are_those_of_the_page() -> None:
-    pytest.importorskip("scipy", reason="scipy solves the pyramids")
-    sys.path.insert(0, str(ROOT))
     from benchmarks.friction import errors
 
     text = PAGE.read_text("utf-8")
@@ -101,9 +99,8 @@ def test_errors_of_pyramids_are_those_of_the_page() -> None:
     assert f"in the {len(found['convex law'])} in which a foot slides" in text
 
 
+@pytest.mark.needs("scipy")
 def test_the_picture_shows_forces_in_their_cones(tmp_path: Path) -> None:
-    pytest.importorskip("scipy", reason="scipy solves the pyramids")
-    sys.path.insert(0, str(ROOT))
     from benchmarks.friction import FRICTION, draw, standing_humanoid
 
     _, points, found = standing_humanoid((-0.9, 0.7))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ def test_the_example_of_gradients() -> None:
 
 @pytest.mark.parametrize("package", ["casadi", "jax", "torch"])
 def test_the_examples_of_the_doors(package: str) -> None:
-    pytest.importorskip(package, reason=f"needs {package}: pip install 'delassus_ros[{package}]'")
+    import_module(package)
     (code,) = blocks("howto/casadi_jax_torch.md", f"<!-- {package} -->\n")
     names: dict = {"problem": tiny()}
     exec(code, names)

@@ -176,7 +176,7 @@ def test_outputs_that_are_methods_are_named() -> None:
 
 
 def test_a_rotation_of_scipy_is_any_orientation() -> None:
-    rotation = pytest.importorskip("scipy.spatial.transform").Rotation
+    from scipy.spatial.transform import Rotation as rotation
     w, turn = world(), rotation.from_euler("xyz", [0.3, -0.2, 0.5])
     quaternion = turn.as_quat()
     expected = at_rest(w, base_orientation=quaternion).matrix
@@ -216,7 +216,7 @@ def table(path: Path, Q: np.ndarray, joints: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("file", ["q.npy", "q.npz", "columns.npz", "q.csv"])
 def test_tables_of_each_kind_have_the_same_matrices(capsys, tmp_path: Path, file: str) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
+    from pyarrow import parquet
     w = world()
     Q = np.random.default_rng(3).uniform(-1.0, -0.5, (9, 12))
     Q[:4, 2] = -1.0  # A joint that rests in the first rows of a CSV file has whole numbers there.
@@ -237,6 +237,7 @@ def test_tables_of_each_kind_have_the_same_matrices(capsys, tmp_path: Path, file
     assert ("timestamp" in found.column_names) == (file == "q.csv")
 
 
+@pytest.mark.needs("pyarrow")
 @pytest.mark.parametrize(
     ("file", "content", "words"),
     [
@@ -253,7 +254,6 @@ def test_tables_of_each_kind_have_the_same_matrices(capsys, tmp_path: Path, file
     ],
 )  # fmt: skip
 def test_tables_that_cannot_be_read(capsys, tmp_path, file: str, content, words: str) -> None:
-    pytest.importorskip("pyarrow")
     path = tmp_path / file
     if isinstance(content, dict):
         np.savez(path, **content)

@@ -27,6 +27,8 @@ def test_what_is_not_there_is_named_with_the_command() -> None:
     )
 
 
+@pytest.mark.needs("delassus_msgs")
+@pytest.mark.needs("rclpy")
 @pytest.mark.parametrize(
     ("module", "package", "program"),
     [
@@ -35,8 +37,6 @@ def test_what_is_not_there_is_named_with_the_command() -> None:
     ],
 )
 def test_programs_say_what_they_lack(module, package, program) -> None:
-    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-    pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
     code = f"""
         import sys
         sys.modules[{package!r}] = None  # as if it were not installed
@@ -92,10 +92,10 @@ def test_ctrl_c_while_a_program_is_imported_ends_it_without_a_traceback(monkeypa
     assert programs.delassus() == programs.node() == 130
 
 
+@pytest.mark.needs("delassus_msgs")
+@pytest.mark.needs("rclpy")
 def test_a_further_package_of_ros_is_named_without_a_traceback(capsys, monkeypatch) -> None:
     """As on an environment with rclpy and the messages of this project, but no sensor_msgs."""
-    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-    pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
     name = "no_such_msgs"
 
     def absent(module: str) -> None:

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import importlib
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ OTHERS = {
 @pytest.mark.parametrize("program", OTHERS)
 def test_the_topics_of_the_other_nodes_are_those_of_their_help(program):
     for package in ("rclpy", "delassus_msgs"):
-        pytest.importorskip(package, reason=f"{package} is not installed")
+        import_module(package)
     text = importlib.import_module(f"delassus_ros.{OTHERS[program]}")._HELP
     topics, _, parameters = text.partition("\nparameters")
     named = first_column(section("topics", program))
@@ -183,9 +184,10 @@ def test_the_topics_of_the_other_nodes_are_those_of_their_help(program):
             assert re.search(rf"\b{name}\b", parameters), name
 
 
+@pytest.mark.needs("mujoco")
 def test_the_parameters_of_markers_estimator_and_plant_are_complete():
     for package in ("rclpy", "delassus_msgs"):
-        pytest.importorskip(package, reason=f"{package} is not installed")
+        import_module(package)
     from delassus_ros.drawing import marker_node
     from delassus_ros.estimator import settings
 
@@ -195,7 +197,6 @@ def test_the_parameters_of_markers_estimator_and_plant_are_complete():
     assert shown == {*settings.PARAMETERS, *wrenches}
     source = (ROOT / "delassus_ros" / "sim" / "plant_node.py").read_text()
     plant = set(re.findall(r'self\._read\("(\w+)"', source))
-    pytest.importorskip("mujoco", reason="mujoco is not installed")
     from delassus_ros.sim.plant import PlantSettings
 
     plant |= {field.name for field in dataclasses.fields(PlantSettings)}
@@ -210,7 +211,7 @@ def test_the_verbs_are_all_on_the_page_of_commands():
 
 
 def test_the_parameters_are_those_of_the_node():
-    settings = pytest.importorskip("delassus_ros.node.settings")
+    from delassus_ros.node import settings
     parameters = settings.PARAMETERS
     table = section("parameters", "delassus_node")
     rows: dict[str, str] = {}

@@ -5,17 +5,15 @@ from __future__ import annotations
 import ast
 import math
 import re
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+from faults import FAULTS, Fault
+from soak.__main__ import _parser
+from soak.verdict import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "test" / "node")]
-from faults import FAULTS, Fault  # noqa: E402
-from soak.__main__ import _parser  # noqa: E402
-from soak.verdict import Limits  # noqa: E402
 
 TEXT = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
 

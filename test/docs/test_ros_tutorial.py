@@ -11,16 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import robots
 import yaml
+from ros_support import NodeProcess, graph_of_programs
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import robots  # noqa: E402
-from ros_support import NodeProcess, graph_of_programs  # noqa: E402
-
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.cli.main import main  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.cli.main import main
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "your_robot_in_ros.md"
 

@@ -56,8 +56,8 @@ def test_the_belt_is_made_from_the_gear(monkeypatch, tmp_path):
         rotor_errors.leg("belt")
 
 
+@pytest.mark.needs("matplotlib")
 def test_the_picture_is_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
     rotor_errors.draw(tmp_path / "one.svg")
     rotor_errors.draw(tmp_path / "two.svg")
     drawn = (tmp_path / "one.svg").read_bytes()

@@ -105,7 +105,7 @@ def test_what_the_manifest_names_is_imported() -> None:
     def imported(*folders: str) -> set[str]:
         files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
         text = "\n".join(file.read_text(encoding="utf-8") for file in files)
-        found = r"^ *(?:import|from) (\w+)|\bimportorskip\(\s*\"(\w+)"
+        found = r"^ *(?:import|from) (\w+)|\bneeds\(\"(\w+)"
         return {name for names in re.findall(found, text, re.MULTILINE) for name in names}
 
     root = ElementTree.parse(ROOT / "package.xml").getroot()
@@ -134,12 +134,6 @@ def commands() -> list[importlib.metadata.EntryPoint]:
 
 @pytest.mark.parametrize("entry", commands(), ids=lambda entry: entry.name)
 def test_a_command_runs_a_function_that_exists(entry: importlib.metadata.EntryPoint) -> None:
-    if ".cli." not in entry.value:
-        pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy)")
-        pytest.importorskip("delassus_msgs", reason="needs the built package delassus_msgs")
-    if ".sim." in entry.value:
-        pytest.importorskip("mujoco", reason="needs the extra sim")
-        pytest.importorskip("rich", reason="needs the extra sim")
     assert callable(entry.load())
 
 
@@ -178,8 +172,8 @@ def test_the_command_needs_ros_for_live_nodes_alone(tmp_path: Path) -> None:
     assert kernel.stat().st_size > 1000
 
 
+@pytest.mark.needs("mujoco")
 def test_simulated_robots_need_no_ros() -> None:
-    pytest.importorskip("mujoco", reason="needs the extra sim")
     program = "from delassus_ros.sim.plants import make_plant; make_plant('quadruped')"
     imported_without(("builtin_interfaces", "geometry_msgs", "sensor_msgs"), program)
 

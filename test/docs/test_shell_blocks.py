@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from glob import glob
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ def make_desk(tmp_path, monkeypatch):
 def recorded(desk: Path, line: str) -> None:
     """Put recordings and tables on the desk, where a line speaks of them."""
     for package in ("mcap", "pyarrow", "rclpy", "delassus_msgs"):
-        pytest.importorskip(package, reason=f"{package} is not installed")
+        import_module(package)
     from recordings_support import PARAMETERS, walk, write
 
     from delassus_ros.recordings.episode import Task, map_episode
@@ -61,8 +62,7 @@ def recorded(desk: Path, line: str) -> None:
         (desk / path).parent.mkdir(exist_ok=True)
         write(desk / path, walk(20))
     if "walks/" in line:
-        pytest.importorskip("daqp", reason="daqp is not installed")
-        sys.path.insert(0, str(ROOT / "examples"))
+        import_module("daqp")
         from mining.walks import record
 
         (desk / "walks").mkdir()
@@ -114,7 +114,7 @@ def typed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("page", "line"), LINES, ids=lambda value: getattr(value, "stem", None))
 def test_each_line_works(page, line, capsys, tmp_path):
     if "delassus plot" in line:
-        pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+        import_module("matplotlib")
     if "mcap" in line or "parquet" in line:
         recorded(tmp_path, line)
     for part in line.replace(".venv/bin/", "").split(" && "):

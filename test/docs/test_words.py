@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from soak import __main__ as soak
 
 from delassus_ros.cli import main as cli
 from delassus_ros.command_line import Whole, duration, positive
@@ -16,8 +16,6 @@ from delassus_ros.node.settings.table import CONTACT_PARAMETERS, PARAMETERS
 from delassus_ros.sim import demo
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools")]
-from soak import __main__ as soak  # noqa: E402
 
 VAGUE = re.compile(
     r"\bwhat (?:there )?(?:is|are|was|it|they)\b|\bothers\b|\bwhatever (?!the\b)"

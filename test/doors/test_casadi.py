@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import casadi
 import cluster_oracle
 import numpy as np
 import pytest
 from door_cases import MOVING, PLAIN, close, gradient, outputs, sample, weights
 
 from delassus_ros import AlgorithmError, InputError, Problem
-
-casadi = pytest.importorskip("casadi", reason="needs CasADi: pip install 'delassus_ros[casadi]'")
-
-from delassus_ros.doors.casadi import casadi_function, casadi_kernel  # noqa: E402
+from delassus_ros.doors.casadi import casadi_function, casadi_kernel
 
 
 @pytest.mark.parametrize("problem", [PLAIN, MOVING], ids=["G", "h and a0 in world axes"])
@@ -61,8 +59,8 @@ def test_second_derivatives_of_expressions_and_jacobians_of_kernels() -> None:
     assert close(exact, kernel, 1e-9)
 
 
+@pytest.mark.needs("pinocchio")
 def test_back_ends_have_no_expressions() -> None:
-    pytest.importorskip("pinocchio", reason="needs Pinocchio")
     with pytest.raises(InputError, match="name 'while' is a keyword or reserved name of C"):
         casadi_kernel(PLAIN, name="while")
     with pytest.raises(AlgorithmError, match="numeric back end"):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from door_cases import MOVING, PLAIN, close, gradient, outputs, sample, weights
 
 from delassus_ros import DelassusSolver, InputError, Problem
 from delassus_ros.algorithms import registry
-
-jax = pytest.importorskip("jax", reason="needs JAX: pip install 'delassus_ros[jax]'")
-
-import jax.numpy as jnp  # noqa: E402
-
-from delassus_ros.doors import jax as door  # noqa: E402
+from delassus_ros.doors import jax as door
 
 
 @pytest.fixture(autouse=True)

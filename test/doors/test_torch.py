@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from door_cases import MOVING, PLAIN, close, gradient, outputs, sample, weights
 
 from delassus_ros import InputError, Problem
-
-torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'delassus_ros[torch]'")
-
-from delassus_ros.doors import torch as door  # noqa: E402
+from delassus_ros.doors import torch as door
 
 
 @pytest.mark.parametrize("problem", [PLAIN, MOVING], ids=["G", "h and a0 in world axes"])

@@ -59,7 +59,7 @@ def test_lengths_fit_the_robot_and_know_what_they_cut() -> None:
 
 
 def test_the_title_of_a_robot_says_where_ellipsoids_are_cut() -> None:
-    figures = pytest.importorskip("delassus_ros.drawing.figures")
+    from delassus_ros.drawing import figures
     bones = [(np.zeros(3), np.array([0.96, 0.0, 0.0]))]
     for masses, cut in (((2.0, 3.0, 4.0), ""), ((2.0, 3.0, 9.0), ", cut at 160 mm")):
         mass = EffectiveMass.of(np.diag(1.0 / np.array(masses)))
@@ -70,9 +70,9 @@ def test_the_title_of_a_robot_says_where_ellipsoids_are_cut() -> None:
         assert axes.get_title() == said
 
 
+@pytest.mark.needs("scipy")
 def test_a_robot_has_the_hulls_of_its_shapes_and_the_names_of_its_contacts(tmp_path: Path) -> None:
-    figures = pytest.importorskip("delassus_ros.drawing.figures")
-    pytest.importorskip("scipy", reason="scipy is not installed")
+    from delassus_ros.drawing import figures
     mass = EffectiveMass.of(np.eye(3))
     placed = Placed("left_foot", np.array([0.0, 0.0, -1.0]), mass, mass.directions)
     cube = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (2, 3)], dtype=float)
@@ -88,7 +88,7 @@ def test_a_robot_has_the_hulls_of_its_shapes_and_the_names_of_its_contacts(tmp_p
 
 
 def test_couplings_that_are_drawn_are_seen() -> None:
-    figures = pytest.importorskip("delassus_ros.drawing.figures")
+    from delassus_ros.drawing import figures
     mass = EffectiveMass.of(np.eye(3))
     placed = [Placed(str(k), np.array([k, 0.0, 0.0]), mass, mass.directions) for k in range(3)]
     _, (axes,) = figures.new_figure(1)

@@ -84,9 +84,9 @@ def test_a_name_is_above_its_ellipsoid() -> None:
     assert 0.0 <= top[2] - 3.0 - surface[2].max() < 1e-3
 
 
+@pytest.mark.needs("matplotlib")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_names_in_a_figure_do_not_cover_each_other(name: str) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     from delassus_ros.drawing import figures
 
     robot, scene, poses = scene_of(name)
@@ -106,9 +106,9 @@ def test_names_in_a_figure_do_not_cover_each_other(name: str) -> None:
     assert (high - low).max() > 0.4 * min(panel.size)
 
 
+@pytest.mark.needs("viser")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_names_on_the_page_do_not_cover_each_other_at_first(name: str) -> None:
-    pytest.importorskip("viser", reason="viser is not installed")
     from delassus_ros.drawing.viewer import Viewer
 
     robot, scene, poses = scene_of(name)

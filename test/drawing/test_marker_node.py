@@ -10,31 +10,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+import robots
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import ContactDynamics, ContactPlacements, DelassusMatrix
+from delassus_msgs_py import matrix_to_numpy
+from geometry_msgs.msg import Pose
 from hanging import HANG_S
+from nav_msgs.msg import Odometry
+from ros_support import LATCHED, Graph, overrides
+from sensor_msgs.msg import Image
+from std_msgs.msg import Header, String
+from visualization_msgs.msg import Marker, MarkerArray
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-pytest.importorskip("visualization_msgs", reason="visualization_msgs is not installed")
-
-import robots  # noqa: E402
-from builtin_interfaces.msg import Time  # noqa: E402
-from delassus_msgs.msg import ContactDynamics, ContactPlacements, DelassusMatrix  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from geometry_msgs.msg import Pose  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from ros_support import LATCHED, Graph, overrides  # noqa: E402
-from sensor_msgs.msg import Image  # noqa: E402
-from std_msgs.msg import Header, String  # noqa: E402
-from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
-
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.drawing import received  # noqa: E402
-from delassus_ros.drawing.marker_node import MarkerNode  # noqa: E402
-from delassus_ros.drawing.scene import Stage  # noqa: E402
-from delassus_ros.drawing.skeleton import Skeleton  # noqa: E402
-from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.model.spatial import rotation_from_quaternion  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+from delassus_ros import Robot
+from delassus_ros.drawing import received
+from delassus_ros.drawing.marker_node import MarkerNode
+from delassus_ros.drawing.scene import Stage
+from delassus_ros.drawing.skeleton import Skeleton
+from delassus_ros.errors import InputError
+from delassus_ros.model.spatial import rotation_from_quaternion
+from delassus_ros.node.delassus_node import DelassusNode
 
 SOLES = {"LF": "surface", "RF": "point", "LH": "point"}
 TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])

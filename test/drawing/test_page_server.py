@@ -9,20 +9,18 @@ import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+import msgspec
 import numpy as np
 import pytest
+import viser
+import websockets.asyncio.server
+from browser import wait_until
+from websockets.sync.client import ClientConnection, connect
 
-viser = pytest.importorskip("viser", reason="viser is not installed")
-
-import msgspec  # noqa: E402
-import websockets.asyncio.server  # noqa: E402
-from browser import wait_until  # noqa: E402
-from websockets.sync.client import ClientConnection, connect  # noqa: E402
-
-from delassus_ros.cli.main import main  # noqa: E402
-from delassus_ros.drawing import page_server  # noqa: E402
-from delassus_ros.drawing.page_server import PageServer  # noqa: E402
-from delassus_ros.errors import DelassusError, InputError  # noqa: E402
+from delassus_ros.cli.main import main
+from delassus_ros.drawing import page_server
+from delassus_ros.drawing.page_server import PageServer
+from delassus_ros.errors import DelassusError, InputError
 
 LIMIT_S = 300.0
 CAMERA = {"type": "ViewerCameraMessage", "wxyz": [1.0, 0.0, 0.0, 0.0], "position": [1.0, 1, 1],

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
+import trimesh
 from urdf_text import joint, link, robot_xml
 
-trimesh = pytest.importorskip("trimesh", reason="trimesh is not installed")
-
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.drawing.shapes import GREY, Shapes, mesh_file, outermost  # noqa: E402
-from delassus_ros.drawing.skeleton import Skeleton  # noqa: E402
-from delassus_ros.model.reading.xml import parse_xml  # noqa: E402
+from delassus_ros import Robot
+from delassus_ros.drawing.shapes import GREY, Shapes, mesh_file, outermost
+from delassus_ros.drawing.skeleton import Skeleton
+from delassus_ros.model.reading.xml import parse_xml
 
 
 def visual(geometry: str, more: str = "", place: str = "xyz='1 2 3'") -> str:
@@ -164,7 +163,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_drawn(tmp_path: Path) -> None
 
 
 def test_bodies_of_mujoco_show_what_is_seen() -> None:
-    mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
+    import mujoco
     model = mujoco.MjModel.from_xml_string("""
     <mujoco><worldbody><geom type="plane" size="1 1 1"/>
       <body name="trunk" pos="0 0 1"><freejoint/>
@@ -184,7 +183,7 @@ def test_bodies_of_mujoco_show_what_is_seen() -> None:
 
 
 def test_below_a_skin_the_shapes_of_further_groups_are_shown() -> None:
-    mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
+    import mujoco
     skin = """<deformable><skin vertex="0 0 0 1 0 0 0 1 0" face="0 1 2">
       <bone body="trunk" bindpos="0 0 1" bindquat="1 0 0 0" vertid="0 1 2" vertweight="1 1 1"/>
     </skin></deformable>"""

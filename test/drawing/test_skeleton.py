@@ -28,7 +28,7 @@ def test_poses_of_every_kind_of_joint() -> None:
 
 
 def test_frames_of_a_humanoid_are_pinocchios() -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     model = pin.buildModelFromUrdf(str(robots.talos()))
     robot = Robot.from_urdf(robots.talos(), "floating")
     q = np.random.default_rng(1).uniform(-1, 1, robot.nq)

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
 import yaml
 
 VIEW = Path(__file__).parents[2] / "config" / "view"
@@ -16,7 +15,7 @@ GROUPS = {"effective mass", "couplings", "state"}
 
 
 def summary_fields() -> set[str]:
-    messages = pytest.importorskip("delassus_msgs.msg", reason="delassus_msgs is not installed")
+    import delassus_msgs.msg as messages
     return set(messages.Summary.get_fields_and_field_types())
 
 

@@ -13,14 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
+from browser import browser, wait_until
 from hanging import HANG_S
 
-pytest.importorskip("viser", reason="viser is not installed")
-
-from browser import browser, wait_until  # noqa: E402
-
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.cli.view import (  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.cli.view import (
     by_sliders,
     by_time,
     dials,
@@ -28,12 +25,12 @@ from delassus_ros.cli.view import (  # noqa: E402
     first_pose,
     timeline,
 )
-from delassus_ros.closure import Closure  # noqa: E402
-from delassus_ros.drawing.ellipsoids import Lengths  # noqa: E402
-from delassus_ros.drawing.shapes import Shapes  # noqa: E402
-from delassus_ros.drawing.snapshot import Moment, Photographer, force_problem  # noqa: E402
-from delassus_ros.drawing.viewer import Viewer  # noqa: E402
-from delassus_ros.model.reading.xml import parse_xml  # noqa: E402
+from delassus_ros.closure import Closure
+from delassus_ros.drawing.ellipsoids import Lengths
+from delassus_ros.drawing.shapes import Shapes
+from delassus_ros.drawing.snapshot import Moment, Photographer, force_problem
+from delassus_ros.drawing.viewer import Viewer
+from delassus_ros.model.reading.xml import parse_xml
 
 LEGS = ("LF", "RF", "LH", "RH")
 LF = "/robot/ellipsoids/LF"
@@ -197,7 +194,7 @@ def test_a_recording_is_played_at_the_speed_of_the_clock_up_to_its_end() -> None
 
 
 def test_a_recording_of_a_robot_with_loops_is_shown_with_closed_loops(tmp_path: Path) -> None:
-    support = pytest.importorskip("recordings_support")
+    import recordings_support as support
     leg = Path(__file__).parents[2] / "docs" / "geared_leg.urdf"
     robot = Robot.from_urdf(leg, "fixed")
     problem, closure = Problem(robot, [Contact("sole", "sole")]), Closure(robot)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from cluster_robots import random_problem
 from coupled import coupled
@@ -18,6 +19,7 @@ from delassus_ros.dynamics.regressor import PARAMETERS, inertial_parameters
 from delassus_ros.errors import InputError, RobotError
 from delassus_ros.model import Joint, JointKind, Transform
 from delassus_ros.model.clusters import clusters_of
+from delassus_ros.pinocchio_model import PinocchioModel
 from delassus_ros.rbda.joint_space import mass_matrix
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.rotors import independent_tree
@@ -25,9 +27,6 @@ from delassus_ros.rbda.trees import spanning_tree
 from delassus_ros.scalars.duals import Dual
 from delassus_ros.scalars.ports import Status
 from delassus_ros.testing import random_problem as random_open_problem
-
-pin = pytest.importorskip("pinocchio")
-from delassus_ros.pinocchio_model import PinocchioModel  # noqa: E402
 
 SMALL = 256
 """Bytes of a call's passing integers; an array takes more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mpmath
 import numpy as np
+import pinocchio as pin
 import pytest
 import robots
 from cluster_robots import random_problem
@@ -17,11 +18,9 @@ from delassus_ros.dynamics import Dynamics
 from delassus_ros.dynamics.derivatives import derivatives_of_forward, derivatives_of_inverse
 from delassus_ros.dynamics.methods import recursive_forward, recursive_inverse
 from delassus_ros.model import JointKind
+from delassus_ros.pinocchio_model import PinocchioModel
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.tangents import directions
-
-pin = pytest.importorskip("pinocchio")
-from delassus_ros.pinocchio_model import PinocchioModel  # noqa: E402
 
 GRAVITY = np.array([1.0, -2.0, -9.0])
 STEP = mpmath.mpf(10) ** -20

@@ -146,7 +146,8 @@ def test_coriolis_matrices_and_regressors_of_pinocchio(base: str) -> None:
     Pinocchio 4.1.0's Coriolis matrix of a robot with prismatic joints contradicts its own
     nonLinearEffects; the quadruped has none.
     """
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
+
     from delassus_ros.pinocchio_model import PinocchioModel
 
     robot = Robot.from_urdf(robots.quadruped(), base=base)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from estimator_support import DEGRADED, INVALID, MS, OK, START, Standing
 
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from estimator_support import DEGRADED, INVALID, MS, OK, START, Standing  # noqa: E402
-
-from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.estimator.estimation import Answer, Estimation  # noqa: E402
-from delassus_ros.estimator.settings import EstimatorSettings  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros.errors import InputError
+from delassus_ros.estimator.estimation import Answer, Estimation
+from delassus_ros.estimator.settings import EstimatorSettings
+from delassus_ros.node.reasons import Reason
 
 
 @pytest.fixture(name="standing")

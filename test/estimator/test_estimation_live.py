@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import rclpy
+from estimation.__main__ import programs_of
+from estimation.watcher import EstimateWatcher
 from hanging import HANG_S
+from ros_domains import new_domain
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+from delassus_ros.processes import Programs
+from delassus_ros.sim.demo import demo_environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-sys.path.insert(0, str(EXAMPLES))
-
-import rclpy  # noqa: E402
-from estimation.__main__ import programs_of  # noqa: E402
-from estimation.watcher import EstimateWatcher  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-
-from delassus_ros.processes import Programs  # noqa: E402
-from delassus_ros.sim.demo import demo_environment  # noqa: E402
 
 COMPARED = 200
 

@@ -8,27 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rclpy
+from delassus_msgs.msg import Estimate
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Vector3, Wrench, WrenchStamped
 from hanging import HANG_S
+from nav_msgs.msg import Odometry
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+from ros_domains import new_domain
+from sensor_msgs.msg import Imu, JointState
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import rclpy  # noqa: E402
-from delassus_msgs.msg import Estimate  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from geometry_msgs.msg import Vector3, Wrench, WrenchStamped  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import QoSProfile  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
-
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.dynamics import Dynamics  # noqa: E402
-from delassus_ros.estimator.node import EstimatorNode  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros import Robot
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.estimator.node import EstimatorNode
+from delassus_ros.node.reasons import Reason
+from delassus_ros.sim import demo_urdf
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
 PERIOD = 0.002

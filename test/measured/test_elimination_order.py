@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 import robots
@@ -26,8 +27,6 @@ from delassus_ros.model import WORLD
 from delassus_ros.rbda.symmetric_system import SymmetricSystem
 from delassus_ros.sim.humanoid import FEET, humanoid_urdf
 from delassus_ros.testing import random_problem
-
-mpmath = pytest.importorskip("mpmath")
 
 
 def chain(n: int) -> Robot:

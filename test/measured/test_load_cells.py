@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("scipy")
-
 from benchmarks.papers import nori
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import ProblemError
@@ -59,7 +56,8 @@ def test_the_problem_as_it_is_written_has_four_equations_too_many() -> None:
 
 @pytest.mark.parametrize("links", [2, 5, 12, 30])
 def test_inverse_and_forward_dynamics_of_chains_agree_with_pinocchio(links: int) -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
+
     from delassus_ros.pinocchio_model import PinocchioModel
 
     robot = nori.chain(links)

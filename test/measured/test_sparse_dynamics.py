@@ -87,7 +87,8 @@ def test_inverse_forward_and_hybrid_dynamics_are_special_cases(kind: str, seed: 
 @pytest.mark.parametrize("name", ["humanoid", "talos", "atlas_v5"])
 def test_wrenches_agree_with_pinocchio(name: str) -> None:
     """From accelerations and one unknown wrench: with the base free, the wrench is told."""
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
+
     from delassus_ros.pinocchio_model import PinocchioModel
 
     if name == "humanoid":
@@ -124,7 +125,7 @@ def test_wrenches_agree_with_pinocchio(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["humanoid", "talos", "chain"])
 def test_torques_and_wrenches_agree_with_mujocos_inverse_dynamics(name: str) -> None:
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
     from mujoco_oracle import model_of, set_positions
 
     if name == "chain":
@@ -178,7 +179,7 @@ def test_torques_and_wrenches_agree_with_mujocos_inverse_dynamics(name: str) -> 
 
 
 def test_an_accelerometer_measures_what_pinocchio_says() -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     robot = Robot.from_urdf(humanoid_urdf().encode())
     dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, 3)
@@ -356,7 +357,8 @@ def test_more_exact_values_than_can_be_are_refused() -> None:
 
 
 def test_a_sensor_in_a_limb_feels_what_pinocchio_says() -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
+
     from delassus_ros.pinocchio_model import PinocchioModel
 
     robot = Robot.from_urdf(humanoid_urdf().encode())

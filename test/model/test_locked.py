@@ -25,7 +25,7 @@ def matrix(robot: Robot, frames, q: np.ndarray) -> np.ndarray:
 
 
 def test_talos_with_locked_arms_is_pinocchios_reduced_model() -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     robot = Robot.from_urdf(robots.talos())
     rng = np.random.default_rng(0)
     arms = {
@@ -139,7 +139,7 @@ def test_a_robot_is_judged_with_its_joints_locked() -> None:
 
 
 def test_romeo_with_locked_hands_is_pinocchios_reduced_model() -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     file = robots.example("romeo_description/urdf/romeo.urdf")
     with pytest.raises(RobotError, match=r"moves no inertia; .* --lock LHand=0"):
         Robot.from_urdf(file, "fixed")

@@ -12,8 +12,6 @@ from delassus_ros import Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model.reading.mjcf_size import MAX_BODIES, check_size
 
-mujoco = pytest.importorskip("mujoco")
-
 BODY = '<body><joint axis="0 0 1"/><geom size=".1"/></body>'
 
 

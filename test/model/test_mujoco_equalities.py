@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 from mujoco_scenes import CONNECT, FRAMES, WELD, closed_matrix, compiled, scene
@@ -11,8 +12,6 @@ from pinocchio_motion import relative
 from delassus_ros import Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model import LoopKind
-
-mujoco = pytest.importorskip("mujoco")
 
 
 def text(*values: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 from other_models import matrix, of_mujoco
@@ -11,8 +12,6 @@ from pinocchio_motion import relative
 
 from delassus_ros import Robot
 from delassus_ros.errors import RobotError
-
-mujoco = pytest.importorskip("mujoco")
 
 ARM = """
 <mujoco model="arm"><worldbody>

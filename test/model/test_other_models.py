@@ -36,7 +36,7 @@ ROBOTS = {
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_pinocchio_model_is_the_robot_of_its_urdf(name: str) -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     load, base = ROBOTS[name]
     source = load()
     text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_a_pinocchio_model_is_the_robot_of_its_urdf(name: str) -> None:
 
 @pytest.mark.parametrize("make", ["buildSampleModelHumanoid", "buildSampleModelManipulator"])
 def test_pinocchios_own_samples(make: str) -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     model = getattr(pin, make)()
     robot = Robot.from_pinocchio(model)
     frames = leaves(robot)[:3]
@@ -69,7 +69,7 @@ def test_pinocchios_own_samples(make: str) -> None:
 
 
 def test_a_pinocchio_joint_without_counterpart_is_named() -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     model = pin.Model()
     inner = pin.JointModelComposite()
     inner.addJoint(pin.JointModelRX())
@@ -83,7 +83,7 @@ def test_a_pinocchio_joint_without_counterpart_is_named() -> None:
 
 @pytest.mark.parametrize("name", but_slow(["talos", "solo12", "ur5", "atlas"], "atlas"))
 def test_a_urdf_that_mujoco_compiles_is_the_robot_of_that_urdf(name: str, tmp_path: Path) -> None:
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
     from urdf_text import without_geometry
 
     load, _ = ROBOTS[name]
@@ -112,7 +112,8 @@ def at(robot: Robot, frames: list[str], q: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", but_slow(["talos", "solo12", "ur5", "atlas"], "atlas"))
 def test_one_robot_by_three_ways(name: str) -> None:
     """By URDF, Pinocchio and MuJoCo, with positions that the helpers take there."""
-    mujoco, pin = pytest.importorskip("mujoco"), pytest.importorskip("pinocchio")
+    import mujoco
+    import pinocchio as pin
     from urdf_text import without_geometry
 
     text = without_geometry(ROBOTS[name][0]().read_text(encoding="utf-8"))
@@ -158,7 +159,7 @@ SCENE = """
 
 
 def test_bodies_with_several_joints_references_and_free_bases() -> None:
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
     model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", ""))
     robot = Robot.from_mujoco(model)
     assert robot.name == "scene" and robot.base == "floating"
@@ -175,7 +176,7 @@ def test_bodies_with_several_joints_references_and_free_bases() -> None:
 
 
 def test_a_joint_equality_is_a_coupling() -> None:
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
     equalities = (
         '<equality><joint name="gear" joint1="knee" joint2="yaw" polycoef="0.1 -2 0 0 0"/>'
         "</equality>"
@@ -196,7 +197,7 @@ def test_a_joint_equality_is_a_coupling() -> None:
 
 
 def test_a_tendon_equality_is_a_coupling_of_all_of_its_joints() -> None:
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
     parts = (
         '<tendon><fixed name="sum"><joint joint="knee" coef="1"/><joint joint="pitch" coef="0.5"/>'
         '</fixed></tendon><equality><tendon name="wire" tendon1="sum" polycoef="0.2 0 0 0 0"/>'
@@ -226,7 +227,7 @@ FOUR_BAR = """
 
 
 def test_a_connect_is_a_loop() -> None:
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
     model = mujoco.MjModel.from_xml_string(FOUR_BAR)
     robot = Robot.from_mujoco(model)
     assert [loop.name for loop in robot.loops] == ["pin"]
@@ -242,7 +243,7 @@ def test_a_connect_is_a_loop() -> None:
 
 def test_positions_go_there_and_back() -> None:
     """Of a robot with a free base, unbounded joints and planar ones."""
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     model = pin.Model()
     free = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root_joint")
     wheel = model.addJoint(free, pin.JointModelRUBY(), pin.SE3.Random(), "wheel")
@@ -276,7 +277,7 @@ MIMIC = """
 
 
 def test_a_mimic_joint_of_pinocchio_is_a_coupling() -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     model = pin.buildModelFromXML(MIMIC, mimic=True)
     robot = Robot.from_pinocchio(model)
     (mimics,) = robot.couplings
@@ -306,7 +307,7 @@ def contact_velocity(robot: Robot, frame: str, q: np.ndarray, v: np.ndarray) -> 
 
 def test_velocities_of_pinocchio_go_there_and_back() -> None:
     """Of a free base, an unbounded joint and a planar one."""
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     model = pin.Model()
     rng = np.random.default_rng(2)
     kinds = [pin.JointModelFreeFlyer(), pin.JointModelRUBY(), pin.JointModelPlanar()]
@@ -333,7 +334,7 @@ def test_velocities_of_pinocchio_go_there_and_back() -> None:
 
 
 def test_velocities_of_mujoco_go_there_and_back() -> None:
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
     free = '<body name="ball"><freejoint name="roll"/><geom size="0.1"/></body></worldbody>'
     scene = SCENE.replace("EQUALITIES", "").replace("</worldbody>", free)
     model = mujoco.MjModel.from_xml_string(scene)
@@ -378,7 +379,7 @@ def test_velocities_by_name() -> None:
 
 
 def test_positions_of_mujoco_go_there_and_back() -> None:
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
     model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", ""))
     robot = Robot.from_mujoco(model)
     rng = np.random.default_rng(0)
@@ -392,7 +393,7 @@ def test_positions_of_mujoco_go_there_and_back() -> None:
 
 
 def test_what_cannot_be_said_is_named() -> None:
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
     quadratic = (
         '<equality><joint name="cam" joint1="knee" joint2="yaw" polycoef="0 1 0.5 0 0"/>'
         "</equality>"

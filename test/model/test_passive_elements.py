@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import mujoco
 import numpy as np
+import pinocchio as pin
 import pytest
 from pinocchio_motion import relative
 from urdf_text import joint, link, robot_xml
@@ -17,8 +19,6 @@ from delassus_ros.rbda.dynamics import c_aba
 from delassus_ros.rbda.passive import passive_torques
 from delassus_ros.rbda.robot_tree import RobotTree
 
-mujoco = pytest.importorskip("mujoco")
-pin = pytest.importorskip("pinocchio")
 FLAGS = mujoco.mjtDisableBit
 BOTH = int(FLAGS.mjDSBL_SPRING | FLAGS.mjDSBL_DAMPER)
 

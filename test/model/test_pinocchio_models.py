@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from other_models import matrix, of_pinocchio
 from pinocchio_motion import relative
 
 from delassus_ros import Robot
 from delassus_ros.errors import RobotError
-
-pin = pytest.importorskip("pinocchio")
 
 
 def chain(*kinds: Any) -> Any:

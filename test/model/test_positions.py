@@ -43,7 +43,7 @@ def test_followers_go_where_couplings_put_them() -> None:
 
 def test_the_panda_by_the_name_of_its_driver() -> None:
     """Both fingers open: with the second one shut G was 0.9 % off, as Pinocchio tells."""
-    pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
+    import pinocchio as pin
     text = robots.example("panda_description/urdf/panda.urdf").read_text()
     robot = Robot.from_urdf(text, "fixed")
     assert [c.name for c in robot.couplings]

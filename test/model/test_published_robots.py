@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 import robots
 from on_floats import solver_on_floats
@@ -17,8 +18,6 @@ from delassus_ros import Closure, Contact, Problem
 from delassus_ros.errors import RobotError
 from delassus_ros.model import JointKind, Robot
 from delassus_ros.model.robot import Base
-
-pin = pytest.importorskip("pinocchio")
 
 ALWAYS_HERE: dict[str, tuple[Callable[[], str | Path], Base]] = {
     "quadruped": (robots.quadruped, "floating"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import mujoco
 import numpy as np
+import pinocchio as pin
 import pytest
 from on_floats import solver_on_floats
 from several_freedoms import Library, Mujoco, Pinocchio, expected
@@ -15,9 +17,6 @@ from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.model.chains import LEAST_DISTANCE, at_singular_angle, ball_joints
 from delassus_ros.model.constraints import Loop, LoopKind
 from delassus_ros.outputs import kernel_outputs
-
-pin = pytest.importorskip("pinocchio")
-mujoco = pytest.importorskip("mujoco")
 
 GRAVITY = np.array([0.4, -0.7, -9.7])
 

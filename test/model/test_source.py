@@ -47,8 +47,8 @@ def test_xacro_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.Monke
         Robot.from_urdf(tmp_path / "robot.urdf.xacro")
 
 
+@pytest.mark.needs("xacro")
 def test_xacro_is_expanded(tmp_path: Path) -> None:
-    pytest.importorskip("xacro", reason="xacro is not installed")
     text = robots.quadruped().read_text(encoding="utf-8")
     head, _, rest = text.partition("<robot ")
     file = tmp_path / "robot.urdf.xacro"
@@ -70,8 +70,8 @@ XACRO = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
     <origin xyz="${2 * float('$(arg reach)')} 0 0"/></joint></robot>"""
 
 
+@pytest.mark.needs("xacro")
 def test_arguments_of_xacro_are_passed_on_and_unknown_ones_refused(tmp_path: Path) -> None:
-    pytest.importorskip("xacro", reason="xacro is not installed")
     file = tmp_path / "arm.urdf.xacro"
     file.write_text(XACRO, encoding="utf-8")
     assert set(Robot.from_urdf(file, "fixed").frames) == {"base", "left_tip"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ TRUNK = [1.0, 2.0, 3.0, 0.5, 0.5, -0.5, 0.5]
 
 
 def compiled(xml: str) -> Any:
-    return pytest.importorskip("mujoco").MjModel.from_xml_string(xml)
+    return import_module("mujoco").MjModel.from_xml_string(xml)
 
 
 def test_the_base_is_the_free_joint_that_carries_the_robot() -> None:
@@ -71,7 +72,7 @@ def test_a_base_that_floats_in_the_robot_alone_is_refused() -> None:
 
 
 def test_the_free_flyer_of_pinocchio_is_the_one_that_carries_the_robot() -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     robot = Robot.from_urdf(WALKER)
     model = pin.Model()
     ball = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "ball")
@@ -121,7 +122,7 @@ def hip(kind: str, axis: str) -> str:
 )
 def test_a_joint_of_pinocchio_that_moves_otherwise_is_refused(kind: str, axis: str) -> None:
     """Of a planar joint Pinocchio takes the plane of x and y, whatever the URDF says."""
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     model = pin.buildModelFromXML(hip("planar", "1 0 0"))
     robot = Robot.from_urdf(hip(kind, axis), "fixed")
     with pytest.raises(RobotError, match=f"joint 'hip' of the robot is {kind} .*JointModelPlanar"):
@@ -149,7 +150,7 @@ def test_quaternions_of_mujoco_come_with_unit_norm() -> None:
 
 def test_a_model_that_grew_is_looked_at_anew() -> None:
     """What was found for a model is kept for the next state."""
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     model = pin.Model()
     model.appendBodyToJoint(
         model.addJoint(0, pin.JointModelRZ(), pin.SE3.Identity(), "hip"),
@@ -167,7 +168,7 @@ def test_a_model_that_grew_is_looked_at_anew() -> None:
 
 
 def test_what_has_no_name_is_called_by_its_number() -> None:
-    mujoco = pytest.importorskip("mujoco")
+    import mujoco
     model = compiled(UNNAMED)
     robot = Robot.from_mujoco(model)
     assert [j.name for j in robot.joints] == ["root_joint", "joint1_", "root", "joint1"]
@@ -185,7 +186,7 @@ def test_what_has_no_name_is_called_by_its_number() -> None:
 
 
 def test_mimics_of_unbounded_joints_follow_the_angle() -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     mimic = '<mimic joint="hip" multiplier="-2" offset="0.3"/></joint></robot>'
     urdf = WALKER.replace("</robot>", f'<link name="foot">{INERTIAL}</link>'
         '<joint name="ankle" type="continuous"><parent link="leg"/><child link="foot"/>'
@@ -222,7 +223,7 @@ def test_mimics_of_unbounded_joints_follow_the_angle() -> None:
     ],
 )
 def test_a_base_that_is_no_pose_is_refused(base: Any, words: str) -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     robot, model = Robot.from_urdf(WALKER), compiled(SCENE)
     other = pin.buildModelFromXML(WALKER, pin.JointModelFreeFlyer())
     with pytest.raises(RobotError, match=words):
@@ -273,7 +274,7 @@ def test_joints_that_an_equality_holds_are_there() -> None:
 
 
 def test_joints_that_are_locked_are_there_in_pinocchio() -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     model = pin.buildModelFromXML(WALKER, pin.JointModelFreeFlyer())
     q = Robot.from_urdf(WALKER).lock({"hip": 0.3}).q_to_pinocchio(model, [])
     np.testing.assert_allclose(q[7:], [np.cos(0.3), np.sin(0.3)], rtol=1e-15)
@@ -281,7 +282,7 @@ def test_joints_that_are_locked_are_there_in_pinocchio() -> None:
 
 def _with_quaternions() -> tuple[Any, Robot]:
     """Return a model with a free-flyer, a planar joint, a ball and an unbounded joint."""
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     model, parent = pin.Model(), 0
     for name, joint in (
         ("root", pin.JointModelFreeFlyer()), ("slides", pin.JointModelPlanar()),
@@ -305,7 +306,7 @@ def test_numbers_of_pinocchio_that_are_no_rotation_are_refused(
     entries: slice, joint: str, meant: str
 ) -> None:
     model, robot = _with_quaternions()
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
     still = np.zeros(model.nv)
     ours = robot.v_from_pinocchio(model, q, still)
@@ -326,7 +327,8 @@ def test_numbers_of_pinocchio_that_are_no_rotation_are_refused(
 
 
 def test_states_and_models_of_the_wrong_kind_are_refused() -> None:
-    mujoco, pin = pytest.importorskip("mujoco"), pytest.importorskip("pinocchio")
+    import mujoco
+    import pinocchio as pin
     robot, model = Robot.from_urdf(WALKER), compiled(SCENE)
     zero = np.zeros(model.nq)
     words = re.escape("qpos[10:14] (joint 'root') has norm 0; expected a quaternion w, x, y, z")

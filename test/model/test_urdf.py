@@ -77,7 +77,7 @@ def test_kinds_limits_and_axes() -> None:
 
 
 def test_origins_with_quaternions_turn_joints_and_inertias_as_pinocchio_has_it() -> None:
-    pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
+    import pinocchio as pin
     text = robot_xml(
         *(link(name, re.sub("rpy=.[^>]*/>", 'quat_xyzw="0.1 -0.7 0.5 0.5"/>', INERTIAL, count=1))
           for name in "abc"),

@@ -115,7 +115,7 @@ def test_the_feet_stand_level_and_are_mirror_images(
 
 
 def as_ros_reads(file: Path) -> dict[str, Any]:
-    rclpy = pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+    import rclpy
     context = rclpy.Context()
     rclpy.init(args=["--ros-args", "--params-file", str(file)], context=context)
     try:

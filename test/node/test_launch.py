@@ -10,31 +10,28 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import robots
 from cli_support import output
+from delassus_msgs.msg import DelassusMatrix, Estimate, Layout
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from hanging import HANG_S
-
-pytest.importorskip("launch_ros", reason="launch_ros is not installed (a ROS distribution has it)")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import DelassusMatrix, Estimate, Layout  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from launch.launch_description_sources import (  # noqa: E402
+from launch.launch_description_sources import (
     get_launch_description_from_python_launch_file,
 )
-from lifecycle_msgs.srv import GetState  # noqa: E402
-from rcl_interfaces.srv import GetParameters  # noqa: E402
-from rclpy.parameter import parameter_value_to_python  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-from ros_support import LATCHED, ROOT, Graph  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from lifecycle_msgs.srv import GetState
+from rcl_interfaces.srv import GetParameters
+from rclpy.parameter import parameter_value_to_python
+from ros_domains import new_domain
+from ros_support import LATCHED, ROOT, Graph
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
-from delassus_ros import Robot  # noqa: E402
+from delassus_ros import Robot
 
 DOMAIN = new_domain()
 
@@ -175,8 +172,8 @@ def test_two_commands_from_a_urdf_to_a_node_that_is_ok(name: str, capfd, tmp_pat
     assert list(answer.contacts) == list(contacts) and answer.algorithm == "auto"
 
 
+@pytest.mark.needs("xacro")
 def test_delassus_launch_expands_xacro_with_arguments(capfd, tmp_path) -> None:
-    pytest.importorskip("xacro", reason="xacro is not installed")
     file = tmp_path / "robot.urdf.xacro"
     file.write_text(
         '<robot name="$(arg name)" xmlns:xacro="http://www.ros.org/wiki/xacro">'
@@ -295,7 +292,7 @@ def test_all_nodes_of_an_example_go_by_the_plants_clock(
     capfd, file: str, controller: str, arguments: dict[str, str], slack: float
 ) -> None:
     for module in ("mujoco", "pinocchio", "daqp"):
-        pytest.importorskip(module, reason=f"{module} is not installed")
+        import_module(module)
     commands: list[JointState] = []
     with launched(capfd, str(ROOT / "examples" / f"{file}.launch.py"), **arguments) as graph:
         graph.peer.create_subscription(JointState, "joint_commands", commands.append, 10)
@@ -347,8 +344,8 @@ def test_a_launch_that_ends_early_ends_the_wait_for_it(capfd, monkeypatch) -> No
         graph.until(lambda: graph.layouts, "layout")
 
 
+@pytest.mark.needs("mujoco")
 def test_the_live_view_ends_with_the_error_of_the_node() -> None:
-    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
     with Launch("demo.launch.py", algorithm="nonsense") as launch:
         assert launch.process.wait(HANG_S) == 1, launch.output
         last = launch.output[-3000:]
@@ -375,7 +372,7 @@ def test_compare_launch_takes_a_robot_with_loops(capfd) -> None:
 
 def agreement(graph: Graph, node: str) -> tuple[str, str]:
     """Wait until two nodes agree, and return their algorithms."""
-    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    import_module("mujoco")
     reports: list[DiagnosticStatus] = []
     name = f"{node}: agreement"
     graph.peer.create_subscription(
@@ -396,8 +393,8 @@ def agreement(graph: Graph, node: str) -> tuple[str, str]:
     return values["first algorithm"], values["second algorithm"]
 
 
+@pytest.mark.needs("mujoco")
 def test_demo_launch_publishes_matrices(capfd) -> None:
-    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
     with launched(capfd, "demo.launch.py") as graph:
         graph.until(
             lambda: [m for m in graph.matrices if m.validity == DelassusMatrix.VALIDITY_OK],
@@ -405,9 +402,9 @@ def test_demo_launch_publishes_matrices(capfd) -> None:
         )
 
 
+@pytest.mark.needs("mujoco")
 def test_demo_launch_takes_a_namespace_and_nothing_else(capfd) -> None:
     """Included by a launch file with arguments of its own."""
-    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
     leaking = {"name": "somebody", "autostart": "False", "use_sim_time": "True"}
     matrices: list[DelassusMatrix] = []
     with launched(capfd, "demo.launch.py", namespace="robot1", **leaking) as graph:
@@ -426,8 +423,8 @@ def test_demo_launch_takes_a_namespace_and_nothing_else(capfd) -> None:
         )
 
 
+@pytest.mark.needs("mujoco")
 def test_demo_launch_takes_the_robot_and_its_parameters(capfd) -> None:
-    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
     with launched(capfd, "demo.launch.py", robot="geared") as graph:
         layout = graph.until(lambda: graph.layouts, "layout")[0]
     assert layout.robot == "delassus_quadruped_geared"

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import launch_pytest
 import numpy as np
 import pytest
 import robots
 
-launch_pytest = pytest.importorskip(
-    "launch_pytest", reason="launch_pytest is not installed (a ROS distribution has it)"
-)
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 if pytest.version_tuple >= (8, 4):
     # Seen with launch_pytest 3.4.3: it looks for the attribute _pytestfixturefunction.
     pytest.skip("launch_pytest needs a pytest older than 8.4", allow_module_level=True)
 
-from delassus_msgs.msg import DelassusMatrix  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from launch import LaunchDescription  # noqa: E402
-from launch.actions import RegisterEventHandler  # noqa: E402
-from launch.event_handlers import OnProcessExit  # noqa: E402
-from launch_support import included  # noqa: E402
-from rcl_interfaces.srv import SetParameters  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-from ros_support import Graph  # noqa: E402
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import matrix_to_numpy
+from launch import LaunchDescription
+from launch.actions import RegisterEventHandler
+from launch.event_handlers import OnProcessExit
+from launch_support import included
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from ros_domains import new_domain
+from ros_support import Graph
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
 
 DOMAIN = new_domain()
 FEET = ("LF", "RF", "LH", "RH")

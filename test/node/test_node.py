@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from faults import BY_NAME  # noqa: E402
-from node_support import (  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout
+from delassus_msgs_py import matrix_to_numpy
+from faults import BY_NAME
+from node_support import (
     DEGRADED,
     FEET,
     OK,
@@ -22,14 +18,14 @@ from node_support import (  # noqa: E402
     solve,
     state_of,
 )
-from rcl_interfaces.srv import SetParameters  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from ros_support import LATCHED, overrides, stamp_of  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
+from ros_support import LATCHED, overrides, stamp_of
+from sensor_msgs.msg import JointState
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.node.delassus_node import DelassusNode
 
 # --- matrices ---------------------------------------------------------------------------------
 

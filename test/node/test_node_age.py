@@ -14,22 +14,18 @@ from pathlib import Path
 
 import pytest
 import robots
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
-from node_support import (  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from node_support import (
     FEET,
     INVALID,
     OK,
 )
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.time import Time  # noqa: E402
-from ros_support import NodeProcess, stamp_of  # noqa: E402
+from rclpy.parameter import Parameter
+from rclpy.time import Time
+from ros_support import NodeProcess, stamp_of
 
-from delassus_ros.node.inputs.arrival import SystemClock, delay_since  # noqa: E402
-from delassus_ros.node.system.queue import sent_at  # noqa: E402
+from delassus_ros.node.inputs.arrival import SystemClock, delay_since
+from delassus_ros.node.system.queue import sent_at
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 TIMEOUT = 0.5

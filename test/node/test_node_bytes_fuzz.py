@@ -12,27 +12,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
-
-from delassus_msgs.msg import DelassusMatrix, Layout, Summary  # noqa: E402
-from delassus_msgs_py import (  # noqa: E402
+from delassus_msgs.msg import DelassusMatrix, Layout, Summary
+from delassus_msgs_py import (
     MatrixReader,
     MessageError,
     ReceivedMatrix,
     SerializedMessage,
 )
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
 
-from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination  # noqa: E402
-from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, UnreadableError  # noqa: E402
+from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination
+from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, UnreadableError
 from delassus_ros.node.outputs.matrix import (
-    _CHANGING,  # noqa: E402
-    SummaryOutput,  # noqa: E402
+    _CHANGING,
+    SummaryOutput,
 )
-from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros.node.reasons import Reason
 
 CASES = [2_000, pytest.param(60_000, marks=pytest.mark.slow)]
 SEEDS = itertools.count(1)

@@ -7,15 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs.srv import Compute
+from delassus_msgs_py import matrix_to_numpy
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import DelassusMatrix  # noqa: E402
-from delassus_msgs.srv import Compute  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from node_support import (  # noqa: E402
+from node_support import (
     DEGRADED,
     FEET,
     INVALID,
@@ -24,11 +20,11 @@ from node_support import (  # noqa: E402
     set_when_joined,
     state_of,
 )
-from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.parameter import Parameter
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.closure import BoundClosure, Closure  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.closure import BoundClosure, Closure
+from delassus_ros.sim import demo_urdf
 
 BELTS = """
 couplings:

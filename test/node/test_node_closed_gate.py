@@ -11,30 +11,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from closed_rigs import FEET, LEGS, LIFT, Bar, Geared
 from hanging import HANG_S
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from linkages import REFERENCE, assembled
+from pipeline_support import DEGRADED, INVALID, MS, OK, START, Rig, said
 
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from closed_rigs import FEET, LEGS, LIFT, Bar, Geared  # noqa: E402
-from hypothesis import given  # noqa: E402
-from hypothesis import settings as examples  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from linkages import REFERENCE, assembled  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, MS, OK, START, Rig, said  # noqa: E402
-
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
-from delassus_ros.closure import Closure  # noqa: E402
-from delassus_ros.closure import closure as closure_module  # noqa: E402
-from delassus_ros.errors import CompilerError, InputError, ProblemError, RobotError  # noqa: E402
-from delassus_ros.model import Body, Coupling, Frame, Inertia, Joint, JointKind  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
+from delassus_ros.closure import Closure
+from delassus_ros.closure import closure as closure_module
+from delassus_ros.errors import CompilerError, InputError, ProblemError, RobotError
+from delassus_ros.model import Body, Coupling, Frame, Inertia, Joint, JointKind
 from delassus_ros.node.inputs.closed_joints import (
-    BeingMadeError,  # noqa: E402
-    ClosedGate,  # noqa: E402
+    BeingMadeError,
+    ClosedGate,
 )
-from delassus_ros.node.inputs.joints import Gate  # noqa: E402  # noqa: E402
+from delassus_ros.node.inputs.joints import Gate
 from delassus_ros.node.reasons import (
-    Limits,  # noqa: E402
-    Reason,  # noqa: E402
+    Limits,
+    Reason,
 )
 
 

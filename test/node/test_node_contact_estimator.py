@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+import small
+from whole_body_control import simulate
+from whole_body_control.gait import LEGS, Act
 
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-
-import small  # noqa: E402
-from whole_body_control import simulate  # noqa: E402
-from whole_body_control.gait import LEGS, Act  # noqa: E402
-
-from delassus_ros import CenterOfMass, Contact, ContactSet, Problem, Robot  # noqa: E402
-from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.inputs.contact_estimator import ContactEstimator, ObserverSettings  # noqa: E402
-from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
-from delassus_ros.sim.plant import Plant, PlantSettings  # noqa: E402
-from delassus_ros.sim.quadruped import POSTURE  # noqa: E402
+from delassus_ros import CenterOfMass, Contact, ContactSet, Problem, Robot
+from delassus_ros.errors import InputError
+from delassus_ros.node.inputs.contact_estimator import ContactEstimator, ObserverSettings
+from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.reasons import Reason
+from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.plant import Plant, PlantSettings
+from delassus_ros.sim.quadruped import POSTURE
 
 GRAVITY = (0.0, 0.0, -9.81)
 ARMATURE = 0.01

@@ -6,15 +6,12 @@ import math
 
 import counted
 import pytest
+from delassus_msgs.msg import ActiveContacts
 
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts  # noqa: E402
-
-from delassus_ros import Contact, ContactSet  # noqa: E402
-from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.inputs.contacts import ContactInput  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros import Contact, ContactSet
+from delassus_ros.errors import InputError
+from delassus_ros.node.inputs.contacts import ContactInput
+from delassus_ros.node.reasons import Reason
 
 UNKNOWN, INACTIVE = ActiveContacts.UNKNOWN, ActiveContacts.INACTIVE
 ACTIVE, SLIPPING = ActiveContacts.ACTIVE, ActiveContacts.SLIPPING

@@ -12,32 +12,28 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from allocated import allocated
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from delassus_msgs_py import matrix_to_numpy
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from allocated import allocated  # noqa: E402
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from node_support import (  # noqa: E402
+from node_support import (
     FEET,
     OK,
     relative_error,
     solve,
     state_of,
 )
-from rclpy.clock import JumpHandle  # noqa: E402
-from rclpy.exceptions import InvalidParameterTypeException  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import LATCHED, children, overrides, stamp_of  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from rclpy.clock import JumpHandle
+from rclpy.exceptions import InvalidParameterTypeException
+from rclpy.parameter import Parameter
+from ros_support import LATCHED, children, overrides, stamp_of
+from sensor_msgs.msg import JointState
 
-from delassus_ros.compiler.runtime.kernel import Kernel  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
-from delassus_ros.node.lifecycle.configuration import Configuration  # noqa: E402
-from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
-from delassus_ros.node.system.logs import LogBridge  # noqa: E402
+from delassus_ros.compiler.runtime.kernel import Kernel
+from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.node.lifecycle.configuration import Configuration
+from delassus_ros.node.live.pipeline import Pipeline
+from delassus_ros.node.system.logs import LogBridge
 
 CYCLES = 10
 _WATCHED = (Configuration, JumpHandle, Kernel, Pipeline)

@@ -10,13 +10,9 @@ import time
 import numpy as np
 import pytest
 import robots
+from delassus_msgs_py import matrix_to_numpy
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from node_support import (  # noqa: E402
+from node_support import (
     DEGRADED,
     FEET,
     INVALID,
@@ -25,14 +21,14 @@ from node_support import (  # noqa: E402
     solve,
     state_of,
 )
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import children, endless, stamp_of  # noqa: E402
+from rclpy.parameter import Parameter
+from ros_support import children, endless, stamp_of
 
-from delassus_ros import Problem, algorithms  # noqa: E402
-from delassus_ros.compiler.runtime import child  # noqa: E402
-from delassus_ros.node.lifecycle.computation import Computation  # noqa: E402
-from delassus_ros.node.settings import Settings  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros import Problem, algorithms
+from delassus_ros.compiler.runtime import child
+from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.node.settings import Settings
+from delassus_ros.sim import demo_urdf
 
 
 def heavier(urdf: str, factor: float, name: str = "heavier") -> str:

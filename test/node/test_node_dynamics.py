@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import ContactDynamics
+from delassus_msgs_py import DynamicsReader, dynamics_to_numpy, matrix_to_numpy
+from motion_support import FEET, SECONDARY, TURNED, TWIST, MotionRig, torques_of
+from pinocchio_motion import Peer, relative
+from pipeline_support import DEGRADED, INVALID, MS, OK, to_message
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import Imu, JointState
 
-pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ContactDynamics  # noqa: E402
-from delassus_msgs_py import DynamicsReader, dynamics_to_numpy, matrix_to_numpy  # noqa: E402
-from motion_support import FEET, SECONDARY, TURNED, TWIST, MotionRig, torques_of  # noqa: E402
-from pinocchio_motion import Peer, relative  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, MS, OK, to_message  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
-
-from delassus_ros import Problem  # noqa: E402
-from delassus_ros.node.inputs.mounting import mountings  # noqa: E402
-from delassus_ros.node.inputs.quaternions import times, turned_back  # noqa: E402
-from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros import Problem
+from delassus_ros.node.inputs.mounting import mountings
+from delassus_ros.node.inputs.quaternions import times, turned_back
+from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.reasons import Reason
 
 
 def assert_right(

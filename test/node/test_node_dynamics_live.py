@@ -5,27 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
+from delassus_msgs.msg import ContactDynamics
+from delassus_msgs.srv import Compute
+from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from node_support import DEGRADED, FEET, INVALID, OK, Start, state_of
+from pinocchio_motion import Peer, relative
+from ros_support import Graph, stamp_of
+from sensor_msgs.msg import JointState
 
-pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ContactDynamics  # noqa: E402
-from delassus_msgs.srv import Compute  # noqa: E402
-from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from node_support import DEGRADED, FEET, INVALID, OK, Start, state_of  # noqa: E402
-from pinocchio_motion import Peer, relative  # noqa: E402
-from ros_support import Graph, stamp_of  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.closure import Closure  # noqa: E402
-from delassus_ros.model import WORLD  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.closure import Closure
+from delassus_ros.model import WORLD
+from delassus_ros.node.reasons import Reason
+from delassus_ros.sim import demo_urdf
 
 OUTPUTS = ["G", "a0", "JdotV", "J", "MinvJT", "h"]
 TWIST = np.array([0.3, -0.1, 0.2, 0.4, -0.5, 0.6])

@@ -5,35 +5,31 @@ from __future__ import annotations
 import time
 
 import pytest
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
-from node_support import (  # noqa: E402
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from node_support import (
     state_of,
 )
-from rclpy.duration import Duration  # noqa: E402
-from rclpy.event_handler import (  # noqa: E402
+from rclpy.duration import Duration
+from rclpy.event_handler import (
     EventHandler,
     PublisherEventCallbacks,
     SubscriptionEventCallbacks,
 )
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import (  # noqa: E402
+from rclpy.parameter import Parameter
+from rclpy.qos import (
     DurabilityPolicy,
     LivelinessPolicy,
     QoSProfile,
     ReliabilityPolicy,
 )
-from ros_support import ROOT, NodeProcess  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from ros_support import ROOT, NodeProcess
+from std_msgs.msg import String
 
-from delassus_ros.node.live.publishers import OfferedDeadline  # noqa: E402
-from delassus_ros.node.system.qos import Mismatches, incompatible_policies  # noqa: E402
+from delassus_ros.node.live.publishers import OfferedDeadline
+from delassus_ros.node.system.qos import Mismatches, incompatible_policies
 
 CONFIG = ROOT / "config"
 ROUNDS = 15

@@ -7,16 +7,13 @@ from functools import cache
 from typing import Any
 
 import pytest
-
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import robots  # noqa: E402
-from closed_rigs import Bar, Geared  # noqa: E402
-from estimator_support import Standing  # noqa: E402
-from extremes import numbers_in  # noqa: E402
-from faults import BY_NAME, FEET, Fault  # noqa: E402
-from motion_support import MotionRig, contradicting, limited  # noqa: E402
-from pipeline_support import (  # noqa: E402
+import robots
+from closed_rigs import Bar, Geared
+from estimator_support import Standing
+from extremes import numbers_in
+from faults import BY_NAME, FEET, Fault
+from motion_support import MotionRig, contradicting, limited
+from pipeline_support import (
     INVALID,
     OK,
     MovingRig,
@@ -25,12 +22,12 @@ from pipeline_support import (  # noqa: E402
     moving_contacts,
     said,
 )
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.reasons import Reason
 
 
 @cache

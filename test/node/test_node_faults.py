@@ -9,17 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs.srv import Compute
+from delassus_msgs_py import matrix_to_numpy
+from diagnostic_msgs.msg import DiagnosticArray
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from builtin_interfaces.msg import Time  # noqa: E402
-from delassus_msgs.msg import DelassusMatrix  # noqa: E402
-from delassus_msgs.srv import Compute  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from node_support import (  # noqa: E402
+from node_support import (
     DEGRADED,
     FEET,
     INVALID,
@@ -29,18 +25,18 @@ from node_support import (  # noqa: E402
     solve,
     state_of,
 )
-from rclpy.clock_type import ClockType  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import stamp_of  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from rclpy.clock_type import ClockType
+from rclpy.parameter import Parameter
+from ros_support import stamp_of
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
-from delassus_ros.algorithms import registry  # noqa: E402
-from delassus_ros.algorithms.registry import NumericAlgorithm  # noqa: E402
-from delassus_ros.compiler.cache import disk as cache_module  # noqa: E402
-from delassus_ros.compiler.runtime import packing  # noqa: E402
-from delassus_ros.scalars.ports import Status  # noqa: E402
+from delassus_ros.algorithms import registry
+from delassus_ros.algorithms.registry import NumericAlgorithm
+from delassus_ros.compiler.cache import disk as cache_module
+from delassus_ros.compiler.runtime import packing
+from delassus_ros.scalars.ports import Status
 
 FALLBACK = DelassusMatrix.REASON_FALLBACK_ALGORITHM
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import time
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState  # noqa: E402
-from node_support import (  # noqa: E402
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from node_support import (
     state_of,
 )
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import Graph  # noqa: E402
+from rclpy.parameter import Parameter
+from ros_support import Graph
 
 TIMES = 8
 pytestmark = pytest.mark.usefixtures("no_second_line")

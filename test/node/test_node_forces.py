@@ -8,26 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+import robots
+from allocated import allocated
+from delassus_msgs.msg import ContactDynamics
+from delassus_msgs_py import DynamicsReader, dynamics_to_numpy, matrix_to_numpy
+from friction import pinocchio_forces
+from motion_support import FEET, POINTS, TURNED, MotionRig, contradicting
+from on_floats import solver_on_floats
+from pipeline_support import DEGRADED, INVALID, MS, OK
+from rclpy.serialization import serialize_message
 
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import robots  # noqa: E402
-from allocated import allocated  # noqa: E402
-from delassus_msgs.msg import ContactDynamics  # noqa: E402
-from delassus_msgs_py import DynamicsReader, dynamics_to_numpy, matrix_to_numpy  # noqa: E402
-from friction import pinocchio_forces  # noqa: E402
-from motion_support import FEET, POINTS, TURNED, MotionRig, contradicting  # noqa: E402
-from on_floats import solver_on_floats  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, MS, OK  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-
-from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot  # noqa: E402
-from delassus_ros.contact_forces import ForceSolver, ForceStatus  # noqa: E402
-from delassus_ros.model.spatial import rotation_from_quaternion  # noqa: E402
-from delassus_ros.node.outputs import forces as module  # noqa: E402
-from delassus_ros.node.outputs.forces import ForceOutput  # noqa: E402
-from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
-from delassus_ros.solver.friction import ForceSettings, new_solver  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot
+from delassus_ros.contact_forces import ForceSolver, ForceStatus
+from delassus_ros.model.spatial import rotation_from_quaternion
+from delassus_ros.node.outputs import forces as module
+from delassus_ros.node.outputs.forces import ForceOutput
+from delassus_ros.node.reasons import Limits, Reason
+from delassus_ros.solver.friction import ForceSettings, new_solver
 
 LIMITS = Limits()
 

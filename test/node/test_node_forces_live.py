@@ -6,19 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import ContactDynamics
+from delassus_msgs.srv import Compute
+from delassus_msgs_py import ReceivedDynamics, dynamics_to_numpy
+from node_support import FEET, OK, Start, state_of
+from rclpy.parameter import Parameter
+from ros_support import Graph, stamp_of
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ContactDynamics  # noqa: E402
-from delassus_msgs.srv import Compute  # noqa: E402
-from delassus_msgs_py import ReceivedDynamics, dynamics_to_numpy  # noqa: E402
-from node_support import FEET, OK, Start, state_of  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import Graph, stamp_of  # noqa: E402
-
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Solution  # noqa: E402
-from delassus_ros.contact_forces import ForceStatus  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Solution
+from delassus_ros.contact_forces import ForceStatus
 
 CONES = {"LF": {"friction": 0.3}, "RF": {"normal": "-z"}}
 GRAVITY = np.array([0.0, 0.0, -9.81])

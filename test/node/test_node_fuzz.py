@@ -12,35 +12,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from builtin_interfaces.msg import Time  # noqa: E402
-from delassus_msgs.msg import ActiveContacts  # noqa: E402
-from delassus_msgs.srv import Compute, ListAlgorithms  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from hypothesis import HealthCheck, given  # noqa: E402
-from hypothesis import settings as examples  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from node_support import (  # noqa: E402
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import ActiveContacts
+from delassus_msgs.srv import Compute, ListAlgorithms
+from delassus_msgs_py import matrix_to_numpy
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from nav_msgs.msg import Odometry
+from node_support import (
     FEET,
     INVALID,
     OK,
     relative_error,
     state_of,
 )
-from rcl_interfaces.msg import Parameter as ParameterMessage  # noqa: E402
-from rcl_interfaces.msg import ParameterValue  # noqa: E402
-from rcl_interfaces.srv import SetParametersAtomically  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from ros_support import Graph, stamp_of  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.msg import ParameterValue
+from rcl_interfaces.srv import SetParametersAtomically
+from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
+from ros_support import Graph, stamp_of
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
 
 JOINTS = [f"{foot}_{joint}" for foot in FEET for joint in ("HAA", "HFE", "KFE")]
 fuzzing = examples(suppress_health_check=list(HealthCheck), max_examples=60)

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 from hanging import HANG_S
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-
-from delassus_ros.node.lifecycle.changes import Handover  # noqa: E402
-from delassus_ros.node.system import background  # noqa: E402
-from delassus_ros.node.system.background import CANCEL_LIMIT_S, BackgroundTask, wait_for_end  # noqa: E402
+from delassus_ros.node.lifecycle.changes import Handover
+from delassus_ros.node.system import background
+from delassus_ros.node.system.background import CANCEL_LIMIT_S, BackgroundTask, wait_for_end
 
 
 class Timers:

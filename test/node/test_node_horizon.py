@@ -6,18 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import ActiveContacts, PredictedMatrices, PredictedStates
+from delassus_msgs.srv import Compute, ComputeHorizon
+from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
+from extremes import numbers_in
+from geometry_msgs.msg import Quaternion, Twist
+from node_support import FEET, INVALID, OK
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts, PredictedMatrices, PredictedStates  # noqa: E402
-from delassus_msgs.srv import Compute, ComputeHorizon  # noqa: E402
-from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
-from extremes import numbers_in  # noqa: E402
-from geometry_msgs.msg import Quaternion, Twist  # noqa: E402
-from node_support import FEET, INVALID, OK  # noqa: E402
-
-from delassus_ros import Robot  # noqa: E402
+from delassus_ros import Robot
 
 INACTIVE, ACTIVE, SLIPPING = (
     ActiveContacts.INACTIVE, ActiveContacts.ACTIVE, ActiveContacts.SLIPPING

@@ -6,23 +6,20 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import small
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-
-import small  # noqa: E402
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from delassus_ros.node.inputs import joint_state_bytes  # noqa: E402
-from delassus_ros.node.inputs.joint_state_bytes import (  # noqa: E402
+from delassus_ros.node.inputs import joint_state_bytes
+from delassus_ros.node.inputs.joint_state_bytes import (
     LARGEST,
     JointStateReader,
     ReceivedJoints,
     UnreadableError,
 )
-from delassus_ros.node.inputs.joints import JointGate  # noqa: E402  # noqa: E402
+from delassus_ros.node.inputs.joints import JointGate
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=12)
 NUMBERS = st.lists(st.floats(), max_size=9)

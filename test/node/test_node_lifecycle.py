@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.srv import ListAlgorithms  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from lifecycle_msgs.msg import State, Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
-from node_support import (  # noqa: E402
+from delassus_msgs.srv import ListAlgorithms
+from delassus_msgs_py import matrix_to_numpy
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from node_support import (
     DEGRADED,
     FEET,
     INVALID,
@@ -22,20 +18,20 @@ from node_support import (  # noqa: E402
     solve,
     state_of,
 )
-from rclpy.exceptions import ParameterException  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import Graph, children, endless, stamp_of  # noqa: E402
+from rclpy.exceptions import ParameterException
+from rclpy.parameter import Parameter
+from ros_support import Graph, children, endless, stamp_of
 
-from delassus_ros import algorithms  # noqa: E402
-from delassus_ros.algorithms import registry  # noqa: E402
-from delassus_ros.algorithms.dense import Dense  # noqa: E402
-from delassus_ros.compiler.runtime import child  # noqa: E402
-from delassus_ros.errors import CompilerError  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
-from delassus_ros.node.lifecycle.diagnostics import Level  # noqa: E402
+from delassus_ros import algorithms
+from delassus_ros.algorithms import registry
+from delassus_ros.algorithms.dense import Dense
+from delassus_ros.compiler.runtime import child
+from delassus_ros.errors import CompilerError
+from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.node.lifecycle.diagnostics import Level
 from delassus_ros.node.settings import (
-    CONTACT_PARAMETERS,  # noqa: E402
-    PARAMETERS,  # noqa: E402
+    CONTACT_PARAMETERS,
+    PARAMETERS,
 )
 
 # --- algorithm --------------------------------------------------------------------------------

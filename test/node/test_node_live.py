@@ -8,27 +8,23 @@ import weakref
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import DelassusMatrix, Summary
+from delassus_msgs_py import matrix_to_numpy
+from diagnostic_msgs.msg import DiagnosticArray
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import DelassusMatrix, Summary  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from node_support import (  # noqa: E402
+from node_support import (
     FEET,
     INVALID,
     OK,
     relative_error,
     solve,
 )
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import stamp_of  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from rclpy.parameter import Parameter
+from ros_support import stamp_of
+from sensor_msgs.msg import JointState
 
-from delassus_ros.node.settings import OPERATION_PARAMETERS  # noqa: E402
-from delassus_ros.node.system import realtime as collection  # noqa: E402
+from delassus_ros.node.settings import OPERATION_PARAMETERS
+from delassus_ros.node.system import realtime as collection
 
 PLAIN, WEAK = DelassusMatrix.CONDITIONING_OK, DelassusMatrix.CONDITIONING_WEAK
 ILL = DelassusMatrix.REASON_ILL_CONDITIONED

@@ -5,22 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from node_support import (  # noqa: E402
+from node_support import (
     FEET,
     OK,
 )
-from rcl_interfaces.msg import Log  # noqa: E402
-from rclpy.impl import rcutils_logger  # noqa: E402
-from rclpy.logging import LoggingSeverity  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
+from rcl_interfaces.msg import Log
+from rclpy.impl import rcutils_logger
+from rclpy.logging import LoggingSeverity
+from rclpy.node import Node
+from rclpy.parameter import Parameter
 
-from delassus_ros.node.system import logs as loop_log  # noqa: E402
-from delassus_ros.node.system.logs import LoopLog  # noqa: E402
+from delassus_ros.node.system import logs as loop_log
+from delassus_ros.node.system.logs import LoopLog
 
 
 @pytest.fixture(name="speaker")

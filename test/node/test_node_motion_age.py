@@ -7,26 +7,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import DelassusMatrix
+from motion_support import FEET, MotionRig, torques_of
+from pipeline_support import DEGRADED, INVALID, MS, OK, START, to_message
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
 
-pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import DelassusMatrix  # noqa: E402
-from motion_support import FEET, MotionRig, torques_of  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, MS, OK, START, to_message  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.node.inputs.contact_estimator import (  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.node.inputs.contact_estimator import (
     ContactEstimator,
     ObserverSettings,
 )
-from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
-from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
-from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.live.pipeline import Pipeline
+from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.reasons import Reason
+from delassus_ros.sim import demo_urdf
 
 AXES = pytest.mark.parametrize("axes", ["contact", "world"])
 GRAVITY = (0.0, 0.0, -9.81)

@@ -6,16 +6,13 @@ import math
 
 import pytest
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_ros.conditioning.monitor import ConditionSettings, Damping  # noqa: E402
-from delassus_ros.errors import InputError  # noqa: E402
+from delassus_ros.conditioning.monitor import ConditionSettings, Damping
+from delassus_ros.errors import InputError
 from delassus_ros.node.settings import (
-    OPERATION_PARAMETERS,  # noqa: E402
-    Operation,  # noqa: E402
+    OPERATION_PARAMETERS,
+    Operation,
 )
-from delassus_ros.node.system.realtime import RealtimeSettings  # noqa: E402
+from delassus_ros.node.system.realtime import RealtimeSettings
 
 RANGES = [(name, s) for name, s in OPERATION_PARAMETERS.items() if s.low is not None]
 

@@ -7,26 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import DelassusMatrix, Layout
+from delassus_msgs_py import matrix_to_numpy
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import DelassusMatrix, Layout  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from node_support import (  # noqa: E402
+from nav_msgs.msg import Odometry
+from node_support import (
     FEET,
     INVALID,
     OK,
     relative_error,
     state_of,
 )
-from rclpy.parameter import Parameter  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import Imu, JointState
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.node.delassus_node import DelassusNode
 
 QUATERNION = (0.18257418583505536, 0.3651483716701107, 0.5477225575051661, 0.7302967433402214)
 TURN = (0.0, 0.0, np.sin(0.2), np.cos(0.2))

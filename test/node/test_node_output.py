@@ -7,18 +7,14 @@ import math
 import numpy as np
 import pytest
 import robots
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from delassus_msgs_py import compute_layout_id, matrix_to_numpy
+from failing import make_fail
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
 
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-pytest.importorskip("sensor_msgs", reason="the message package sensor_msgs is not installed")
-
-from builtin_interfaces.msg import Time  # noqa: E402
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
-from delassus_msgs_py import compute_layout_id, matrix_to_numpy  # noqa: E402
-from failing import make_fail  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from delassus_ros import (  # noqa: E402
+from delassus_ros import (
     Contact,
     DelassusSolver,
     Problem,
@@ -27,13 +23,13 @@ from delassus_ros import (  # noqa: E402
     Transform,
     WeightedSum,
 )
-from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
-from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
+from delassus_ros.node.live.pipeline import Pipeline
+from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.node.reasons import (
-    Limits,  # noqa: E402
-    Reason,  # noqa: E402
+    Limits,
+    Reason,
 )
-from delassus_ros.scalars.ports import Status  # noqa: E402
+from delassus_ros.scalars.ports import Status
 
 FEET = ("LF", "RF", "LH", "RH")
 NOW = 12_000_000_000

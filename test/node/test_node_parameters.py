@@ -10,17 +10,13 @@ import numpy as np
 import pytest
 import robots
 from on_floats import solver_on_floats
+from rcl_interfaces.msg import ParameterType
+from rcl_interfaces.srv import GetParameters, SetParameters
+from rclpy.parameter import Parameter
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from rcl_interfaces.msg import ParameterType  # noqa: E402
-from rcl_interfaces.srv import GetParameters, SetParameters  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-
-from delassus_ros.errors import DelassusError  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
-from delassus_ros.node.settings import Settings  # noqa: E402
+from delassus_ros.errors import DelassusError
+from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.node.settings import Settings
 
 HERE = Path(__file__).resolve().parent
 DAMPED = robots.unlimited().replace('<limit effort', '<dynamics damping="0.1"/><limit effort')

@@ -8,19 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import robots  # noqa: E402
-import small  # noqa: E402
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from failing import make_fail  # noqa: E402
-from flat_foot import flat_foot  # noqa: E402
-from hypothesis import given  # noqa: E402
-from hypothesis import settings as examples  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from pipeline_support import (  # noqa: E402
+import robots
+import small
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from delassus_msgs_py import matrix_to_numpy
+from failing import make_fail
+from flat_foot import flat_foot
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from pipeline_support import (
     DEGRADED,
     INVALID,
     MS,
@@ -30,19 +27,19 @@ from pipeline_support import (  # noqa: E402
     said,
     to_message,
 )
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms  # noqa: E402
-from delassus_ros.algorithms import NumericAlgorithm, registry  # noqa: E402
-from delassus_ros.conditioning.monitor import ConditionSettings, Damping  # noqa: E402
-from delassus_ros.errors import AlgorithmError, InputError  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.algorithms import NumericAlgorithm, registry
+from delassus_ros.conditioning.monitor import ConditionSettings, Damping
+from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.node.reasons import (
-    Limits,  # noqa: E402
-    Reason,  # noqa: E402
-    Validity,  # noqa: E402
+    Limits,
+    Reason,
+    Validity,
 )
-from delassus_ros.scalars.ports import Status  # noqa: E402
+from delassus_ros.scalars.ports import Status
 
 FEET = ("LF", "RF", "LH", "RH")
 

@@ -6,19 +6,15 @@ import math
 
 import numpy as np
 import pytest
+import robots
+from nav_msgs.msg import Odometry
+from pipeline_support import DEGRADED, INVALID, OK, START, Rig, said
 
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-pytest.importorskip("nav_msgs", reason="the message package nav_msgs is not installed")
-
-import robots  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, OK, START, Rig, said  # noqa: E402
-
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
-from delassus_ros.drawing.skeleton import Skeleton  # noqa: E402
-from delassus_ros.errors import ProblemError  # noqa: E402
-from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
+from delassus_ros.drawing.skeleton import Skeleton
+from delassus_ros.errors import ProblemError
+from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.reasons import Reason
 
 FEET = ("LF", "RF", "LH", "RH")
 MOUNTED = (0.1, -0.4, 2.0)

@@ -7,29 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import robots  # noqa: E402
-from delassus_msgs.msg import (  # noqa: E402
+import robots
+from delassus_msgs.msg import (
     ContactPlacements,
     ContactSchedule,
     DelassusMatrix,
 )
-from delassus_msgs.srv import Compute  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from node_support import DEGRADED, FEET, INVALID, OK, Start, relative_error  # noqa: E402
-from pipeline_support import MS, MovingRig, moving_contacts, placed, said  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import LATCHED, Graph  # noqa: E402
+from delassus_msgs.srv import Compute
+from delassus_msgs_py import matrix_to_numpy
+from diagnostic_msgs.msg import DiagnosticArray
+from node_support import DEGRADED, FEET, INVALID, OK, Start, relative_error
+from pipeline_support import MS, MovingRig, moving_contacts, placed, said
+from rclpy.parameter import Parameter
+from ros_support import LATCHED, Graph
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.inputs.placements import PlacementInput  # noqa: E402
-from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
-from delassus_ros.node.settings import Settings  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.errors import InputError
+from delassus_ros.node.inputs.placements import PlacementInput
+from delassus_ros.node.reasons import Limits, Reason
+from delassus_ros.node.settings import Settings
 
 TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])
 

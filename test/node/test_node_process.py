@@ -10,19 +10,15 @@ from types import SimpleNamespace
 
 import pytest
 import robots
+from child_processes import children_of
+from rclpy.executors import SingleThreadedExecutor
+from ros_domains import new_domain
+from ros_support import NodeProcess
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from child_processes import children_of  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-from ros_support import NodeProcess  # noqa: E402
-
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
-from delassus_ros.node.main import main  # noqa: E402
-from delassus_ros.node.system.executor import make_executor, spin  # noqa: E402
+from delassus_ros import Robot
+from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.node.main import main
+from delassus_ros.node.system.executor import make_executor, spin
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 FEET = ["LF", "RF", "LH", "RH"]

@@ -6,20 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import robots
+from cli_support import output
+from delassus_msgs_py import matrix_to_numpy
+from node_support import OK, relative_error, state_of
+from ros_support import Graph, overrides
+from seeds import but_slow
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import robots  # noqa: E402
-from cli_support import output  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from node_support import OK, relative_error, state_of  # noqa: E402
-from ros_support import Graph, overrides  # noqa: E402
-from seeds import but_slow  # noqa: E402
-
-from delassus_ros import DelassusSolver  # noqa: E402
-from delassus_ros.cli.options import settings_of  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+from delassus_ros import DelassusSolver
+from delassus_ros.cli.options import settings_of
+from delassus_ros.node.delassus_node import DelassusNode
 
 
 @pytest.mark.parametrize("name", but_slow(list(robots.TEN), "talos", *list(robots.TEN)[3:]))

@@ -6,19 +6,15 @@ from functools import partial
 from typing import Any
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts  # noqa: E402
-from node_support import (  # noqa: E402
+from delassus_msgs.msg import ActiveContacts
+from node_support import (
     FEET,
     OK,
     state_of,
 )
-from std_msgs.msg import String  # noqa: E402
+from std_msgs.msg import String
 
-from delassus_ros.errors import InputError  # noqa: E402
+from delassus_ros.errors import InputError
 
 JOINTS = "qos_overrides./joint_states.subscription"
 CONTACTS = "qos_overrides./active_contacts.subscription"

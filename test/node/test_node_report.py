@@ -6,28 +6,24 @@ import math
 import time
 
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from failing import make_fail  # noqa: E402
-from node_support import (  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from failing import make_fail
+from node_support import (
     FEET,
     OK,
 )
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
 
-from delassus_ros.node.lifecycle.diagnostics import OVERRIDABLE  # noqa: E402
-from delassus_ros.node.system import realtime  # noqa: E402
+from delassus_ros.node.lifecycle.diagnostics import OVERRIDABLE
+from delassus_ros.node.system import realtime
 from delassus_ros.node.system.realtime import (
-    Outcome,  # noqa: E402
-    RealtimeMode,  # noqa: E402
+    Outcome,
+    RealtimeMode,
 )
-from delassus_ros.scalars.ports import Status  # noqa: E402
+from delassus_ros.scalars.ports import Status
 
 GOOD, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE

@@ -5,12 +5,8 @@ from __future__ import annotations
 import gc
 
 import numpy as np
-import pytest
-
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts, ContactSchedule  # noqa: E402
-from pipeline_support import (  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, ContactSchedule
+from pipeline_support import (
     DEGRADED,
     INVALID,
     MS,
@@ -22,8 +18,8 @@ from pipeline_support import (  # noqa: E402
     to_message,
 )
 
-from delassus_ros.node.inputs.schedule import ScheduleInput  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros.node.inputs.schedule import ScheduleInput
+from delassus_ros.node.reasons import Reason
 
 FEET = ("LF", "RF", "LH", "RH")
 UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)

@@ -6,26 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import DelassusMatrix  # noqa: E402
-from delassus_msgs.srv import Compute, ListAlgorithms  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from node_support import (  # noqa: E402
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs.srv import Compute, ListAlgorithms
+from delassus_msgs_py import matrix_to_numpy
+from node_support import (
     FEET,
     INVALID,
     OK,
     relative_error,
     solve,
 )
-from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.parameter import Parameter
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms  # noqa: E402
-from delassus_ros.algorithms.dense import Dense  # noqa: E402
-from delassus_ros.closure import Closure  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.algorithms.dense import Dense
+from delassus_ros.closure import Closure
+from delassus_ros.sim import demo_urdf
 
 PRESENT, LISTED, ALL = (
     Compute.Request.CONTACTS_PRESENT,

@@ -6,17 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
+from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
+from node_support import FEET, OK, relative_error
+from on_floats import solver_on_floats
+from ros_support import LATCHED, stamp_of
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout  # noqa: E402
-from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
-from node_support import FEET, OK, relative_error  # noqa: E402
-from on_floats import solver_on_floats  # noqa: E402
-from ros_support import LATCHED, stamp_of  # noqa: E402
-
-from delassus_ros import (  # noqa: E402
+from delassus_ros import (
     CenterOfMass,
     CentroidalMomentum,
     Contact,
@@ -25,9 +21,9 @@ from delassus_ros import (  # noqa: E402
     Robot,
     WeightedSum,
 )
-from delassus_ros.closure import Closure  # noqa: E402
-from delassus_ros.dynamics import LoopRates  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros.closure import Closure
+from delassus_ros.dynamics import LoopRates
+from delassus_ros.sim import demo_urdf
 
 OUTPUTS = ["J", "MinvJT", "JdotV", "a0"]
 

@@ -8,18 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import rclpy
 from hanging import HANG_S
+from ros_domains import new_domain
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import rclpy  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-
-from delassus_ros.monitor.monitor_node import MonitorNode  # noqa: E402
-from delassus_ros.processes import Programs  # noqa: E402
-from delassus_ros.sim import demo  # noqa: E402
+from delassus_ros.monitor.monitor_node import MonitorNode
+from delassus_ros.processes import Programs
+from delassus_ros.sim import demo
 
 _SECONDS = 60.0
 _WARM = 20.0  # s until caches and queues have their final size

@@ -15,14 +15,10 @@ from pathlib import Path
 import pytest
 import robots
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
-from ros_support import Graph, NodeProcess  # noqa: E402
-from seeds import but_slow  # noqa: E402
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from ros_support import Graph, NodeProcess
+from seeds import but_slow
 
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "quadruped.yaml"
 FEET = ["LF", "RF", "LH", "RH"]

@@ -9,30 +9,26 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import pinocchio
 import pytest
+from delassus_msgs.msg import DelassusMatrix, Layout
+from delassus_msgs.srv import Compute
+from delassus_msgs_py import matrix_to_numpy
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-pinocchio = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-
-from delassus_msgs.msg import DelassusMatrix, Layout  # noqa: E402
-from delassus_msgs.srv import Compute  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from node_support import (  # noqa: E402
+from node_support import (
     FEET,
     INVALID,
     OK,
 )
-from rcl_interfaces.srv import SetParameters  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from ros_support import LATCHED, NodeProcess, stamp_of  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from rclpy.serialization import deserialize_message, serialize_message
+from ros_support import LATCHED, NodeProcess, stamp_of
+from sensor_msgs.msg import JointState
 
-from delassus_ros import Contact, ContactSet, Problem, Robot  # noqa: E402
-from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
-from delassus_ros.node.settings import Settings  # noqa: E402
+from delassus_ros import Contact, ContactSet, Problem, Robot
+from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.settings import Settings
 
 RATE = 500.0
 LEAST = 200

@@ -18,39 +18,35 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
-from hanging import HANG_S
-
-pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import (  # noqa: E402
+from delassus_msgs.msg import (
     ContactDynamics,
     ContactPlacements,
     DelassusMatrix,
     Estimate,
     Layout,
 )
-from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
-from geometry_msgs.msg import Pose, WrenchStamped  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from node_support import FEET, OK  # noqa: E402
-from pinocchio_motion import Peer, relative  # noqa: E402
-from rcl_interfaces.srv import SetParameters  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import QoSProfile  # noqa: E402
-from rclpy.serialization import deserialize_message  # noqa: E402
-from ros_support import LATCHED, Graph, NodeProcess, stamp_of  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
+from geometry_msgs.msg import Pose, WrenchStamped
+from hanging import HANG_S
+from nav_msgs.msg import Odometry
+from node_support import FEET, OK
+from pinocchio_motion import Peer, relative
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+from rclpy.serialization import deserialize_message
+from ros_support import LATCHED, Graph, NodeProcess, stamp_of
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import String
 
-from delassus_ros import Contact, Problem, Robot  # noqa: E402
-from delassus_ros.model import Transform  # noqa: E402
-from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
-from delassus_ros.node.settings import Settings  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros import Contact, Problem, Robot
+from delassus_ros.model import Transform
+from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.reasons import Reason
+from delassus_ros.node.settings import Settings
+from delassus_ros.sim import demo_urdf
 
 RATE = 500.0
 SENSORS_EVERY = 5

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 
+import delassus_msgs.msg as messages
 import numpy as np
 import pytest
 
 from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination
 
-messages = pytest.importorskip("delassus_msgs.msg", reason="needs the built package delassus_msgs")
 if not hasattr(messages, "Summary"):
     pytest.skip(
         "the built package delassus_msgs is older than its source", allow_module_level=True
     )
 
-from rclpy.serialization import deserialize_message  # noqa: E402
+from rclpy.serialization import deserialize_message
 
-from delassus_ros.node.outputs.matrix import SummaryOutput  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros.node.outputs.matrix import SummaryOutput
+from delassus_ros.node.reasons import Reason
 
 
 def layout(frame: str = ""):

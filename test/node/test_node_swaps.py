@@ -9,23 +9,19 @@ import weakref
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from allocated import allocated  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from node_support import (  # noqa: E402
+from allocated import allocated
+from delassus_msgs_py import matrix_to_numpy
+from node_support import (
     FEET,
     OK,
     relative_error,
     solve,
 )
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import children, stamp_of  # noqa: E402
+from rclpy.parameter import Parameter
+from ros_support import children, stamp_of
 
-from delassus_ros.compiler.runtime.kernel import CompiledKernel  # noqa: E402
-from delassus_ros.node.lifecycle import changes as live_changes  # noqa: E402
+from delassus_ros.compiler.runtime.kernel import CompiledKernel
+from delassus_ros.node.lifecycle import changes as live_changes
 
 PERIOD = 0.005  # s between joint states
 

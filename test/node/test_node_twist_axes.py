@@ -10,11 +10,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
-pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-
-from delassus_ros.node.inputs.twist_axes import (  # noqa: E402
+from delassus_ros.node.inputs.twist_axes import (
     ANGULAR,
     LINEAR,
     STEP_NS,

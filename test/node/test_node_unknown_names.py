@@ -5,9 +5,7 @@ from __future__ import annotations
 import counted
 import pytest
 
-pytest.importorskip("rclpy", reason="needs ROS 2")
-
-from delassus_ros.errors import UnknownNames, listed  # noqa: E402
+from delassus_ros.errors import UnknownNames, listed
 
 
 @pytest.fixture(name="searches")

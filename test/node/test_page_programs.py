@@ -14,19 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import robots
+from delassus_msgs.msg import ContactDynamics
+from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
 from hanging import HANG_S
+from ros_support import Graph, graph_of_programs, overrides
+from std_msgs.msg import Float64MultiArray
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import robots  # noqa: E402
-from delassus_msgs.msg import ContactDynamics  # noqa: E402
-from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
-from ros_support import Graph, graph_of_programs, overrides  # noqa: E402
-from std_msgs.msg import Float64MultiArray  # noqa: E402
-
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+from delassus_ros import Robot
+from delassus_ros.node.delassus_node import DelassusNode
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 make_graph = pytest.fixture(name="graph")(graph_of_programs)

@@ -5,21 +5,18 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+from importlib import import_module
 
 import pytest
+from rclpy.exceptions import NameValidationException, ParameterException
+from rclpy.node import Node
+from rclpy.utilities import ok
+from ros_domains import new_domain
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from rclpy.exceptions import NameValidationException, ParameterException  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.utilities import ok  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.ros_program import run_program  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros import Robot
+from delassus_ros.errors import InputError
+from delassus_ros.ros_program import run_program
+from delassus_ros.sim import demo_urdf
 
 PROGRAMS = {
     "delassus_node": "delassus_ros.node.main",
@@ -54,7 +51,7 @@ def never(node: object, stopping: object) -> int:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bad_ros_arguments_end_a_program_with_one_line(capsys, name, arguments, words) -> None:
     if name == "delassus_simulator":
-        pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+        import_module("mujoco")
     program = importlib.import_module(PROGRAMS[name])
     assert program.main([name, "--ros-args", *arguments]) == 1
     out, error = capsys.readouterr()

@@ -20,26 +20,20 @@ from typing import Any
 import numpy as np
 import pytest
 import robots
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout  # noqa: E402
-from node_support import (  # noqa: E402, F401
+from node_support import (
     DEGRADED,
     INVALID,
     OK,
-    make_graph,
-    own_surroundings,
 )
-from rclpy.serialization import deserialize_message  # noqa: E402
-from ros_support import LATCHED, ROOT, Graph, overrides, stamp_of  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from rclpy.serialization import deserialize_message
+from ros_support import LATCHED, ROOT, Graph, overrides, stamp_of
+from sensor_msgs.msg import JointState
 
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.cli.options import parameters_of  # noqa: E402
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+from delassus_ros import Robot
+from delassus_ros.cli.options import parameters_of
+from delassus_ros.node.delassus_node import DelassusNode
 
 EXAMPLE = ROOT / "examples" / "rcl_node"
 SECOND = 10**9

@@ -12,27 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rclpy
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from delassus_msgs_py import matrix_to_numpy
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import rclpy  # noqa: E402
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState  # noqa: E402
-from node_support import (  # noqa: E402
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from node_support import (
     OK,
     relative_error,
     solve,
 )
-from ros_domains import new_domain  # noqa: E402
-from ros_support import LATCHED, Graph, overrides  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from ros_domains import new_domain
+from ros_support import LATCHED, Graph, overrides
+from sensor_msgs.msg import JointState
 
-from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
-from delassus_ros.node.system.executor import executing, spin  # noqa: E402
+from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.node.system.executor import executing, spin
 
 ROOT = Path(__file__).resolve().parents[2]
 CYCLE = ("deactivate", "cleanup", "configure", "activate")

@@ -18,25 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rclpy
 from hanging import HANG_S
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.srv import GetParameters
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.lifecycle import LifecycleNode
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from ros_domains import new_domain
+from ros_support import ROOT
+from std_msgs.msg import String
 
-rclpy = pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("std_msgs", reason="the message package std_msgs is not installed")
-
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState  # noqa: E402
-from rcl_interfaces.srv import GetParameters  # noqa: E402
-from rclpy.impl.implementation_singleton import rclpy_implementation  # noqa: E402
-from rclpy.lifecycle import LifecycleNode  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import QoSProfile  # noqa: E402
-from rclpy.qos_overriding_options import QoSOverridingOptions  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-from ros_support import ROOT  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-
-import delassus_ros  # noqa: E402
+import delassus_ros
 
 GONE = "this defect of ROS is gone: take out the work-around {!r} and this test"
 
@@ -57,9 +54,9 @@ def in_process(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.needs("rclpy.experimental.events_executor")
 def test_event_handlers() -> None:
     """An events executor calls a handler that was destroyed: the process ends by a signal."""
-    pytest.importorskip("rclpy.experimental.events_executor", reason="rclpy has none")
     done = in_process(
         """
         import time
@@ -103,7 +100,7 @@ def test_event_handlers() -> None:
 
 def test_late_event(context: Any) -> None:
     """A request that waits when its service is destroyed: the events executor raises."""
-    module = pytest.importorskip("rclpy.experimental.events_executor", reason="rclpy has none")
+    import rclpy.experimental.events_executor as module
     node, peer = (rclpy.create_node(name, context=context) for name in ("node", "peer"))
     executor = module.EventsExecutor(context=context)
     executor.add_node(node)
@@ -164,7 +161,7 @@ def test_state_machine(context: Any) -> None:
 
 def test_message_information(context: Any) -> None:
     """The events executor passes message and information as one argument."""
-    module = pytest.importorskip("rclpy.experimental.events_executor", reason="rclpy has none")
+    import rclpy.experimental.events_executor as module
     node = rclpy.create_node("node", context=context)
     executor = module.EventsExecutor(context=context)
     executor.add_node(node)

@@ -117,7 +117,8 @@ def closed(robot: Robot, name: str) -> np.ndarray:
 def assert_agrees_with_pinocchio(
     robot: Robot, q: np.ndarray, rates: np.ndarray, accelerations: np.ndarray
 ) -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
+
     from delassus_ros.pinocchio_model import PinocchioModel
 
     model = PinocchioModel(robot)
@@ -176,7 +177,8 @@ def loop_motion(robot: Robot, q: np.ndarray, rates: np.ndarray) -> tuple[np.ndar
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_linkages_move_as_pinocchios_constraint_dynamics_say(name: str) -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
+
     from delassus_ros.pinocchio_model import PinocchioModel
 
     robot = Robot.from_urdf(robots.shared(name), "fixed")

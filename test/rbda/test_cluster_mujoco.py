@@ -9,19 +9,16 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import random_problem
+from coupled import coupled
+from mujoco_closed import ClosedModel, acceptable
 from on_floats import DynamicsOnFloats, solver_on_floats
+from passive import with_passive
 from test_cluster_dynamics import CLOSED, GRAVITY, closed, loop_motion
 
-mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-
-from coupled import coupled  # noqa: E402
-from mujoco_closed import ClosedModel, acceptable  # noqa: E402
-from passive import with_passive  # noqa: E402
-
-from delassus_ros import Contact, Problem, Robot  # noqa: E402
-from delassus_ros.closure import Closure  # noqa: E402
-from delassus_ros.model import WORLD  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros import Contact, Problem, Robot
+from delassus_ros.closure import Closure
+from delassus_ros.model import WORLD
+from delassus_ros.sim import demo_urdf
 
 EXACT = ("auto", "efpa", "pv_osimr", "ltl")
 LINKAGES = ("grbda_four_bar", "grbda_planar_leg_linkage")

@@ -204,7 +204,8 @@ def error(G: np.ndarray, expected: np.ndarray) -> float:
 
 def test_the_report_makes_pinocchio_exact() -> None:
     """Pinocchio's CRBA of the reported tree against the whole tree's M, projected."""
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
+
     from delassus_ros.pinocchio_model import PinocchioModel
 
     def crba(robot: Robot, q: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+import mujoco
 import numpy as np
 import pytest
 from linkages import assembled, four_bar, random_linkage, random_pose, tied
@@ -12,8 +13,6 @@ from delassus_ros import Robot
 from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.model import WORLD, Coupling, Joint, JointKind, Loop, LoopKind, Transform
 from delassus_ros.rbda.constraints import constraint_jacobian, loop_jacobian
-
-mujoco = pytest.importorskip("mujoco")
 
 
 def numbers(values) -> str:

@@ -81,7 +81,8 @@ def leaves(robot: Robot, count: int) -> list[str]:
 
 @pytest.mark.parametrize("name", BIG)
 def test_splits_and_wrenches_of_humanoids_agree_with_pinocchio(name: str) -> None:
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
+
     from delassus_ros.pinocchio_model import PinocchioModel
 
     robot = BIG[name]()

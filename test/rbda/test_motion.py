@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import cluster_robots
+import mpmath
 import numpy as np
+import pinocchio as pin
 import pytest
 import robots
 from on_floats import DynamicsOnFloats, solver_on_floats
+from pinocchio_motion import Peer, relative
 from seeds import but_slow, seeds
 
 from benchmarks import cases
@@ -20,12 +23,6 @@ from delassus_ros.model.robot import JointKind
 from delassus_ros.rbda.constraints import loop_jacobian
 from delassus_ros.samples import random_inputs
 from delassus_ros.testing import random_problem
-
-pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
-mpmath = pytest.importorskip("mpmath")
-from pinocchio_motion import Peer, relative  # noqa: E402
-
-import delassus_ros.testing.mpmath_numbers  # noqa: E402, F401
 
 OUTPUTS = ("J", "JdotV", "M", "MinvJT", "a0", "h")
 TRACED = [name for name in algorithms.names() if name not in ("pinocchio", "reflected_inertia")]

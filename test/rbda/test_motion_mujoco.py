@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 import robots
+from mujoco_oracle import model_of, set_positions, wxyz
 from on_floats import solver_on_floats
+from passive import with_passive
+from pinocchio_motion import relative
 from seeds import seeds
 
-mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo")
-
-from mujoco_oracle import model_of, set_positions, wxyz  # noqa: E402
-from passive import with_passive  # noqa: E402
-from pinocchio_motion import relative  # noqa: E402
-
-from delassus_ros import Contact, Problem, Robot  # noqa: E402
-from delassus_ros.dynamics import Dynamics  # noqa: E402
-from delassus_ros.errors import ProblemError, RobotError  # noqa: E402
-from delassus_ros.model.robot import JointKind  # noqa: E402
-from delassus_ros.samples import random_inputs  # noqa: E402
-from delassus_ros.testing import random_problem  # noqa: E402
+from delassus_ros import Contact, Problem, Robot
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.errors import ProblemError, RobotError
+from delassus_ros.model.robot import JointKind
+from delassus_ros.samples import random_inputs
+from delassus_ros.testing import random_problem
 
 OUTPUTS = ("J", "JdotV", "M", "a0", "h", "qdd0")
 KINDS = (JointKind.REVOLUTE, JointKind.PRISMATIC)

@@ -83,7 +83,7 @@ def test_world_axes_turn_the_rows():
 
 
 def test_agrees_with_pinocchio_in_its_velocities():
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     path = robots.quadruped()
     robot = Robot.from_urdf(path)
     place = Transform.from_xyz_rpy((0.01, 0.02, 0.03), (0.2, 0.1, -0.3))
@@ -162,8 +162,8 @@ def test_unknown_outputs_are_named():
         Problem(robot, [Contact("LF", "LF_FOOT")], outputs={"Minv"})
 
 
+@pytest.mark.needs("pinocchio")
 def test_the_pinocchio_back_end_says_that_it_has_none():
-    pytest.importorskip("pinocchio")
     robot = Robot.from_urdf(robots.quadruped())
     problem = Problem(robot, [Contact("LF", "LF_FOOT")], outputs={"J"})
     with pytest.raises(AlgorithmError, match="only G, not J"):

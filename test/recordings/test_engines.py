@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 from recordings_support import PARAMETERS, description, walk, write
 
 from delassus_ros.errors import InputError
@@ -16,7 +18,6 @@ from delassus_ros.recordings.engines import map_recordings
 from delassus_ros.recordings.episode import Episode, Task, map_episode
 from delassus_ros.recordings.tables import episode_of
 
-parquet = pytest.importorskip("pyarrow.parquet")
 COUNT, STEPS = 6, 40
 PACKAGES = {"local": "pyarrow", "ray": "ray", "dask": "distributed"}
 
@@ -57,7 +58,7 @@ def make_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_worker_is_killed_and_nothing_is_lost_or_twice(
     engine: str, recordings: list[Path], tmp_path: Path, monkeypatch
 ) -> None:
-    pytest.importorskip(PACKAGES[engine], reason=f"{PACKAGES[engine]} is not installed")
+    import_module(PACKAGES[engine])
     monkeypatch.setattr(engines, "map_episode", deadly)
     out = tmp_path / "out"
     seen: list[Episode] = []

@@ -12,6 +12,7 @@ from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
 from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
 from geometry_msgs.msg import Vector3
 from nav_msgs.msg import Odometry
+from pyarrow import parquet
 from rclpy.serialization import deserialize_message
 from recordings_support import (
     BEGIN,
@@ -42,8 +43,6 @@ from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import definition
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.humanoid import humanoid_urdf
-
-parquet = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture(name="out")

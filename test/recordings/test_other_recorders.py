@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 from mcap.writer import Writer
+from pyarrow import parquet
 from recordings_support import BEGIN, PARAMETERS, STEP, TYPES, Recorded, clock, walk, write
 
 from delassus_ros.recordings.episode import Episode, Task, map_episode
 from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import LATEST, Recording
 from delassus_ros.sim import demo_urdf
-
-parquet = pytest.importorskip("pyarrow.parquet")
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 FOR_EVER = {"input_timeout": 0.0, "contacts_timeout": 0.0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from delassus_ros import Contact, InputError, Problem, Robot
 from delassus_ros.recordings.trajectory import Source, configurations
 
 
+@pytest.mark.needs("pyarrow")
 def test_a_table_has_its_rows_as_times_or_its_time_stamps(tmp_path: Path) -> None:
     robot = Robot.from_urdf(robots.quadruped())
     problem = Problem(robot, [Contact("LF", "LF_FOOT")])
@@ -23,7 +25,6 @@ def test_a_table_has_its_rows_as_times_or_its_time_stamps(tmp_path: Path) -> Non
     names = ",".join(robot.joint_names)
     rows = "\n".join(f"{0.1 * k}," + ",".join(map(repr, q.tolist())) for k, q in enumerate(Q))
     (tmp_path / "q.csv").write_text(f"timestamp,{names}\n{rows}\n")
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     seconds, found = configurations(Source(tmp_path / "q.csv"), problem)
     np.testing.assert_allclose(seconds, 0.1 * np.arange(7.0))
     np.testing.assert_array_equal(found, Q)
@@ -31,7 +32,7 @@ def test_a_table_has_its_rows_as_times_or_its_time_stamps(tmp_path: Path) -> Non
 
 def test_a_recording_has_its_joint_states_over_time(tmp_path: Path) -> None:
     for package in ("mcap", "rclpy", "delassus_msgs"):
-        pytest.importorskip(package, reason=f"{package} is not installed")
+        import_module(package)
     from recordings_support import BEGIN, STEP, positions, walk, write
 
     from delassus_ros.recordings.positions import recorded_positions
@@ -50,7 +51,7 @@ def test_a_recording_has_its_joint_states_over_time(tmp_path: Path) -> None:
 
 def test_states_that_a_recording_lacks_are_reported_as_by_bag(tmp_path: Path) -> None:
     for package in ("mcap", "rclpy", "delassus_msgs", "pyarrow"):
-        pytest.importorskip(package, reason=f"{package} is not installed")
+        import_module(package)
     from recordings_support import BEGIN, JOINTS, PARAMETERS, STEP, at, positions, walk, write
     from sensor_msgs.msg import JointState
 

@@ -8,17 +8,16 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 import robots
+from pyarrow import parquet
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.errors import InputError
 from delassus_ros.recordings import trajectory
 from delassus_ros.recordings.trajectory import Source, map_trajectory
 from delassus_ros.sim import demo_urdf
-
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 ROBOT = Robot.from_urdf(demo_urdf().encode())
 CONTACTS = [Contact("LF", "LF_FOOT"), Contact("sole", "RH_FOOT", kind="surface")]

@@ -15,28 +15,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rclpy
+from child_processes import children_of, ended
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from delassus_msgs_py import matrix_to_numpy
 from hanging import HANG_S
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from ros_domains import new_domain
+from seeds import but_slow
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import rclpy  # noqa: E402
-from child_processes import children_of, ended  # noqa: E402
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
-from delassus_msgs_py import matrix_to_numpy  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-from seeds import but_slow  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-
-from delassus_ros.errors import DelassusError  # noqa: E402
-from delassus_ros.sim import ROBOTS, demo, demo_urdf  # noqa: E402
-from delassus_ros.sim.quadruped import stepping_quadruped  # noqa: E402
+from delassus_ros.errors import DelassusError
+from delassus_ros.sim import ROBOTS, demo, demo_urdf
+from delassus_ros.sim.quadruped import stepping_quadruped
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = Path(__file__).parents[1] / "fake_delassus_node.py"
@@ -512,10 +507,10 @@ def test_monitor_reports_messages_that_contradict_themselves() -> None:
 # --- the demo itself --------------------------------------------------------------------------
 
 
+@pytest.mark.needs("llvmlite")
 @pytest.mark.parametrize("robot", but_slow(ROBOTS, "geared"))
 def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
     """The whole of it, with delassus_node: matrices of 2, 3 and 4 feet, agreeing to 1e-9."""
-    pytest.importorskip("llvmlite", reason="llvmlite is not installed")
     for seconds in ("6", "24", "96"):
         program = start(["-m", "delassus_ros.sim.demo", "--robot", robot], DEMO_SECONDS=seconds)
         status = program.finish()
@@ -528,10 +523,10 @@ def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
     assert sizes == {"6", "9", "12"}
 
 
+@pytest.mark.needs("llvmlite")
 @pytest.mark.slow
 def test_the_demo_bears_a_node_that_is_held_up(start: Callable[..., Program]) -> None:
     """For longer than the middleware keeps joint states of 1 kHz: those that it loses are told."""
-    pytest.importorskip("llvmlite", reason="llvmlite is not installed")
     program = start(["-m", "delassus_ros.sim.demo"], DEMO_SECONDS="1e9")
     wait_for(lambda: any("compared" in line for line in program.lines), program)
     node = process_of(program, "delassus_ros.node.main")

@@ -11,20 +11,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from hanging import HANG_S
+from operational_space import simulate
+from operational_space.law import Rows, Task, Tool, torques, touchdown_speed
+from operational_space.wiping import CENTRE, Kinematics, Surface
 
-pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-
-from operational_space import simulate  # noqa: E402
-from operational_space.law import Rows, Task, Tool, torques, touchdown_speed  # noqa: E402
-from operational_space.wiping import CENTRE, Kinematics, Surface  # noqa: E402
-
-from delassus_ros import DelassusSolver  # noqa: E402
-from delassus_ros.sim.arm import TOOL, arm_urdf  # noqa: E402
+from delassus_ros import DelassusSolver
+from delassus_ros.sim.arm import TOOL, arm_urdf
 
 GRAVITY = [0.0, 0.0, -9.81]
 

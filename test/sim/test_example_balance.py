@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
+import qpsolvers
+from balance import simulate
+from balance.controller import Controller
+from balance.poses import TIMETABLE, Pose, Poser
+from balance.qp import BASE, Matrices, Wanted, Weights, torques
+from control import film
+from control.kinematics import State
+from control.program import UnsolvedError
+from PIL import Image
 from seeds import but_slow
 
-pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-qpsolvers = pytest.importorskip("qpsolvers", reason="the extra 'examples' is not installed")
-Image = pytest.importorskip("PIL.Image", reason="the extra 'examples' is not installed")
-pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-
-from balance import simulate  # noqa: E402
-from balance.controller import Controller  # noqa: E402
-from balance.poses import TIMETABLE, Pose, Poser  # noqa: E402
-from balance.qp import BASE, Matrices, Wanted, Weights, torques  # noqa: E402
-from control import film  # noqa: E402
-from control.kinematics import State  # noqa: E402
-from control.program import UnsolvedError  # noqa: E402
-
-from delassus_ros import DelassusSolver  # noqa: E402
-from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf  # noqa: E402
-from delassus_ros.sim.plant import Plant, PlantSettings  # noqa: E402
-from delassus_ros.sim.plants import make_plant  # noqa: E402
+from delassus_ros import DelassusSolver
+from delassus_ros.errors import InputError
+from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
+from delassus_ros.sim.plant import Plant, PlantSettings
+from delassus_ros.sim.plants import make_plant
 
 ROUGH = PlantSettings(
     friction=0.7, armature=0.01, joint_friction=0.3, joint_damping=0.05, torque_noise=0.5,
@@ -157,10 +150,10 @@ def matrices(state: State) -> Matrices:
     return Matrices(s.matrix, *(s.output(name) for name in simulate.OUTPUTS[1:]))
 
 
+@pytest.mark.needs("proxsuite")
 @pytest.mark.parametrize("bears", BOTH.values(), ids=BOTH)
 def test_twelve_unknowns_do_for_all_accelerations_forces_and_torques(bears) -> None:
     """Beside a program in up to 96 unknowns, whose centre of mass comes by its Jacobian."""
-    pytest.importorskip("proxsuite", reason="the full program needs ProxQP")
     for seed in range(4):
         state, wanted, peer = instant(seed, bears)
         found = torques(matrices(state), wanted, Weights())

@@ -17,16 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from child_processes import children_of, ended
 from hanging import HANG_S
-
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-from child_processes import children_of, ended  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
+from ros_domains import new_domain
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

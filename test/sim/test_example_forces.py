@@ -10,34 +10,31 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
+import mujoco
 import numpy as np
+import pinocchio as pin
 import pytest
+from force_prediction import sequence
+from force_prediction.books import Books
+from force_prediction.by_stamp import ByStamp
+from force_prediction.cone import NoForcesError, forces_in_cones
+from force_prediction.floors import MujocoFloor, RigidFloor
+from force_prediction.free_motion import FreeMotion, RobotState
+from force_prediction.prediction import predict
+from force_prediction.sequence import CENTRE, CONSTRAINT, EXACT, RIGID, TOLERANCE
+from force_prediction.touch import touch
 from hanging import HANG_S
 from seeds import seeds
 
-mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-pytest.importorskip("clarabel", reason="Clarabel (extra 'examples') is not installed")
+from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.plant import Plant
+from delassus_ros.sim.quadruped import stepping_quadruped
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-sys.path.insert(0, str(EXAMPLES))
-
-from force_prediction import sequence  # noqa: E402
-from force_prediction.books import Books  # noqa: E402
-from force_prediction.by_stamp import ByStamp  # noqa: E402
-from force_prediction.cone import NoForcesError, forces_in_cones  # noqa: E402
-from force_prediction.floors import MujocoFloor, RigidFloor  # noqa: E402
-from force_prediction.free_motion import FreeMotion, RobotState  # noqa: E402
-from force_prediction.prediction import predict  # noqa: E402
-from force_prediction.sequence import CENTRE, CONSTRAINT, EXACT, RIGID, TOLERANCE  # noqa: E402
-from force_prediction.touch import touch  # noqa: E402
-
-from delassus_ros.sim import demo_urdf  # noqa: E402
-from delassus_ros.sim.plant import Plant  # noqa: E402
-from delassus_ros.sim.quadruped import stepping_quadruped  # noqa: E402
 
 LEGS = ("LF", "RF", "LH", "RH")
 FRAMES = tuple(f"{leg}_FOOT" for leg in LEGS)
@@ -350,8 +347,8 @@ def test_table_has_a_line_per_law(record) -> None:
         assert any(line.startswith(f"| {law} |") for line in lines)
 
 
+@pytest.mark.needs("matplotlib")
 def test_picture_is_the_same_each_time(record, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib (extra 'examples') is not installed")
     from force_prediction.plot import draw
 
     for name in ("a", "b"):
@@ -407,10 +404,10 @@ def test_books_tell_the_errors_by_state() -> None:
 # --- the node ----------------------------------------------------------------------------------
 
 
+@pytest.mark.needs("nav_msgs")
+@pytest.mark.needs("delassus_msgs")
 def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -> None:
     """A gripper, or who publishes no efforts, on the same topic and with the same stamp."""
-    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
-    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
     import rclpy
     from delassus_msgs.msg import DelassusMatrix, Layout
     from force_prediction.node import ForceNode
@@ -447,9 +444,9 @@ def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -
         rclpy.try_shutdown()
 
 
+@pytest.mark.needs("nav_msgs")
+@pytest.mark.needs("delassus_msgs")
 def test_node_refuses_a_layout_without_all_rows() -> None:
-    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
-    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
     import rclpy
     from delassus_msgs.msg import Layout
     from force_prediction.node import ForceNode
@@ -470,9 +467,9 @@ def test_node_refuses_a_layout_without_all_rows() -> None:
         rclpy.try_shutdown()
 
 
+@pytest.mark.needs("nav_msgs")
+@pytest.mark.needs("delassus_msgs")
 def test_a_joint_state_without_some_values_is_named() -> None:
-    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
-    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
     from force_prediction.node import check_joints
     from sensor_msgs.msg import JointState
 
@@ -528,8 +525,8 @@ class Program:
 @pytest.fixture(name="start")
 def make_start() -> Iterator[Callable[..., Program]]:
     """Start programs in a ROS domain of their own; all end with the test."""
-    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
-    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
+    import_module("delassus_msgs")
+    import_module("nav_msgs")
     from ros_domains import new_domain
 
     domain = new_domain()

@@ -8,23 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mining.mine import SHORTEST, Walk, main, mine
+from mining.walks import friction, record
+from pyarrow import parquet
 
-for package in ("rclpy", "delassus_msgs", "mcap", "pyarrow", "daqp", "mujoco"):
-    pytest.importorskip(package, reason=f"{package} is not installed")
+from delassus_ros import Robot
+from delassus_ros.cli.options import parameters_of
+from delassus_ros.recordings.episode import Task, map_episode
+from delassus_ros.sim import demo_urdf
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-sys.path.insert(0, str(EXAMPLES))
-
-from mining.mine import SHORTEST, Walk, main, mine  # noqa: E402
-from mining.walks import friction, record  # noqa: E402
-
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.cli.options import parameters_of  # noqa: E402
-from delassus_ros.recordings.episode import Task, map_episode  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
-
-parquet = pytest.importorskip("pyarrow.parquet")
-
 SECONDS = 1.6
 STRETCHED, WET, DRY = 5, 3, 2
 """A walk with stretched knees, one on a wet floor, and one with neither."""

@@ -13,34 +13,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rclpy
+from control.answers import Answers
+from control.comparison import ForceComparison
+from control.node import ControlNode
+from control.progress import Progress
+from control.run import parser, run, run_example
+from control.watcher import Watcher
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.serialization import serialize_message
+from ros_domains import new_domain
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from whole_body_control.controller import CONTACTS
+from whole_body_control.node import WholeBodyNode
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-
-import rclpy  # noqa: E402
-from control.answers import Answers  # noqa: E402
-from control.comparison import ForceComparison  # noqa: E402
-from control.node import ControlNode  # noqa: E402
-from control.progress import Progress  # noqa: E402
-from control.run import parser, run, run_example  # noqa: E402
-from control.watcher import Watcher  # noqa: E402
-from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout  # noqa: E402
-from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-from whole_body_control.controller import CONTACTS  # noqa: E402
-from whole_body_control.node import WholeBodyNode  # noqa: E402
-
-from delassus_ros.processes import Command  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros.processes import Command
+from delassus_ros.sim import demo_urdf
 
 MS = 10**6  # ns
 

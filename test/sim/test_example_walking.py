@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
+import pinocchio as pin
 import pytest
+from control.kinematics import State, smooth
+from control.program import UnsolvedError
 from seeds import but_slow
+from whole_body_control import simulate
+from whole_body_control.controller import Controller, Rows
+from whole_body_control.gait import LEGS, Act
+from whole_body_control.qp import Wanted, Weights, full, reduced
 
-pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pytest.importorskip("qpsolvers", reason="the extra 'examples' is not installed")
-pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-
-from control.kinematics import State, smooth  # noqa: E402
-from control.program import UnsolvedError  # noqa: E402
-from whole_body_control import simulate  # noqa: E402
-from whole_body_control.controller import Controller, Rows  # noqa: E402
-from whole_body_control.gait import LEGS, Act  # noqa: E402
-from whole_body_control.qp import Wanted, Weights, full, reduced  # noqa: E402
-
-from delassus_ros import DelassusSolver  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
-from delassus_ros.sim.plant import Plant, PlantSettings  # noqa: E402
-from delassus_ros.sim.quadruped import POSTURE  # noqa: E402
+from delassus_ros import DelassusSolver
+from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.plant import Plant, PlantSettings
+from delassus_ros.sim.quadruped import POSTURE
 
 ROUGH = PlantSettings(
     friction=0.7, armature=0.01, joint_friction=0.1, joint_damping=0.02, torque_noise=0.2,

@@ -11,22 +11,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import rclpy
+from delassus_msgs.msg import DelassusMatrix, Estimate
 from hanging import HANG_S
+from rclpy.executors import SingleThreadedExecutor
+from ros_domains import new_domain
+from ros_support import stamp_of
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
-
-import rclpy  # noqa: E402
-from delassus_msgs.msg import DelassusMatrix, Estimate  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-from ros_support import stamp_of  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from delassus_ros.processes import Command, Programs  # noqa: E402
-from delassus_ros.sim.demo import demo_environment  # noqa: E402
+from delassus_ros.processes import Command, Programs
+from delassus_ros.sim.demo import demo_environment
 
 PERIOD = 2_000_000  # ns
 

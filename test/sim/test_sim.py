@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ElementTree
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -229,7 +230,7 @@ def test_touch_slips_when_fast_and_still_touches() -> None:
 @pytest.fixture(name="simulation")
 def make_simulation():
     """Return a fresh simulation."""
-    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    import_module("mujoco")
     return another_simulation()
 
 
@@ -372,7 +373,8 @@ def test_reference_refuses_what_it_cannot_answer(simulation) -> None:
 
 def test_reference_agrees_with_pinocchio(simulation) -> None:
     """Random joint angles and trunk poses, against Pinocchio's Jacobians and inertia matrix."""
-    pinocchio = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
+    import pinocchio
+
     from delassus_ros.sim.reference import MujocoReference
 
     model = pinocchio.buildModelFromXML(demo_urdf(), pinocchio.JointModelFreeFlyer())

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 from upright import is_upright
 
-mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-
-from delassus_ros import Robot  # noqa: E402
-from delassus_ros.errors import InputError, RobotError  # noqa: E402
-from delassus_ros.model import Coupling, Loop, LoopKind  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
-from delassus_ros.sim.closing import Closing, add_equalities  # noqa: E402
-from delassus_ros.sim.plant import Plant  # noqa: E402
-from delassus_ros.sim.plants import make_plant  # noqa: E402
-from delassus_ros.sim.quadruped import stepping_quadruped  # noqa: E402
+from delassus_ros import Robot
+from delassus_ros.errors import InputError, RobotError
+from delassus_ros.model import Coupling, Loop, LoopKind
+from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.closing import Closing, add_equalities
+from delassus_ros.sim.plant import Plant
+from delassus_ros.sim.plants import make_plant
+from delassus_ros.sim.quadruped import stepping_quadruped
 
 
 @pytest.fixture(name="robot", scope="module")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 
-mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-
-from delassus_ros.sim.plant import STEP_S, Plant  # noqa: E402
-from delassus_ros.sim.quadruped import stepping_quadruped  # noqa: E402
+from delassus_ros.sim.plant import STEP_S, Plant
+from delassus_ros.sim.quadruped import stepping_quadruped
 
 WEIGHT = 129.0  # N
 

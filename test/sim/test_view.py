@@ -72,9 +72,9 @@ def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> No
     assert "\x1b" not in stream.getvalue()
 
 
+@pytest.mark.needs("rich")
 def test_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawn in place, several times per second, the cursor given back."""
-    pytest.importorskip("rich", reason="rich (extra 'sim') is not installed")
     monkeypatch.setenv("TERM", "xterm-256color")
     stream = Terminal()
     now = [0.0]

@@ -7,7 +7,6 @@ of a moment goes by stamps.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,33 +14,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rclpy
+from control.run import commands
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix, EstimatedContacts
+from geometry_msgs.msg import WrenchStamped
 from hanging import HANG_S
+from nav_msgs.msg import Odometry
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from ros_domains import new_domain
+from ros_support import stamp_of
+from std_msgs.msg import String
 
-pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-pytest.importorskip("pinocchio", reason="needs Pinocchio")
-pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
-pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+from delassus_ros.processes import Programs
+from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.demo import demo_environment
+from delassus_ros.sim.plant_node import RECORDED
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-sys.path.insert(0, str(EXAMPLES))
-
-import rclpy  # noqa: E402
-from control.run import commands  # noqa: E402
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix, EstimatedContacts  # noqa: E402
-from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from rcl_interfaces.srv import SetParameters  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data  # noqa: E402
-from ros_domains import new_domain  # noqa: E402
-from ros_support import stamp_of  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-
-from delassus_ros.processes import Programs  # noqa: E402
-from delassus_ros.sim import demo_urdf  # noqa: E402
-from delassus_ros.sim.demo import demo_environment  # noqa: E402
-from delassus_ros.sim.plant_node import RECORDED  # noqa: E402
 
 UP, DOWN = ActiveContacts.INACTIVE, ActiveContacts.ACTIVE
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

@@ -329,8 +329,8 @@ def test_quaternions_of_every_configuration_are_checked(layout) -> None:
             solve(Q, wrong)
 
 
+@pytest.mark.needs("pinocchio")
 def test_a_numeric_back_end_says_that_it_has_no_batches(solver):
-    pytest.importorskip("pinocchio")
     with pytest.raises(AlgorithmError, match="numeric back end"):
         DelassusSolver(solver.problem, "pinocchio").solve_batch(random_q(2))
 

@@ -74,7 +74,7 @@ def test_bias_force_is_what_holds_the_contacts_without_torques(make) -> None:
 
 def pinocchio_of(problem: Problem, inputs: dict):
     """Pinocchio's model of a quadruped by its own parser, its q, v and torques."""
-    pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
+    import pinocchio as pin
     text = robots.quadruped().read_text()
     model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer())
     data, robot = model.createData(), problem.robot

@@ -36,8 +36,8 @@ def test_the_table_is_what_kernels_and_recordings_rely_on() -> None:
     assert set(FORMULAS) == set(kernel_outputs()) - {"G"}
 
 
+@pytest.mark.needs("delassus_msgs")
 def test_the_message_has_the_fields_of_the_table() -> None:
-    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
     from delassus_msgs_py.dynamics import BLOCKS
 
     fields = {name: (OUTPUTS[name].field, OUTPUTS[name].axes) for name in secondary_outputs()}

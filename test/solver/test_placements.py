@@ -108,8 +108,8 @@ def test_placements_of_problems_without_moving_contacts_are_refused() -> None:
             DelassusSolver(problem).solve(Q, **given)
 
 
+@pytest.mark.needs("pinocchio")
 def test_a_problem_with_moving_contacts_can_be_solved_by_several_threads_and_back_ends() -> None:
-    pytest.importorskip("pinocchio")
     problem = mixed("world")
     orientation = {"base_orientation": TURN}
     positions = {"turns": np.array([0.4, 0.0, -0.2])}

@@ -6,6 +6,7 @@ Each by one configuration, by a bound solver and by a batch, of compiled code an
 from __future__ import annotations
 
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -206,7 +207,7 @@ def test_loops_are_looked_at_where_that_is_asked_for() -> None:
 @pytest.mark.parametrize("far", [1e15, -1.0000001e6, 1e300])
 def test_positions_so_far_that_angles_are_rounded(algorithm, far) -> None:
     if algorithm == "pinocchio":
-        pytest.importorskip("pinocchio", reason="needs Pinocchio")
+        import_module("pinocchio")
     problem = Problem(small.walker(), small.contacts())
     q = np.array([0.3, -0.2, far])
     with pytest.raises(InputError, match=r"q\[2\] \(joint 'hip2'\) is .*, beyond 1e\+06 rad or m"):
@@ -218,7 +219,7 @@ def test_positions_so_far_that_angles_are_rounded(algorithm, far) -> None:
 
 def test_positions_near_the_bound_are_right() -> None:
     """All angles of a chain are added: G is Pinocchio's, to the rounding of 10⁶ rad."""
-    pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
+    import pinocchio as pin
     text = robots.panda()
     robot = Robot.from_urdf(text, "fixed")
     rng = np.random.default_rng(3)

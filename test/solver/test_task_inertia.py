@@ -68,10 +68,10 @@ def relative(found, expected) -> float:
     return float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-3))
 
 
+@pytest.mark.needs("pinocchio")
 @pytest.mark.parametrize("posture", ["random", "stretched"])
 @pytest.mark.parametrize("case", SOME)
 def test_inverse_of_pinocchios_projected_dynamics(case: str, posture: str) -> None:
-    pytest.importorskip("pinocchio", reason="needs Pinocchio")
     from pinocchio_motion import Peer
 
     contacts, task, given = CASES[case]
@@ -204,7 +204,7 @@ def test_held_feet_make_the_pelvis_heavier() -> None:
 
 def test_rows_of_several_links_as_tasks() -> None:
     """Centre of mass, and one hind foot relative to the other, while the forefeet hold."""
-    pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
+    import pinocchio as pin
     from pinocchio_motion import Peer
 
     robot = Robot.from_urdf(robots.quadruped())

@@ -144,7 +144,7 @@ def descriptions() -> Call:
 
 def states() -> Call:
     """Return a call that converts states of two models, whose maps a robot keeps."""
-    pin = pytest.importorskip("pinocchio")
+    import pinocchio as pin
     urdf = delassus_ros.sim.demo_urdf()
     models = [pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer()) for _ in range(2)]
     robot = Robot.from_pinocchio(models[0])

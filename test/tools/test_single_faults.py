@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
+import single_faults
+from single_faults import Fault, faults
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import single_faults  # noqa: E402
-from single_faults import Fault, faults  # noqa: E402
 
 KINDS = {
     "formula", "sign", "index", "unit", "QoS", "age", "cache key", "emitter", "tracer", "gate",

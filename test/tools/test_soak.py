@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,32 +18,31 @@ import pytest
 from child_processes import children_of
 from hanging import HANG_S
 from ros_domains import new_domain
-
-from delassus_ros import DelassusSolver
-from delassus_ros.monitor.latency import Percentiles
-
-ROOT = Path(__file__).resolve().parents[2]
-TOOLS = str(ROOT / "tools")
-sys.path.insert(0, TOOLS)
-from soak import __main__ as soak  # noqa: E402
-from soak.accounting import (  # noqa: E402
+from soak import __main__ as soak
+from soak.accounting import (
     STRETCH,
     Account,
     Arrivals,
     MatrixGaps,
     NodeCounts,
 )
-from soak.accounting import account as account_for  # noqa: E402
-from soak.control import Control, PublisherCommand, Receiver  # noqa: E402
-from soak.humanoid import CONTACTS, TWIST, JointSwing, problem, recomputed  # noqa: E402
-from soak.run import (  # noqa: E402
+from soak.accounting import account as account_for
+from soak.control import Control, PublisherCommand, Receiver
+from soak.humanoid import CONTACTS, TWIST, JointSwing, problem, recomputed
+from soak.run import (
     SoakError,
     Swapper,
     ended_readers,
     node_arguments,
     node_counts,
 )
-from soak.verdict import EndedReaders, Limits, Result  # noqa: E402
+from soak.verdict import EndedReaders, Limits, Result
+
+from delassus_ros import DelassusSolver
+from delassus_ros.monitor.latency import Percentiles
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = str(ROOT / "tools")
 
 # --- the robot --------------------------------------------------------------------------------
 
@@ -282,8 +282,8 @@ def test_node_counts_are_read_from_its_last_words() -> None:
 
 
 def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
-    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-    pytest.importorskip("delassus_msgs", reason="the package delassus_msgs is not installed")
+    import_module("rclpy")
+    import_module("delassus_msgs")
     path = os.pathsep.join(filter(None, [TOOLS, str(ROOT), os.environ.get("PYTHONPATH", "")]))
     own = {k: v for k, v in os.environ.items() if k not in ("ROS_DOMAIN_ID", "SOAK_SECONDS")}
     return subprocess.Popen(
@@ -376,10 +376,10 @@ def test_node_arguments_describe_the_contacts() -> None:
     assert arguments.endswith("-p algorithm:=efpa")
 
 
+@pytest.mark.needs("delassus_msgs")
 def test_the_soak_consumer_notes_a_message_that_contradicts_itself() -> None:
     """And goes on: the run says so at its next look."""
-    rclpy = pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-    pytest.importorskip("delassus_msgs", reason="the package delassus_msgs is not installed")
+    import rclpy
     from delassus_msgs.msg import DelassusMatrix
     from rclpy.serialization import serialize_message
     from soak.consumer import SoakNode

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 
+import mpmath
 import numpy as np
 import pytest
 from toy import compiled
@@ -14,8 +15,6 @@ from delassus_ros.compiler.runtime import jit
 from delassus_ros.compiler.runtime.kernel import Kernel
 from delassus_ros.scalars.functions import sincos
 from delassus_ros.scalars.ports import Status
-
-mpmath = pytest.importorskip("mpmath")
 
 COUNTS = (1, 2, 3, 4, 7, 8, 9, 21)
 """Numbers of angles in one kernel: every vector width, with and without unused lanes."""
