@@ -7,6 +7,8 @@ import pytest
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 
+pytestmark = pytest.mark.needs("pinocchio")
+
 URDF = """<robot name="pendulum">
   <link name="base"><inertial><mass value="5"/>
     <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>

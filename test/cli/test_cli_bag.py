@@ -247,6 +247,7 @@ def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
     assert "the largest is at" in words and "matrices that are equal     0" in words
 
 
+@pytest.mark.needs("matplotlib")
 def test_what_is_no_table_is_refused(capsys, run: str) -> None:
     Path("x.parquet").write_text("no table")
     assert "cannot be read as Parquet" in refusal(capsys, "plot", "x.parquet")
@@ -264,6 +265,7 @@ def test_a_table_without_rows_is_no_figure(capsys, run: str) -> None:
     assert "none.parquet has no rows" in refusal(capsys, "plot", "none.parquet")
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_trajectory(capsys, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Q = np.random.default_rng(3).uniform(-1, 0.1, (40, 12))

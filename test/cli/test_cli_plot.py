@@ -13,6 +13,8 @@ from cli_support import QUADRUPED, main, output, refusal
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.robots.pose import pose_of
 
+pytestmark = pytest.mark.needs("matplotlib")
+
 FEET = ("--contact", "LF_FOOT", "--contact", "RH_FOOT")
 
 

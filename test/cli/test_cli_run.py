@@ -19,10 +19,12 @@ from hanging import HANG_S
 
 from delassus_ros.cli.main import main
 
+pytestmark = pytest.mark.needs("viser")
+
 QUIET = ("--no-browser", "--json")
 
 
-@pytest.mark.needs("mujoco")
+@pytest.mark.needs("mujoco", "rclpy", "delassus_msgs")
 def test_a_robot_of_mjcf_is_shown_until_the_time_is_over(tmp_path: Path, capsys) -> None:
     path = tmp_path / "biped.xml"
     legs = "".join(
@@ -101,8 +103,7 @@ def test_without_viser_the_command_that_installs_it_is_named(capsys, monkeypatch
     )
 
 
-@pytest.mark.needs("delassus_msgs")
-@pytest.mark.needs("rclpy")
+@pytest.mark.needs("delassus_msgs", "rclpy")
 def test_each_new_matrix_is_shown_and_counted_once(capsys, monkeypatch) -> None:
     """Whatever ends the page: a signal, as here, or its time."""
     from delassus_ros.cli import run
@@ -124,8 +125,7 @@ def test_each_new_matrix_is_shown_and_counted_once(capsys, monkeypatch) -> None:
     assert run._follow(topics, viewer, lambda: True, None) == 0
 
 
-@pytest.mark.needs("delassus_msgs")
-@pytest.mark.needs("rclpy")
+@pytest.mark.needs("delassus_msgs", "rclpy")
 def test_a_node_of_ones_own_robot_and_a_page_of_a_running_node(
     capfd, monkeypatch, tmp_path: Path
 ) -> None:
@@ -157,8 +157,7 @@ def test_a_node_of_ones_own_robot_and_a_page_of_a_running_node(
     assert found["contacts"] == ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]
 
 
-@pytest.mark.needs("delassus_msgs")
-@pytest.mark.needs("rclpy")
+@pytest.mark.needs("delassus_msgs", "rclpy")
 def test_a_node_that_cannot_start_is_reported(tmp_path: Path, capfd, monkeypatch) -> None:
     path = tmp_path / "params.yaml"
     path.write_text("/**: {ros__parameters: {contacts: {names: [a], a: {frame: nowhere}}}}")

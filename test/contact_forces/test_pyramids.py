@@ -10,6 +10,8 @@ from benchmarks.friction import pyramid, pyramid_forces
 from delassus_ros import ForceStatus, solve_contacts
 from delassus_ros.model.spatial import Array
 
+pytestmark = pytest.mark.needs("scipy")
+
 SIDES = (4, 8, 16, 32, 64)
 
 

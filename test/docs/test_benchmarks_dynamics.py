@@ -16,6 +16,8 @@ from benchmarks.timing import Timing
 from delassus_ros import Contact, Problem
 from delassus_ros.dynamics import Dynamics
 
+pytestmark = pytest.mark.needs("pinocchio")
+
 SECONDS = 0.001
 
 

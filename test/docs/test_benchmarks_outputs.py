@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from benchmarks import cases, outputs
 from benchmarks.pinocchio_model import PinocchioProblem
 from delassus_ros import DelassusSolver, Problem
+
+pytestmark = pytest.mark.needs("pinocchio")
 
 CASE = next(case for case in cases.CASES if case.name == "quadruped")
 

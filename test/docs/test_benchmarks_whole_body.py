@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks import whole_body
 from benchmarks.timing import Timing
+
+pytestmark = pytest.mark.needs("daqp")
 
 
 def test_the_page_has_a_row_of_each_kind() -> None:

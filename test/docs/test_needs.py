@@ -27,8 +27,7 @@ def test_what_is_not_there_is_named_with_the_command() -> None:
     )
 
 
-@pytest.mark.needs("delassus_msgs")
-@pytest.mark.needs("rclpy")
+@pytest.mark.needs("delassus_msgs", "rclpy")
 @pytest.mark.parametrize(
     ("module", "package", "program"),
     [
@@ -92,8 +91,7 @@ def test_ctrl_c_while_a_program_is_imported_ends_it_without_a_traceback(monkeypa
     assert programs.delassus() == programs.node() == 130
 
 
-@pytest.mark.needs("delassus_msgs")
-@pytest.mark.needs("rclpy")
+@pytest.mark.needs("delassus_msgs", "rclpy")
 def test_a_further_package_of_ros_is_named_without_a_traceback(capsys, monkeypatch) -> None:
     """As on an environment with rclpy and the messages of this project, but no sensor_msgs."""
     name = "no_such_msgs"

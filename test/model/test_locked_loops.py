@@ -12,6 +12,8 @@ from delassus_ros import Closure, Contact, Problem, Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD
 
+pytestmark = pytest.mark.needs("mujoco")
+
 
 @pytest.mark.parametrize("equality", [WELD, CONNECT])
 def test_a_loop_goes_on_between_what_its_ends_are_part_of(equality: str) -> None:

@@ -12,6 +12,8 @@ from delassus_ros import Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model.reading.mjcf_size import MAX_BODIES, check_size
 
+pytestmark = pytest.mark.needs("mujoco")
+
 BODY = '<body><joint axis="0 0 1"/><geom size=".1"/></body>'
 
 

@@ -19,6 +19,8 @@ from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.plant import Plant, PlantSettings
 from delassus_ros.sim.quadruped import POSTURE
 
+pytestmark = pytest.mark.needs("delassus_msgs", "daqp")
+
 GRAVITY = (0.0, 0.0, -9.81)
 ARMATURE = 0.01
 ROUGH = PlantSettings(

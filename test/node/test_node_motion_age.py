@@ -24,6 +24,8 @@ from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.node.reasons import Reason
 from delassus_ros.sim import demo_urdf
 
+pytestmark = pytest.mark.needs("pinocchio")
+
 AXES = pytest.mark.parametrize("axes", ["contact", "world"])
 GRAVITY = (0.0, 0.0, -9.81)
 POSTURE = [0.0, 0.7, -1.4] * 4

@@ -14,6 +14,8 @@ from delassus_ros.node.settings import (
 )
 from delassus_ros.node.system.realtime import RealtimeSettings
 
+pytestmark = pytest.mark.needs("rclpy", "delassus_msgs")
+
 RANGES = [(name, s) for name, s in OPERATION_PARAMETERS.items() if s.low is not None]
 
 

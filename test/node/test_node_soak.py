@@ -16,6 +16,8 @@ from delassus_ros.monitor.monitor_node import MonitorNode
 from delassus_ros.processes import Programs
 from delassus_ros.sim import demo
 
+pytestmark = pytest.mark.needs("mujoco")
+
 _SECONDS = 60.0
 _WARM = 20.0  # s until caches and queues have their final size
 _GROWTH = 2.0  # MB

@@ -7,6 +7,8 @@ import pytest
 
 from delassus_ros.errors import UnknownNames, listed
 
+pytestmark = pytest.mark.needs("rclpy")
+
 
 @pytest.fixture(name="searches")
 def make_searches(monkeypatch) -> list[str]:

@@ -18,6 +18,8 @@ from delassus_ros.errors import InputError
 from delassus_ros.ros_program import run_program
 from delassus_ros.sim import demo_urdf
 
+pytestmark = pytest.mark.needs("delassus_msgs")
+
 PROGRAMS = {
     "delassus_node": "delassus_ros.node.main",
     "delassus_simulator": "delassus_ros.sim.simulator_node",

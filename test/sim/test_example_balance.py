@@ -25,6 +25,8 @@ from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
 from delassus_ros.sim.plant import Plant, PlantSettings
 from delassus_ros.sim.plants import make_plant
 
+pytestmark = pytest.mark.needs("daqp")
+
 ROUGH = PlantSettings(
     friction=0.7, armature=0.01, joint_friction=0.3, joint_damping=0.05, torque_noise=0.5,
     position_noise=3e-4, velocity_noise=0.02, base_noise=0.01,

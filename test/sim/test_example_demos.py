@@ -21,6 +21,8 @@ from child_processes import children_of, ended
 from hanging import HANG_S
 from ros_domains import new_domain
 
+pytestmark = pytest.mark.needs("rclpy", "delassus_msgs", "pinocchio", "mujoco", "daqp")
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 

@@ -404,8 +404,7 @@ def test_books_tell_the_errors_by_state() -> None:
 # --- the node ----------------------------------------------------------------------------------
 
 
-@pytest.mark.needs("nav_msgs")
-@pytest.mark.needs("delassus_msgs")
+@pytest.mark.needs("nav_msgs", "delassus_msgs")
 def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -> None:
     """A gripper, or who publishes no efforts, on the same topic and with the same stamp."""
     import rclpy
@@ -444,8 +443,7 @@ def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -
         rclpy.try_shutdown()
 
 
-@pytest.mark.needs("nav_msgs")
-@pytest.mark.needs("delassus_msgs")
+@pytest.mark.needs("nav_msgs", "delassus_msgs")
 def test_node_refuses_a_layout_without_all_rows() -> None:
     import rclpy
     from delassus_msgs.msg import Layout
@@ -467,8 +465,7 @@ def test_node_refuses_a_layout_without_all_rows() -> None:
         rclpy.try_shutdown()
 
 
-@pytest.mark.needs("nav_msgs")
-@pytest.mark.needs("delassus_msgs")
+@pytest.mark.needs("nav_msgs", "delassus_msgs")
 def test_a_joint_state_without_some_values_is_named() -> None:
     from force_prediction.node import check_joints
     from sensor_msgs.msg import JointState

@@ -33,6 +33,8 @@ from whole_body_control.node import WholeBodyNode
 from delassus_ros.processes import Command
 from delassus_ros.sim import demo_urdf
 
+pytestmark = pytest.mark.needs("daqp")
+
 MS = 10**6  # ns
 
 

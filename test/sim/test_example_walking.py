@@ -18,6 +18,8 @@ from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.plant import Plant, PlantSettings
 from delassus_ros.sim.quadruped import POSTURE
 
+pytestmark = pytest.mark.needs("daqp")
+
 ROUGH = PlantSettings(
     friction=0.7, armature=0.01, joint_friction=0.1, joint_damping=0.02, torque_noise=0.2,
     position_noise=3e-4, velocity_noise=0.03, base_noise=0.02,

@@ -23,6 +23,8 @@ from sensor_msgs.msg import JointState
 from delassus_ros.processes import Command, Programs
 from delassus_ros.sim.demo import demo_environment
 
+pytestmark = pytest.mark.needs("mujoco")
+
 PERIOD = 2_000_000  # ns
 
 

@@ -32,6 +32,8 @@ from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.plant_node import RECORDED
 
+pytestmark = pytest.mark.needs("pinocchio", "daqp")
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 UP, DOWN = ActiveContacts.INACTIVE, ActiveContacts.ACTIVE
