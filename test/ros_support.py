@@ -151,11 +151,16 @@ class Graph:
         """Publish a robot description."""
         self._descriptions.publish(String(data=urdf))
 
-    def touch(self, names: Sequence[str], status: Sequence[int] | None = None) -> int:
-        """Publish a set of contacts, ACTIVE unless said otherwise; return its stamp [ns]."""
+    def touch(
+        self, names: Sequence[str], status: Sequence[int] | None = None, stamp: int | None = None
+    ) -> int:
+        """Publish a set of contacts, ACTIVE unless said otherwise; return its stamp [ns].
+
+        The stamp is that of now, or a given one of simulated time.
+        """
         message = ActiveContacts(names=list(names))
         message.status = [ActiveContacts.ACTIVE] * len(names) if status is None else list(status)
-        self._stamp_next(message)
+        self._stamp_next(message, stamp)
         self._contacts.publish(message)
         return self._stamp
 
@@ -220,8 +225,8 @@ class Graph:
 
         return str(self.until(found, f"log line with {words!r}"))
 
-    def _stamp_next(self, message: Any) -> None:
-        self._stamp = max(time.time_ns(), self._stamp + 1)
+    def _stamp_next(self, message: Any, stamp: int | None = None) -> None:
+        self._stamp = max(time.time_ns(), self._stamp + 1) if stamp is None else stamp
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(self._stamp, 10**9)
 
     @property

@@ -509,7 +509,7 @@ def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
         since = round(begin * 1e9)
 
         def answered() -> bool:
-            graph.touch(FEET)
+            graph.touch(FEET, stamp=round(1e9 * (seconds[0] - 0.02)))
             seconds[0] += 0.01
             tick(seconds[0])
             return any(
