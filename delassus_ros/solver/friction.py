@@ -40,11 +40,11 @@ class ForceSettings:
     Attributes
     ----------
     friction : coefficient μ of contacts that have none.
-    law : "auto", "coulomb" or "convex".
+    law : "coulomb" or "convex"; "auto" is another name of "coulomb".
     """
 
     friction: float = 0.6
-    law: Law = "auto"
+    law: Law = "coulomb"
 
 
 def active_solver(
