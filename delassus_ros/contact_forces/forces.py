@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import number, numbers, sized, whole
-from delassus_ros.contact_forces import cones, division, iteration
+from delassus_ros.contact_forces import cones, division, iteration, motion
 from delassus_ros.contact_forces.derivative import derivative
 from delassus_ros.contact_forces.machine_code import BUDGET, SPEED, TOLERANCE, machine_code
 from delassus_ros.contact_forces.rows import ROWS, ConeRows, SurfaceCone, kinds_of, per_contact
@@ -143,8 +143,8 @@ class ContactForces:
         start for the next problem.
     cone_offsets : first row of ``cone_forces`` per contact, then k.
     record : numbers of sweeps, Newton steps and interior-point steps, residual, law, division,
-        rank and rows; the properties read them.
-    marks : (k,), 1 at rows of the contacts that ``contradiction`` or ``division`` names, else 0.
+        rank and rows; then (k,), 1 at rows of the contacts that ``contradiction`` or ``division``
+        names, else 0. The properties read them.
     contacts : names of the contacts, of the forces of a Solution.
     """
 
@@ -154,7 +154,6 @@ class ContactForces:
     cone_forces: Array
     cone_offsets: tuple[int, ...]
     record: Array
-    marks: Array
     contacts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -199,7 +198,7 @@ class ContactForces:
 
     def _marked(self) -> tuple[int, ...]:
         """Return the contacts whose rows are marked."""
-        rows = np.flatnonzero(self.marks)
+        rows = np.flatnonzero(self.record[cones.INFO :])
         found = np.searchsorted(self.cone_offsets, rows, side="right") - 1
         return tuple(np.unique(found).tolist())
 
@@ -219,7 +218,7 @@ class ContactForces:
         # By position: keywords take as long as half of the machine code.
         return ContactForces(
             self.forces.copy(), self.accelerations.copy(), self.status, self.cone_forces.copy(),
-            self.cone_offsets, self.record.copy(), self.marks.copy(), self.contacts,
+            self.cone_offsets, self.record.copy(), self.contacts,
         )  # fmt: skip
 
     def start(self, contacts: Sequence[str], offsets: Sequence[int]) -> Array:
@@ -359,14 +358,14 @@ class ForceSolver:
         start = sum(part.size for part in known)
         header = (n, k, len(rows.cones), _LAWS[law], self.budget, start)
         self._whole = np.concatenate([header, rows.cones, rows.starts, rows.columns])
-        sizes = (n * n, n, n, k, n, n, k, cones.INFO, iteration.work_size(k, n))
+        sizes = (n * n, n, n, k, n, n, cones.INFO + k, iteration.work_size(k, n))
         self._values = np.concatenate([*known, np.zeros(sum(sizes))])
-        (*_, G, self._a0, self._v, self._f, forces, accelerations, marks, record, _) = np.split(
+        (*_, G, self._a0, self._v, self._f, forces, accelerations, record, _) = np.split(
             self._values, np.cumsum([*(part.size for part in known), *sizes])[:-1]
         )
         self._G = G.reshape(n, n)
         self.result = ContactForces(
-            forces, accelerations, ForceStatus.NOT_FINITE, self._f, rows.offsets, record, marks
+            forces, accelerations, ForceStatus.NOT_FINITE, self._f, rows.offsets, record
         )
         self._call = machine_code().calls["solve_block"]
         self._blocks = self._whole.ctypes.data, self._values.ctypes.data
@@ -427,7 +426,7 @@ class ForceSolver:
             self._f[...] = start
         found = self.result
         found.status = _STATUSES[self._call(*self._blocks)]
-        if velocities is not None and self._moves(velocities):
+        if self._corners is not None and velocities is not None and self._moves(velocities):
             found.status = ForceStatus.REFUSED
             found.forces[...], found.cone_forces[...], found.accelerations[...] = 0.0, 0.0, np.nan
             found.record[cones.RESIDUAL] = -1.0
@@ -537,6 +536,16 @@ class ForceSolver:
             return False
         return bool((np.abs(velocities @ self._corners) > self._speeds.min()).any())
 
+    def _motion(self) -> Array:
+        """Return how each cone moves in the last problem, (cones, 3)."""
+        rows = self.rows
+        found, marks = np.zeros((len(rows.cones), motion.MOTION)), np.zeros(rows.count)
+        motion.find_motion(
+            len(rows.cones), rows.cones, rows.starts, rows.columns, rows.weights, self._v,
+            *self._speeds.tolist(), found.ravel(), marks,
+        )  # fmt: skip
+        return found
+
     def derivative(self, found: ContactForces) -> ForceDerivative:
         """Return the derivative of the forces of the last problem that was solved.
 
@@ -560,7 +569,7 @@ class ForceSolver:
         W = self.rows.matrix()
         H, margin = derivative(
             self.rows, W.T @ self._G @ W + np.diag(self._compliance), W.T @ self._a0,
-            found.cone_forces, found.law,
+            found.cone_forces, found.law, self._motion(),
         )  # fmt: skip
         return ForceDerivative(W @ H @ W.T, margin)
 

@@ -146,15 +146,15 @@ def solve_block(whole: Ints, values: Doubles) -> int:
     whole : n, k, contacts, law, budget, the place of G in `values`, then kinds, starts, columns,
         those of :func:`solve`.
     values : tolerance, speeds, mu, restitution, weights, R, G, a0, v, f, forces, accelerations,
-        ray, info, work.
+        info, ray, work.
     """
     n, k = whole[0], whole[1]
     G = values[whole[5] :]
     f = G[n * n + 2 * n :]
+    info = f[k + 2 * n :]
     return solve_with(
-        whole, values, G, G[n * n :], G[n * n + n :], f, f[k:], f[k + n :], f[k + 2 * n :],
-        f[2 * k + 2 * n :],
-    )  # fmt: skip
+        whole, values, G, G[n * n :], G[n * n + n :], f, f[k:], f[k + n :], info[INFO:], info
+    )
 
 
 def solve_batch(

@@ -199,6 +199,7 @@ def test_all_outputs_with_loops_by_rows(robot, contacts, axes) -> None:
                 assert error(found[output], expected[output]) < TOLERANCE, (name, output)
         assert error(found["J"] @ E, expected["J"]) < TOLERANCE
         assert error(found["J"] @ of_rows["rates"], expected["J"] @ of_clusters["rates"]) < 1e-8
+        assert error(found["v"], expected["v"]) < 1e-8
         assert error(found["MinvJT"], E @ expected["MinvJT"]) < TOLERANCE
         assert error(found["J"] @ found["qdd0"] + found["JdotV"], found["a0"]) < TOLERANCE
         assert error(E.T @ found["M"] @ E, expected["M"]) < TOLERANCE
