@@ -66,12 +66,13 @@ def residual(G: Array, a0: Array, mu: Array, f: Array, law: str = "coulomb") -> 
 
 
 def moving_residual(
-    G: Array, a0: Array, kinds: Sequence[str], mu: Array, f: Array, v: Array, law: str = "coulomb"
-) -> float:
+    G: Array, a0: Array, kinds: Sequence[str], mu: Array, f: Array, v: Array,
+    law: str = "coulomb", strike: float = 0.1,
+) -> float:  # fmt: skip
     """Return how far forces are from their laws, each condition on its own scale, over |a0|.
 
-    Contacts slide, leave and strike above 0.1 m/s. Rows are scaled by contact; those of contacts
-    that leave do not count in |a0|.
+    Contacts slide and leave above 0.1 m/s. Rows are scaled by contact; those of contacts that
+    leave do not count in |a0|.
     """
     sizes = [3 if kind == "point" else 1 for kind in kinds]
     first = np.cumsum([0, *sizes])
@@ -87,7 +88,7 @@ def moving_residual(
         if kind == "bilateral":
             off.append(u[0])
             continue
-        assert w[-1] >= -0.1
+        assert w[-1] >= -strike
         if w[-1] > 0.1:
             off += F.tolist()
             continue

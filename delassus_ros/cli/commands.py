@@ -35,7 +35,7 @@ from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.contact_forces import ContactForces, ForceStatus
 from delassus_ros.contacts import row_scales
-from delassus_ros.errors import DelassusError, InputError, RobotError, listed
+from delassus_ros.errors import DelassusError, InputError, RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
@@ -160,8 +160,7 @@ def compute(options: argparse.Namespace) -> Report:
 
 def _words_of(forces: ContactForces) -> str:
     """Return status, residual and law of contact forces."""
-    names = [forces.contacts[i] for i in forces.contradiction]
-    more = f": {listed('contact', names)} cannot be held" if names else ""
+    more = f": {forces.fault}" if forces.fault else ""
     return f"{forces.status.name}{more}, residual {forces.residual:.2g}, law {forces.law}"
 
 

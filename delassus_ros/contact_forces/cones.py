@@ -25,10 +25,10 @@ EPSILON = 2.3e-16
 def residual(contacts: int, law: int, kinds: Ints, mu: Doubles, f: Doubles, u: Doubles) -> float:
     """Return how far forces are from their law.
 
-    Under Coulomb's law the norm of min(f_N, u_N) and of f_T - P(f_T - u_T), P to the disc of radius
-    mu f_N: penetration, cone and complementarity count as they are, whatever mu. Under the convex
-    law the norm of f - P_K(f - u). The rounding error of the forces counts: accelerations below
-    that of large forces are not seen in the differences.
+    Under Coulomb's law the norm of min(f_N, u_N) and of f_T - P(f_T - u_T), P to the disc of
+    radius mu f_N: penetration, cone and complementarity count as they are, whatever mu. Under the
+    convex law the norm of f - P_K(f - u). The rounding error of the forces counts: accelerations
+    below that of large forces are not seen in the differences.
     """
     total = 0.0
     forces = 0.0

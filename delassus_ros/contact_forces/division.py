@@ -1,11 +1,11 @@
 """How redundant contacts share forces, in the subset of Python that is compiled.
 
-Where H is singular, the law leaves the division of forces among some contacts open. The division is
-that of contacts with the same small compliance: the forces of H + COMPLIANCE D, whose solution is
-unique in practice, go on by Newton steps with a compliance D on the change of the forces alone,
+Where H is singular, the law leaves the division of forces among some contacts open. The division
+is that of contacts with the same small compliance: the forces of H + COMPLIANCE D, whose solution
+is unique in practice, go on by Newton steps with a compliance D on the change of the forces alone,
 until they obey the law of H. Where no contact changes between open, held and sliding on this way,
-the result is the limit of forces with an equal compliance that goes to 0: of contacts that hold, the
-forces of least norm. No step depends on the order of the contacts.
+the result is the limit of forces with an equal compliance that goes to 0: of contacts that hold,
+the forces of least norm. No step depends on the order of the contacts.
 
 Where these steps find no solution, Newton steps and the interior point go on. Points of a body
 that turns are an example: their accelerations contradict each other by the centripetal ones.

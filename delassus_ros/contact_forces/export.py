@@ -169,8 +169,8 @@ int64_t @NAME@_forces_solve(
    friction       count coefficients, 0 to @FRICTION@
    compliance     count numbers >= 0, m/s^2 per N, or null for rigid contacts
    restitution    at the velocity level count numbers from 0 to 1, or null for 0
-   speeds         3 velocities in m/s, above which a contact slides, leaves and strikes, or null for
-                  SPEED
+   speeds         3 velocities in m/s, above which a contact slides, leaves and strikes, or null
+                  for SPEED
    G, a0          n x n, symmetric, and n: the matrix of the active contacts and their
                   accelerations without contact forces; at the velocity level, velocities without
                   impulses
@@ -183,8 +183,8 @@ int64_t @NAME@_forces_solve(
    info           INFO_SIZE: numbers of sweeps, of Newton steps and of interior-point steps,
                   residual, law; then, where G is singular, 1 or 2 for forces divided by equal
                   compliance or otherwise, rank and number of the rows that push
-   named          null, or count flags: 1 for contacts that contradict each other, strike or jam, as
-                  the status has it; else for contacts whose forces could be divided otherwise
+   named          null, or count flags: 1 for contacts that contradict each other, strike or jam,
+                  as the status has it; else for contacts whose forces could be divided otherwise
    work, indices  scratch of WORK_SIZE doubles and INDEX_SIZE int64_t, one of each per thread
 
    Re-entrant. Allocates nothing, takes no lock. */
@@ -224,8 +224,8 @@ static inline int64_t @NAME@_contact_forces(
   for (i = 0; i < @SPEEDS@; ++i) limits[i] = speeds == NULL ? @UPPER@_FORCES_SPEED : speeds[i];
   status = @NAME@_forces_solve(
       n, k, cones, law == @UPPER@_FORCES_AUTO ? (int64_t)@UPPER@_FORCES_COULOMB : law, budget,
-      tolerance, kinds, mu, bounce, starts, columns, weights, limits, G, a0, v, R, cone_forces, forces,
-      accelerations, ray, info, limits + @SPEEDS@);
+      tolerance, kinds, mu, bounce, starts, columns, weights, limits, G, a0, v, R, cone_forces,
+      forces, accelerations, ray, info, limits + @SPEEDS@);
   for (i = k = 0; named != NULL && i < count; ++i) {
     const int64_t c = active[i];
     named[i] = 0;

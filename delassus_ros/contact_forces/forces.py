@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from delassus_ros.contact_forces import cones, division, iteration, motion
 from delassus_ros.contact_forces.derivative import derivative
 from delassus_ros.contact_forces.machine_code import BUDGET, SPEED, TOLERANCE, machine_code
 from delassus_ros.contact_forces.rows import ROWS, ConeRows, SurfaceCone, kinds_of, per_contact
-from delassus_ros.errors import InputError
+from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ class ForceStatus(IntEnum):
     """Contacts approach faster than ``strike_speed``: no finite force stops them.
     ``contradiction`` names them; ``contact_impulses`` computes the impact."""
     JAMMED = iteration.JAMMED
-    """Contacts that slide press themselves on (Painlevé): the law has no forces, or is not known to
-    have only one solution. ``contradiction`` names them."""
+    """Contacts that slide press themselves on (Painlevé): the law has no forces, or is not known
+    to have only one solution. ``contradiction`` names them."""
 
 
 _STATUSES = tuple(ForceStatus)
@@ -182,6 +182,19 @@ class ContactForces:
     def contradiction(self) -> tuple[int, ...]:
         """Indices of contacts: that contradict each other, strike or jam, as the status has it."""
         return self._marked() if self.status in _NAMING else ()
+
+    @property
+    def fault(self) -> str:
+        """Why there are no forces, with the names of contacts; empty where none is named."""
+        indices = self.contradiction
+        names = [self.contacts[i] if self.contacts else str(i) for i in indices]
+        many = len(names) > 1
+        does = {
+            ForceStatus.INFEASIBLE: "cannot be held",
+            ForceStatus.STRIKING: "strike" if many else "strikes",
+            ForceStatus.JAMMED: "slide and jam" if many else "slides and jams",
+        }
+        return f"{listed('contact', names)} {does[self.status]}" if names else ""
 
     @property
     def division(self) -> Division | None:
@@ -335,8 +348,8 @@ class ForceSolver:
         self.tolerance = number("tolerance", tolerance)
         if not 0.0 <= self.tolerance <= iteration.MOST_TOLERANCE:
             raise InputError(
-                f"tolerance is {self.tolerance:g}; expected 0 to {iteration.MOST_TOLERANCE:g}: with "
-                "a larger one the status says nothing about the forces"
+                f"tolerance is {self.tolerance:g}; expected 0 to {iteration.MOST_TOLERANCE:g}: "
+                "with a larger one the status says nothing about the forces"
             )
         self.budget = whole("budget", budget, "a number of steps")
         n, k = rows.size, rows.count
@@ -347,13 +360,15 @@ class ForceSolver:
             self._check_wrenches()
             self._corners = ConeRows.of(self.kinds, friction, dimensions, normals).matrix()
         self._compliance = rows.spread(self._soft)
-        speeds = {"slip_speed": slip_speed, "leave_speed": leave_speed, "strike_speed": strike_speed}
-        self._speeds = np.array([number(name, value) for name, value in speeds.items()])
-        if not (self._speeds >= 0.0).all():
-            raise InputError(f"{speeds}; expected velocities of 0 or more, m/s")
+        names = ("slip_speed", "leave_speed", "strike_speed")
+        speeds = (slip_speed, leave_speed, strike_speed)
+        self._speeds = np.array([number(*each) for each in zip(names, speeds, strict=True)])
+        for name, speed in zip(names, self._speeds, strict=True):
+            if not speed >= 0.0:
+                raise InputError(f"{name} is {speed:g}; expected a velocity of 0 or more, m/s")
         known = (
-            np.array([self.tolerance]), self._speeds, rows.friction, self._bounce[rows.owner], rows.weights,
-            self._compliance,
+            np.array([self.tolerance]), self._speeds, rows.friction, self._bounce[rows.owner],
+            rows.weights, self._compliance,
         )  # fmt: skip
         start = sum(part.size for part in known)
         header = (n, k, len(rows.cones), _LAWS[law], self.budget, start)
@@ -521,8 +536,8 @@ class ForceSolver:
     def _check_moving(self, velocities: Array) -> None:
         if self._bounce.any():
             raise InputError(
-                "velocities decide the law of accelerations, and restitution is one of velocities: "
-                "expected velocities as a0, or restitution 0"
+                "velocities decide the law of accelerations, and restitution is a law of "
+                "velocities; expected velocities as a0, or restitution 0"
             )
         if self._moves(velocities):
             raise InputError(
@@ -540,9 +555,10 @@ class ForceSolver:
         """Return how each cone moves in the last problem, (cones, 3)."""
         rows = self.rows
         found, marks = np.zeros((len(rows.cones), motion.MOTION)), np.zeros(rows.count)
+        slip, leave, strike = self._speeds.tolist()
         motion.find_motion(
-            len(rows.cones), rows.cones, rows.starts, rows.columns, rows.weights, self._v,
-            *self._speeds.tolist(), found.ravel(), marks,
+            len(rows.cones), rows.cones, rows.starts, rows.columns, rows.weights, self._v, slip,
+            leave, strike, found.ravel(), marks,
         )  # fmt: skip
         return found
 

@@ -3,8 +3,8 @@
 The forces f of one problem obey, with u = (G + R) f + a0 and K the product of the cones
 |f_T| <= mu f_N of points, of f >= 0 for unilateral rows and of all f for bilateral rows,
 
-- Coulomb's law with Signorini's (``COULOMB``): f_N >= 0 and u_N >= 0, one of them 0, and f_T is the
-  point of the disc of radius mu f_N nearest to f_T - u_T,
+- Coulomb's law with Signorini's (``COULOMB``): f_N >= 0 and u_N >= 0, one of them 0, and f_T is
+  the point of the disc of radius mu f_N nearest to f_T - u_T,
 - its convex neighbour (``CONVEX``): f = P_K(f - u), the minimum of f'(G + R) f / 2 + a0'f over K.
 
 Contacts that move obey other laws (:mod:`~delassus_ros.contact_forces.motion`).
@@ -25,8 +25,9 @@ Four stages follow each other, and a later one starts only where the tolerance i
 4. proximal points: Newton steps with a compliance that acts on the change of the forces alone,
    with what is left of the budget.
 
-Where G is singular, the first three solve a problem with a small compliance, whose forces are moved
-to those without (:mod:`~delassus_ros.contact_forces.division`), before they begin on G itself.
+Where G is singular, the first three solve a problem with a small compliance, whose forces are
+moved to those without (:mod:`~delassus_ros.contact_forces.division`), before they begin on G
+itself.
 
 All quantities inside are scaled: a factor per contact, so that cones stay cones, gives G a mean
 diagonal of 1 and |a0| = 1. Matrices but G are column-major: row i of column j stands at
@@ -109,9 +110,10 @@ def solve(
     G : (n, n) row-major; a0, v : (n,); R : (k,) compliance.
     f : (k,) forces at the rows of the cones to begin with, and the result.
     forces, accelerations : (n,) results at the rows of G: W f, and G W f + a0.
-    ray : (k,) marks, 1 or 0: where INFEASIBLE of rows that contradict each other, where STRIKING or
-        JAMMED of the rows of such contacts, else of rows whose forces could be divided otherwise.
-    info : (INFO,), see SWEEPS to RANK.
+    ray : (k,) marks, 1 or 0: where INFEASIBLE of rows that contradict each other, where STRIKING
+        or JAMMED of the rows of such contacts, else of rows whose forces could be divided
+        otherwise.
+    info : (INFO,), see SWEEPS to ROWS.
     work : at least :func:`work_size` numbers.
     """
     status = iterated(

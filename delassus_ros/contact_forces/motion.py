@@ -12,10 +12,11 @@ A contact that slides has one unknown, f_N. In its place among the rows of cones
 without friction whose column of H is that of e_N - mu v_T / |v_T|, so that H is not symmetric. A
 contact that leaves is coupled with nothing.
 
-f_N acts on itself by e_N'G (e_N - mu v_T / |v_T|), which need not be positive: forces need not exist
-or need not be the only ones (Painleve, 1895). They exist and are the only ones for any a0 if the
-matrix of the normal rows is a P-matrix: all its principal minors are positive. It is tested with
-the rows that hold eliminated.
+f_N acts on itself by e_N'G (e_N - mu v_T / |v_T|), which need not be positive: forces need not
+exist or need not be the only ones (Painleve, 1895). They exist and are the only ones for any a0 if
+the matrix of the normal rows is a P-matrix: all its principal minors are positive. The matrix is
+tested twice: with bilateral rows eliminated, and at the forces with all rows eliminated that push
+at rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sweeps, Newton steps and the interior point in turn, in the subset of Python that is compiled."""
+"""Sweeps, Newton steps and the interior point, in the subset of Python that is compiled."""
 
 from __future__ import annotations
 

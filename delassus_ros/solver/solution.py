@@ -229,9 +229,9 @@ class Solution(OutputArrays):
         of the arguments, and z is the normal and pushes.
 
         Points and surfaces, in contact axes, or in world axes on level ground; needs the output
-        ``a0``. The contacts' velocities J ẏ at the rates of the solution decide whether they slide,
-        leave or strike. ``accelerations`` of the result are those of material points, which in
-        contact axes differ from G f + a⁰ by the output ``turning``.
+        ``a0``. The contacts' velocities J ẏ at the rates of the solution decide whether they
+        slide, leave or strike. ``accelerations`` of the result are those of material points, which
+        in contact axes differ from G f + a⁰ by the output ``turning``.
 
         Parameters
         ----------
@@ -284,8 +284,8 @@ class Solution(OutputArrays):
         NumericalError
             If the status is not OK, or the velocities overflow.
         InputError
-            If ``J``, ``v`` or a coefficient is missing, an argument is of wrong shape or out of range, or
-            a contact is a selection.
+            If ``J``, ``v`` or a coefficient is missing, an argument is of wrong shape or out of
+            range, or a contact is a selection.
         """
         solver = active_solver(self.problem, self.contacts, friction, options, restitution)
         return self._with_friction(solver, self._velocities(rates), start)

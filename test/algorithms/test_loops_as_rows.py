@@ -248,7 +248,9 @@ def test_a_controller_beside_a_held_bar(robot, contacts, make) -> None:
         assert error(*held) < 1e-8
         friction = {"elbow": 0.5, "hand": 0.7}
         pushed = [
-            each.contact_forces(friction, law="coulomb", dimensions=(0.1, 0.1))
+            each.contact_forces(
+                friction, dimensions=(0.1, 0.1), leave_speed=100.0, strike_speed=100.0
+            )
             for each in (found, expected)
         ]
         assert [each.status for each in pushed] == [ForceStatus.SOLVED] * 2

@@ -61,7 +61,8 @@ def humanoid_like(seed: int, feet: int = 2) -> tuple[Array, Array]:
     random = np.random.default_rng(seed)
     scale = np.diag(np.tile([0.4] * 3 + [3.2] * 3, feet))
     J = scale @ random.normal(size=(6 * feet, 6 * feet + 8))
-    return J @ J.T, J @ random.normal(size=6 * feet + 8) * 3 + np.tile([0, 0, -9.81, 0, 0, 0], feet)
+    falls = np.tile([0.0, 0.0, -9.81, 0.0, 0.0, 0.0], feet)
+    return J @ J.T, J @ random.normal(size=6 * feet + 8) * 3 + falls
 
 
 def of_corners(G: Array, a0: Array, soles: Array) -> tuple[Array, Array]:

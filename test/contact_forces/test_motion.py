@@ -287,8 +287,8 @@ def test_derivatives_of_contacts_that_move() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"slip_speed": -1.0}, "expected velocities of 0 or more, m/s"),
-        ({"strike_speed": np.nan}, "expected velocities of 0 or more, m/s"),
+        ({"slip_speed": -1.0}, "slip_speed is -1; expected a velocity of 0 or more"),
+        ({"strike_speed": np.nan}, "strike_speed is nan; expected a velocity of 0 or"),
         ({"restitution": 0.5}, "velocities decide the law of accelerations"),
         ({"velocities": [1.0]}, r"velocities has shape \(1,\); expected \(6,\)"),
         ({"surface_cone": "wrench"}, "a surface moves, and surface_cone 'wrench' is the law"),

@@ -31,7 +31,8 @@ from delassus_msgs.msg import (  # noqa: E402
     Estimate,
     Layout,
 )
-from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
+from delassus_msgs_py import ReceivedDynamics, dynamics_to_numpy, matrix_to_numpy  # noqa: E402
+from friction import moving_residual  # noqa: E402
 from geometry_msgs.msg import Pose, WrenchStamped  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
 from node_support import FEET, OK  # noqa: E402
@@ -74,6 +75,7 @@ SIGMAS = 3.0
 """Most that an estimate that is OK may be off, in its standard deviations."""
 NAMES = ("INVALID", "DEGRADED", "OK")
 PAIR_LASTS, PAUSE = 0.4, 1.2  # s
+FRICTION, STRIKE = 0.5, 20.0  # m/s, above which a contact strikes
 
 JOINTS, ODOMETRY, IMU, TORQUE, PLACEMENT, WRENCH = (
     "joint_states", "odometry", "imu", "joint_torques", "contact_placements", "wrenches/LF_FOOT",
@@ -370,7 +372,7 @@ class Twin:
         J, M = found["J"][rows], found["M"]
         found["MinvJT"] = np.linalg.solve(M, J.T)
         found["qdd0"] = np.linalg.solve(M, torques - found["h"])
-        by_row = {"J": J, "a0": found["a0"][rows], "JdotV": found["JdotV"][rows]}
+        by_row = {"J": J} | {name: found[name][rows] for name in ("a0", "JdotV", "v", "material")}
         return {**found, **by_row, "G": J @ found["MinvJT"]}
 
 
@@ -423,7 +425,7 @@ class Storm:
         urdf, mass = demo_urdf(), 'mass value="'
         self.variants = [urdf.replace(mass, mass + digit, 1) for digit in ("", "1", "2")]
         self.truth, self.graph = Truth(urdf), graph
-        outputs = ["G", "J", "MinvJT", "M"]
+        outputs = ["G", "J", "MinvJT", "M", "forces"]
         # An Imu does not tell the velocity of the base, on which a0 in the world's axes does not
         # depend.
         outputs += ["a0"] if source == "imu" else ["a0", "JdotV", "h", "qdd0"]
@@ -432,6 +434,8 @@ class Storm:
             "contacts.names": list(FEET), "orientation.world_frame": "odom",
             **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
             "contacts.LF.moving": "position", "contacts.RF.moving": "pose",
+            # Contacts of a robot that flies slide, leave, and strike all the time.
+            "friction": FRICTION, "strike_speed": STRIKE,
         }  # fmt: skip
         twins = [Twin(variant, self.parameters, self.truth) for variant in self.variants]
         self.twins = {twin.layout_id: twin for twin in twins}
@@ -565,8 +569,10 @@ class Storm:
                     found = {"G": matrix_to_numpy(message)}
                 else:
                     every = dynamics_to_numpy(message)
-                    blocks = [*set(self.parameters["outputs"]) - {"G"}]
+                    blocks = [*set(self.parameters["outputs"]) - {"G", "forces"}]
                     found = {name: getattr(every, name) for name in blocks}
+                    if every.forces is not None:
+                        counts["sliding"] += self._check_forces(every, known[key])
                 for name, values in found.items():
                     expected = known[key][name]
                     assert values is not None or not expected.size, name
@@ -576,6 +582,23 @@ class Storm:
             counts[f"{kind.__name__} recomputed"] = counts[f"{kind.__name__} OK"]
             assert counts[f"{kind.__name__} OK"] >= least, counts
         return counts
+
+    def _check_forces(self, found: ReceivedDynamics, truth: dict[str, np.ndarray]) -> int:
+        """Hold forces against their law at the true G, accelerations and velocities.
+
+        Returns the number of contacts that slide and push.
+        """
+        assert found.forces_validity == OK and found.forces_status == ContactDynamics.FORCES_SOLVED
+        assert found.forces is not None
+        count = len(found.contacts)
+        v = truth["v"] if self.parameters["orientation.source"] == "odometry" else 0 * truth["v"]
+        off = moving_residual(
+            truth["G"], truth["material"], ["point"] * count, np.full(count, FRICTION),
+            found.forces, v, strike=STRIKE,
+        )  # fmt: skip
+        assert off < 1e-6, (off, found.forces, v)
+        slides = np.hypot(v[0::3], v[1::3]) > 0.1
+        return int((slides & (found.forces[2::3] > 0.0)).sum())
 
     def _check_estimate(self, message: Estimate) -> None:
         """Hold an estimate against the truth, and its deviations against dense least squares."""
@@ -603,6 +626,7 @@ def storm(
         f"\n{axes} axes, {source}: {weather.sent} joint states, {len(pairs)} pairs of publishers, "
         f"{len(weather.layouts) - 1} changes of the robot: {dict(counts)}"
     )
+    assert (counts["sliding"] > 0) == (source == "odometry")
     # What was sent has come, and was told.
     told = weather.reasons
     assert told[DelassusMatrix] & Reason.ROBOT_CHANGED

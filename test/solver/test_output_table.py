@@ -23,8 +23,9 @@ AXES = {
 }  # fmt: skip
 ALL_FORCES = ("rates", "torques", "gravity", "wrenches")
 NEEDS = {
-    "JdotV": ("rates",), "v": ("rates",), "turning": ("rates",), "h": ("rates", "gravity", "wrenches"), "a0": ALL_FORCES,
-    "qdd0": ALL_FORCES, "forces": ALL_FORCES,
+    "JdotV": ("rates",), "v": ("rates",), "turning": ("rates",),
+    "h": ("rates", "gravity", "wrenches"), "a0": ALL_FORCES, "qdd0": ALL_FORCES,
+    "forces": ALL_FORCES,
 }  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from delassus_ros.contact_forces.forces import ContactForces, ForceSolver, ForceStatus
 from delassus_ros.contacts import Contact, direction
-from delassus_ros.errors import listed
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.reasons import InputWarning, Reason, Validity
 from delassus_ros.problem import Problem
@@ -54,10 +53,10 @@ _JUDGEMENTS = {
         Validity.INVALID, Reason.RESULT_NOT_FINITE, "contact forces have no finite matrix and a0",
     ),
     ForceStatus.STRIKING: (
-        Validity.INVALID, Reason.FORCES_STRIKING, "no finite contact forces",
+        Validity.INVALID, Reason.FORCES_STRIKING, "no finite contact forces, see contact_impulses",
     ),
     ForceStatus.JAMMED: (
-        Validity.INVALID, Reason.FORCES_JAMMED, "contact forces are not determined",
+        Validity.INVALID, Reason.FORCES_JAMMED, "no contact forces, or several",
     ),
 }  # fmt: skip
 _MOST_SOLVERS = 64
@@ -130,6 +129,7 @@ class ForceOutput:
     Parameters
     ----------
     problem : problem whose contacts are points and surfaces with dimensions.
+    is_moving : whether velocities of the contacts are known; else all contacts are at rest.
 
     Raises
     ------
@@ -137,8 +137,8 @@ class ForceOutput:
         If a contact is a selection, or a surface without dimensions; names the contact.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, is_moving: bool = True) -> None:
+        self._problem, self._is_moving = problem, is_moving
         self._settings = ForceSettings()
         self._cones: dict[tuple[tuple[str, ...], tuple[str, ...]], _Cones] = {}
         self._last: ContactForces | None = None
@@ -177,7 +177,7 @@ class ForceOutput:
         if last is not None:
             same = last.contacts == names
             start = last.cone_forces if same else last.start(names, solver.rows.offsets)
-        found = solver.solve(G, a0, start, v)
+        found = solver.solve(G, a0, start, v if self._is_moving else None)
         found.contacts = names
         usable = found.is_start
         self._last = found if usable else None
@@ -226,13 +226,8 @@ def _directions(contacts: Sequence[Contact], settings: ForceSettings) -> tuple[A
 
 def _words(text: str, found: ContactForces) -> str:
     """Return why forces are not OK, in words."""
-    names = listed("contact", [found.contacts[i] for i in found.contradiction])
-    if found.status is ForceStatus.INFEASIBLE:
-        return f"{text}: {names} cannot be held"
-    if found.status is ForceStatus.STRIKING:
-        return f"{text}: {names} strikes; see contact_impulses"
-    if found.status is ForceStatus.JAMMED:
-        return f"{text}: {names} slides and presses itself on"
+    if found.fault:
+        return f"{text}: {found.fault}"
     if found.status is ForceStatus.NOT_FINITE:
         return text
     return f"{text}: residual {found.residual:.3g}, law {found.law}"

@@ -278,15 +278,14 @@ OPERATION_PARAMETERS: Mapping[str, Setting] = {
     ),
     "law": Setting(
         Limits().forces.law,
-        "Law of the output forces: coulomb (a contact that slides does not lift off), or its convex "
-        "neighbour. auto is another name of coulomb.",
+        "Law of the output forces: coulomb (a contact that slides does not lift off), or its "
+        "convex neighbour. auto is another name of coulomb.",
         choices=("auto", "coulomb", "convex"), live=True,
     ),
     "slip_speed": Setting(
         Limits().forces.slip_speed,
-        "Velocity along the surface above which a contact slides, for the output forces [m/s]. A "
-        "slower one is at rest. Larger than the noise of a stance foot's velocity, and smaller than "
-        "slips that matter.",
+        "Velocity along the surface above which a contact slides, for the output forces [m/s]; "
+        "more than the noise of a stance foot's velocity. A slower contact is at rest.",
         0.0, 1e3, live=True,
     ),
     "leave_speed": Setting(
@@ -296,7 +295,7 @@ OPERATION_PARAMETERS: Mapping[str, Setting] = {
     ),
     "strike_speed": Setting(
         Limits().forces.strike_speed,
-        "Velocity towards the surface above which a contact strikes, and forces are INVALID [m/s].",
+        "Velocity towards the surface above which a contact strikes: forces are INVALID [m/s].",
         0.0, 1e3, live=True,
     ),
     "deadline": Setting(
