@@ -74,10 +74,15 @@ def beside(name: str) -> Path:
     return file
 
 
+def read(source: str | Path, base: Base = "floating") -> Robot:
+    """Return the robot of a URDF without dampers, which peers do not count."""
+    return Robot.from_urdf(source, base, passive=False)
+
+
 def quadruped() -> Problem:
     """Return the repository's own quadruped on its four feet."""
     path = importlib.resources.files("delassus_ros.sim") / "quadruped.urdf"
-    robot = Robot.from_urdf(path.read_text(encoding="utf-8"))
+    robot = read(path.read_text(encoding="utf-8"))
     return Problem(robot, points(["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]))
 
 
@@ -85,7 +90,7 @@ def _panda() -> Problem:
     text = example("panda_description/urdf/panda.urdf").read_text(encoding="utf-8")
     # The arm alone: its fingers do not move.
     text = re.sub(r"<mimic[^>]*/>", "", text).replace('type="prismatic"', 'type="fixed"')
-    return Problem(Robot.from_urdf(text, "fixed"), surfaces(["panda_hand"]))
+    return Problem(read(text, "fixed"), surfaces(["panda_hand"]))
 
 
 def _from_example(
@@ -93,7 +98,7 @@ def _from_example(
 ) -> Callable[[], Problem]:
     def load() -> Problem:
         contacts = [Contact(frame, frame, kind) for frame in frames]
-        return Problem(Robot.from_urdf(example(path), base), contacts)
+        return Problem(read(example(path), base), contacts)
 
     return load
 
@@ -111,7 +116,7 @@ ATLAS_FEET = ("l_foot", "r_foot")
 
 
 def _talos() -> Robot:
-    return Robot.from_urdf(example("talos_data/robots/talos_reduced.urdf"))
+    return read(example("talos_data/robots/talos_reduced.urdf"))
 
 
 def _talos_points() -> Problem:
@@ -123,7 +128,7 @@ def _talos_hands() -> Problem:
     robot, contacts = _talos(), surfaces(TALOS_FEET)
     for side in ("left", "right"):
         urdf = example(f"allegro_hand_description/urdf/allegro_{side}_hand.urdf")
-        hand = Robot.from_urdf(urdf, "fixed")
+        hand = read(urdf, "fixed")
         robot = mounted(robot, hand, f"wrist_{side}_ft_tool_link", f"{side} ")
         tips = [name for name in hand.frames if name.endswith("_tip")]
         contacts += points([f"{side} {name}" for name in (*tips, "palm_link")])
@@ -131,13 +136,13 @@ def _talos_hands() -> Problem:
 
 
 def _atlas(frames: Iterable[str]) -> Callable[[], Problem]:
-    return lambda: Problem(Robot.from_urdf(beside("atlas_v5")), surfaces([*frames]))
+    return lambda: Problem(read(beside("atlas_v5")), surfaces([*frames]))
 
 
 def _atlas_hands() -> Problem:
     """Shadow hands on both wrists: feet and five finger tips of each hand."""
-    robot, contacts = Robot.from_urdf(beside("atlas_v5")), surfaces(ATLAS_FEET)
-    hand = Robot.from_urdf(beside("shadow_hand_right"), "fixed")
+    robot, contacts = read(beside("atlas_v5")), surfaces(ATLAS_FEET)
+    hand = read(beside("shadow_hand_right"), "fixed")
     for side in ("l", "r"):
         robot = mounted(robot, hand, f"{side}_hand", f"{side} ")
         contacts += fingertips(f"{side} rh_")

@@ -27,6 +27,9 @@ OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "models_tried.md"
 PACKAGES = ("dm_control", "gymnasium", "gymnasium_robotics", "robosuite")
 _SKIPPED = ("test", "include", "common", "arenas", "item_assets", "build_")
 """Parts of files' paths that are no models of their own."""
+LOCKED = {"romeo.urdf": {"?Hand": 0.0}, "alex_psyonic_hands.urdf": {"*_q2": 0.0}}
+"""Joints that are locked [rad], by file: their links have no inertia, or they mimic a joint that
+does not exist."""
 _LEAVES = 4
 _CONFIGURATIONS = 3
 
@@ -133,8 +136,12 @@ def urdfs() -> Iterator[Outcome]:
 def _urdf(file: Path) -> tuple[int, float, str]:
     import pinocchio as pin
 
-    robot = Robot.from_urdf(file, "fixed")
+    lock = LOCKED.get(file.name, {})
+    robot = Robot.from_urdf(file, "fixed", lock=lock)
     model = pin.buildModelFromUrdf(str(file))
+    if lock:
+        held = [i for i, name in enumerate(model.names) if i and name not in robot.joint_names]
+        model = pin.buildReducedModel(model, held, pin.neutral(model))
     frames = [name for name in leaves(robot) if model.existFrame(name)]
     if not frames:
         return 0, np.nan, "has no joint that moves"
@@ -152,7 +159,8 @@ def _urdf(file: Path) -> tuple[int, float, str]:
         theirs = of_pinocchio(model, frames, robot.q_to_pinocchio(model, q))
         worst = max(worst, _difference(ours(robot, frames, q), theirs))
     count = len(robot.couplings)
-    return len(robot.joints), worst, f"{count} mimic joints" if count else ""
+    words = [f"{count} mimic joints" if count else "", *(f"lock `{name}`" for name in lock)]
+    return len(robot.joints), worst, ", ".join(filter(None, words))
 
 
 def mjcfs(package: str) -> Iterator[Outcome]:

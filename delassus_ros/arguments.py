@@ -17,6 +17,8 @@ _SHOWN = 60
 """Most characters of a value in a message."""
 _EXACT = 2**53
 """Largest integer up to which a float represents all integers."""
+LARGEST_COUNT = 2**31 - 1
+"""Largest count: machine code adds counts without an overflow."""
 _NUMBERS = "biufO"
 """Kinds of numpy: truth values, integers and floats, and objects, which may be numbers."""
 
@@ -264,17 +266,21 @@ def whole(what: str, value: object, expected: str, error: type[DelassusError] = 
         raise error(f"{what} is {shown(value)}; expected {expected}") from reason
 
 
-def count(what: str, value: object, error: type[DelassusError] = InputError) -> int:
-    """Return a whole number from 1 on.
+def count(
+    what: str, value: object, error: type[DelassusError] = InputError, least: int = 1
+) -> int:
+    """Return a whole number from `least` to :data:`LARGEST_COUNT`.
 
     Raises
     ------
     DelassusError
-        If the value is of another kind.
+        If the value is of another kind, or out of range.
     """
-    expected = "a whole number, at least 1"
+    expected = f"a whole number, at least {least}"
     number = whole(what, value, expected, error)
-    if number < 1:
+    if number > LARGEST_COUNT:
+        expected = f"a whole number, at most {LARGEST_COUNT}"
+    if not least <= number <= LARGEST_COUNT:
         raise error(f"{what} is {shown(value)}; expected {expected}")
     return number
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import dataclass
 
 from delassus_ros.model.reading.numbers import number
 
@@ -34,6 +35,34 @@ def duration(text: str) -> float:
     if not value > 0.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
     return value
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Reader of whole numbers.
+
+    Attributes
+    ----------
+    least, most : range of the numbers.
+    """
+
+    least: int
+    most: int
+
+    def __call__(self, text: str) -> int:
+        """Return a number of the range.
+
+        Raises
+        ------
+        ArgumentTypeError
+            For other texts.
+        """
+        digits = text.isascii() and text.isdecimal() and len(text) <= len(str(self.most))
+        if not digits or not self.least <= int(text) <= self.most:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a whole number from {self.least} to {self.most}"
+            )
+        return int(text)
 
 
 def _value(text: str) -> float:

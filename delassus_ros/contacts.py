@@ -18,6 +18,8 @@ _SELECTIONS = {"point": np.eye(3, 6), "surface": np.eye(6)}
 LARGEST_ROW = 1e9
 """Largest norm of a row of a selection, and inverse of the smallest; G scales by the square."""
 
+LARGEST_FRICTION = 1e4
+"""Largest coefficient of friction: rounding hides normal accelerations at larger ones."""
 NORMALS: dict[str, tuple[float, float, float]] = {
     "x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
     "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0),
@@ -37,6 +39,8 @@ MOVING: tuple[Moving, ...] = ("nothing", "position", "pose")
 class Contact:
     """A named frame on a body with the directions of contact.
 
+    Immutable; threads may share it.
+
     Attributes
     ----------
     name : label of the contact in messages and solutions.
@@ -48,7 +52,7 @@ class Contact:
     moving : parts of the placement that are inputs of every computation, for contacts that roll
         or touch anywhere: ``"nothing"``; ``"position"``, with the axes of `placement`; or
         ``"pose"``. Missing inputs default to `placement`.
-    friction : coefficient μ >= 0 of a point or surface; None for the coefficient of each call of
+    friction : coefficient μ, 0 to 1e4, of a point or surface; None for that of each call of
         :meth:`Solution.contact_forces <delassus_ros.solver.solution.Solution.contact_forces>`.
         G does not depend on it.
     normal : direction in which a point pushes, in the axes of its rows: ``"x"``, ``"y"``,
@@ -62,7 +66,7 @@ class Contact:
     ContactError
         If name or frame is no text, for an unknown kind, a selection that is not (k, 6), not
         finite, out of range or not of full rank, a placement that is not a Transform, an
-        unknown `moving`, a friction that is negative or not finite, a normal that is no
+        unknown `moving`, a friction that is negative or above 1e6, a normal that is no
         direction, or one of these three that the kind does not have.
     """
 
@@ -108,8 +112,11 @@ class Contact:
         try:
             if self.friction is not None:
                 friction = number("friction", self.friction)
-                if not 0.0 <= friction < np.inf:
-                    raise InputError(f"friction is {friction:g}; expected a number of 0 or more")
+                if not 0.0 <= friction <= LARGEST_FRICTION:
+                    raise InputError(
+                        f"friction is {friction:g}; expected a number of 0 to "
+                        f"{LARGEST_FRICTION:g}"
+                    )
                 object.__setattr__(self, "friction", friction)
             if not (isinstance(self.normal, str) and self.normal in NORMALS):
                 unit = tuple(direction(self.normal).tolist())
@@ -222,7 +229,8 @@ class RelativeContact(Contact):
 
     The twist of frame b, at the origin and in the axes of frame a (with world axes in those of the
     world), less the twist of frame a. A closed grasp, two hands on one object and a cut loop
-    are such contacts; a force along a row acts on b, and its opposite on a.
+    are such contacts; a force along a row acts on b, and its opposite on a. Immutable;
+    threads may share it.
 
     Attributes
     ----------
@@ -321,7 +329,8 @@ class WeightedSum(Contact):
 
     All twists have the axes of the first frame, with world axes those of the world: weights of ½
     make the velocity of the middle of two hands, weights of ¼ that of the centre of four feet. A
-    force along a row acts on each frame in proportion to its weight.
+    force along a row acts on each frame in proportion to its weight. Immutable; threads may share
+    it.
 
     Attributes
     ----------
@@ -429,7 +438,7 @@ class CenterOfMass(_OfTheRobot):
 
     The rows have the axes of the base link, with world axes those of the world. A force along a
     row acts on all bodies in proportion to their mass, and turns none. On a fixed base the links
-    that are fixed to the world do not count.
+    that are fixed to the world do not count. Immutable; threads may share it.
 
     Parameters
     ----------
@@ -448,7 +457,7 @@ class CentroidalMomentum(_OfTheRobot):
     """Six rows: linear momentum, and angular momentum about the centre of mass.
 
     In the axes of :class:`CenterOfMass`, without links that are fixed to the world; the rows of J
-    are the centroidal momentum matrix [kg, kg·m, kg·m²].
+    are the centroidal momentum matrix [kg, kg·m, kg·m²]. Immutable; threads may share it.
 
     Parameters
     ----------
@@ -516,6 +525,8 @@ def _transform_of(placement: object) -> str:
 
 class ContactSet(Sequence[Contact]):
     """All contacts that may ever be active, in the order of their rows in G.
+
+    Immutable; threads may share it.
 
     Parameters
     ----------

@@ -64,6 +64,8 @@ class Port:
 class Problem:
     """Robot, contacts, axes and outputs; frozen, compared by canonical bytes and the contacts'.
 
+    Immutable; threads may share it.
+
     Parameters
     ----------
     robot : the robot.
@@ -395,7 +397,8 @@ class Problem:
         ``G`` (m, m) [1/kg, 1/(kg·m), 1/(kg·m²)]; ``J`` (m, n), velocities → contact velocities;
         ``MinvJT`` (n, m), contact forces → accelerations. The n velocities are those of
         :attr:`velocities`. ``M`` (n, n) the mass matrix; ``h`` (n,) the torques that a motion
-        without acceleration needs, C ẏ + g less those of external wrenches; ``v`` (m,) J ẏ, the
+        without acceleration needs, C ẏ + g less those of external wrenches, springs, dampers and
+        gravity compensation, which all outputs of torques or gravity count; ``v`` (m,) J ẏ, the
         velocities of the contacts; ``JdotV`` (m,) J̇ ẏ;
         ``qdd0`` (n,) the ÿ of torques, gravity and wrenches without contact forces, and ``a0``
         (m,) = J qdd0 + J̇ ẏ: with forces f, the contacts accelerate by G f + a0 and the velocities

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from delassus_ros.needs import missing, missing_ros
 from delassus_ros.stopping import StopRequest
+from delassus_ros.terminal import discard_output
 
 ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
 
@@ -19,7 +20,8 @@ def delassus() -> int:
         status: int = import_module("delassus_ros.cli.main").main()
         return status
     except KeyboardInterrupt:
-        # At any time, also while modules are imported; the status is that of shells for Ctrl-C.
+        # Also while the modules of the command are imported; the status is that of shells for
+        # Ctrl-C.
         return 128 + signal.SIGINT
 
 
@@ -47,6 +49,9 @@ def _node(program: str, module: str) -> int:
     except KeyboardInterrupt:
         # While modules are imported.
         return 128 + signal.SIGINT
+    except BrokenPipeError:
+        discard_output()
+        return 0
 
 
 adapter = partial(_node, "delassus_adapter", "delassus_ros.adapter.node")

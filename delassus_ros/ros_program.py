@@ -21,8 +21,7 @@ from delassus_ros.needs import missing
 from delassus_ros.stopping import StopRequest
 from delassus_ros.terminal import visible
 
-_REFUSALS = (
-    DelassusError,
+_ROS_REFUSALS = (
     ParameterException,
     NameValidationException,
     # Errors of an argument that ROS cannot read, or of a middleware that refuses to start, e.g.
@@ -32,6 +31,7 @@ _REFUSALS = (
     rclpy_implementation.RMWError,
     rclpy_implementation.UnknownROSArgsError,
 )
+_REFUSALS = (DelassusError, *_ROS_REFUSALS)
 
 N = TypeVar("N", bound=Node)
 
@@ -157,3 +157,23 @@ def ros(arguments: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         try_shutdown()
+
+
+@contextmanager
+def peer(name: str) -> Iterator[Node]:
+    """Provide a node that only publishes and subscribes during a block.
+
+    Raises
+    ------
+    InputError
+        If ROS refuses to start, or refuses a name, such as a topic with a space.
+    """
+    try:
+        with ros([]):
+            node = rclpy.create_node(name, start_parameter_services=False)
+            try:
+                yield node
+            finally:
+                node.destroy_node()
+    except _ROS_REFUSALS as error:
+        raise InputError(_words(error)) from error

@@ -6,6 +6,7 @@ characters could move the cursor, set the title or hide lines of the terminal.
 
 from __future__ import annotations
 
+import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -82,11 +83,19 @@ class _Shown:
 def shown_output() -> Iterator[None]:
     """Escape control characters on standard output and standard error while the block runs."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast(TextIO, _Shown(stream)) for stream in before)
+    # Python has no stream where the shell has closed it, as by `>&-`.
+    streams = (open(os.devnull, "w") if stream is None else stream for stream in before)
+    sys.stdout, sys.stderr = (cast(TextIO, _Shown(stream)) for stream in streams)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+def discard_output() -> None:
+    """Write all further output nowhere, once the reader of a pipe (head, less) has ended."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def control(codes: str, stream: TextIO) -> None:

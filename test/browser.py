@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hanging import HANG_S
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _START_LIMIT_S = 60.0
@@ -98,16 +99,16 @@ def browser(size: tuple[int, int] = (1280, 800)) -> Iterator[Page]:
         finally:
             process.terminate()
             try:
-                process.wait(20.0)
+                process.wait(HANG_S)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(20.0)
+                process.wait(HANG_S)
 
 
 def _page_address(client: Any, browser_address: str) -> str:
     """Return the address of the browser's first page."""
     import urllib.request
 
-    with urllib.request.urlopen(f"http{browser_address[2:]}/json/list", timeout=20.0) as answer:
+    with urllib.request.urlopen(f"http{browser_address[2:]}/json/list", timeout=HANG_S) as answer:
         pages = json.loads(answer.read())
     return next(str(page["webSocketDebuggerUrl"]) for page in pages if page["type"] == "page")

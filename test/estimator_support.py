@@ -61,7 +61,9 @@ class Standing:
         twist = SimpleNamespace(twist=SimpleNamespace(linear=vector(0, 0, 0),
                                                       angular=vector(0, 0, 0)))  # fmt: skip
         turn = SimpleNamespace(x=0.0, y=0.0, z=0.0, w=1.0)
-        pose = SimpleNamespace(pose=SimpleNamespace(orientation=turn))
+        pose = SimpleNamespace(
+            pose=SimpleNamespace(position=vector(0, 0, 0), orientation=turn)
+        )
         message = SimpleNamespace(
             header=header(stamp, world), child_frame_id="base", pose=pose, twist=twist
         )
@@ -88,10 +90,13 @@ class Standing:
         self.wrench()
         self.imu()
 
-    def joints(self, torques: np.ndarray | None = None) -> Answer:
+    def joints(
+        self, torques: np.ndarray | None = None, velocities: np.ndarray | None = None
+    ) -> Answer:
         efforts = self.torques if torques is None else torques
+        motion = np.zeros(12) if velocities is None else velocities
         answer = self.estimation.answer(
-            self.robot.joint_names, self.now, self.q, (np.zeros(12), efforts), self.now
+            self.robot.joint_names, self.now, self.q, (motion, efforts), self.now
         )
         assert answer is not None
         return answer

@@ -1,4 +1,4 @@
-"""Running code in a process that gets little more memory than its imports take."""
+"""Running code in a process that gets little more memory or disk than its imports take."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import subprocess
 import sys
 import textwrap
 
+from hanging import HANG_S
+
 ROOM = 700 << 20
 """Bytes beyond what the imports take: what is refused takes far less, a bomb far more."""
-LIMIT_S = 60.0
-"""Longest time [s] of what takes a second or two."""
 _BEGIN = """
 import resource
 
@@ -23,7 +23,10 @@ def limit():
 
 
 def run(code: str, room: int = ROOM) -> subprocess.CompletedProcess[str]:
-    """Run code that imports what it needs and then calls ``limit()``.
+    """Run code that imports what it needs and then calls ``limit()``, or sets another limit.
+
+    The process writes no bytecode: below a limit of the size of files, Python writes a part of a
+    module's bytecode beside the module, and every later import of the module fails.
 
     Parameters
     ----------
@@ -31,6 +34,6 @@ def run(code: str, room: int = ROOM) -> subprocess.CompletedProcess[str]:
     """
     program = _BEGIN.format(room=room) + textwrap.dedent(code)
     return subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True, text=True, timeout=LIMIT_S, check=False,
+        [sys.executable, "-B", "-c", program],
+        capture_output=True, text=True, timeout=HANG_S, check=False,
     )  # fmt: skip

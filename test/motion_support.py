@@ -23,6 +23,7 @@ from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.node.reasons import InputHealth, Limits
 from delassus_ros.outputs import needed_outputs, secondary_outputs
+from delassus_ros.sim import demo_urdf
 from delassus_ros.solver.friction import ForceSettings
 
 FEET = ("LF", "RF", "LH", "RH")
@@ -40,6 +41,7 @@ class MotionRig:
     outputs : the secondary outputs.
     contacts : the contacts, by default a point per foot; their names are those of the feet.
     all_rows : put all contacts into every matrix.
+    urdf : description of the quadruped, by default with joints without limits of motion.
     """
 
     def __init__(
@@ -54,8 +56,9 @@ class MotionRig:
         contacts: Sequence[Contact] = POINTS,
         all_rows: bool = False,
         is_compiled: bool = False,
+        urdf: str | None = None,
     ) -> None:
-        robot = Robot.from_urdf(robots.unlimited(), base=base)
+        robot = Robot.from_urdf(urdf or robots.unlimited(), base=base)
         self.problem = Problem(robot, contacts, axes=axes, outputs=needed_outputs(outputs))
         self.joints = list(robot.joint_names)
         self.now = START
@@ -85,13 +88,21 @@ class MotionRig:
         self.pipeline.set_contacts(message)
 
     def odometry(
-        self, twist: Sequence[float] = TWIST, child: str = "base", at: float = 0.0
+        self,
+        twist: Sequence[float] = TWIST,
+        child: str = "base",
+        at: float | None = 0.0,
+        position: Sequence[float] = (0.0, 0.0, 0.0),
+        orientation: Sequence[float] = tuple(TURNED),
     ) -> None:
+        """Send an odometry stamped `at` ms from now, without a stamp if None."""
         message = Odometry(child_frame_id=child)
         message.header.frame_id = "odom"
-        message.header.stamp = to_message(self.now + round(at * MS))
-        o, t = message.pose.pose.orientation, message.twist.twist
-        o.x, o.y, o.z, o.w = TURNED.tolist()
+        if at is not None:
+            message.header.stamp = to_message(self.now + round(at * MS))
+        p, o, t = message.pose.pose.position, message.pose.pose.orientation, message.twist.twist
+        p.x, p.y, p.z = map(float, position)
+        o.x, o.y, o.z, o.w = map(float, orientation)
         t.linear.x, t.linear.y, t.linear.z = map(float, twist[:3])
         t.angular.x, t.angular.y, t.angular.z = map(float, twist[3:])
         self.pipeline.read("odometry", message)
@@ -161,6 +172,13 @@ class MotionRig:
         return {**found, "gravity": gravity}
 
 
+def limited() -> MotionRig:
+    """Return a rig whose joints have limits, within which they are."""
+    rig = MotionRig("contact", urdf=demo_urdf())
+    rig.q = np.tile([0.0, 0.7, -1.4], 4)
+    return rig
+
+
 def contradicting() -> MotionRig:
     """Return a rig with two contacts of one shank that can push it along its axis, apart.
 
@@ -180,6 +198,16 @@ def contradicting() -> MotionRig:
     rig.q = np.tile([0.0, 0.7, -0.7], 4)
     rig.rates = np.zeros(len(rig.joints))
     return rig
+
+
+def base_at(seconds: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return position and orientation of a base whose TWIST along the world's axes is constant."""
+    rates = TWIST[3:]
+    speed = float(np.linalg.norm(rates))
+    turn = np.sin(0.5 * speed * seconds) / speed * rates
+    w, v0, w0 = np.cos(0.5 * speed * seconds), TURNED[:3], TURNED[3]
+    vector = w * v0 + w0 * turn + np.cross(turn, v0)
+    return TWIST[:3] * seconds, np.array([*vector, w * w0 - turn @ v0])
 
 
 def torques_of(rig: MotionRig, names=None, efforts=None) -> JointState:

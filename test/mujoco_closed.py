@@ -43,7 +43,7 @@ class ClosedModel:
     ----------
     K : (rows, nv) the Jacobian of its equality constraints.
     M : (nv, nv) its mass matrix.
-    bias : (nv,) forces at rest of all joints' accelerations.
+    bias : (nv,) forces at rest of all joints' accelerations, less the passive ones.
 
     All in the order of the robot's joints.
     """
@@ -101,7 +101,7 @@ class ClosedModel:
         for column, unit in zip(columns, np.eye(nv), strict=True):
             mujoco.mj_mulM(self.model, self.data, column, unit)
         self.M = columns[np.ix_(self._order, self._order)]
-        self.bias = self.data.qfrc_bias[self._order]
+        self.bias = (self.data.qfrc_bias - self.data.qfrc_passive)[self._order]
 
     def gap(self) -> float:
         """Return the largest distance between the ends of a loop [m]."""

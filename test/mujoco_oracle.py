@@ -41,6 +41,9 @@ def specification(robot: Robot) -> mujoco.MjSpec:
         body.mass, body.ipos = inertia.mass, com.tolist()
         body.inertia, body.iquat = principal.tolist(), wxyz(axes)
         body.explicitinertial = True
+        compensated = robot.bodies[i].compensated
+        body.gravcomp = compensated.mass / inertia.mass
+        np.testing.assert_allclose(compensated.moment, body.gravcomp * inertia.moment, rtol=1e-12)
         kind = {
             JointKind.ROOT: mujoco.mjtJoint.mjJNT_FREE,
             JointKind.REVOLUTE: mujoco.mjtJoint.mjJNT_HINGE,
@@ -49,9 +52,13 @@ def specification(robot: Robot) -> mujoco.MjSpec:
         if joint.kind is JointKind.ROOT:
             body.add_joint(name=joint.name, type=kind)
         else:
-            body.add_joint(
+            # From MuJoCo 4 on, coefficients of polynomials.
+            own = body.add_joint(
                 name=joint.name, type=kind, axis=joint.axis.tolist(), armature=joint.armature
             )
+            own.springref = joint.spring_reference
+            own.stiffness = np.eye(1, np.size(own.stiffness))[0] * joint.stiffness
+            own.damping = np.eye(1, np.size(own.damping))[0] * joint.damping
         bodies[i] = body
     return spec
 

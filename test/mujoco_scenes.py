@@ -47,6 +47,9 @@ def compiled(xml: str, held: tuple[str, ...] = ()) -> Any:
 
 
 def closed_matrix(robot: Robot, model: Any) -> np.ndarray:
-    q, _ = robot.q_from_mujoco(model, model.qpos0)
+    qpos = model.qpos0.copy()
+    for name, value in robot.locked.items():
+        qpos[model.joint(name).qposadr[0]] = value
+    q, _ = robot.q_from_mujoco(model, qpos)
     problem = Problem(robot, [Contact(name, name, "surface") for name in FRAMES])
     return DelassusSolver(problem, "ltl").solve(q, check=True).matrix

@@ -18,7 +18,12 @@ pytest.importorskip("sensor_msgs", reason="the message package sensor_msgs is no
 pytest.importorskip("nav_msgs", reason="the message package nav_msgs is not installed")
 
 from builtin_interfaces.msg import Time  # noqa: E402
-from delassus_msgs.msg import ActiveContacts, ContactPlacements, DelassusMatrix  # noqa: E402
+from delassus_msgs.msg import (  # noqa: E402
+    ActiveContacts,
+    ContactPlacements,
+    ContactSchedule,
+    DelassusMatrix,
+)
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from geometry_msgs.msg import Pose  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
@@ -26,6 +31,7 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros.node.inputs.schedule import ScheduleInput  # noqa: E402
 from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
 from delassus_ros.node.reasons import InputHealth, Limits, Reason  # noqa: E402
@@ -57,6 +63,7 @@ def reference(problem: Problem) -> DelassusSolver:
 
 
 _LEVEL = (0.0, 0.0, 0.0, 1.0)
+_FEET = ("LF", "RF", "LH", "RH")
 
 
 class Rig:
@@ -109,10 +116,14 @@ class Rig:
 
     # What comes in.
 
-    def touch(self, *names: str, status: Sequence[int] | None = None) -> None:
+    def touch(
+        self, *names: str, status: Sequence[int] | None = None, at: float | None = 0.0
+    ) -> None:
+        """Send a set of contacts stamped `at` ms from now, without a stamp if None."""
         message = ActiveContacts(names=list(names))
         message.status = [ActiveContacts.ACTIVE] * len(names) if status is None else list(status)
-        message.header.stamp = to_message(self.now)
+        if at is not None:
+            message.header.stamp = to_message(self.now + round(at * MS))
         self.pipeline.set_contacts(message)
         refused = len(set(names)) < len(names) or len(names) != len(message.status)
         known = [c for c in self.problem.contacts.names if c in names]
@@ -123,14 +134,18 @@ class Rig:
         orientation: Sequence[float],
         child: str = "base",
         frame: str = "odom",
-        at: float = 0.0,
+        at: float | None = 0.0,
         yaw_rate: float = 0.0,
     ) -> None:
-        """Send an odometry, and expect matrices for its orientation from now on."""
+        """Send an odometry, and expect matrices for its orientation from now on.
+
+        It is stamped `at` ms from now, or has no stamp if None.
+        """
         message = Odometry(child_frame_id=child)
         message.twist.twist.angular.z = yaw_rate
         message.header.frame_id = frame
-        message.header.stamp = to_message(self.now + round(at * MS))
+        if at is not None:
+            message.header.stamp = to_message(self.now + round(at * MS))
         o = message.pose.pose.orientation
         o.x, o.y, o.z, o.w = (float(value) for value in orientation)
         self.pipeline.read("odometry", message)
@@ -142,12 +157,16 @@ class Rig:
         unknown: bool = False,
         yaw_rate: float = 0.0,
         unmeasured: bool = False,
+        frame: str = "imu",
+        rates: Sequence[float] | None = None,
     ) -> None:
-        """Send a message of an inertial sensor, mounted at the frame ``imu``."""
+        """Send a message of an inertial sensor, mounted at a frame."""
         message = Imu()
-        message.angular_velocity.z = yaw_rate
+        turning = (0.0, 0.0, yaw_rate) if rates is None else map(float, rates)
+        spin = message.angular_velocity
+        spin.x, spin.y, spin.z = turning
         message.angular_velocity_covariance[0] = -1.0 if unmeasured else 0.0
-        message.header.frame_id = "imu"
+        message.header.frame_id = frame
         message.header.stamp = to_message(self.now)
         o = message.orientation
         o.x, o.y, o.z, o.w = (float(value) for value in orientation)
@@ -304,3 +323,53 @@ class MovingRig(Rig):
             q, active=tuple(contacts), contact_positions=self.positions,
             contact_orientations=turning or None,
         ).matrix.copy()  # fmt: skip
+
+
+_ACTIVE, _INACTIVE, _SLIPPING = (
+    ActiveContacts.ACTIVE, ActiveContacts.INACTIVE, ActiveContacts.SLIPPING
+)  # fmt: skip
+TROT = (
+    (_ACTIVE, _INACTIVE, _INACTIVE, _ACTIVE), (_INACTIVE, _ACTIVE, _SLIPPING, _INACTIVE)
+)  # fmt: skip
+"""Status of the feet in the two modes of a trot."""
+
+
+class ScheduleRig(Rig):
+    """A pipeline of the quadruped whose contacts are scheduled."""
+
+    def __init__(self, timeout: float = 0.5) -> None:
+        robot = Robot.from_urdf(robots.unlimited())
+        problem = Problem(robot, [Contact(foot, f"{foot}_FOOT") for foot in _FEET])
+        super().__init__(
+            DelassusSolver(problem), limits=Limits(contacts_timeout=timeout),
+            schedule=ScheduleInput(timeout),
+        )  # fmt: skip
+
+    def plan(self, at: float | None = 0.0, **changes: Any) -> ContactSchedule:
+        """Send a trot of modes of 20 ms each, beginning `at` ms from now; no stamp if None."""
+        message = ContactSchedule(
+            names=list(_FEET), times=[0.02 * k for k in range(4)], end=0.08,
+            status=[value for k in range(4) for value in TROT[k % 2]],
+        )  # fmt: skip
+        if at is not None:
+            message.header.stamp = to_message(self.now + round(at * MS))
+        for name, value in changes.items():
+            setattr(message, name, value)
+        self.pipeline.read("contact_schedule", message)
+        return message
+
+    def good(self) -> DelassusMatrix:
+        """Send a good schedule; return the published message."""
+        self.plan()
+        return self.ask(mode(0))
+
+    def ask(self, expected: tuple[str, ...] | None) -> DelassusMatrix:
+        """Send a joint state; its matrix is checked to have these contacts."""
+        self.touching = expected
+        answer = self.send()
+        assert answer is not None
+        return answer
+
+
+def mode(k: int) -> tuple[str, ...]:
+    return tuple(f for f, s in zip(_FEET, TROT[k % 2], strict=True) if s != _INACTIVE)

@@ -25,9 +25,29 @@ def joint(
     )
 
 
-def robot_xml(*parts: str) -> str:
-    """Return a URDF of these parts."""
-    return f'<robot name="test">{"".join(parts)}</robot>'
+def limb(name: str, inside: str = "", *fixed: str) -> str:
+    """Return a link that moves on the trunk, with further links fixed to it."""
+    parts = [link(name).replace("</link>", f"{inside}</link>"), joint(name, "trunk", name)]
+    parts += [link(end) + joint(f"{end}_weld", name, end, "fixed", "") for end in fixed]
+    return "".join(parts)
+
+
+def shape(kind: str, xyz: str = "0 0 0") -> str:
+    """Return a collision shape of a link."""
+    return f"<collision><origin xyz='{xyz}'/><geometry>{kind}</geometry></collision>"
+
+
+def straight(name: str, parent: str, child: str, xyz: str, axis: str, more: str = "") -> str:
+    """Return a joint without limits, whose axes are those of its parent unless `more` turns it."""
+    return (
+        f'<joint name="{name}" type="continuous"><origin xyz="{xyz}" {more}/><axis xyz="{axis}"/>'
+        f'<parent link="{parent}"/><child link="{child}"/></joint>'
+    )
+
+
+def robot_xml(*parts: str, head: str = 'name="test"') -> str:
+    """Return a URDF of these parts; `head` are the attributes of the robot."""
+    return f"<robot {head}>{''.join(parts)}</robot>"
 
 
 def without_geometry(text: str) -> str:

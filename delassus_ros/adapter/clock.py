@@ -36,9 +36,13 @@ class TickClock:
         self._last: int | None = None
         # Since the first message [ns], which keeps the precision of floating-point numbers.
         self._origin, self._elapsed, self._offset = 0, 0.0, 0.0
+        self._latest = 0
 
     def stamp(self, tick: int, arrival: int) -> Stamp:
         """Return the stamp of a message.
+
+        A message whose tick stands still has no new information: its stamp is that of the message
+        with which the tick came first, so that its age goes on.
 
         Parameters
         ----------
@@ -49,7 +53,11 @@ class TickClock:
             return self._begin(tick, arrival, "")
         ticks = (tick - self._last) % 2**_BITS
         if ticks == 0:
-            return Stamp(arrival, f"the tick stays at {tick}: the time of arrival is taken")
+            return Stamp(
+                self._latest,
+                f"the tick stays at {tick}: the age counts from the message with which it came "
+                "first; leave stamp.tick empty if the robot does not count",
+            )
         if ticks >= 2 ** (_BITS - 1):
             return self._begin(tick, arrival, f"the tick goes back from {self._last} to {tick}")
         self._last = tick
@@ -58,8 +66,10 @@ class TickClock:
         if lag > JUMP_S * 1e9:
             return self._begin(tick, arrival, f"the tick is {lag / 1e9:.3g} s late")
         self._offset += min(lag, DRIFT * ticks * self._period)
-        return Stamp(self._origin + round(self._offset + self._elapsed))
+        self._latest = self._origin + round(self._offset + self._elapsed)
+        return Stamp(self._latest)
 
     def _begin(self, tick: int, arrival: int, fault: str) -> Stamp:
         self._last, self._origin, self._elapsed, self._offset = tick, arrival, 0.0, 0.0
+        self._latest = arrival
         return Stamp(arrival, fault and f"{fault}; the clock of the robot is taken anew")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from delassus_ros.adapter.clock import Stamp, TickClock
-from delassus_ros.adapter.fields import field_of, message_type
+from delassus_ros.adapter.fields import NUMBERS, TEXTS, WHOLE, Field, field_of, message_type
 from delassus_ros.adapter.settings import UNITS, settings_of
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import (
@@ -115,14 +115,11 @@ class Adapter:
         self.type = message_type(settings["source.type"], settings["source.package"])
         self.fields = {
             name: field_of(self.type, settings[name], f"parameter {name!r}")
-            for name in _FIELDS
+            for name in _EXPECTED
             if settings[name]
         }
-        for name in _MANY:
-            if name in self.fields and not self.fields[name].many:
-                raise InputError(
-                    f"parameter {name!r}: {settings[name]} is a single value; expected an array"
-                )
+        for name, one in self.fields.items():
+            _check_kind(name, one)
         self._clock = TickClock(settings["stamp.tick_period"])
         self._touching: dict[str, bool] = {}
         # Stamp, and rotation as configured and in the other order, of the last orientation.
@@ -158,22 +155,47 @@ class Adapter:
         return found
 
     def _value(self, name: str, message: Any) -> Any:
-        """Return the value of a field, None without one."""
+        """Return the value of a field, None without one; raise Refused if an array lacks it."""
         one = self.fields.get(name)
-        return None if one is None else one.read(message)
+        if one is None:
+            return None
+        try:
+            return one.read(message)
+        except IndexError as error:
+            raise Refused(f"the message lacks {one.path}: an array is too short") from error
+
+    def _numbers(self, name: str, message: Any, size: int) -> list[float] | None:
+        """Return the numbers of an array, or of x, y, z and w; None without the field.
+
+        Raises
+        ------
+        Refused
+            If an array has another size.
+        """
+        given = self._value(name, message)
+        if given is None:
+            return None
+        values = given if self.fields[name].many else numbers_of(given, "xyzw"[:size])
+        if len(values) != size:
+            path = self.fields[name].path
+            raise Refused(f"{path} has {len(values)} entries; expected {size}")
+        return [float(value) for value in values]
 
     # --- time ---------------------------------------------------------------------------------
 
     def _stamp(self, message: Any, arrival: int) -> Stamp:
-        given = self._value("stamp.field", message)
+        try:
+            given = self._value("stamp.field", message)
+            tick = self._value("stamp.tick", message)
+        except Refused as reason:
+            return Stamp(arrival, f"{reason}: the time of arrival is taken")
         if given is not None:
             time = getattr(given, "stamp", given)
             found = stamp_of(int(time.sec), int(time.nanosec))
-            if found == 0:
-                fault = "the stamp is zero, or has more ns than a second"
+            if found <= 0:
+                fault = "the stamp is zero or negative, or has more ns than a second"
                 return Stamp(arrival, f"{fault}: the time of arrival is taken")
             return Stamp(found)
-        tick = self._value("stamp.tick", message)
         return Stamp(arrival) if tick is None else self._clock.stamp(int(tick), arrival)
 
     # --- joints -------------------------------------------------------------------------------
@@ -187,7 +209,7 @@ class Adapter:
             if values is None:
                 columns.append([])
                 continue
-            _check_count(values, names, self.fields[f"joints.{name}"].path, "joints")
+            _check_count(values, names, self.fields[f"joints.{name}"], "joints")
             columns.append(
                 [factor * float(v) for v, own in zip(values, names, strict=False) if own]
             )
@@ -196,8 +218,21 @@ class Adapter:
 
     def _joint_names(self, message: Any) -> Sequence[str]:
         settings = self.settings
+        machine = self._value("joints.machine_field", message)
+        if machine is not None and machine not in settings["joints.machines"]:
+            known = ", ".join(map(str, settings["joints.machines"]))
+            raise Refused(
+                f"{settings['joints.machine_field']} is {machine}; expected {known} "
+                "(joints.machines): the message is of another kind of robot"
+            )
         listed = self._value("joints.names_field", message)
         if listed is not None:
+            count = settings["joints.count"]
+            if count and len(listed) != count:
+                raise Refused(
+                    f"{settings['joints.names_field']} has {len(listed)} names; expected {count} "
+                    "(joints.count): the message is of another robot"
+                )
             return list(listed)
         names: Sequence[str] = settings["joints.names"]
         mode = self._value("joints.mode_field", message)
@@ -215,24 +250,30 @@ class Adapter:
     # --- base ---------------------------------------------------------------------------------
 
     def _inertial(self, message: Any, found: Converted) -> None:
-        rpy = self._value("imu.rpy", message)
-        acceleration = _triple(self._value("imu.linear_acceleration", message))
-        if rpy is not None:
-            angles = _triple(rpy)
+        angles = self._numbers("imu.rpy", message, 3)
+        acceleration = self._numbers("imu.linear_acceleration", message, 3)
+        rates = self._numbers("imu.angular_velocity", message, 3)
+        if angles is not None:
             if not np.isfinite(angles).all():
                 raise Refused(f"{self.fields['imu.rpy'].path} is not finite: {angles}")
             quaternion = Transform(rotation_from_rpy(angles)).quaternion().tolist()
         else:
-            given = self._value("imu.orientation", message)
-            what = self.fields["imu.orientation"].path
-            quaternion = unit_quaternion(given, what, self.settings["imu.order"])
-            self._check_order(quaternion, message, found)
-        rates = _triple(self._value("imu.angular_velocity", message))
+            one = self.fields["imu.orientation"]
+            order = self.settings["imu.order"] if one.many else "xyzw"
+            values = self._numbers("imu.orientation", message, 4) or []
+            quaternion = unit_quaternion(values, one.path, order)
+            self._check_order(quaternion, rates, acceleration, found)
         if rates is not None and self.settings["imu.rates_along"] == "world":
             rates = (rotation_from_quaternion(quaternion).T @ rates).tolist()
         found.inertial = Inertial(quaternion, rates, acceleration)
 
-    def _check_order(self, quaternion: list[float], message: Any, found: Converted) -> None:
+    def _check_order(
+        self,
+        quaternion: list[float],
+        rates: list[float] | None,
+        acceleration: list[float] | None,
+        found: Converted,
+    ) -> None:
         """Note an orientation that contradicts another sensor, if another order would not.
 
         At rest the accelerometer shows up. While the sensor turns, the gyroscope shows the axis:
@@ -244,7 +285,6 @@ class Adapter:
         right = "wxyz" if order == "xyzw" else "xyzw"
         both = [rotation_from_quaternion(q) for q in (quaternion, other)]
         before, self._before = self._before, (found.stamp, both)
-        acceleration = _triple(self._value("imu.linear_acceleration", message))
         advice = f"as {right} both agree: set imu.order to {right!r}"
         if acceleration is not None:
             size = math.hypot(*acceleration)
@@ -258,7 +298,6 @@ class Adapter:
                         f"{advice}"
                     )
                     return
-        rates = _triple(self._value("imu.angular_velocity", message))
         if rates is None or before is None or self.settings["imu.rates_along"] == "world":
             return
         if math.hypot(*rates) < _TURNING_RAD_S or not 0 < found.stamp - before[0] < _SHORTLY_NS:
@@ -276,11 +315,13 @@ class Adapter:
         pose = self._value("odometry.pose", message)
         twist = self._value("odometry.twist", message)
         path = self.fields["odometry.pose"].path
-        position = _triple(pose.position)
-        quaternion = unit_quaternion(pose.orientation, f"{path}.orientation", "xyzw")
+        position = numbers_of(pose.position, "xyz")
+        quaternion = unit_quaternion(
+            numbers_of(pose.orientation, "xyzw"), f"{path}.orientation"
+        )
         both = None
         if twist is not None:
-            both = [*_triple(twist.linear), *_triple(twist.angular)]
+            both = [*numbers_of(twist.linear, "xyz"), *numbers_of(twist.angular, "xyz")]
         found.base = BaseState(position, quaternion, both)
 
     # --- contacts -----------------------------------------------------------------------------
@@ -288,12 +329,11 @@ class Adapter:
     def _contacts(self, message: Any, found: Converted) -> None:
         by_field = self._value("contacts.names_field", message)
         names = self.settings["contacts.names"] if by_field is None else list(by_field)
-        one = self.fields.get("contacts.force") or self.fields["contacts.status"]
-        values = one.read(message)
-        _check_count(values, names, one.path, "contacts")
         by_force = "contacts.force" in self.fields
+        key = "contacts.force" if by_force else "contacts.status"
+        one, values = self.fields[key], self._value(key, message)
+        _check_count(values, names, one, "contacts")
         status = self._by_force if by_force else self._by_status
-        # Entries beyond the names are of no contact of ours.
         pairs = [(name, value) for name, value in zip(names, values, strict=False) if name]
         found.contacts = {name: status(name, value) for name, value in pairs}
         lost = [name for name, value in pairs if by_force and not math.isfinite(value)]
@@ -320,37 +360,65 @@ class Adapter:
         return UNKNOWN
 
 
-_FIELDS = (
-    "stamp.field", "stamp.tick", "joints.names_field", "joints.position", "joints.velocity",
-    "joints.effort", "joints.mode_field", "imu.orientation", "imu.rpy", "imu.angular_velocity",
-    "imu.linear_acceleration", "odometry.pose", "odometry.twist", "contacts.names_field",
-    "contacts.force", "contacts.status",
-)  # fmt: skip
-"""Parameters that are paths of fields."""
-_MANY = (
-    "joints.names_field", "joints.position", "joints.velocity", "joints.effort",
-    "contacts.names_field", "contacts.force", "contacts.status",
-)  # fmt: skip
-"""Fields with an entry per joint or contact."""
+_TEXTS, _VALUES = (True, TEXTS, "an array of texts"), (True, NUMBERS, "an array of numbers")
+_MODE = (False, WHOLE | {"boolean"}, "a whole number")
+_VECTOR = (True, NUMBERS, "an array of numbers, or a message with x, y, z")
+_EXPECTED: Mapping[str, tuple[bool, Collection[str], str]] = {
+    "stamp.field": (False, {"builtin_interfaces/Time", "std_msgs/Header"}, "a time or a header"),
+    "stamp.tick": (False, WHOLE, "a whole number"),
+    "joints.names_field": _TEXTS,
+    "joints.position": _VALUES, "joints.velocity": _VALUES, "joints.effort": _VALUES,
+    "joints.mode_field": _MODE, "joints.machine_field": _MODE,
+    "imu.orientation": _VECTOR, "imu.rpy": _VECTOR, "imu.angular_velocity": _VECTOR,
+    "imu.linear_acceleration": _VECTOR,
+    "odometry.pose": (False, {"geometry_msgs/Pose"}, "a geometry_msgs/Pose"),
+    "odometry.twist": (False, {"geometry_msgs/Twist"}, "a geometry_msgs/Twist"),
+    "contacts.names_field": _TEXTS, "contacts.force": _VALUES,
+    "contacts.status": (True, WHOLE | {"boolean"}, "an array of whole numbers"),
+}  # fmt: skip
+"""By parameter that is the path of a field: whether the field has many values, their types, and
+both in words."""
 
 
-def _check_count(values: Sequence[Any], names: Sequence[str], path: str, what: str) -> None:
-    """Refuse an array that lacks the entry of a name."""
+def _check_kind(name: str, one: Field) -> None:
+    """Refuse a field whose values cannot be those of a parameter.
+
+    Raises
+    ------
+    InputError
+        Names the parameter, the type and what was expected.
+    """
+    many, kinds, words = _EXPECTED[name]
+    fits = one.many is many and one.kind in kinds
+    if _EXPECTED[name] is _VECTOR and not one.many and "/" in one.kind:
+        axes = "xyzw" if name == "imu.orientation" else "xyz"
+        fits = set(axes) <= set(message_type(one.kind).get_fields_and_field_types())
+    if not fits:
+        shown = f"an array of {one.kind}" if one.many else f"a single {one.kind}"
+        raise InputError(f"parameter {name!r}: {one.path} is {shown}; expected {words}")
+
+
+def _check_count(values: Sequence[Any], names: Sequence[str], one: Field, what: str) -> None:
+    """Refuse an array with more or fewer entries than names.
+
+    An array of fixed size may have more: its type has room for other robots.
+    """
     missing = [name for name in names[len(values) :] if name]
     if missing:
         raise Refused(
-            f"{path} has {len(values)} entries, fewer than the {len(names)} {what}: "
+            f"{one.path} has {len(values)} entries, fewer than the {len(names)} {what}: "
             f"{missing[0]!r} is missing"
+        )
+    if len(values) > len(names) and not one.is_fixed:
+        raise Refused(
+            f"{one.path} has {len(values)} entries, more than the {len(names)} {what}: the "
+            "message is of another robot, or empty names have to leave entries out"
         )
 
 
-def _triple(given: Any) -> Any:
-    """Return three numbers of an array or of a message with x, y and z; None for None."""
-    if given is None:
-        return None
-    if hasattr(given, "x"):
-        return [float(given.x), float(given.y), float(given.z)]
-    return [float(value) for value in given]
+def numbers_of(message: Any, axes: str) -> list[float]:
+    """Return the numbers of a message with x, y, z and perhaps w."""
+    return [float(getattr(message, axis)) for axis in axes]
 
 
 def _turned(before: Array, after: Array) -> Array:
@@ -365,20 +433,16 @@ def _cosine(a: Array, b: Array) -> float:
     return float(a @ b) / size if size > 0.0 else 1.0
 
 
-def unit_quaternion(given: Any, what: str, order: str = "xyzw") -> list[float]:
-    """Return a unit quaternion x, y, z, w of an array in this order, or of a message.
+def unit_quaternion(values: Sequence[float], what: str, order: str = "xyzw") -> list[float]:
+    """Return a unit quaternion x, y, z, w of four numbers in this order.
 
     Raises
     ------
     Refused
         If its norm is not 1.
     """
-    if hasattr(given, "w"):
-        values = [float(given.x), float(given.y), float(given.z), float(given.w)]
-    else:
-        values = [float(value) for value in given]
-        if order == "wxyz":
-            values = [*values[1:], values[0]]
+    if order == "wxyz":
+        values = [*values[1:], values[0]]
     norm = math.hypot(*values)
     if not abs(norm - 1.0) <= UNIT_TOLERANCE:
         raise Refused(f"{what} has norm {norm:.4g}; expected a unit quaternion")

@@ -7,11 +7,11 @@ generates it.
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -19,7 +19,11 @@ from delassus_ros.errors import InputError, unknown
 
 _TYPE = re.compile(r"(?P<package>\w+)/(?:msg/)?(?P<name>\w+)$")
 _SEQUENCE = re.compile(r"sequence<(?P<element>[\w/]+)(?:, \d+)?>$")
-_ARRAY = re.compile(r"(?P<element>[\w/]+)\[\d+\]$")
+_ARRAY = re.compile(r"(?P<element>[\w/]+)\[(?P<size>\d+)\]$")
+WHOLE = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+NUMBERS = WHOLE | {"float", "double", "long double"}
+TEXTS = frozenset({"string", "wstring"})
+"""Types of values as rosidl names them."""
 _EMPTY: Mapping[str, Callable[[], Any]] = {
     "boolean": bool, "float": float, "double": float, "long double": float, "string": str,
     "wstring": str, "octet": lambda: b"\0",
@@ -73,14 +77,17 @@ class Field:
     path : such as ``motor_state[].q``; ``[]`` stands for each entry of an array.
     kind : type of the values as rosidl names it: ``float``, ``geometry_msgs/Pose``.
     many : whether the field has a value for each entry of an array.
+    is_fixed : whether that array has the same size in every message.
     read : returns the value of a message, or the list of values.
     write : writes the value to a message, or the list of values; arrays of variable size grow to
-        the number of values. Raises ValueError if an array of fixed size has fewer entries.
+        the number of values. Raises ValueError if an array of fixed size has fewer entries, or a
+        number is out of the range of its type.
     """
 
     path: str
     kind: str
     many: bool
+    is_fixed: bool
     read: Callable[[Any], Any]
     write: Callable[[Any, Any], None]
 
@@ -119,7 +126,8 @@ def field_of(message: Any, path: str, what: str) -> Field:
             raise InputError(f"{what}: {where}: {unknown('field', name, fields)}")
         shown = f"{shown}.{name}" if shown else name
         type_name = fields[name]
-        array = _SEQUENCE.match(type_name) or _ARRAY.match(type_name)
+        fixed = _ARRAY.match(type_name)
+        array = _SEQUENCE.match(type_name) or fixed
         if bracket and array is None:
             raise InputError(f"{what}: {shown} is a {type_name}, no array")
         is_last = part == path.rsplit(".", 1)[-1] and shown.count(".") == path.count(".")
@@ -129,6 +137,8 @@ def field_of(message: Any, path: str, what: str) -> Field:
                 raise InputError(f"{what}: {shown} is an array; write {shown}[]")
         steps.append(attrgetter(name))
         if index:
+            if fixed is not None and int(index) >= int(fixed["size"]):
+                raise InputError(f"{what}: {shown} has {fixed['size']} entries, no [{index}]")
             steps.append(_entry(int(index)))
         elif array is not None:
             if many:
@@ -139,13 +149,37 @@ def field_of(message: Any, path: str, what: str) -> Field:
             steps[-1] = _each(steps[-1])
         made = message_type(type_name) if "/" in type_name else _EMPTY.get(type_name, int)
         is_whole = array is not None and not index
-        is_fixed = bool(_ARRAY.match(fields[name]))
-        places.append(_Place(name, int(index) if index else None, is_whole, is_fixed, made))
+        number = int(index) if index else None
+        places.append(_Place(name, number, is_whole, fixed is not None, made))
         if "/" in type_name and not is_last:
             kind = message_type(type_name)
         elif not is_last:
             kind = None
-    return Field(path, type_name, many, _chained(steps), partial(_write, tuple(places)))
+    is_fixed = any(place.is_whole and place.is_fixed for place in places)
+
+    def write(message: Any, value: Any) -> None:
+        _check_range(path, type_name, value if many else [value])
+        _write(tuple(places), message, value)
+
+    return Field(path, type_name, many, is_fixed, _chained(steps), write)
+
+
+_LARGEST_SINGLE = 2.0**128 * (1.0 - 2.0**-24)
+
+
+def _check_range(path: str, type_name: str, values: Iterable[Any]) -> None:
+    """Raise ValueError for a finite number that a value of this type has no room for."""
+    if type_name == "float":
+        low, high = -_LARGEST_SINGLE, _LARGEST_SINGLE
+    elif type_name in WHOLE:
+        bits = int(type_name.partition("int")[2])
+        low = 0 if type_name[0] == "u" else -(2 ** (bits - 1))
+        high = low + 2**bits - 1
+    else:
+        return
+    wrong = next((v for v in values if math.isfinite(v) and not low <= v <= high), None)
+    if wrong is not None:
+        raise ValueError(f"{path} has no room for {wrong:g}: it is of type {type_name}")
 
 
 @dataclass(frozen=True)

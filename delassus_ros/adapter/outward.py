@@ -17,6 +17,7 @@ from delassus_ros.adapter.conversion import (
     Inertial,
     Joints,
     Refused,
+    numbers_of,
     unit_quaternion,
 )
 from delassus_ros.adapter.writing import Writer
@@ -128,12 +129,12 @@ class Outward:
 def _inertial(message: Imu) -> Inertial:
     def measured(values: Any, covariance: Any) -> list[float] | None:
         # By the convention of sensor_msgs/Imu.
-        return None if covariance[0] == -1.0 else [values.x, values.y, values.z]
+        return None if covariance[0] == -1.0 else numbers_of(values, "xyz")
 
     if message.orientation_covariance[0] == -1.0:
         raise Refused("the Imu says that it has no orientation")
     return Inertial(
-        unit_quaternion(message.orientation, "the orientation of the Imu"),
+        unit_quaternion(numbers_of(message.orientation, "xyzw"), "the orientation of the Imu"),
         measured(message.angular_velocity, message.angular_velocity_covariance),
         measured(message.linear_acceleration, message.linear_acceleration_covariance),
     )
@@ -141,11 +142,9 @@ def _inertial(message: Imu) -> Inertial:
 
 def _base(message: Odometry) -> BaseState:
     position, twist = message.pose.pose.position, message.twist.twist
+    orientation = numbers_of(message.pose.pose.orientation, "xyzw")
     return BaseState(
-        [position.x, position.y, position.z],
-        unit_quaternion(message.pose.pose.orientation, "the orientation of the odometry"),
-        [
-            *(getattr(twist.linear, axis) for axis in "xyz"),
-            *(getattr(twist.angular, axis) for axis in "xyz"),
-        ],
+        numbers_of(position, "xyz"),
+        unit_quaternion(orientation, "the orientation of the odometry"),
+        [*numbers_of(twist.linear, "xyz"), *numbers_of(twist.angular, "xyz")],
     )

@@ -32,6 +32,10 @@ PARAMETERS: Mapping[str, Setting] = {
         (), "Joints in the order of the entries; an empty name leaves an entry out.", holds="names"
     ),
     "joints.names_field": Setting("", "Field with the names of joints, instead of a list."),
+    "joints.count": Setting(
+        0, "Number of names in that field; a message with another number is refused. 0: any.",
+        0, 1000,
+    ),
     "joints.position": Setting("", "Field of the positions. Empty: no joint states."),
     "joints.velocity": Setting("", "Field of the velocities. Empty: none."),
     "joints.effort": Setting("", "Field of the torques [N m, N]. Empty: none."),
@@ -46,6 +50,11 @@ PARAMETERS: Mapping[str, Setting] = {
         "Joints of the robot description that the motors turn, for motor_mode; an empty name "
         "keeps that of joints.names.",
         holds="names",
+    ),
+    "joints.machine_field": Setting("", "Field with the kind of the robot. Empty: none."),
+    "joints.machines": Setting(
+        (), "Values of that field for robots with these joints; other values are refused.",
+        holds="whole numbers",
     ),
     "imu.orientation": Setting("", "Field of the quaternion. Empty: imu.rpy, or no orientation."),
     "imu.order": Setting("xyzw", "Order of a quaternion in an array.", choices=("xyzw", "wxyz")),
@@ -106,6 +115,14 @@ def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
             f"parameter 'contacts.force_off' is {found['contacts.force_off']:g}, above "
             f"'contacts.force_on' {found['contacts.force_on']:g}; expected a lower force"
         )
+    if found["joints.count"] and not found["joints.names_field"]:
+        raise InputError(
+            "parameter 'joints.count' is set without 'joints.names_field', whose names it counts"
+        )
+    if bool(found["joints.machine_field"]) != bool(found["joints.machines"]):
+        raise InputError(
+            "parameters 'joints.machine_field' and 'joints.machines' belong together: one is empty"
+        )
     if found["joints.mode_field"]:
         names, motors = found["joints.names"], found["joints.motor_names"]
         if len(motors) != len(names):
@@ -122,7 +139,8 @@ def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_writable(found: Mapping[str, Any]) -> None:
     """Refuse parameters that tell less than a message to the maker needs."""
-    for name in ("stamp.tick", "joints.mode_field", "imu.rpy", "contacts.force"):
+    only_read = ("stamp.tick", "joints.mode_field", "joints.machine_field", "imu.rpy")
+    for name in (*only_read, "contacts.force"):
         if found[name]:
             raise InputError(
                 f"parameter {name!r} can only be read; leave it out for direction 'to_maker'"

@@ -10,25 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from delassus_ros.cli.bases import Held, base_of
 from delassus_ros.cli.options import (
     add_degrees,
     add_problem,
-    contacts_of,
     given_joints,
     parameters_of,
-    robot_of,
+    problem_of,
     warn,
     way_out,
 )
-from delassus_ros.cli.proposals import proposals
 from delassus_ros.cli.report import Report, about, headline, table
+from delassus_ros.command_line import Whole
 from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.model.reading.source import located
-from delassus_ros.model.reading.xml import parse_xml
-from delassus_ros.model.robot import Robot
+from delassus_ros.model.reading.source import document_of
 from delassus_ros.needs import missing, missing_ros
-from delassus_ros.problem import Problem
 from delassus_ros.terminal import replace_line, visible
 
 if TYPE_CHECKING:
@@ -64,11 +59,14 @@ def add_bags(parser: argparse.ArgumentParser) -> None:
         help="engine: processes of this machine (local), or a cluster (default: %(default)s)",
     )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="number of workers (default: that of processors)"
+        "--workers",
+        type=Whole(1, 10_000),
+        metavar="N",
+        help="number of workers (default: that of processors)",
     )
     parser.add_argument(
         "--retries",
-        type=int,
+        type=Whole(0, 1000),
         default=3,
         metavar="N",
         help="number of new attempts at a recording after its worker died (default: %(default)s)",
@@ -183,9 +181,8 @@ def trajectory(options: argparse.Namespace) -> Report:
     from delassus_ros.recordings.trajectory import Source, map_trajectory
 
     columns = _names(options.columns)
-    robot = robot_of(options)
     outputs = ["G", *(name for name in columns if name in ("J", "MinvJT", "M"))]
-    problem = Problem(robot, contacts_of(options, robot), options.axes, outputs)
+    problem = problem_of(options, outputs)
     source = Source(
         Path(options.data), options.state, _names(options.names or ""), options.degrees,
         given_joints("--others", options.others) if options.others else None,
@@ -217,8 +214,6 @@ def bags(options: argparse.Namespace) -> Report:
     """Write the matrices that the node would have published for many recordings."""
     packages = {"local": (), "ray": ("ray",), "dask": ("distributed",)}[options.engine]
     _check_packages("delassus bags", *packages)
-    if options.workers is not None and options.workers < 1:
-        raise InputError(f"--workers is {options.workers}; expected 1 or more")
     from delassus_ros.recordings.engines import map_recordings
 
     paths = [Path(path) for path in options.recordings]
@@ -257,7 +252,7 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
         remap[topic] = name
     description = ""
     if options.urdf:
-        document = parse_xml(located(options.urdf))
+        document = document_of(options.urdf, options.xacro)
         description = ElementTree.tostring(document, encoding="unicode")
     task = Task(
         parameters_of(options.params) if options.params else {}, options.output, description,
@@ -267,56 +262,23 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
         return task
     for path in paths[:-1]:
         try:
-            return dataclasses.replace(task, parameters=_proposed(path, task))
+            return dataclasses.replace(task, parameters=_parameters(path, task))
         except DelassusError:
             # The next recording may be whole; the task of this one reports the error.
             continue
-    return dataclasses.replace(task, parameters=_proposed(paths[-1], task))
+    return dataclasses.replace(task, parameters=_parameters(paths[-1], task))
 
 
-def _proposed(path: Path, task: Task) -> dict[str, Any]:
-    """Return parameters for a recording: those of the recorded node, or ends of limbs as contacts.
-
-    Raises
-    ------
-    InputError
-        If contacts of the recording are no ends of limbs; names the option that defines them.
-    """
-    from delassus_ros.recordings.contents import (
-        description_of,
-        names_of_contacts,
-        parameters_of_layout,
-    )
+def _parameters(path: Path, task: Task) -> dict[str, Any]:
+    """Return parameters for a recording: those of the recorded node, or proposed ones."""
+    from delassus_ros.cli.recorded import parameters_of
+    from delassus_ros.recordings.contents import description_of
     from delassus_ros.recordings.recording import Recording
 
     recording = Recording(path)
-    found = parameters_of_layout(recording)
-    if found is not None:
-        return found
-    text = task.description or description_of(recording, task.remap)
-    document = parse_xml(text.encode())
-    kinds = recording.scan().values()
-    held = base_of(document)
-    if not held.surely and {"nav_msgs/msg/Odometry", "sensor_msgs/msg/Imu"} & set(kinds):
-        held = Held("floating", "its odometry or IMU is recorded")
-    ends = proposals(Robot.from_urdf(text.encode(), held.base), document)
-    named = names_of_contacts(recording, task.remap)
-    chosen = [end for end in ends if end.chosen or end.frame in named]
-    strange = named - {end.frame for end in chosen}
-    if strange:
-        raise InputError(
-            f"{path}: nothing says where its contacts {', '.join(sorted(strange))} are on the "
-            f"robot, whose limbs end in {', '.join(end.frame for end in ends)}; --params names "
-            "a file that does (delassus config writes one to begin with)"
-        )
-    print(f"{path}: base {held.base}, as {held.why}; --params says otherwise", file=sys.stderr)
-    parameters: dict[str, Any] = {"algorithm": "auto", "base": held.base}
-    parameters["contacts.names"] = [end.frame for end in chosen]
-    for end in chosen:
-        parameters[f"contacts.{end.frame}.frame"] = end.frame
-        parameters[f"contacts.{end.frame}.kind"] = end.kind
-        parameters[f"contacts.{end.frame}.xyz"] = list(end.xyz)
-    return parameters
+    return parameters_of(
+        recording, lambda: task.description or description_of(recording, task.remap), task.remap
+    )
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -356,8 +318,7 @@ def _words(episode: Episode) -> str:
     if episode.took and not episode.skipped:
         took = ", ".join(f"{name} {seconds:.2f}" for name, seconds in episode.took.items())
         lines.append(f"took [s]: {took}")
-    lines += [f"damage: {part}" for part in episode.damage]
-    lines += [f"{count} times: {words}" for words, count in episode.warnings.values()]
+    lines += episode.remarks
     if episode.error:
         lines.append(f"ended early: {episode.error}")
     lines += [f"wrote {file}" for file in episode.files]
@@ -368,12 +329,10 @@ def _summary(episodes: list[Episode], took: float) -> Report:
     rows: list[tuple[object, ...]] = [("recording", "s", "matrices", "INVALID", "")]
     for one in episodes:
         state = one.error or ("finished before" if one.skipped else "")
-        damaged = f"{len(one.damage)} times damaged" if one.damage else ""
         empty = f"{one.empty} without rows" if one.empty else ""
-        warned = [f"{count} times: {words}" for words, count in one.warnings.values()]
         rows.append(
             (Path(one.recording).name, f"{one.seconds:.1f}", one.matrices, one.invalid,
-             "; ".join(word for word in (state, damaged, empty, *warned) if word))
+             "; ".join(word for word in (state, empty, *one.remarks) if word))
         )  # fmt: skip
     failed = [one for one in episodes if one.error]
     total = sum(one.matrices for one in episodes)

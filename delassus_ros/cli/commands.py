@@ -16,28 +16,20 @@ from delassus_ros.algorithms.dense import definition
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.cli import report as text
 from delassus_ros.cli.options import (
-    NEUTRAL,
-    POSE,
-    configuration_of,
-    described,
     forces_of,
-    given_joints,
     motion_of,
     orientation_of,
     outputs_of,
     problem_of,
-    problem_with,
 )
+from delassus_ros.cli.posture import closure_of, posture_of
 from delassus_ros.cli.report import Report, about, compiling, progress, waiting
 from delassus_ros.cli.tables import compare_tables, is_table
-from delassus_ros.closure import Closure
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.contact_forces import ContactForces, ForceStatus
 from delassus_ros.contacts import row_scales
-from delassus_ros.errors import DelassusError, InputError, RobotError
-from delassus_ros.model.clusters import Cluster, clusters_of
-from delassus_ros.model.robot import Robot
+from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing
 from delassus_ros.outputs import needed_outputs, row_of
@@ -46,7 +38,6 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.solver.friction import active_solver
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
-from delassus_ros.terminal import visible
 
 _REFERENCE = "dense"
 _COMPARED = 10
@@ -84,13 +75,8 @@ def list_algorithms(_: argparse.Namespace) -> Report:
 
 def compute(options: argparse.Namespace) -> Report:
     """Return the matrix at one configuration."""
-    problem = problem_with(options, described(options), needed_outputs(outputs_of(options)))
-    closed = problem.robot.clustered.is_closed
-    if closed:
-        q, done = closed_configuration(options, problem.robot)
-    else:
-        refuse_reference(options, problem.robot)
-        q, done = configuration_of(options, problem.robot), ""
+    problem = problem_of(options, needed_outputs(outputs_of(options)))
+    q, about_q = posture_of(options, problem.robot)
     orientation = orientation_of(options, problem)
     motion = motion_of(options, problem)
     friction = forces_of(options)
@@ -123,7 +109,7 @@ def compute(options: argparse.Namespace) -> Report:
         ("eigenvalues", f"{0.0 if singular else smallest:.6g} to {largest:.6g}{weighed}"),
         ("algorithm", solver.algorithm),
         ("kernel", solver.operations or "not counted for a back end"),
-        *([("loops", done)] if closed else []),
+        *about_q.items(),
         *([("forces", _words_of(forces))] if forces is not None else []),
     ]  # fmt: skip
     asked = [name for name in outputs_of(options) if name not in ("G", "forces")]
@@ -191,14 +177,13 @@ def compare(options: argparse.Namespace) -> Report:
     if options.plot is not None and (lacking := missing("delassus compare --plot", "matplotlib")):
         raise InputError(lacking)
     problem = problem_of(options)
-    closed = problem.robot.clustered.is_closed
-    if closed:
-        closure = closure_of(options, problem.robot)
+    closure = closure_of(options, problem.robot)
+    closed = closure is not None
+    if closure is not None:
         samples = closed_inputs(problem, min(_POOL, options.calls), closure=closure)
         compared, reference = samples[:_COMPARED], "the definition"
         expected = [definition(problem, inputs) for inputs in compared]
     else:
-        refuse_reference(options, problem.robot)
         samples = [random_inputs(problem, seed) for seed in range(_COMPARED)]
         compared, reference = samples, _REFERENCE
         with waiting(compiling(problem)):
@@ -328,107 +313,3 @@ def _times(
                 bound.solve()
                 found[k] = time.perf_counter() - start
     return times
-
-
-_CLOSED = 1e-9
-"""Change of a position below which the loops count as closed by the user's value [rad or m]."""
-
-
-def closure_of(options: argparse.Namespace, robot: Robot) -> Closure:
-    """Return the closure of a robot's loops, with the reference of the options.
-
-    Raises
-    ------
-    InputError
-        If a loop does not close at the reference or is singular there; names it.
-    """
-    values = {} if options.reference is None else given_joints("--reference", options.reference)
-    try:
-        return Closure(robot, values)
-    except RobotError as error:
-        raise InputError(f"{error}; here: --reference joint=position,…") from error
-
-
-def refuse_reference(options: argparse.Namespace, robot: Robot) -> None:
-    """Refuse a reference for a robot without loops.
-
-    Raises
-    ------
-    InputError
-        If the options have a reference.
-    """
-    if options.reference is not None:
-        raise InputError(
-            f"--reference is given, but robot {robot.name!r} has no loops or couplings; leave it "
-            "out, or say with --loops what closes"
-        )
-
-
-def closed_configuration(options: argparse.Namespace, robot: Robot) -> tuple[Array, str]:
-    """Return q (nq,) of --q with closed loops, and a text about the positions that were solved.
-
-    Raises
-    ------
-    InputError
-        If a loop does not close at the positions, or is not determined by them; names the loop.
-    """
-    closure = closure_of(options, robot)
-    robot = closure.robot
-    if options.q in (NEUTRAL, POSE) or "=" in options.q:
-        named = {} if options.q in (NEUTRAL, POSE) else given_joints("--q", options.q)
-        wanted = configuration_of(options, robot)
-        measured: Mapping[str, Any] | Array = _measured(robot, closure, named, wanted)
-    else:
-        measured = configuration_of(options, robot)
-    result = closure.solve(measured)
-    if not result.status.is_valid:
-        raise InputError(
-            f"--q: the loops cannot be closed: {result.status.name.lower().replace('_', ' ')}: "
-            f"{result.about}"
-        )
-    return result.q, _what_was_done(robot, measured, result.q, result.residual, result.about)
-
-
-def _measured(
-    robot: Robot, closure: Closure, named: Collection[str], wanted: Array
-) -> dict[str, Array]:
-    """Return positions of the named joints, and of the independent joints of further groups."""
-    measured: dict[str, Array] = {}
-    for cluster in clusters_of(robot):
-        members = {robot.joints[i].name for i in cluster.joints}
-        some = members.intersection(named)
-        if not cluster.is_ordinary and some - _names(robot, cluster):
-            # Dependent joints are named: the remaining joints have to follow from them.
-            for i in cluster.joints:
-                if robot.joints[i].name in some:
-                    measured[robot.joints[i].name] = wanted[[robot.q_offsets[i]]]
-            continue
-        for i in cluster.independent:
-            joint = robot.joints[i]
-            at = slice(robot.q_offsets[i], robot.q_offsets[i] + joint.kind.nq)
-            source = wanted if cluster.is_ordinary or joint.name in named else closure.reference
-            if joint.kind.nq:
-                measured[joint.name] = source[at]
-    return measured
-
-
-def _names(robot: Robot, cluster: Cluster) -> set[str]:
-    return {robot.joints[i].name for i in cluster.independent}
-
-
-def _what_was_done(
-    robot: Robot, measured: Mapping[str, Array] | Array, q: Array, residual: float, about: str
-) -> str:
-    moved = []
-    for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True)):
-        if joint.kind.nq != 1:
-            continue
-        if isinstance(measured, Mapping):
-            position = measured.get(joint.name)
-            known = None if position is None else float(position[0])
-        else:
-            known = float(measured[offset])
-        if known is None or abs(known - q[offset]) > _CLOSED:
-            moved.append(f"{visible(robot.joints[i].name)}={q[offset]:.6g}")
-    done = f"solved for {', '.join(moved)}" if moved else "closed as given"
-    return f"{done}; residual {residual:.1e}" + (f"; warning: {about}" if about else "")

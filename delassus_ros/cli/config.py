@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from delassus_ros.cli.bases import base_of
-from delassus_ros.cli.description import Description
-from delassus_ros.cli.options import described, given_joints
-from delassus_ros.cli.proposals import RULE, Limbs, Proposal
+from delassus_ros.cli.options import described
 from delassus_ros.cli.report import Report
+from delassus_ros.robots.base import base_of
+from delassus_ros.robots.description import Description
+from delassus_ros.robots.proposals import FIXED_WHEEL, RULE, Proposal
 
 _NAMES = "names"
 """Key of the list of contacts; the further keys are names of contacts."""
@@ -57,10 +57,11 @@ def proposed(options: argparse.Namespace, description: Description) -> Report:
         If the robot is described by MJCF, which the node does not read.
     """
     description.refuse_mjcf()
-    robot = description.robot
-    wheels, found = Limbs(robot).wheels, description.proposals()
+    robot, found = description.robot, description.proposals
     chosen = [proposal for proposal in found if proposal.chosen]
-    left = [proposal.frame for proposal in found if not proposal.chosen]
+    left = [proposal for proposal in found if not proposal.chosen]
+    wheels = [proposal.frame for proposal in left if proposal.why == FIXED_WHEEL]
+    others = [proposal.frame for proposal in left if proposal.why != FIXED_WHEEL]
     base_comment = ""
     if options.base is None:
         held = base_of(description.document)
@@ -76,11 +77,13 @@ def proposed(options: argparse.Namespace, description: Description) -> Report:
         values["loops"] = str(options.loops)
     if options.loops_as:
         values["loops_as"] = options.loops_as
-    locked = given_joints("--lock", options.lock) if options.lock else description.fingers()
+    if options.no_passive:
+        values["passive"] = False
+    locked = description.held
     if locked:
         values["lock"] = {"names": list(locked), "values": list(locked.values())}
     comments = {
-        "lock": "" if options.lock else "fingers, which move without these lines",
+        "lock": description.held_words,
         "base": base_comment,
         "axes": "or world, which needs the orientation of a floating base",
         "algorithm": "the fewest operations for this robot",
@@ -98,12 +101,13 @@ def proposed(options: argparse.Namespace, description: Description) -> Report:
         *(line for name, proposal in names.items()
           for line in _lines({name: contacts[name]}, 6, proposal.why)),
     ]  # fmt: skip
-    if wheels:
-        lines.append(
-            f"    # Wheels, which roll and are no contacts: {', '.join(map(_said, wheels))}"
-        )
-    if left:
-        lines.append(f"    # Other ends: {', '.join(map(_said, left))}")
+    if any(proposal.moving != "nothing" for proposal in chosen):
+        lines.append("    # The topic contact_placements has to tell the lowest points of wheels.")
+    for what, frames in (("Wheels of a base that is fixed", wheels), ("Other ends", others)):
+        if frames:
+            lines.append(f"    # {what}: {', '.join(map(_said, frames))}")
+    if description.limbs.fingers:
+        lines.append(f"    # {description.finger_words}, and the joint states need not have them.")
     data = {"/**": {"ros__parameters": {**values, "contacts": contacts}}}
     return Report("\n".join(lines), data)
 
@@ -130,10 +134,7 @@ def _contact_names(chosen: Collection[Proposal]) -> dict[str, Proposal]:
 
 def _placed(contact: Proposal) -> dict[str, Any]:
     """Return the parameters of a contact."""
-    found = _InLine(frame=contact.frame, kind=contact.kind)
-    if any(contact.xyz):
-        found["xyz"] = list(contact.xyz)
-    return found
+    return _InLine(frame=contact.frame, **contact.parameters())
 
 
 def _lines(entry: Mapping[str, Any], indent: int, comment: str) -> list[str]:

@@ -36,12 +36,12 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "robot",
         metavar="ROBOT.urdf | CONFIG.yaml",
-        help="robot description, with --contact; or, with --urdf, a parameter file of the node, "
+        help="robot description; or, with --urdf, a parameter file of the node, "
         "whose base, axes, contacts, loops and algorithm are taken",
     )
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot description, for CONFIG.yaml")
     add_base(parser)
-    add_contacts(parser, required=False)
+    add_contacts(parser)
     add_axes(parser, default=None)
     parser.add_argument(
         "-o",
@@ -184,14 +184,11 @@ def export_kernel(options: argparse.Namespace) -> Report:
 def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
     """Return the exported problem, and the name of its algorithm."""
     if options.urdf is None:
-        if not options.contacts:
-            if "://" not in options.robot and not os.path.exists(options.robot):
-                raise InputError(f"there is no file {options.robot}")
+        if Path(options.robot).suffix in (".yaml", ".yml"):
             raise InputError(
-                f"{options.robot}: nothing says what touches; add --contact FRAME[:KIND], or for "
-                "a parameter file of the node --urdf ROBOT.urdf"
+                f"{options.robot} is a parameter file of the node; add --urdf ROBOT.urdf, or name "
+                "a robot description in its place"
             )
-        options.axes = options.axes or "contact"
         return problem_of(options), options.algorithm or "auto"
     for name, option in _OF_ROBOTS.items():
         if getattr(options, name) is not None:
@@ -203,9 +200,9 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
     loops = options.loops or settings.loops or None
     robot = Robot.from_urdf(
         Path(options.urdf), settings.base, settings.armature, loops,
-        loops_as=options.loops_as or settings.loops_as,
+        loops_as=options.loops_as or settings.loops_as, lock=settings.lock,
+        xacro_arguments=options.xacro, passive=settings.passive and not options.no_passive,
     )  # fmt: skip
-    robot = robot.lock(settings.lock) if settings.lock else robot
     problem = Problem(robot, settings.contacts, settings.axes, outputs_of(options))
     return problem, options.algorithm or settings.algorithm
 
@@ -251,7 +248,8 @@ def _write(contents: dict[str, bytes]) -> None:
     for path in contents:
         is_new = not os.path.exists(path)
         try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666))
+            # A pipe without a reader is refused instead of waited for.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK, 0o666))
         except OSError as error:
             for path in created:
                 os.unlink(path)

@@ -41,25 +41,18 @@ def import_all(options: argparse.Namespace) -> None:
             _imported(name)
         except InputError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise AlgorithmError(
                 f"--import {name}: it raises {type(error).__name__}: {error}"
             ) from error
 
 
 def _imported(name: str) -> ModuleType:
-    path = Path(name)
-    if path.suffix == ".py":
-        if not path.is_file():
-            raise InputError(f"--import {name}: there is no such file")
-        spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
-        assert spec is not None and spec.loader is not None  # it has the suffix of a source
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
-        return module
-    # Programs that pip installs do not look in the present folder.
-    sys.path.insert(0, "")
+    if Path(name).suffix == ".py":
+        return _from_file(Path(name))
+    # Programs that pip installs do not look in the present folder. Last: a file there does not
+    # replace a module of the standard library.
+    sys.path.append("")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -71,3 +64,21 @@ def _imported(name: str) -> ModuleType:
         ) from error
     finally:
         sys.path.remove("")
+
+
+def _from_file(path: Path) -> ModuleType:
+    """Return the module of one file, under a name that no import statement can have."""
+    if not path.is_file():
+        raise InputError(f"--import {path}: there is no such file")
+    # The part of a name before a dot would be a package.
+    name = str(path.resolve()).replace(".", "_")
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert spec is not None and spec.loader is not None  # it has the suffix of a source
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

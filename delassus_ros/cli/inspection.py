@@ -1,4 +1,4 @@
-"""``delassus inspect``: a robot as a tree, with coupled joints and possible contacts."""
+"""``delassus inspect``: a robot as a tree, with coupled and passive joints and contacts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def inspect_robot(options: argparse.Namespace) -> Report:
     if robot.is_closed:
         tied = text.table(closed_rows(robot), indent="  ")
         parts += ["", "Joints that are tied together:", tied]
-    found = description.proposals()
+    if robot.is_passive:
+        parts += ["", "Springs, dampers and gravity compensation:"]
+        parts += [text.table(list(_passive_rows(robot)), numeric=(1, 2, 3, 4), indent="  ")]
+    found = description.proposals
     if found:
         rows = [(f"{end.frame}:{end.kind}", end.why) for end in found if end.chosen]
         parts += ["", "At the ends of limbs, candidates for --contact:"]
@@ -70,6 +73,10 @@ def _about(robot: Robot, i: int) -> dict[str, object]:
         "lower": joint.lower,
         "upper": joint.upper,
         "mass": robot.bodies[i].inertia.mass,
+        "stiffness": joint.stiffness,
+        "spring_reference": joint.spring_reference,
+        "damping": joint.damping,
+        "compensated_mass": robot.bodies[i].compensated.mass,
     }
 
 
@@ -85,6 +92,16 @@ def closed_rows(robot: Robot) -> list[tuple[object, ...]]:
                 "constant" if cluster.is_constant else "depend on q",
             ))  # fmt: skip
     return rows
+
+
+def _passive_rows(robot: Robot) -> Iterator[tuple[object, ...]]:
+    """Yield a headline, then rows for the joints and bodies with passive elements."""
+    yield "joint", "stiffness", "at rest", "damping", "held kg"
+    for joint, body in zip(robot.joints, robot.bodies, strict=True):
+        if joint.is_passive or body.is_compensated:
+            law = joint.stiffness, joint.spring_reference, joint.damping
+            held = body.compensated.mass
+            yield joint.name, *(f"{value:.4g}" if value else "-" for value in (*law, held))
 
 
 def _rows(robot: Robot) -> Iterator[tuple[object, ...]]:

@@ -295,16 +295,10 @@ def _ros(program: str) -> Iterator[tuple[Any, Callable[[], bool]]]:
     lacking = missing_ros(program, "rclpy", "delassus_msgs", "delassus_msgs_py")
     if lacking is not None:
         raise DelassusError(lacking)
-    import rclpy
+    from delassus_ros.ros_program import peer
 
-    from delassus_ros.ros_program import ros
-
-    with StopRequest() as stop, ros([]):
-        node = rclpy.create_node("delassus_cli", start_parameter_services=False)
-        try:
-            yield node, lambda: stop.requested
-        finally:
-            node.destroy_node()
+    with StopRequest() as stop, peer("delassus_cli") as node:
+        yield node, lambda: stop.requested
 
 
 def _about(received: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -34,8 +33,9 @@ from delassus_ros.cli.options import (
 )
 from delassus_ros.cli.parsing import SuggestingParser, complete
 from delassus_ros.cli.report import Report
+from delassus_ros.command_line import Whole
 from delassus_ros.errors import DelassusError, DelassusWarning
-from delassus_ros.terminal import shown_output
+from delassus_ros.terminal import discard_output, shown_output
 
 _DESCRIPTION = """\
 Compute the Delassus matrix G = J M⁻¹ Jᵀ of the contacts of a robot: the inverse
@@ -80,8 +80,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     parser = _parser()
     complete(parser)
-    with shown_output():
-        return _run(parser.parse_args(argv))
+    try:
+        with shown_output():
+            return _run(parser.parse_args(argv))
+    except BrokenPipeError:
+        discard_output()
+        return 0
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -96,6 +100,8 @@ def _run(options: argparse.Namespace) -> int:
     except DelassusError as error:
         print(error, file=sys.stderr)
         return USER_ERROR
+    except BrokenPipeError:
+        raise
     except OSError as error:
         # A full disk or a read-only folder, in any verb.
         about = f"{error.filename}: " if error.filename else ""
@@ -104,21 +110,16 @@ def _run(options: argparse.Namespace) -> int:
     try:
         print(report.json() if options.json else report.text, flush=True)
     except BrokenPipeError:
-        # The reader of the pipe (head, less) has ended; no more output is possible.
-        _write_nothing_more()
+        raise
     except OSError as error:
         print(f"delassus: the answer cannot be written: {error.strerror}", file=sys.stderr)
-        _write_nothing_more()
+        discard_output()
         return USER_ERROR
     return report.status
 
 
 def _shown(message: Warning | str, *_: object, **__: object) -> None:
     print(f"warning: {message}", file=sys.stderr)
-
-
-def _write_nothing_more() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -186,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
         "compare all algorithms by operations, time per call and agreement",
         "quadruped.urdf --contact LF_FOOT --contact RH_FOOT",
     )
-    add_problem(compare, required=False)
+    add_problem(compare)
     compare.add_argument(
         "other",
         nargs="?",
@@ -195,7 +196,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument(
         "--calls",
-        type=_positive,
+        type=Whole(1, _MOST_CALLS),
         default=1000,
         metavar="N",
         help="number of timed calls (default: %(default)s)",
@@ -237,7 +238,7 @@ def _parser() -> argparse.ArgumentParser:
         "docs/geared_leg.urdf --base fixed --contact sole",
     )
     add_robot(rotors_of)
-    add_contacts(rotors_of, required=False)
+    add_contacts(rotors_of)
     export.add_export(
         verb(
             "export",
@@ -298,14 +299,6 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("list", "compute", "compare", "plot", "export", "trajectory"):
         add_import(verbs.choices[name])
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    if int(text) > _MOST_CALLS:
-        raise argparse.ArgumentTypeError(f"{text} is too many; at most {_MOST_CALLS}")
-    return int(text)
 
 
 if __name__ == "__main__":

@@ -6,34 +6,31 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 
-from delassus_ros.cli.bases import BASE_RULE
-from delassus_ros.cli.description import BUILT_IN, Description, described_by
 from delassus_ros.cli.parsing import frames
-from delassus_ros.cli.proposals import pose_of
 from delassus_ros.contact_forces.forces import ForceOptions
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
-from delassus_ros.model.ranges import PlausibleRanges, angles
-from delassus_ros.model.reading.numbers import number
+from delassus_ros.model.reading.numbers import number, numbers
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import LOOPS_AS, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.settings import Settings, misspelt, setting_of
 from delassus_ros.outputs import kernel_outputs
 from delassus_ros.problem import Problem
+from delassus_ros.robots.base import BASE_RULE
+from delassus_ros.robots.description import BUILT_IN, Description, described_by
 from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.inputs import check_unit
 from delassus_ros.solver.remedies import counted
 
 NEUTRAL, POSE = "neutral", "pose"
+_NONE, _FINGERS = "none", "fingers"
 _KINDS = ("point", "surface")
 SPEEDS = {"slip_speed": "slides", "leave_speed": "leaves", "strike_speed": "strikes"}
 """What a contact does above each of the velocities of contact forces."""
@@ -46,7 +43,7 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
         nargs=None if required else "?",
         metavar="ROBOT",
         help="robot description: a URDF, xacro or MJCF file, or the name of a robot of this "
-        f"package: {', '.join(BUILT_IN)}",
+        f"package: {', '.join(BUILT_IN)}; NAME:=VALUE are arguments of a xacro file",
     )
     add_base(parser)
 
@@ -62,9 +59,16 @@ def add_base(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lock",
         metavar="JOINT=VALUE,…",
-        help="joints that are fixed, and their positions [rad, m]; for example hands and a head",
+        help="joints that are fixed, by name or pattern, and their positions [rad, m], for "
+        "example head=0,'*finger*'=0; 'fingers': the joints of fingers and grippers, in the first "
+        "posture; 'none' (default: none, as locked joints change the matrix)",
     )
     add_loops(parser)
+    parser.add_argument(
+        "--no-passive",
+        action="store_true",
+        help="leave out springs, dampers and gravity compensation, which outputs of motion count",
+    )
 
 
 def add_axes(parser: argparse.ArgumentParser, default: str | None = "contact") -> None:
@@ -103,24 +107,23 @@ def add_reference(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_problem(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """Add the robot, its contacts (by default the ends of its limbs) and the axes."""
+def add_problem(parser: argparse.ArgumentParser) -> None:
+    """Add the robot, its contacts and the axes."""
     add_robot(parser)
-    add_contacts(parser, required, "" if required else " (default: the ends of its limbs)")
+    add_contacts(parser)
     add_axes(parser)
     add_reference(parser)
 
 
-def add_contacts(parser: argparse.ArgumentParser, required: bool = True, more: str = "") -> None:
-    """Add the contacts; `more` is appended to their help."""
+def add_contacts(parser: argparse.ArgumentParser) -> None:
+    """Add the contacts; by default these are the ends of limbs."""
     argument = parser.add_argument(
         "--contact",
         action="append",
-        required=required,
         metavar="[NAME=]FRAME[:KIND]",
         dest="contacts",
         help="contact on a frame, of kind point (default) or surface; without NAME the contact "
-        f"has the name of the frame; may be repeated{more}",
+        "has the name of the frame; may be repeated (default: the ends of the robot's limbs)",
     )
     argument.completer = frames  # type: ignore[attr-defined]
 
@@ -138,12 +141,11 @@ def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
     """Add the configuration; `more` are further options with a configuration."""
     parser.add_argument(
         "--q",
-        default=NEUTRAL,
+        default=POSE,
         metavar="VALUES",
-        help="joint positions [rad, m]: 'neutral'; 'pose', where joints whose limits exclude 0 "
-        "are in the middle of their limits; all of q as 0.1,-0.2,…; or some joints as "
-        "hip=0.1,knee=-0.2, the remaining joints neutral (default: %(default)s). Unnamed joints "
-        "of loops start from --reference.",
+        help="joint positions [rad, m]: 'pose', where joints are at 0, or in the middle of limits "
+        "that exclude 0; 'neutral', where all are at 0; all of q as 0.1,-0.2,…; or some joints as "
+        "hip=0.1,knee=-0.2, the remaining joints as in 'pose' (default: %(default)s)",
     )
     add_degrees(parser, "--q" + more)
     parser.add_argument(
@@ -268,15 +270,10 @@ def motion_of(options: argparse.Namespace, problem: Problem) -> dict[str, Array]
             names: Sequence[str] = problem.velocities
             if name == "gravity":
                 rest[2], names = -9.81, "xyz"
-            found[name] = rest if text is None else _as_many(f"--{name}", text, names)
+            found[name] = rest if text is None else numbers_of(f"--{name}", text, names)
         elif text is not None:
             raise InputError(f"--{name} is of use with --outputs that need it alone, such as a0")
     return found
-
-
-def robot_of(options: argparse.Namespace) -> Robot:
-    """Return the robot of the options, with its locked joints."""
-    return described(options).robot
 
 
 def described(options: argparse.Namespace) -> Description:
@@ -284,60 +281,84 @@ def described(options: argparse.Namespace) -> Description:
 
     The description may come from a pipe and is read once. If a base is assumed to be fixed
     without an option, a line on standard error says so.
+
+    Raises
+    ------
+    InputError
+        If fingers are to be locked, and the robot has none.
     """
-    loops_as = options.loops_as or "clusters"
-    found = described_by(options.robot, options.base, options.loops, loops_as)
-    if options.lock is not None:
-        robot = found.robot.lock(given_joints("--lock", options.lock))
-        found = replace(found, robot=robot)
-    return found
+    locks = None if options.lock in (None, _NONE, _FINGERS) else options.lock
+    found = described_by(
+        options.robot, options.base, options.loops, options.loops_as or "clusters",
+        None if locks is None else given_joints("--lock", locks), options.xacro,
+        passive=not options.no_passive,
+    )  # fmt: skip
+    if options.lock != _FINGERS:
+        return found
+    if not found.limbs.fingers:
+        raise InputError(
+            f"--lock fingers: no joint of robot {found.robot.name!r} is called as one of a finger"
+        )
+    return found.locked(found.fingers(), "--lock fingers")
 
 
-def problem_of(options: argparse.Namespace) -> Problem:
+def problem_of(options: argparse.Namespace, outputs: Iterable[str] | None = None) -> Problem:
     """Return the problem of the options."""
-    outputs = outputs_of(options) if "outputs" in options else ["G"]
+    if outputs is None:
+        outputs = outputs_of(options) if "outputs" in options else ["G"]
     return problem_with(options, described(options), outputs)
 
 
 def problem_with(
     options: argparse.Namespace, found: Description, outputs: Iterable[str] = ("G",)
 ) -> Problem:
-    """Return the problem of a robot with the contacts and axes of the options.
+    """Return the problem of a robot with the contacts and axes of the options."""
+    return Problem(found.robot, contacts_of(options, found), options.axes or "contact", outputs)
 
-    Without contacts these are the ends of limbs, and fingers are locked unless joints are.
+
+def contacts_of(options: argparse.Namespace, found: Description) -> list[Contact]:
+    """Return the contacts of the options; without these the ends of limbs.
+
+    Lines on standard error tell how many joints are locked, what is assumed of proposed contacts,
+    and how many joints of fingers move.
 
     Raises
     ------
     InputError
-        If no limb ends in something that touches.
+        If two contacts have the same name, or no limb ends in something that touches.
     """
     robot = found.robot
     if options.contacts:
-        return Problem(robot, contacts_of(options, robot), options.axes, outputs)
-    contacts = [end.contact() for end in found.proposals() if end.chosen]
-    if not contacts:
+        tell_locked(found)
+        return _stated(options, robot)
+    chosen = [end for end in found.proposals if end.chosen]
+    if not chosen:
         raise InputError(
             f"nothing of robot {robot.name!r} looks as if it touched; add --contact FRAME, of "
             f"{listed('frame', list(robot.frames))}"
         )
-    held = {} if options.lock else found.fingers()
-    if held:
-        print(
-            f"fingers are locked: {listed('joint', list(held))}; --lock JOINT=VALUE,… sets others",
-            file=sys.stderr,
-        )
-        robot = robot.lock(held)
-    return Problem(robot, contacts, options.axes, outputs)
+    tell_proposed(found)
+    return [end.contact() for end in chosen]
 
 
-def contacts_of(options: argparse.Namespace, robot: Robot) -> list[Contact]:
-    """Return the contacts of the options.
+def tell_locked(found: Description) -> None:
+    """Print how many joints of the robot are locked on standard error, if any are."""
+    if found.held:
+        print(f"{found.held_words}: {listed('', list(found.held))}", file=sys.stderr)
 
-    Raises
-    ------
-    InputError
-        If two contacts have the same name.
-    """
+
+def tell_proposed(found: Description) -> None:
+    """Print locked joints, what is assumed of proposed contacts, and how many fingers move."""
+    tell_locked(found)
+    chosen = [end for end in found.proposals if end.chosen]
+    for why in dict.fromkeys(end.why for end in chosen if "assumed" in end.why):
+        alike = [end.frame for end in chosen if end.why == why]
+        print(f"{listed('contact', alike)}: {why}", file=sys.stderr)
+    if found.limbs.fingers:
+        print(found.finger_words, file=sys.stderr)
+
+
+def _stated(options: argparse.Namespace, robot: Robot) -> list[Contact]:
     contacts = [_contact(text, robot) for text in options.contacts or ()]
     names = [contact.name for contact in contacts]
     for contact in contacts:
@@ -360,7 +381,7 @@ def orientation_of(options: argparse.Namespace, problem: Problem) -> Array | Non
     oriented = any(port.name == "base_orientation" for port in problem.inputs)
     orientation = None
     if options.orientation is not None:
-        orientation = _as_many("--orientation", options.orientation, "xyzw")
+        orientation = numbers_of("--orientation", options.orientation, "xyzw")
         check_unit("--orientation", orientation[:, np.newaxis], "")
     if orientation is None and oriented:
         raise InputError(
@@ -370,34 +391,6 @@ def orientation_of(options: argparse.Namespace, problem: Problem) -> Array | Non
     if orientation is not None and not oriented:
         raise InputError("--orientation is of use with --axes world and a floating base alone")
     return orientation
-
-
-def configuration_of(options: argparse.Namespace, robot: Robot, option: str = "--q") -> Array:
-    """Return q (nq,) of an option [rad, m].
-
-    Implausible positions are reported on standard error.
-    """
-    text = getattr(options, option.removeprefix("--"))
-    if text == NEUTRAL or (text == POSE and robot.clustered.is_closed):
-        return robot.neutral()
-    if text == POSE:
-        return robot.q(pose_of(robot))
-    if "=" not in text:
-        names = [joint.name for joint in robot.joints for _ in range(joint.kind.nq)]
-        q = _as_many(option, text, names)
-        named = np.ones(robot.nq, dtype=np.bool_)
-    else:
-        q, named = _by_name(options, robot, option)
-    turned = angles(robot) & named
-    if options.degrees:
-        q[turned] = np.deg2rad(q[turned])
-    ranges = PlausibleRanges(robot)
-    warn(options, [
-        f"{option}: {ranges.words(k, q[k])}{way_out(ranges.is_angle(k), options.degrees)}"
-        for k in ranges.all_outside(q).tolist()
-        if named[k]
-    ])  # fmt: skip
-    return q
 
 
 def way_out(is_angle: bool, degrees: bool) -> str:
@@ -419,30 +412,6 @@ def warn(options: argparse.Namespace, warnings: Sequence[str]) -> None:
         print(f"warning: {len(warnings) - NAMED} more like these", file=sys.stderr)
 
 
-def _by_name(
-    options: argparse.Namespace, robot: Robot, option: str
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Return q (nq,) with the joints of an option, in its units, and a mask of these joints."""
-    text = getattr(options, option.removeprefix("--"))
-    q, named = robot.neutral(), np.zeros(robot.nq, dtype=np.bool_)
-    offsets = {
-        joint.name: (offset, joint.kind.nq)
-        for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
-        if joint.kind.nq
-    }
-    for name, value in given_joints(option, text).items():
-        if name not in offsets:
-            raise InputError(f"{option}: {robot.unknown_joint(name)}")
-        first, size = offsets[name]
-        if size > 1:
-            raise InputError(
-                f"{option}: joint {name!r} has {size} entries in q; give all of q, or leave it "
-                "neutral"
-            )
-        q[first], named[first] = value, True
-    return q, named
-
-
 def given_joints(option: str, text: str) -> dict[str, float]:
     """Return the positions of ``joint=value,…``.
 
@@ -460,10 +429,12 @@ def given_joints(option: str, text: str) -> dict[str, float]:
             raise InputError(f"{option}: {part!r} has no joint; write joint=value for every entry")
         if name in values:
             raise InputError(f"{option}: joint {name!r} is given twice")
+        what = f"{option}: joint {name!r}"
         try:
             values[name] = number(value)
         except ValueError as error:
-            raise InputError(f"{option}: joint {name!r}: {error}") from error
+            raise InputError(f"{what}: {error}") from error
+        _finite(what, [values[name]])
     return values
 
 
@@ -491,14 +462,23 @@ def _contact(text: str, robot: Robot) -> Contact:
 
 def _numbers(what: str, text: str) -> Array:
     try:
-        return np.array([number(part) for part in text.split(",")])
+        values = [number(part) for part in text.split(",")]
     except ValueError as error:
         raise InputError(
             f"{what}: {text!r} is not a list of numbers like 0.1,-0.2: {error}"
         ) from error
+    return _finite(what, values)
 
 
-def _as_many(option: str, text: str, names: Sequence[str]) -> Array:
+def _finite(what: str, values: Sequence[float]) -> Array:
+    """Return numbers, unless one is NaN or larger than any of a robot."""
+    try:
+        return numbers(values, len(values), what)
+    except RobotError as error:  # the reader's, whatever it reads
+        raise InputError(str(error)) from error
+
+
+def numbers_of(option: str, text: str, names: Sequence[str]) -> Array:
     """Return the numbers of an option, one per name."""
     values = _numbers(option, text)
     if len(values) != len(names):

@@ -11,23 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delassus_ros.cli.description import Description
-from delassus_ros.cli.options import given_joints
-from delassus_ros.cli.proposals import pose_of
+from delassus_ros.cli.options import given_joints, warn
 from delassus_ros.closure import Closure
-from delassus_ros.command_line import duration
+from delassus_ros.command_line import Whole, duration
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing
+from delassus_ros.robots.description import Description
+from delassus_ros.robots.pose import default_posture
 from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
     from delassus_ros.drawing.shapes import Shapes
-    from delassus_ros.drawing.viewer import Dial
+    from delassus_ros.drawing.viewer import Dial, Viewer
 
-_PORT = 8080
 _TURN, _SLIDE = np.pi, 1.0
 """Half the range of the slider of a joint without limits [rad, m]."""
 
@@ -35,7 +34,11 @@ _TURN, _SLIDE = np.pi, 1.0
 def add_page(parser: argparse.ArgumentParser) -> None:
     """Add the page of the viewer, and how long it is served."""
     parser.add_argument(
-        "--port", type=int, default=_PORT, help="TCP port of the page (default: %(default)s)"
+        "--port",
+        type=Whole(0, 65535),
+        metavar="N",
+        help="TCP port of the page; 0 for any free port (default: 8080, or any free port if 8080 "
+        "is in use)",
     )
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address, but open no browser"
@@ -78,8 +81,13 @@ def shapes_of(description: Description, robot: Robot) -> Shapes:
     return shapes
 
 
-def first_pose(robot: Robot, closure: Closure | None, text: str | None) -> dict[str, float]:
+def first_pose(
+    options: argparse.Namespace, robot: Robot, closure: Closure | None
+) -> dict[str, float]:
     """Return the first positions of the joints that are moved, by name [rad, m].
+
+    These are those of the default posture, and of --q. A line on standard error says how the
+    posture was chosen, and warnings name the joints that are outside their limits.
 
     Raises
     ------
@@ -87,15 +95,18 @@ def first_pose(robot: Robot, closure: Closure | None, text: str | None) -> dict[
         If a joint is unknown or has no slider.
     """
     moved = {joint.name for joint in robot.joints if joint.kind.nq == 1}
-    start = {name: value for name, value in pose_of(robot).items() if name in moved}
     if closure is not None:
         moved &= set(closure.independent)
-        entries = dict(zip((joint.name for joint in robot.joints), robot.q_offsets, strict=True))
-        start = {name: float(closure.reference[entries[name]]) for name in start if name in moved}
-    for name, value in {} if text is None else given_joints("--q", text).items():
+    posture = default_posture(robot, closure)
+    start = {joint.name: float(posture.q[offset])
+             for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+             if joint.name in moved}  # fmt: skip
+    for name, value in {} if options.q is None else given_joints("--q", options.q).items():
         if name not in start:
             raise InputError(f"--q: {unknown('joint', name, start)}")
         start[name] = value
+    print(f"posture: {posture.why}", file=sys.stderr)
+    warn(options, posture.outside)
     return start
 
 
@@ -145,8 +156,8 @@ def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[Dial]]:
     return groups
 
 
-def announce(address: str, options: argparse.Namespace) -> None:
+def announce(viewer: Viewer, options: argparse.Namespace) -> None:
     """Print the address of the page, and open it in a browser if there is one."""
-    print(f"{address}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
+    print(f"{viewer.address}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
     if not options.no_browser:
-        webbrowser.open(address)
+        webbrowser.open(viewer.address_once)

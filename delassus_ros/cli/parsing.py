@@ -13,6 +13,9 @@ from delassus_ros.errors import DelassusError, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.terminal import control, visible
 
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*):=(.*)", re.DOTALL)
+"""An argument of xacro, as ROS writes it."""
+
 
 class SuggestingParser(argparse.ArgumentParser):
     """Suggests the nearest verb, option or choice for an unknown one.
@@ -26,10 +29,23 @@ class SuggestingParser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """Parse; see :meth:`argparse.ArgumentParser.parse_args`."""
+        """Parse; see :meth:`argparse.ArgumentParser.parse_args`.
+
+        Words like ``side:=right`` become the attribute ``xacro``, wherever they stand.
+        """
         found, rest = self.parse_known_args(args, namespace)
-        if rest:
-            self.error(self._unknown(rest[0], found))
+        if _ASSIGNMENT.fullmatch(getattr(found, "other", None) or ""):
+            # The one verb with a second file takes them for it.
+            rest, found.other = [*rest, found.other], None
+        pairs = [_ASSIGNMENT.fullmatch(word) for word in rest]
+        found.xacro = {pair[1]: pair[2] for pair in pairs if pair}
+        for word, pair in zip(rest, pairs, strict=True):
+            if not pair:
+                self.error(self._unknown(word, found))
+        files = [str(getattr(found, name, None) or "") for name in ("robot", "urdf")]
+        if found.xacro and not any(file.endswith(".xacro") for file in files):
+            word = next(f"{name}:={value}" for name, value in found.xacro.items())
+            self.error(f"{word} is an argument of xacro; expected a file that ends in .xacro")
         return found
 
     def error(self, message: str) -> NoReturn:
@@ -71,8 +87,8 @@ def complete(parser: argparse.ArgumentParser) -> None:
 def frames(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
     """Return the frames of the robot on the command line, for :mod:`argcomplete`."""
     try:
-        # A fixed base: the frames are the same, and a root link without inertia is accepted.
-        robot = Robot.from_urdf(parsed_args.robot, base="fixed")
+        # Frames are the same with all joints locked, and no inertia is needed then.
+        robot = Robot.from_urdf(parsed_args.robot, base="fixed", lock={"*": 0.0})
     except (DelassusError, AttributeError, TypeError):
         # No robot on the command line yet.
         return []

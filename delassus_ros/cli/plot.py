@@ -10,18 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from delassus_ros.cli.commands import closed_configuration, closure_of, refuse_reference
-from delassus_ros.cli.description import Description
 from delassus_ros.cli.options import (
-    POSE,
     add_configuration,
     add_problem,
-    configuration_of,
     described,
     orientation_of,
     problem_with,
 )
 from delassus_ros.cli.page import shapes_of
+from delassus_ros.cli.posture import closure_of, positions_of, posture_of
 from delassus_ros.cli.report import Report, about, compiling, headline, progress, table, waiting
 from delassus_ros.cli.tables import is_table, plot_table
 from delassus_ros.closure.samples import closed_inputs
@@ -35,6 +32,8 @@ from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, rotation_from_quaternion
 from delassus_ros.needs import missing
 from delassus_ros.problem import Problem
+from delassus_ros.robots.description import Description
+from delassus_ros.robots.pose import default_posture
 from delassus_ros.solver.solver import DelassusSolver
 
 _TITLE = 110
@@ -48,9 +47,8 @@ _PEER = "ltl"
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
     """Add the plotted problem, the file, and the configuration to which the robot moves."""
-    add_problem(parser, required=False)
+    add_problem(parser)
     add_configuration(parser, " and --to")
-    parser.set_defaults(q=POSE)
     parser.add_argument(
         "-o",
         "--output",
@@ -85,7 +83,7 @@ def plot(options: argparse.Namespace) -> Report:
     description = described(options)
     problem = problem_with(options, description)
     robot, contacts = problem.robot, problem.contacts
-    q = _configuration(options, robot)
+    q, about_q = posture_of(options, robot)
     orientation = orientation_of(options, problem)
     with waiting(compiling(problem)):
         solver = DelassusSolver(problem, options.algorithm)
@@ -112,6 +110,7 @@ def plot(options: argparse.Namespace) -> Report:
         raise InputError(f"{output!r} cannot be written: {error}") from error
     facts = [
         ("figure", output),
+        *about_q.items(),
         ("condition", _range(conditions, along)),
         ("time", f"{1e6 * lasting[solver.algorithm][-1][1]:.2f} µs with all contacts"),
     ]
@@ -131,13 +130,6 @@ def _outlines(description: Description, robot: Robot, poses: Array) -> list[Arra
     if missing("delassus plot", "trimesh", "scipy") is not None:
         return []
     return shapes_of(description, robot).points(poses)
-
-
-def _configuration(options: argparse.Namespace, robot: Robot) -> Array:
-    if robot.clustered.is_closed:
-        return closed_configuration(options, robot)[0]
-    refuse_reference(options, robot)
-    return configuration_of(options, robot)
 
 
 def _range(conditions: Array, along: str) -> str:
@@ -163,17 +155,20 @@ def _conditions(
     """Return condition numbers, and a label of their configurations."""
     problem, robot = solver.problem, solver.problem.robot
     if options.to is not None:
-        there = configuration_of(options, robot, "--to")
+        closure = closure_of(options, robot)
+        there = positions_of(options, robot, "--to", default_posture(robot, closure).q)
         way = np.linspace(q, there, _STEPS)
         along = "from --q to --to"
-        if robot.clustered.is_closed:
-            closure = closure_of(options, robot)
+        if closure is not None:
             names = [robot.joint_names.index(name) for name in closure.independent]
             results = [closure.solve(dict(zip(closure.independent, p[names], strict=True)))
                        for p in way]  # fmt: skip
             way = np.array([r.q for r in results if r.status.is_valid])
             if not len(way):
                 raise InputError("--to: nowhere on the way there do the loops close")
+        else:
+            # Refused by name, as --q has been: positions between the two are smaller.
+            solver.solve(there, base_orientation=orientation)
     else:
         along = "share of random configurations"
         way = np.array([inputs["q"] for inputs in closed_inputs(problem, _STEPS)])

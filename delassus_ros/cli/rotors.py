@@ -7,7 +7,7 @@ import argparse
 import numpy as np
 
 from delassus_ros.cli import report as text
-from delassus_ros.cli.options import contacts_of, robot_of
+from delassus_ros.cli.options import contacts_of, described
 from delassus_ros.cli.report import Report
 from delassus_ros.model.robot import JointKind
 from delassus_ros.rotor_report import RotorReport, rotor_report
@@ -16,8 +16,8 @@ from delassus_ros.terminal import visible
 
 def report(options: argparse.Namespace) -> Report:
     """Return the inertias and armatures that replace the rotors, and the usual ones' error."""
-    robot = robot_of(options)
-    contacts = contacts_of(options, robot)
+    description = described(options)
+    robot, contacts = description.robot, contacts_of(options, description)
     found = rotor_report(robot, keep=[contact.frame for contact in contacts])
     gone = len(robot.joints) - len(found.robot.joints)
     if not gone:
@@ -47,14 +47,11 @@ def report(options: argparse.Namespace) -> Report:
             for name, i in found.inertias.items()
         },
     }
-    if contacts:
-        error = found.usual_error(contacts)
-        data["usual_error"] = error
-        names = ", ".join(contact.name for contact in contacts)
-        parts += ["", f"With g²J and locked rotors instead, G of {names} is off by {error:.2%}",
-                  "(largest ‖ΔG‖/‖G‖ of 20 random configurations)."]  # fmt: skip
-    else:
-        parts += ["", "Name contacts (--contact) to see how far off the usual g²J is."]
+    error = found.usual_error(contacts)
+    data["usual_error"] = error
+    names = ", ".join(contact.name for contact in contacts)
+    parts += ["", f"With g²J and locked rotors instead, G of {names} is off by {error:.2%}",
+              "(largest ‖ΔG‖/‖G‖ of 20 random configurations)."]  # fmt: skip
     return Report("\n".join(parts), data)
 
 

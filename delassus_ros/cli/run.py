@@ -7,24 +7,34 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from delassus_ros.cli import config
-from delassus_ros.cli.commands import closure_of
-from delassus_ros.cli.description import Description
-from delassus_ros.cli.options import add_reference, add_robot, described, settings_of
+from delassus_ros.cli.options import (
+    add_reference,
+    add_robot,
+    described,
+    settings_of,
+    tell_proposed,
+)
 from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
+from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report
 from delassus_ros.closure import Closure
+from delassus_ros.contacts import ContactSet
+from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.model.edit import to_lock
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing, missing_ros
 from delassus_ros.processes import Command, Programs
+from delassus_ros.robots.description import Description
+from delassus_ros.robots.wheels import lowest_points
 from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
@@ -61,40 +71,50 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Report:
     """Start a node for a robot, publish what it needs, and show its matrices in the browser."""
     refuse_without(("viser", "trimesh"), "delassus run")
+    from delassus_ros.ros_program import peer
+
     description = described(options)
     description.refuse_mjcf()
-    parameters = options.params and Path(options.params).read_text(encoding="utf-8")
-    if parameters is None:
-        parameters = config.proposed(options, description).text + "\n"
     text = ElementTree.tostring(description.document, encoding="unicode")
     with tempfile.TemporaryDirectory(prefix="delassus_run_") as folder:
-        file = Path(folder) / "params.yaml"
-        file.write_text(parameters, encoding="utf-8")
-        settings = settings_of(str(file))
+        file = options.params
+        if file is None:
+            tell_proposed(description)
+            file = f"{folder}/params.yaml"
+            proposed = config.proposed(options, description).text
+            Path(file).write_text(f"{proposed}\n", encoding="utf-8")
+        settings = settings_of(file)
         if not settings.contacts:
             raise InputError(
                 f"nothing of robot {description.robot.name!r} looks as if it touched; name "
                 "contacts in a file of --params"
             )
         # Refused here, a problem has a short message and starts no node.
-        settings.problem(text)
+        moving = settings.problem(text).robot.joint_names
         # Locked joints stay in the page's robot, which is that of the description.
         robot = description.robot
-        closure = closure_of(options, robot) if robot.clustered.is_closed else None
-        start = first_pose(robot, closure, options.q)
-        start |= {name: settings.lock[name] for name in settings.lock.keys() & start.keys()}
-        moved = {name: value for name, value in start.items() if name not in settings.lock}
+        closure = closure_of(options, robot)
+        start = first_pose(options, robot, closure)
+        held = {} if options.lock else to_lock(robot, settings.lock)
+        start |= {name: held[name] for name in held.keys() & start.keys()}
+        moved = {name: value for name, value in start.items() if name in moving}
         node = [sys.executable, "-m", "delassus_ros.node.main", "--ros-args", "--params-file"]
-        commands = [Command("delassus_node", [*node, str(file), "-p", "autostart:=true"])]
-        with StopRequest() as stop, Programs(commands, os.environ) as children, _graph() as graph:
+        node += [os.path.abspath(file), "-p", "autostart:=true"]
+        commands = [Command("delassus_node", node)]
+        with (
+            StopRequest() as stop,
+            Programs(commands, os.environ) as children,
+            peer("delassus_run") as graph,
+        ):
             print(f"delassus_node starts in ROS domain {os.environ.get('ROS_DOMAIN_ID', '0')}",
                   file=sys.stderr, flush=True)  # fmt: skip
-            stand = _Stand(graph, text, [c.name for c in settings.contacts])
+            wheels = {description.limbs.frame(body) for body in description.limbs.wheels}
+            stand = _Stand(graph, text, settings.contacts, wheels)
             viewer = _viewer(description, robot, stand.contacts, options)
             try:
                 if not options.own_joint_states:
                     viewer.add_dials(dials(robot, moved))
-                announce(viewer.address, options)
+                announce(viewer, options)
 
                 def step() -> bool:
                     if children.dead():
@@ -115,9 +135,10 @@ def run(options: argparse.Namespace) -> Report:
 def view_node(options: argparse.Namespace) -> Report:
     """Show the matrices of a running node in the browser."""
     refuse_without(("viser", "trimesh"), "delassus view")
-    with StopRequest() as stop, _graph() as graph:
-        from delassus_ros.drawing.received import NodeTopics
+    from delassus_ros.drawing.received import NodeTopics
+    from delassus_ros.ros_program import peer
 
+    with StopRequest() as stop, peer("delassus_run") as graph:
         topics = NodeTopics(graph, lambda _, words: None, options.node)
         deadline = time.monotonic() + _FIRST_LIMIT_S
         while topics.robot is None and not stop.requested:
@@ -127,11 +148,11 @@ def view_node(options: argparse.Namespace) -> Report:
             time.sleep(_PERIOD_S)
         if topics.robot is None or topics.layout is None:
             return Report("nothing was shown", {"matrices": 0})
-        folder = None if options.robot is None else Path(options.robot).resolve().parent
+        folder = None if options.robot is None else Path(os.path.realpath(options.robot)).parent
         description = Description(topics.robot, parse_xml(topics.description.encode()), folder)
         viewer = _viewer(description, topics.robot, (), options)
         try:
-            announce(viewer.address, options)
+            announce(viewer, options)
             count = _follow(topics, viewer, lambda: stop.requested, options.seconds)
         finally:
             viewer.close()
@@ -203,42 +224,32 @@ def _follow(
     return count
 
 
-@contextmanager
-def _graph() -> Iterator[Any]:
-    """Provide a node of this process during a block."""
-    import rclpy
-
-    from delassus_ros.ros_program import ros
-
-    with ros([]):
-        node = rclpy.create_node("delassus_run", start_parameter_services=False)
-        try:
-            yield node
-        finally:
-            node.destroy_node()
-
-
 class _Stand:
     """The publishers that a node needs: robot description, joint states and active contacts."""
 
-    def __init__(self, node: Any, description: str, contacts: list[str]) -> None:
-        from delassus_msgs.msg import ActiveContacts
+    def __init__(
+        self, node: Any, description: str, contacts: ContactSet, wheels: Collection[str]
+    ) -> None:
+        from delassus_msgs.msg import ActiveContacts, ContactPlacements
         from sensor_msgs.msg import JointState
         from std_msgs.msg import String
 
         from delassus_ros.drawing.received import LATCHED, NodeTopics
 
-        self._node, self.contacts = node, contacts
+        self._node = node
+        self._moving = [c for c in contacts if c.moving == "pose" and c.frame in wheels]
+        self.contacts = list(contacts.names)
         self.topics = NodeTopics(node, lambda _, words: None)
         self._description = node.create_publisher(String, "robot_description", LATCHED)
         self._description.publish(String(data=description))
         self._states = node.create_publisher(JointState, "joint_states", 10)
         self._active = node.create_publisher(ActiveContacts, "active_contacts", LATCHED)
+        self._places = node.create_publisher(ContactPlacements, "contact_placements", 10)
 
     def publish(
         self, robot: Robot, closure: Closure | None, positions: Mapping[str, float]
     ) -> None:
-        """Publish joint positions; nothing where loops do not close."""
+        """Publish joint positions and lowest points of wheels; nothing where loops are open."""
         from sensor_msgs.msg import JointState
 
         try:
@@ -250,6 +261,27 @@ class _Stand:
         message = JointState(name=list(found), position=list(found.values()))
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._states.publish(message)
+        if self._moving:
+            self._place(robot, q, message.header)
+
+    def _place(self, robot: Robot, q: Array, header: Any) -> None:
+        """Publish where wheels touch."""
+        from delassus_msgs.msg import ContactPlacements
+        from geometry_msgs.msg import Point, Pose, Quaternion
+
+        skeleton = Skeleton(robot)
+        poses = skeleton.poses(q)
+        frames = {c.frame: skeleton.frame(poses, c.frame) for c in self._moving}
+        places = lowest_points(robot, self._moving, frames)
+        self._places.publish(ContactPlacements(
+            header=header, names=list(places),
+            poses=[
+                Pose(position=Point(**dict(zip("xyz", place.translation.tolist(), strict=True))),
+                     orientation=Quaternion(
+                         **dict(zip("xyzw", place.quaternion().tolist(), strict=True))))
+                for place in places.values()
+            ],
+        ))  # fmt: skip
 
     def touch(self, names: list[str]) -> None:
         """Publish the active contacts."""

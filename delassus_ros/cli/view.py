@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delassus_ros.cli.commands import closure_of, refuse_reference
-from delassus_ros.cli.description import BUILT_IN
 from delassus_ros.cli.options import (
     add_contacts,
     add_reference,
@@ -20,6 +20,7 @@ from delassus_ros.cli.options import (
     described,
     given_joints,
     problem_with,
+    warn,
 )
 from delassus_ros.cli.page import (
     add_page,
@@ -31,6 +32,7 @@ from delassus_ros.cli.page import (
     refuse_without_viser,
     shapes_of,
 )
+from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report, about, compiling, headline, waiting
 from delassus_ros.cli.run import view_node
 from delassus_ros.closure import Closure
@@ -40,12 +42,19 @@ from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing, missing_ros
 from delassus_ros.problem import Problem
+from delassus_ros.robots.description import BUILT_IN
+from delassus_ros.robots.wheels import lowest_points
+from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.solver import DelassusSolver
 from delassus_ros.stopping import StopRequest
 
+_ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
+
 if TYPE_CHECKING:
-    from delassus_ros.drawing.snapshot import Photographer
+    from delassus_ros.cli.recorded import Played
+    from delassus_ros.drawing.snapshot import Moment, Photographer
     from delassus_ros.drawing.viewer import Viewer
+    from delassus_ros.robots.description import Description
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +68,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         help="show the matrices of a running node, on its topics and robot description; ROBOT "
         "then only tells the place of the meshes (default: %(const)s)",
     )
-    add_contacts(parser, required=False, more=" (default: the ends of its limbs)")
+    add_contacts(parser)
     add_reference(parser)
     parser.set_defaults(axes="contact")
     parser.add_argument(
@@ -78,7 +87,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         "--forces",
         nargs="?",
         type=positive,
-        const=0.7,
+        const=ForceSettings.friction,
         metavar="FRICTION",
         help="show contact forces in friction cones, of a robot that holds its pose on level "
         "ground; FRICTION is the coefficient of friction (default: %(const)s)",
@@ -96,48 +105,58 @@ def view(options: argparse.Namespace) -> Report:
             "--node for a running node"
         )
     refuse_without_viser("delassus view")
-    from delassus_ros.drawing.snapshot import Photographer, force_problem
-    from delassus_ros.drawing.viewer import Viewer
-
+    # trimesh takes an import that is interrupted for a missing package, and goes on.
+    with StopRequest() as early:
+        from delassus_ros.drawing.snapshot import Moment, Photographer, force_problem
+        from delassus_ros.drawing.viewer import Viewer
+    if early.requested:
+        raise KeyboardInterrupt
     description = described(options)
-    problem = problem_with(options, description)
-    robot = problem.robot
-    closure = closure_of(options, robot) if robot.clustered.is_closed else None
-    if closure is None:
-        refuse_reference(options, robot)
-    start = first_pose(robot, closure, options.q)
-    recorded = None if options.data is None else timeline(options, problem)
+    recorded, closure, start = replayed(options, description), None, dict[str, float]()
+    if recorded is not None:
+        solver, seconds, moments = recorded.solver, recorded.seconds, recorded.moments
+    else:
+        problem = problem_with(options, description)
+        closure = closure_of(options, problem.robot)
+        if options.data is None:
+            start = first_pose(options, problem.robot, closure)
+        else:
+            seconds, Q = timeline(options, problem)
+            moments = [Moment(q) for q in Q]
+        solver = compiled(problem if options.forces is None else force_problem(problem))
+    problem, robot = solver.problem, solver.problem.robot
     shapes = shapes_of(description, robot)
-    if options.forces is not None:
-        problem = force_problem(problem)
-    solver = compiled(problem)
     with StopRequest() as stop:
         viewer = Viewer(robot, shapes, problem.contacts.names, options.port)
         try:
-            photographer = Photographer(solver, options.forces, viewer.soles(problem.contacts))
-            if recorded is None:
+            photographer = Photographer(
+                solver, options.forces, viewer.soles(problem.contacts),
+                partial(lowest_points, robot, problem.contacts),
+            )  # fmt: skip
+            if options.data is None:
                 viewer.add_dials(dials(robot, start))
                 at = by_sliders(viewer, robot, closure, start)
             else:
-                at = by_time(viewer, robot, closure, *recorded)
-            viewer.activate(photographer.standing(at()))
+                at = by_time(viewer, robot, closure, seconds, moments)
+            viewer.activate(photographer.standing(at().q))
             draw = drawing(viewer, photographer, at)
             draw()
-            announce(viewer.address, options)
+            announce(viewer, options)
             viewer.run(draw, end_of(options, stop))
         finally:
             viewer.close()
     data = {**about(problem), "address": viewer.address, "shapes": len(shapes.shapes),
-            "unread": list(shapes.unread)}  # fmt: skip
-    return Report(headline(problem), data)
+            "unread": list(shapes.unread), "warnings": options.warnings}  # fmt: skip
+    return Report(headline(problem), data, int(bool(options.warnings)))
 
 
 def drawing(
-    viewer: Viewer, photographer: Photographer, at: Callable[[], Array]
+    viewer: Viewer, photographer: Photographer, at: Callable[[], Moment]
 ) -> Callable[[], None]:
-    """Return a function that draws the robot at the configuration that `at` returns.
+    """Return a function that draws the robot at the moment that `at` returns.
 
-    Where `at` raises an InputError, the robot stays where it is, and the page has the message.
+    The boxes of contacts follow a moment that knows its active contacts. Where `at` raises an
+    InputError, the robot stays where it is, and the page has the message.
     """
     latest = [at()]
 
@@ -147,42 +166,76 @@ def drawing(
             latest[0] = at()
         except InputError as error:
             warning = str(error)
-        viewer.show(photographer.snapshot(latest[0], viewer.active), warning)
+        moment = latest[0]
+        if moment.active is not None and list(moment.active) != viewer.active:
+            viewer.activate(moment.active)
+        viewer.show(photographer.snapshot(moment, viewer.active), warning or moment.warning)
 
     return draw
 
 
 def by_sliders(
     viewer: Viewer, robot: Robot, closure: Closure | None, start: Mapping[str, float]
-) -> Callable[[], Array]:
-    """Return a function that returns q (nq,) at the sliders of joints.
+) -> Callable[[], Moment]:
+    """Return a function that returns the posture at the sliders of joints.
 
     Parameters
     ----------
     start : first positions of the moved joints, at which loops close.
     """
-    return lambda: q_at(robot, closure, {**start, **viewer.positions})
+    from delassus_ros.drawing.snapshot import Moment
+
+    return lambda: Moment(q_at(robot, closure, {**start, **viewer.positions}))
 
 
 def by_time(
-    viewer: Viewer, robot: Robot, closure: Closure | None, seconds: Array, Q: Array
-) -> Callable[[], Array]:
-    """Return a function that returns q (nq,) at a slider over times (N,) [s] of Q (N, nq).
+    viewer: Viewer,
+    robot: Robot,
+    closure: Closure | None,
+    seconds: Array,
+    moments: Sequence[Moment],
+) -> Callable[[], Moment]:
+    """Return a function that returns the moment at a slider over times (N,) [s].
 
-    Loops are closed from the independent joints; a recording may lack all further joints.
+    Parameters
+    ----------
+    closure : closes loops from the independent joints, where the remaining joints may be missing.
+    moments : N states of the robot.
     """
     timeline = viewer.add_timeline(seconds)
     entries = dict(zip((joint.name for joint in robot.joints), robot.q_offsets, strict=True))
 
-    def at() -> Array:
+    def at() -> Moment:
         k = int(np.searchsorted(seconds, timeline.slider.value, side="right")) - 1
-        q: Array = Q[max(k, 0)]
+        moment = moments[max(k, 0)]
         if closure is None:
-            return q
-        moved = {name: float(q[entries[name]]) for name in closure.independent}
-        return q_at(robot, closure, moved)
+            return moment
+        moved = {name: float(moment.q[entries[name]]) for name in closure.independent}
+        return replace(moment, q=q_at(robot, closure, moved))
 
     return at
+
+
+def replayed(options: argparse.Namespace, description: Description) -> Played | None:
+    """Return the states of a recording; None of a table, and where positions alone are read.
+
+    Raises
+    ------
+    DelassusError
+        If a package is missing, or the recording cannot be read.
+    """
+    if options.data is None or not _is_recording(Path(options.data)):
+        return None
+    lacking = missing("delassus view", "mcap") or missing_ros("delassus view", *_ROS)
+    if lacking is not None:
+        raise DelassusError(lacking)
+    from delassus_ros.cli.recorded import played
+
+    return played(options, description)
+
+
+def _is_recording(path: Path) -> bool:
+    return path.suffix in (".mcap", ".db3") or (path.is_dir() and any(path.glob("*.db3")))
 
 
 def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Array]:
@@ -194,13 +247,13 @@ def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Arra
         If a package is missing, or the file has no positions of the robot's joints.
     """
     path = Path(options.data)
-    if path.suffix in (".mcap", ".db3") or (path.is_dir() and any(path.glob("*.db3"))):
+    if _is_recording(path):
         lacking = missing("delassus view", "mcap") or missing_ros("delassus view", "rclpy")
         if lacking is not None:
             raise DelassusError(lacking)
         from delassus_ros.recordings.positions import recorded_positions
 
-        return recorded_positions(path, problem.robot)
+        return recorded_positions(path, problem.robot, partial(warn, options))
     if path.suffix not in (".npy", ".npz", ".csv"):
         lacking = missing("delassus view", "pyarrow")
         if lacking is not None:

@@ -112,7 +112,7 @@ class BoundClosure:
             _NEWTON_ITERATIONS,
         )
         self.names = tuple(plan.names[slot] for slot in plan.slots)
-        self._measured = np.zeros(len(plan.slots))
+        self._measured = np.full(len(plan.slots), np.nan)
         self.q = np.full(len(plan.reference), np.nan)
         self.residual = np.nan
         self.about = ""
@@ -150,7 +150,7 @@ class BoundClosure:
 
     @property
     def measured(self) -> Array:
-        """Positions of :attr:`names`, to be filled before :meth:`solve` [rad, m].
+        """Positions of :attr:`names`, NaN, to be filled before :meth:`solve` [rad, m].
 
         Assigning copies numbers into the array, and raises InputError for values that are not
         numbers of this shape; values that are not finite set the status NOT_FINITE.

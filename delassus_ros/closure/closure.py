@@ -136,6 +136,11 @@ class Closure:
         return self._reference
 
     @property
+    def stated(self) -> Mapping[str, float]:
+        """Positions of the reference that were stated, by joint name [rad, m]."""
+        return self._stated
+
+    @property
     def independent(self) -> tuple[str, ...]:
         """Names of the joints that determine all other joints, in model order."""
         robot = self._robot

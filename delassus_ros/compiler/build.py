@@ -262,8 +262,8 @@ def _key(stored: CachedCode[Any], algorithm: TracedAlgorithm) -> str | None:
     """Return the cache key, or None where the source of the algorithm is not known for sure."""
     try:
         source = algorithm_source(algorithm)
-    except (OSError, TypeError):
-        _log.info("%s not cached: the algorithm has no source file", stored.what)
+    except (OSError, TypeError) as reason:
+        _log.info("%s not cached, as the algorithm has no known source: %s", stored.what, reason)
         return None
     return stored.key(str(algorithm.version).encode(), source=source)
 

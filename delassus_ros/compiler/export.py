@@ -31,6 +31,7 @@ from delassus_ros.compiler.runtime.jit import compile_for
 from delassus_ros.compiler.runtime.processor import check_processor, check_triple
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.model.ranges import FARTHEST
+from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE
 from delassus_ros.problem import Port, Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.version import __version__
@@ -42,8 +43,24 @@ _STATUSES = (
     Status.SINGULAR_LOOP,
     Status.NOT_CLOSED,
     Status.TOO_FAR,
+    Status.NOT_UNIT,
 )
 """Statuses that compiled kernels return; only back ends return the remaining ones."""
+
+
+_KEYWORDS = frozenset(
+    """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
+    char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+    constinit continue decltype default delete do double dynamic_cast else enum explicit export
+    extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+    nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
+    return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned using
+    virtual void volatile wchar_t while xor xor_eq
+    """.split()
+)
+"""Keywords of C23 and C++20 without an underscore in front."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +116,16 @@ def check_name(name: str) -> None:
     Raises
     ------
     InputError
-        If it is not a C identifier.
+        If it is not a C identifier, or a keyword or reserved name of C or C++.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise InputError(
             f"name {name!r} is not a C identifier (letters, digits, underscores, no digit first)"
+        )
+    if name in _KEYWORDS or name == "main" or re.match(r"_[A-Z_]", name):
+        raise InputError(
+            f"name {name!r} is a keyword or reserved name of C or C++; expected another prefix of "
+            f"the symbols, such as 'robot_{name.strip('_')}'"
         )
 
 
@@ -212,12 +234,12 @@ def export_functions(
         prototypes.append(f"int32_t {name}_{suffix}(const double *in, double *out, double *work);")
     module = "\n".join([*texts, declarations(), ""])
     compiled = compile_for(module, resolved.triple, resolved.cpu, resolved.features)
-    first, *more = [_comment(line) for line in about]
+    first, *more = [comment(line) for line in about]
     lines = [
         f"/* {first}, compiled by delassus_ros {__version__}.",
         *(f"   {line}" for line in more),
-        f"   Target {_comment(resolved.triple)}, processor "
-        f"{_comment(resolved.cpu or 'generic')}. Link with the C maths library. */",
+        f"   Target {comment(resolved.triple)}, processor "
+        f"{comment(resolved.cpu or 'generic')}. Link with the C maths library. */",
         *_opened(f"{upper}_DYNAMICS_H"),
         "/* The blocks of the functions: offsets and sizes in doubles. */",
         "enum {",
@@ -250,10 +272,10 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
         for _ in range(joint.kind.nq)
     ]  # fmt: skip
     lines = [
-        f"/* Delassus matrix G = J inv(M) J^T of {_comment(robot.name)}, compiled by "
+        f"/* Delassus matrix G = J inv(M) J^T of {comment(robot.name)}, compiled by "
         f"delassus_ros {__version__}.",
-        f"   Algorithm {algorithm}; target {_comment(target.triple)}, processor "
-        f"{_comment(target.cpu or 'generic')}; problem {problem.digest[:16]}.",
+        f"   Algorithm {algorithm}; target {comment(target.triple)}, processor "
+        f"{comment(target.cpu or 'generic')}; problem {problem.digest[:16]}.",
         "   Units: m, kg, rad. Rows of a contact: linear x, y, z, then angular, in "
         + ("the axes of the world." if problem.axes == "world" else "the contact's own axes."),
         "   Link with the C maths library. */",
@@ -310,7 +332,8 @@ def _statuses(upper: str) -> list[str]:
     return [
         "/* What the kernel returns; the output is valid only after OK. NOT_CLOSED: a coupling of",
         "   joints does not hold at q. Loops are not looked at: q has to close them. TOO_FAR: a",
-        f"   position is beyond {FARTHEST:g} rad or m. NOT_FINITE: of inputs or results. */",
+        f"   position is beyond {FARTHEST:g} rad or m. NOT_UNIT: the norm of a quaternion is off",
+        f"   1 by more than {UNIT_QUATERNION_TOLERANCE:g}. NOT_FINITE: of inputs or results. */",
         "enum {",
         *(f"  {upper}_{status.name} = {status.value}," for status in _STATUSES),
         "};",
@@ -378,6 +401,6 @@ def _octal(character: str) -> str:
     return "".join(f"\\{byte:03o}" for byte in character.encode())
 
 
-def _comment(text: str) -> str:
+def comment(text: str) -> str:
     """Return text that cannot end the comment it stands in."""
     return re.sub(r"[^\x20-\x7e]|\*/|/\*", "?", text)

@@ -101,12 +101,13 @@ class _Code:
 class BoundFunction:
     """A compiled function with preallocated buffers, for control loops; one per thread.
 
-    A call creates no array.
+    A call creates no array. Inputs that were never written are NaN, and set the status NOT_FINITE.
 
     Attributes
     ----------
     inputs : arrays by port name, views of one block, in order; to be filled before a call.
-    result : the results of the last call, flat; not valid unless its status was OK.
+    result : the results of the last call, flat; NaN before the first one and unless the status of
+        the last one was OK.
     address : of the function ``int32_t f(const double *in, double *out, double *work)``, for calls
         without Python; valid while this object lives.
     work : the function's work area, one per thread.
@@ -115,6 +116,8 @@ class BoundFunction:
     def __init__(self, code: _Code, ports: Sequence[Port]) -> None:
         block_in, self.result, work = map(aligned_zeros, code.sizes)
         self.address, self.work = code.address, work
+        block_in.fill(np.nan)
+        self.result.fill(np.nan)
         self.inputs: dict[str, Array] = {}
         first = 0
         for port in ports:
@@ -130,7 +133,10 @@ class BoundFunction:
 
     def __call__(self) -> Status:
         """Compute :attr:`result` from :attr:`inputs`, and return the status."""
-        return _STATUSES[self._run()]
+        status = self._run()
+        if status:
+            self.result.fill(np.nan)
+        return _STATUSES[status]
 
 
 class CompiledFunction:

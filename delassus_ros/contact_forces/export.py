@@ -14,6 +14,7 @@ from delassus_ros.contact_forces import iteration
 from delassus_ros.contact_forces.cones import CONVEX, COULOMB, INFO, SPEEDS
 from delassus_ros.contact_forces.machine_code import BUDGET, MODULES, SPEED, TOLERANCE
 from delassus_ros.contact_forces.rows import ConeRows
+from delassus_ros.contacts import LARGEST_FRICTION
 from delassus_ros.version import __version__
 
 
@@ -74,7 +75,7 @@ def _header(rows: ConeRows, contacts: int, name: str, target: Target) -> str:
         "FAILED": iteration.FAILED, "INFEASIBLE": iteration.INFEASIBLE,
         "NOT_FINITE": iteration.NOT_FINITE, "REFUSED": iteration.REFUSED,
         "STRIKING": iteration.STRIKING, "JAMMED": iteration.JAMMED,
-        "FRICTION": repr(iteration.MOST_FRICTION), "TOLERABLE": repr(iteration.MOST_TOLERANCE),
+        "FRICTION": repr(LARGEST_FRICTION), "TOLERABLE": repr(iteration.MOST_TOLERANCE),
         "FIRST_ROWS": _listed("int64_t", f"{name}_forces_first_rows", first_rows),
         "FIRST_CONES": _listed("int64_t", f"{name}_forces_first_cones", cones),
         "KINDS": _listed("int64_t", f"{name}_forces_kinds", rows.cones),

@@ -5,8 +5,9 @@ The iteration is in :mod:`~delassus_ros.contact_forces.iteration`.
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from delassus_ros.arguments import number, numbers, sized, whole
+from delassus_ros.arguments import count as whole
+from delassus_ros.arguments import names, number, numbers, sized
 from delassus_ros.contact_forces import cones, division, iteration, motion
 from delassus_ros.contact_forces.derivative import derivative
 from delassus_ros.contact_forces.machine_code import BUDGET, SPEED, TOLERANCE, machine_code
@@ -48,8 +50,8 @@ class ForceOptions(TypedDict, total=False):
     surface_cone : "corners", the default: exact friction cones at the four corners of a surface.
         "wrench": the wrench cone of 16 faces, of inner pyramids of four sides at the corners; a
         convex problem without sliding laws, whose number of steps varies less.
-    tolerance : residual at which forces are SOLVED, 0 to 0.01; default 1e-10.
-    budget : largest number of steps; default 240.
+    tolerance : residual at which forces are SOLVED, above 0 and up to 0.01; default 1e-10.
+    budget : largest number of steps, 0 or more; default 240.
     slip_speed, leave_speed, strike_speed : velocity along the surface above which a contact
         slides, and normal velocities above which a contact leaves and strikes; default 0.1 m/s
         each. Slower contacts are at rest: their velocity is noise of sensors.
@@ -107,7 +109,6 @@ _STARTS = (ForceStatus.SOLVED, ForceStatus.INACCURATE)
 """Statuses of forces that begin the next problem."""
 _NAMING = (ForceStatus.INFEASIBLE, ForceStatus.STRIKING, ForceStatus.JAMMED)
 """Statuses that name contacts."""
-_LARGEST = float(np.finfo(float).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,9 @@ class Division:
 class ContactForces:
     """Forces of one problem; valid where the status is SOLVED.
 
+    The arrays are data of their own, and threads may share a result; that of a bound solver or of
+    :meth:`ForceSolver.solve_in_place` is overwritten by the next call, and belongs to one thread.
+
     Attributes
     ----------
     forces : (n,), in the rows of G; N and N m.
@@ -145,6 +149,7 @@ class ContactForces:
     record : numbers of sweeps, Newton steps and interior-point steps, residual, law, division,
         rank and rows; then (k,), 1 at rows of the contacts that ``contradiction`` or ``division``
         names, else 0. The properties read them.
+    G, a0, v : (n, n), (n,), (n,), the problem, for :meth:`ForceSolver.derivative`.
     contacts : names of the contacts, of the forces of a Solution.
     """
 
@@ -154,6 +159,9 @@ class ContactForces:
     cone_forces: Array
     cone_offsets: tuple[int, ...]
     record: Array
+    G: Array
+    a0: Array
+    v: Array
     contacts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -231,7 +239,8 @@ class ContactForces:
         # By position: keywords take as long as half of the machine code.
         return ContactForces(
             self.forces.copy(), self.accelerations.copy(), self.status, self.cone_forces.copy(),
-            self.cone_offsets, self.record.copy(), self.contacts,
+            self.cone_offsets, self.record.copy(), self.G.copy(), self.a0.copy(), self.v.copy(),
+            self.contacts,
         )  # fmt: skip
 
     def start(self, contacts: Sequence[str], offsets: Sequence[int]) -> Array:
@@ -257,6 +266,8 @@ class ContactForces:
 @dataclass(frozen=True, eq=False)
 class BatchContactForces:
     """Forces of N problems with the same contacts; valid where the status is SOLVED.
+
+    The arrays are data of their own; threads may share a result.
 
     Attributes
     ----------
@@ -300,6 +311,9 @@ class ForceDerivative:
 class ForceSolver:
     """Contact forces of problems with the same contacts, without allocation but for the result.
 
+    Thread-safe but for :meth:`solve_in_place`, whose result the next call of any thread
+    overwrites: calls of :meth:`solve` wait for each other, those of :meth:`solve_batch` do not.
+
     Row i of a point is x, y, z in turn: z is the normal and pushes, f_z >= 0, unless `normals`
     name another. A surface has force and torque at its middle, six rows; its law holds at its four
     corners.
@@ -308,7 +322,7 @@ class ForceSolver:
     ----------
     kinds : per contact "point", "surface", "unilateral" (one row, f >= 0) or "bilateral" (one row
         that holds: a weld, a loop, a task).
-    friction : coefficient μ of all contacts, or one for each.
+    friction : coefficient μ, 0 to 1e4, of all contacts, or one for each.
     dimensions, normals, law, compliance, restitution, surface_cone, tolerance, budget, slip_speed,
     leave_speed, strike_speed : those of :class:`SolverOptions`.
 
@@ -340,30 +354,31 @@ class ForceSolver:
         leave_speed: float = SPEED,
         strike_speed: float = SPEED,
     ) -> None:
-        self.kinds = tuple(kinds)
-        if law not in _LAWS:
+        self.kinds = names("kinds", kinds)
+        if not isinstance(law, str) or law not in _LAWS:
             raise InputError(f"unknown law {law!r}; expected one of {', '.join(get_args(Law))}")
         self.law: Law = law
         self.rows = rows = ConeRows.of(self.kinds, friction, dimensions, normals, surface_cone)
         self.tolerance = number("tolerance", tolerance)
-        if not 0.0 <= self.tolerance <= iteration.MOST_TOLERANCE:
+        if not 0.0 < self.tolerance <= iteration.MOST_TOLERANCE:
             raise InputError(
-                f"tolerance is {self.tolerance:g}; expected 0 to {iteration.MOST_TOLERANCE:g}: "
-                "with a larger one the status says nothing about the forces"
+                f"tolerance is {self.tolerance:g}; expected a residual above 0 and up to "
+                f"{iteration.MOST_TOLERANCE:g}: a larger one says nothing about the forces"
             )
-        self.budget = whole("budget", budget, "a number of steps")
+        self.budget = whole("budget", budget, least=0)
         n, k = rows.size, rows.count
-        self._soft = self._within("compliance", compliance, _LARGEST)
+        self._soft = self._within("compliance", compliance, sys.float_info.max)
         self._bounce = self._within("restitution", restitution, 1.0)
         self._corners: Array | None = None
         if surface_cone == "wrench":
             self._check_wrenches()
             self._corners = ConeRows.of(self.kinds, friction, dimensions, normals).matrix()
         self._compliance = rows.spread(self._soft)
-        names = ("slip_speed", "leave_speed", "strike_speed")
-        speeds = (slip_speed, leave_speed, strike_speed)
-        self._speeds = np.array([number(*each) for each in zip(names, speeds, strict=True)])
-        for name, speed in zip(names, self._speeds, strict=True):
+        speeds = {
+            "slip_speed": slip_speed, "leave_speed": leave_speed, "strike_speed": strike_speed,
+        }  # fmt: skip
+        self._speeds = np.array([number(*each) for each in speeds.items()])
+        for name, speed in zip(speeds, self._speeds, strict=True):
             if not speed >= 0.0:
                 raise InputError(f"{name} is {speed:g}; expected a velocity of 0 or more, m/s")
         known = (
@@ -379,9 +394,14 @@ class ForceSolver:
             self._values, np.cumsum([*(part.size for part in known), *sizes])[:-1]
         )
         self._G = G.reshape(n, n)
+        # As of a problem that is NOT_FINITE.
+        accelerations.fill(np.nan)
+        record[cones.RESIDUAL] = -1.0
         self.result = ContactForces(
-            forces, accelerations, ForceStatus.NOT_FINITE, self._f, rows.offsets, record
-        )
+            forces, accelerations, ForceStatus.NOT_FINITE, self._f, rows.offsets, record,
+            self._G, self._a0, self._v,
+        )  # fmt: skip
+        self._lock = threading.Lock()
         self._call = machine_code().calls["solve_block"]
         self._blocks = self._whole.ctypes.data, self._values.ctypes.data
 
@@ -420,7 +440,8 @@ class ForceSolver:
         if velocities is not None:
             velocities = sized("velocities", velocities, len(vector), self._whose, InputError)
             self._check_moving(velocities)
-        return self.solve_in_place(matrix, vector, start, velocities).copy()
+        with self._lock:
+            return self.solve_in_place(matrix, vector, start, velocities).copy()
 
     def solve_in_place(
         self, G: Array, a0: Array, start: Array | None = None, velocities: Array | None = None
@@ -494,8 +515,10 @@ class ForceSolver:
         status = np.empty(count, np.int64)
         matrices, vectors = np.ascontiguousarray(matrices), np.ascontiguousarray(vectors)
         arrays = (matrices, vectors, v, f, forces, accelerations, rays, infos, status)
+        # Another thread may write to the work area of this solver.
+        blocks = self._whole, self._values.copy()
         machine_code().calls["solve_batch"](
-            count, *self._blocks, *(array.ctypes.data for array in arrays)
+            count, *(array.ctypes.data for array in (*blocks, *arrays))
         )
         marked = (rays != 0.0) & (status <= ForceStatus.INACCURATE)[:, np.newaxis]
         return BatchContactForces(
@@ -520,7 +543,7 @@ class ForceSolver:
     def _within(self, what: str, values: ArrayLike, most: float) -> Array:
         found = per_contact(what, values, len(self.kinds))
         if not ((found >= 0.0) & (found <= most)).all():
-            upper = "or more" if most == _LARGEST else f"to {most:g}"
+            upper = "or more, but finite" if most > 1.0 else f"to {most:g}"
             raise InputError(f"{what} is {np.asarray(values)}; expected numbers of 0 {upper}")
         return found
 
@@ -551,19 +574,19 @@ class ForceSolver:
             return False
         return bool((np.abs(velocities @ self._corners) > self._speeds.min()).any())
 
-    def _motion(self) -> Array:
-        """Return how each cone moves in the last problem, (cones, 3)."""
+    def _motion(self, v: Array) -> Array:
+        """Return how each cone moves at velocities v (n,), (cones, 3)."""
         rows = self.rows
         found, marks = np.zeros((len(rows.cones), motion.MOTION)), np.zeros(rows.count)
         slip, leave, strike = self._speeds.tolist()
         motion.find_motion(
-            len(rows.cones), rows.cones, rows.starts, rows.columns, rows.weights, self._v, slip,
+            len(rows.cones), rows.cones, rows.starts, rows.columns, rows.weights, v, slip,
             leave, strike, found.ravel(), marks,
         )  # fmt: skip
         return found
 
     def derivative(self, found: ContactForces) -> ForceDerivative:
-        """Return the derivative of the forces of the last problem that was solved.
+        """Return the derivative of the forces of a problem, which may be any that was solved.
 
         Formula by differentiation of the conditions at the rows that touch, which Newton's method
         solves. Contacts with surfaces have no derivative of their corners' forces; that of their
@@ -571,21 +594,24 @@ class ForceSolver:
 
         Parameters
         ----------
-        found : its result, SOLVED.
+        found : its result by this solver, SOLVED.
 
         Raises
         ------
         InputError
-            If the result is not SOLVED, or a contact has restitution.
+            If the result is not SOLVED or of another solver, or a contact has restitution.
         """
+        # All results of a solver share one tuple.
+        if found.cone_offsets is not self.result.cone_offsets:
+            raise InputError("forces are of another solver; expected a result of this one")
         if found.status != ForceStatus.SOLVED:
             raise InputError(f"forces are {found.status.name}; their derivative needs SOLVED ones")
         if self._bounce.any():
             raise InputError("derivatives of impulses with restitution are not known; expected 0")
         W = self.rows.matrix()
         H, margin = derivative(
-            self.rows, W.T @ self._G @ W + np.diag(self._compliance), W.T @ self._a0,
-            found.cone_forces, found.law, self._motion(),
+            self.rows, W.T @ found.G @ W + np.diag(self._compliance), W.T @ found.a0,
+            found.cone_forces, found.law, self._motion(found.v),
         )  # fmt: skip
         return ForceDerivative(W @ H @ W.T, margin)
 
@@ -643,7 +669,8 @@ def solve_contacts_batch(
 
 def solver_for(kinds: Sequence[str], friction: ArrayLike, options: SolverOptions) -> ForceSolver:
     """Return this thread's solver for such contacts; parameters are those of ForceSolver."""
-    key = repr((kinds, _exact(friction), {name: _exact(value) for name, value in options.items()}))
+    values = {"friction": friction, **options}
+    key = (tuple(kinds), *((name, _exact(name, values[name])) for name in sorted(values)))
     solver = _solvers.kept.get(key)
     if solver is None:
         solver = ForceSolver(kinds, friction, **options)
@@ -653,16 +680,19 @@ def solver_for(kinds: Sequence[str], friction: ArrayLike, options: SolverOptions
     return solver
 
 
-def _exact(value: object) -> object:
-    """Return a value with arrays as lists, whose text has all digits and entries."""
-    if isinstance(value, (list, tuple)):
-        return [_exact(entry) for entry in value]
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+def _exact(name: str, value: object) -> Hashable:
+    """Return an argument as part of a key: text and single numbers, or the bytes of an array."""
+    if value is None or isinstance(value, (str, int, float)):
+        return type(value), value
+    if name == "normals" and isinstance(value, Iterable):
+        return tuple(_exact("normal", normal) for normal in value)
+    array = numbers(name, value)
+    return array.shape, array.tobytes()
 
 
 class _Solvers(threading.local):
     def __init__(self) -> None:
-        self.kept: dict[str, ForceSolver] = {}
+        self.kept: dict[Hashable, ForceSolver] = {}
 
 
 _solvers = _Solvers()

@@ -74,6 +74,7 @@ from delassus_ros.contact_forces.motion import (
 from delassus_ros.contact_forces.newton import HOLDS, OPEN, PROXIMAL, find_regimes
 from delassus_ros.contact_forces.proximal import proximal
 from delassus_ros.contact_forces.stages import stages
+from delassus_ros.contacts import LARGEST_FRICTION
 
 SOLVED, INACCURATE, FAILED, INFEASIBLE, NOT_FINITE, REFUSED, STRIKING, JAMMED = (
     0, 1, 2, 3, 4, 5, 6, 7,
@@ -82,8 +83,6 @@ NAN = nan
 """Accelerations where there are no forces: from NOT_FINITE on."""
 ACCEPTED = 1e-6
 """Residual up to which forces are INACCURATE and not FAILED."""
-MOST_FRICTION = 1e4
-"""Largest coefficient of friction that is computed."""
 MOST_TOLERANCE = 1e-2
 """Largest tolerance: a larger residual says nothing about forces."""
 IMMOVABLE = 1e-16
@@ -315,10 +314,10 @@ def is_accepted(
     k: int, R: Doubles,
 ) -> bool:  # fmt: skip
     """Return whether arguments are in their ranges."""
-    accepted = 0.0 <= tolerance and tolerance <= MOST_TOLERANCE
+    accepted = 0.0 < tolerance and tolerance <= MOST_TOLERANCE
     accepted = accepted and (law == COULOMB or law == CONVEX)
     for c in range(contacts):
-        accepted = accepted and 0.0 <= mu[c] and mu[c] <= MOST_FRICTION
+        accepted = accepted and 0.0 <= mu[c] and mu[c] <= LARGEST_FRICTION
         accepted = accepted and 0.0 <= restitution[c] and restitution[c] <= 1.0
     for i in range(SPEEDS):
         accepted = accepted and speeds[i] >= 0.0

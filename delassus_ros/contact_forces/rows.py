@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from math import sqrt
 from typing import Literal, TypeAlias, get_args
@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from delassus_ros.arguments import numbers
+from delassus_ros.arguments import names, numbers
 from delassus_ros.contact_forces.cones import BILATERAL, POINT, UNILATERAL
-from delassus_ros.contacts import cone_axes
+from delassus_ros.contacts import LARGEST_FRICTION, cone_axes
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
@@ -61,7 +61,7 @@ class ConeRows:
         Parameters
         ----------
         kinds : per contact.
-        friction : coefficient μ >= 0 of all contacts, or one for each.
+        friction : coefficient μ of all contacts, or one for each.
         dimensions : (2,) of all, or (contacts, 2): length along x and width along y, m.
         normals : per contact, name of an axis or vector (3,), in which a point pushes; None for z.
         surface_cone : "corners": an exact cone at each corner of a surface. "wrench": the cone of
@@ -71,8 +71,8 @@ class ConeRows:
         Raises
         ------
         InputError
-            If a kind or cone is unknown, a coefficient is negative, a surface has no dimensions,
-            or normals are no directions of points.
+            If a kind or cone is unknown, a coefficient is negative or above 1e4, a surface has no
+            dimensions, or normals are no directions of points.
         """
         if surface_cone not in get_args(SurfaceCone):
             raise InputError(
@@ -81,8 +81,11 @@ class ConeRows:
             )
         count = len(kinds)
         mu = per_contact("friction", friction, count)
-        if (mu < 0).any() or not np.isfinite(mu).all():
-            raise InputError(f"friction is {mu.min():g}; expected coefficients of 0 or more")
+        wrong = mu[~((mu >= 0) & (mu <= LARGEST_FRICTION))]
+        if wrong.size:
+            raise InputError(
+                f"friction is {wrong[0]:g}; expected coefficients of 0 to {LARGEST_FRICTION:g}"
+            )
         sizes = np.full((count, 2), np.nan)
         if dimensions is not None:
             given = numbers("dimensions", dimensions)
@@ -102,10 +105,11 @@ class ConeRows:
                     f"contact {c} is of kind {kind!r}; expected one of {', '.join(get_args(Kind))}"
                 )
             if kind == "surface":
-                if not (sizes[c] > 0).all():
+                if not ((sizes[c] > 0) & (sizes[c] < np.inf)).all():
+                    has = "no dimensions" if np.isnan(sizes[c]).any() else f"dimensions {sizes[c]}"
                     raise InputError(
-                        f"contact {c} is a surface and has no dimensions; expected length and "
-                        "width in m"
+                        f"contact {c} is a surface and has {has}; expected length and width, two "
+                        "positive numbers in m"
                     )
                 slope = mu[c] / sqrt(2.0)
                 edges = [(slope * x, slope * y, 1.0) for x, y in _CORNERS]
@@ -181,7 +185,7 @@ def kinds_of(kinds: str | Sequence[str], a0: ArrayLike) -> Sequence[str]:
         If the kind is unknown, or the rows are not those of such contacts.
     """
     if not isinstance(kinds, str):
-        return kinds
+        return names("kinds", kinds)
     if kinds not in ROWS:
         raise InputError(f"unknown kind {kinds!r}; expected one of {', '.join(get_args(Kind))}")
     shape = numbers("a0", a0).shape
@@ -199,7 +203,7 @@ def _axes_of_cones(
     """Return per contact the axes of its cone, in rows; those of points are used."""
     count = len(kinds)
     given = ["z"] * count if normals is None else normals
-    if isinstance(given, str) or len(given) != count:
+    if isinstance(given, str) or not isinstance(given, Sized) or len(given) != count:
         raise InputError(f"normals are {given!r}; expected one per contact, {count}")
     for c, (kind, normal) in enumerate(zip(kinds, given, strict=True)):
         if kind != "point" and not (isinstance(normal, str) and normal == "z"):

@@ -24,6 +24,9 @@ from delassus_ros.errors import AlgorithmError, InputError, ProblemError
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 
+_definitions: dict[str, list[Any]] = {}
+"""Definitions of algorithms by name, in the order in which they were used."""
+
 
 @dataclass(frozen=True, eq=False)
 class BlockFunction:
@@ -99,7 +102,12 @@ class BatchFunction:
         if reason is not None:
             raise AlgorithmError(f"algorithm {algorithm!r} cannot solve this problem: {reason}")
         self._algorithm = found
-        self.name = f"{found.name}_{problem.digest[:16]}"
+        # A module that is loaded anew registers another definition under the same name.
+        known = _definitions.setdefault(found.name, [])
+        if found.definition not in known:
+            known.append(found.definition)
+        number = known.index(found.definition)
+        self.name = f"{found.name}_{number}_{problem.digest[:16]}"
 
     @cached_property
     def forward(self) -> BlockFunction:
@@ -152,7 +160,7 @@ class BatchFunction:
         Raises
         ------
         InputError
-            If an input is missing, unknown, given twice or of wrong shape.
+            If an input is missing, unknown, given twice, complex or of wrong shape.
         """
         ports = self.problem.inputs
         known = ", ".join(port.name for port in ports)
@@ -168,6 +176,11 @@ class BatchFunction:
             if port.name not in values:
                 raise InputError(f"input {port.name!r} is missing; inputs: {known}")
             value = converted(values[port.name])
+            if "complex" in str(value.dtype):
+                raise InputError(
+                    f"input {port.name!r} is {value.dtype}; expected real numbers: derivatives "
+                    "follow from gradients, not from complex steps"
+                )
             shape, axes = tuple(value.shape), len(port.shape)
             if shape[len(shape) - axes :] != port.shape:
                 expected = ", ".join(map(str, port.shape))

@@ -9,6 +9,7 @@ import numpy as np
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
+from delassus_ros.compiler.export import check_name
 from delassus_ros.compiler.ir.trace import decided
 from delassus_ros.doors import needed
 from delassus_ros.doors.batch_function import BatchFunction, BlockFunction
@@ -54,14 +55,17 @@ def casadi_function(
     ----------
     problem : the problem.
     algorithm : name of a traced algorithm.
-    name : of the function; letters, digits and underscores.
+    name : of the function, a C identifier.
     kind : ``"SX"``, scalar expressions, or ``"MX"``.
 
     Raises
     ------
     AlgorithmError
         For an algorithm that is unknown, refuses the problem or is a back end.
+    InputError
+        If the name is no C identifier, or a keyword.
     """
+    check_name(name)
     found = algorithms.get(algorithm)
     if not isinstance(found, TracedAlgorithm):
         raise AlgorithmError(f"algorithm {algorithm!r} is a numeric back end without expressions")
@@ -145,13 +149,16 @@ def casadi_kernel(
     Parameters
     ----------
     problem, algorithm : as for :class:`~delassus_ros.doors.batch_function.BatchFunction`.
-    name : of the function.
+    name : of the function, a C identifier.
 
     Raises
     ------
     AlgorithmError, ProblemError
         As there.
+    InputError
+        If the name is no C identifier, or a keyword.
     """
+    check_name(name)
     batch = BatchFunction(problem, algorithm)
     kernel = _Kernel(f"{name}_block", batch.forward, batch)
     inputs = [casadi.MX.sym(port.name, port.size) for port in problem.inputs]

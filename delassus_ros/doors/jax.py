@@ -122,10 +122,6 @@ def _handler(function: Callable[[], BlockFunction]) -> Any:
     return _HANDLER(run)
 
 
-def _doubles(values: Any) -> Any:
-    return jnp.asarray(values, jnp.float64)
-
-
 def _target(name: str, function: Callable[[], BlockFunction]) -> str:
     """Register a batch kernel as a target of XLA, once per process."""
     name = f"delassus_{name}"
@@ -154,7 +150,8 @@ def jax_function(problem: Problem, algorithm: str = "pv_osimr") -> Callable[...,
     AlgorithmError, ProblemError
         As there.
     InputError
-        At a call, if an input is missing or of wrong shape, or JAX computes in single precision.
+        At a call, if an input is missing, complex or of wrong shape, or JAX computes in single
+        precision.
     """
     batch = BatchFunction(problem, algorithm)
     forward = _target(f"{batch.name}_forward", lambda: batch.forward)
@@ -182,7 +179,8 @@ def jax_function(problem: Problem, algorithm: str = "pv_osimr") -> Callable[...,
             raise InputError(
                 "JAX computes in single precision; set jax.config.update('jax_enable_x64', True)"
             )
-        parts = batch.parts(_doubles, jnp.broadcast_to, arguments, named)
+        parts = batch.parts(jnp.asarray, jnp.broadcast_to, arguments, named)
+        parts = [part.astype(jnp.float64) for part in parts]
         block = parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=-1)
         return batch.split(blocks(block))
 

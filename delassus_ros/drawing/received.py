@@ -24,7 +24,8 @@ from std_msgs.msg import String
 from delassus_ros.drawing.force_cones import PlacedForce
 from delassus_ros.drawing.scene import Scene, Stage
 from delassus_ros.drawing.skeleton import completed
-from delassus_ros.errors import DelassusError, InputError, listed
+from delassus_ros.errors import DelassusError, InputError, RobotError, listed
+from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.node.inputs.orientation import OrientationInput
@@ -223,7 +224,7 @@ class NodeTopics:
         if not self.description:
             return
         try:
-            robot = Robot.from_urdf(self.description.encode(), layout.base)
+            robot = self._robot_of(layout)
         except DelassusError as error:
             self._warn("robot", f"the robot cannot be drawn: {error}")
             return
@@ -244,17 +245,30 @@ class NodeTopics:
         self.positions.clear()
         self._orientation = OrientationInput(robot) if layout.base == "floating" else None
 
+    def _robot_of(self, layout: Layout) -> Robot:
+        """Return the robot; joints that the node locks are locked if they cannot move alone."""
+        document = parse_xml(self.description.encode())
+        try:
+            return Robot.from_urdf(document, layout.base)
+        except RobotError:
+            single = ("revolute", "continuous", "prismatic")
+            joints = [each for each in document.iter("joint") if each.get("type") in single]
+            names = {joint.get("name", "") for joint in joints} - {*layout.joints}
+            return Robot.from_urdf(document, layout.base, lock=dict.fromkeys(names, 0.0))
+
     def _world(self, stamp: int) -> Array | None:
         """Return the axes of the world in the root link, as columns; None if unknown."""
         source = self._orientation
-        if source is None:
+        if source is None or self.robot is None:
             return np.eye(3)
+        quaternion = np.empty(4)
+        q, unknown = completed(self.robot, self.positions)
+        known = set(source.carrying).isdisjoint(unknown)
         warning = source.warning(self._node.get_clock().now().nanoseconds)
+        warning = warning or source.write(stamp, quaternion, q if known else None)
         if warning is not None:
             self._warn("orientation", f"{warning.text}: ellipsoids along the world need it")
             return None
-        quaternion = np.empty(4)
-        source.write(stamp, quaternion)
         axes: Array = rotation_from_quaternion(quaternion).T
         return axes
 

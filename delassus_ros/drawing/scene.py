@@ -78,6 +78,10 @@ class Stage:
         """Return the pose (bodies, 4, 4) of each body in the root link at q (nq,)."""
         return self._skeleton.poses(q)
 
+    def frame(self, poses: Array, name: str) -> Array:
+        """Return the pose (4, 4) of a frame in the root link, from the poses of bodies."""
+        return self._skeleton.frame(poses, name)
+
     def pose(self, poses: Array, contact: str) -> Array:
         """Return the pose (4, 4) of a contact in the root link, from the poses of bodies."""
         frame, placement = self.frames[contact]

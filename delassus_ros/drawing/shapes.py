@@ -6,12 +6,14 @@ out, with a line about it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -22,8 +24,9 @@ from delassus_ros.errors import RobotError
 from delassus_ros.model.joint import WORLD
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.reading.mujoco import body_names, pose_of
-from delassus_ros.model.reading.numbers import number, numbers_in
-from delassus_ros.model.reading.source import in_package
+from delassus_ros.model.reading.numbers import floats, number, numbers_in
+from delassus_ros.model.reading.origin import origin_of
+from delassus_ros.model.reading.source import folders_of, package_and_path
 from delassus_ros.model.spatial import Array, Transform
 
 Colour: TypeAlias = tuple[float, float, float, float]
@@ -35,7 +38,8 @@ _Y_UP = "y_up"
 """Key of a mesh's metadata: its file says that y is up."""
 _Y_TO_Z = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 _HEAD = 2**16
-"""Number of bytes of a COLLADA file in which its axis is looked for."""
+"""Number of bytes of a COLLADA file in which its unit and axis are looked for."""
+_UNIT = re.compile(rb"<unit\b[^>]*\bmeter\s*=\s*[\"']([^\"']*)")
 _SECTIONS = 32
 """Number of sides of cylinders and capsules."""
 
@@ -77,11 +81,13 @@ class Shapes:
     Attributes
     ----------
     shapes : the shapes that were read.
-    unread : per shape that was not read, a line that names it and says why.
+    unread : per shape that was not read, a line that names the link and says why.
+    bare : bodies with a link of which no shape can be read.
     """
 
     shapes: tuple[Shape, ...]
     unread: tuple[str, ...] = ()
+    bare: frozenset[int] = frozenset()
 
     @cached_property
     def _outermost(self) -> list[Array]:
@@ -104,6 +110,8 @@ class Shapes:
     def of_urdf(cls, robot: Mechanism, document: Element, folder: Path | None) -> Shapes:
         """Return the visual shapes of a URDF.
 
+        A link whose visual shapes cannot be read is shown by its collision shapes.
+
         COLLADA files may say that y is up. RViz ignores that, other programs turn such meshes; the
         way that puts them nearer to the centres of mass of their links is taken.
 
@@ -113,18 +121,18 @@ class Shapes:
         folder : folder of the file, to which paths of meshes are relative; None without a file.
         """
         read: list[_Visual] = []
-        unread = []
+        unread: list[str] = []
+        bare: set[int] = set()
         colours = _materials(document)
         for link in document.iterfind("link"):
-            name = link.get("name", "")
-            for visual in link.iterfind("visual"):
-                try:
-                    meshes = _geometry(visual, folder)
-                    place = _origin(visual)
-                except (RobotError, ValueError, OSError) as error:
-                    unread.append(f"link {name!r}: {error}")
-                    continue
-                read.append(_Visual(link, meshes, place, _colour(visual, colours)))
+            parts, faults = _visuals(link, "visual", colours, folder)
+            name, instead = link.get("name", ""), ""
+            if faults and not parts:
+                parts, _ = _visuals(link, "collision", colours, folder)
+                instead = "; its collision shapes are drawn" if parts else "; a line is drawn"
+                bare |= set() if parts else {robot.frames[name].body}
+            read += parts
+            unread += [f"link {name!r}: {fault}{instead}" for fault in faults]
         _turn_y_up(read)
         found = []
         for part in read:
@@ -132,7 +140,7 @@ class Shapes:
             found += _joined(
                 [_shape(robot, name, mesh, part.place, part.colour) for mesh in part.meshes]
             )
-        return cls(tuple(found), tuple(unread))
+        return cls(tuple(found), tuple(unread), frozenset(bare))
 
     @classmethod
     def of_mujoco(cls, robot: Mechanism, model: Any) -> Shapes:
@@ -178,6 +186,21 @@ class _Visual:
         high = np.max([mesh.bounds[1] for mesh in self.meshes], axis=0)
         centre = self.place.rotation @ turn @ (0.5 * (low + high)) + self.place.translation
         return float(np.linalg.norm(centre - com))
+
+
+def _visuals(
+    link: Element, tag: str, colours: Mapping[str, Colour], folder: Path | None
+) -> tuple[list[_Visual], list[str]]:
+    """Return the visual or collision shapes of a link, and why others cannot be read."""
+    found, faults = [], []
+    for visual in link.iterfind(tag):
+        try:
+            meshes, place = _geometry(visual, folder), origin_of(visual, tag)
+        except (RobotError, ValueError, OSError) as error:
+            faults.append(str(error))
+        else:
+            found.append(_Visual(link, meshes, place, _colour(visual, colours)))
+    return found, faults
 
 
 def _turn_y_up(visuals: Sequence[_Visual]) -> None:
@@ -235,15 +258,6 @@ def _colour_of(mesh: trimesh.Trimesh) -> Colour | None:
     return None
 
 
-def _origin(visual: Element) -> Transform:
-    origin = visual.find("origin")
-    if origin is None:
-        return Transform()
-    return Transform.from_xyz_rpy(
-        *(numbers_in(origin.get(key, "0 0 0")) for key in ("xyz", "rpy"))
-    )
-
-
 def _geometry(visual: Element, folder: Path | None) -> list[trimesh.Trimesh]:
     """Return the meshes of a visual, one per material, in its own axes.
 
@@ -259,7 +273,7 @@ def _geometry(visual: Element, folder: Path | None) -> list[trimesh.Trimesh]:
         return _read(shape, folder)
     found: trimesh.Trimesh
     if shape.tag == "box":
-        found = trimesh.creation.box(numbers_in(shape.get("size", "")))
+        found = trimesh.creation.box(floats(shape.get("size", ""), 3, "<box size=…>"))
     elif shape.tag == "sphere":
         found = trimesh.creation.icosphere(radius=number(shape.get("radius", "")))
     elif shape.tag in ("capsule", "cylinder"):
@@ -302,37 +316,48 @@ def _read(shape: Element, folder: Path | None) -> list[trimesh.Trimesh]:
     meshes = [part for part in parts if isinstance(part, trimesh.Trimesh) and len(part.faces)]
     if not meshes:
         raise RobotError(f"{path} has no faces")
-    scale = numbers_in(shape.get("scale", "1 1 1"))
-    if scale != [1.0, 1.0, 1.0]:
-        for mesh in meshes:
+    unit, is_y_up = _conventions(path)
+    scale = unit * floats(shape.get("scale", "1 1 1"), 3, "<mesh scale=…>")
+    for mesh in meshes:
+        mesh.metadata[_Y_UP] = is_y_up
+        if (scale != 1.0).any():
             mesh.apply_scale(scale)
-    if path.suffix.lower() == ".dae" and b"<up_axis>Y_UP" in path.read_bytes()[:_HEAD]:
-        for mesh in meshes:
-            mesh.metadata[_Y_UP] = True
     return meshes
+
+
+def _conventions(path: Path) -> tuple[float, bool]:
+    """Return the unit of a file [m], and whether the file says that y is up: of COLLADA alone."""
+    if path.suffix.lower() != ".dae":
+        return 1.0, False
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    unit = _UNIT.search(head)
+    return number(unit[1].decode("ascii", "replace")) if unit else 1.0, b"<up_axis>Y_UP" in head
 
 
 def mesh_file(uri: str, folder: Path | None) -> Path | None:
     """Return the file of a mesh, or None.
 
-    ``package://`` paths are looked for in ROS's packages, then in the folders above the robot
-    description, of which one is the package or holds it.
+    Paths of ``package://`` and ``model://`` are looked for in the packages of ROS and the models
+    of Gazebo, then in the folders above the robot description, of which one is the package or
+    holds the package. A path may be percent-encoded, as ``%20`` for a space.
     """
-    scheme, separator, inside = uri.partition("://")
-    if not separator or scheme == "file":
-        path = Path(inside if separator else uri)
-        found = path if path.is_absolute() or folder is None else folder / path
-        return found if found.is_file() else None
-    try:
-        return in_package(uri) if scheme == "package" else None
-    except RobotError:
-        pass  # no sourced workspace has the package
-    package, _, rest = inside.partition("/")
-    for above in () if folder is None else (folder, *folder.resolve().parents):
-        for path in (above / rest, above / inside):
-            if path.is_file() and (above.name == package or path == above / inside):
-                return path
-    return None
+    return next((path for path in _places(uri, folder) if path.is_file()), None)
+
+
+def _places(uri: str, folder: Path | None) -> Iterator[Path]:
+    """Yield where the file of a mesh may be."""
+    for text in dict.fromkeys((uri, unquote(uri))):
+        scheme, separator, inside = text.partition("://")
+        if not separator or scheme == "file":
+            yield (folder or Path()) / (inside if separator else text)
+        elif scheme in ("package", "model"):
+            package, rest = package_and_path(text)
+            yield from (place / rest for place in folders_of(package))
+            for above in () if folder is None else (folder, *folder.resolve().parents):
+                if above.name == package:
+                    yield above / rest
+                yield above / package / rest
 
 
 def _materials(document: Element) -> Mapping[str, Colour]:
@@ -346,8 +371,9 @@ def _materials(document: Element) -> Mapping[str, Colour]:
 
 
 def _rgba(material: Element) -> Colour | None:
-    element = material.find("color")
-    if element is None:
+    """Return the colour of a material; None with a picture: the colours are those of the mesh."""
+    texture, element = material.find("texture"), material.find("color")
+    if element is None or (texture is not None and texture.get("filename")):
         return None
     try:
         red, green, blue, opacity = numbers_in(element.get("rgba", ""))
@@ -358,8 +384,8 @@ def _rgba(material: Element) -> Colour | None:
 
 def _colour(visual: Element, colours: Mapping[str, Colour]) -> Colour | None:
     material = visual.find("material")
-    if material is None or material.find("texture") is not None:
-        return None  # the colours are those of the mesh
+    if material is None:
+        return None
     return _rgba(material) or colours.get(material.get("name", ""))
 
 

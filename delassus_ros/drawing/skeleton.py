@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from delassus_ros.model.couplings import follow
 from delassus_ros.model.joint import WORLD, Joint, JointKind
@@ -29,7 +30,8 @@ class Skeleton:
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
-        self._placements = np.array([_matrix(joint.placement) for joint in robot.joints])
+        placements = [_matrix(joint.placement) for joint in robot.joints]
+        self._placements = np.array(placements).reshape(-1, 4, 4)
         turning = [
             i for i, joint in enumerate(robot.joints) if joint.kind.nq == joint.kind.nv == 1
         ]
@@ -77,24 +79,31 @@ class Skeleton:
         body, pose = self._robot.frames[name].body, self._frames[name]
         return pose if body == WORLD else poses[body] @ pose
 
-    def bones(self, poses: Array) -> list[tuple[Array, Array]]:
-        """Return the ends (3,) of lines that show the robot: between joints, and to end frames."""
+    def bones(
+        self, poses: Array, bodies: Collection[int] | None = None
+    ) -> list[tuple[Array, Array]]:
+        """Return the ends (3,) of lines that show the robot: between joints, and to end frames.
+
+        Parameters
+        ----------
+        bodies : the bodies that are shown; None for all of them.
+        """
         robot, lines = self._robot, []
         parents = {joint.parent for joint in robot.joints}
+        shown = {WORLD, *range(len(robot.joints))} if bodies is None else bodies
         for i, joint in enumerate(robot.joints):
-            if joint.kind is not JointKind.ROOT:
+            if joint.kind is not JointKind.ROOT and joint.parent in shown:
                 above = np.zeros(3) if joint.parent == WORLD else poses[joint.parent, :3, 3]
                 lines.append((above, poses[i, :3, 3]))
-            if i not in parents and i in self._last:
+            if i in shown and i not in parents and i in self._last:
                 lines.append((poses[i, :3, 3], self.frame(poses, self._last[i])[:3, 3]))
         return lines
 
 
-def size_of(bones: Sequence[tuple[Array, Array]]) -> float:
-    """Return the largest extent of a robot [m]; 1 m for a robot without extent."""
-    points = np.array([end for bone in bones for end in bone]).reshape(-1, 3)
-    extent = np.ptp(points, axis=0).max() if len(points) else 0.0
-    return float(extent) or 1.0
+def size_of(points: ArrayLike) -> float:
+    """Return the largest extent [m] of points (…, 3), such as bones; 1 m for no extent."""
+    found = np.reshape(points, (-1, 3))
+    return float(np.ptp(found, axis=0).max() if len(found) else 0.0) or 1.0
 
 
 def _matrix(pose: Transform) -> Array:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.conditioning.structural_rank import numerical_rank
-from delassus_ros.drawing.force_cones import pressure
+from delassus_ros.drawing.force_cones import PlacedForce
 from delassus_ros.drawing.scene import Scene, Stage
 from delassus_ros.errors import DelassusError
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
@@ -27,24 +28,29 @@ _LEVEL = 0.05
 """Height above the lowest contact up to which contacts stand, as a share of the robot's size."""
 _SOLE = (0.2, 0.1)
 """Length and width of a surface without a shape [m]."""
+_TIPS = "with these contacts the robot tips over"
+_SIGNS = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0)])
+_AROUND = np.array([(np.cos(t), np.sin(t)) for t in np.linspace(0.0, 2.0 * np.pi, 360, False)])
+"""Unit vectors (360, 2) all around."""
 
 
-@dataclass(frozen=True)
-class DrawnForce:
-    """A contact force in its friction cone, in the axes of the root link.
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A state of a robot, of which a snapshot is made.
 
     Attributes
     ----------
-    contact : name of the contact.
-    point : (3,) centre of pressure [m].
-    force : (3,) [N].
-    friction : coefficient of friction.
+    q : (nq,) joint positions [rad, m].
+    active : names of the active contacts; None for those that the user chooses.
+    inputs : inputs of the solver that are known besides q, by the names of their ports: a robot
+        without them stands with its root link level and holds its posture.
+    warning : why the state has no matrix, or is doubtful; empty if it is neither.
     """
 
-    contact: str
-    point: Array
-    force: Array
-    friction: float
+    q: Array
+    active: tuple[str, ...] | None = None
+    inputs: Mapping[str, Array] = field(default_factory=dict)
+    warning: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,12 +63,14 @@ class Snapshot:
     scene : ellipsoids and couplings.
     facts : lines about the matrix, by label: rank, condition.
     forces : contact forces, if wanted.
+    turn : (3, 3) orientation of the root link in the world.
     """
 
     poses: Array
     scene: Scene = field(default_factory=Scene)
     facts: Mapping[str, str] = field(default_factory=dict)
-    forces: Sequence[DrawnForce] = ()
+    forces: Sequence[PlacedForce] = ()
+    turn: Array = field(default_factory=lambda: np.eye(3))
 
 
 def force_problem(problem: Problem) -> Problem:
@@ -77,13 +85,15 @@ def force_problem(problem: Problem) -> Problem:
 
 
 class Photographer:
-    """Computes snapshots of a robot that stands with its root link level.
+    """Computes snapshots of a robot, whose root link is level unless its orientation is known.
 
     Parameters
     ----------
     solver : solver of the robot's problem; of :func:`force_problem` for contact forces.
     friction : coefficient of all contacts; None without contact forces.
-    soles : length and width of surfaces [m], by contact.
+    soles : length and width of surfaces without dimensions [m], by contact.
+    places : returns placements of contacts that move on their links, by name, from the poses
+        (4, 4) of frames in the root link; the other contacts stay where they are.
 
     Attributes
     ----------
@@ -96,34 +106,44 @@ class Photographer:
         solver: DelassusSolver,
         friction: float | None = None,
         soles: Mapping[str, tuple[float, float]] | None = None,
+        places: Callable[[Mapping[str, Array]], Mapping[str, Transform]] | None = None,
     ) -> None:
         self._solver, self._problem = solver, solver.problem
         self.friction = friction
         self._soles = {} if soles is None else dict(soles)
+        self._places = places
         contacts = self._problem.contacts
         self.robot = self._problem.robot
-        places = {c.name: (c.frame, c.placement) for c in contacts if c.ends}
-        self.stage = Stage(self.robot, places)
+        self.stage = Stage(
+            self.robot, {c.name: (c.frame, c.placement) for c in contacts if c.ends}
+        )
+        self._ports = {port.name for port in self._problem.inputs}
 
-    def snapshot(self, q: Array, active: Sequence[str]) -> Snapshot:
-        """Return the robot at q (nq,) with its active contacts.
+    def snapshot(self, moment: Moment | Array, active: Sequence[str]) -> Snapshot:
+        """Return the robot at a moment, or at q (nq,), with its active contacts.
 
         Errors of the computation are among the facts: the robot is shown anyway.
         """
-        poses = self.stage.poses(q)
+        moment = moment if isinstance(moment, Moment) else Moment(moment)
+        poses = self.stage.poses(moment.q)
+        upright = np.array(_UPRIGHT)
+        turn = rotation_from_quaternion(moment.inputs.get("base_orientation", upright))
         if not active:
-            return Snapshot(poses, facts={"matrix": "no contact is active"})
+            words = moment.warning or "no contact is active"
+            return Snapshot(poses, facts={"matrix": words}, turn=turn)
         try:
-            solution, held = self._solved(q, active)
-            scene = self._scene(q, solution)
+            solution, held = self._solved(moment, active, poses)
+            scene = self._scene(moment.q, solution, turn)
             facts = condition_of(solution)
-            forces: Sequence[DrawnForce] = ()
-            if self.friction is not None:
-                forces, words = self._forces(solution, scene, self.friction)
-                facts["contact forces"] = words if held else f"{words}; no forces hold the base"
+            forces: Sequence[PlacedForce] = ()
+            if self.friction is not None and held is None:
+                facts["contact forces"] = "torques and rates are unknown"
+            elif self.friction is not None:
+                forces, words = self._forces(solution, poses, turn, self.friction, bool(held))
+                facts["contact forces"] = words
         except DelassusError as error:
-            return Snapshot(poses, facts={"matrix": str(error)})
-        return Snapshot(poses, scene, facts, forces)
+            return Snapshot(poses, facts={"matrix": str(error)}, turn=turn)
+        return Snapshot(poses, scene, facts, forces, turn)
 
     def standing(self, q: Array) -> list[str]:
         """Return the contacts that stand on level ground at q: those as low as the lowest one.
@@ -134,53 +154,108 @@ class Photographer:
         if self.robot.base == "fixed":
             return list(contacts.names)
         poses = self.stage.poses(q)
+        self._move(poses)
         heights = {c.name: float(self.stage.pose(poses, c.name)[2, 3]) for c in contacts}
         ground = min(heights.values()) + _LEVEL * self.stage.size
         return [name for name, height in heights.items() if height <= ground]
 
-    def _scene(self, q: Array, solution: Solution) -> Scene:
+    def _move(self, poses: Array) -> Mapping[str, Transform]:
+        """Return the placements of contacts that move, and draw these contacts there."""
+        if self._places is None:
+            return {}
+        frames = {c.frame: self.stage.frame(poses, c.frame) for c in self._problem.contacts}
+        placed = self._places(frames)
+        for name, placement in placed.items():
+            self.stage.frames[name] = self.stage.frames[name][0], placement
+        return placed
+
+    def _scene(self, q: Array, solution: Solution, turn: Array) -> Scene:
         kinds = {contact.name: contact.kind_name for contact in self._problem.contacts}
-        world = None if self._problem.axes == "contact" else np.eye(3)
+        world = None if self._problem.axes == "contact" else turn.T
         return self.stage.scene(
             q, solution.contacts, solution.row_offsets,
             tuple(kinds[name] for name in solution.contacts), solution.matrix, world,
         )  # fmt: skip
 
-    def _solved(self, q: Array, active: Sequence[str]) -> tuple[Solution, bool]:
-        """Return the solution at rest, and whether contact forces can hold the base."""
-        oriented = any(port.name == "base_orientation" for port in self._problem.inputs)
-        upright = _UPRIGHT if oriented else None
-        if self.friction is None:
-            return self._solver.solve(q, active=active, base_orientation=upright), True
+    def _solved(
+        self, moment: Moment, active: Sequence[str], poses: Array
+    ) -> tuple[Solution, bool | None]:
+        """Return the solution at a moment, and whether contact forces can hold the base.
+
+        The torques are those of the moment, or hold the posture; None if they are not known.
+        """
+        known: dict[str, Any] = {k: v for k, v in moment.inputs.items() if k in self._ports}
+        placed = self._move(poses)
+        if placed:
+            known["contact_positions"] = {name: p.translation for name, p in placed.items()}
+        if placed and "contact_orientations" in self._ports:
+            known["contact_orientations"] = {name: p.quaternion() for name, p in placed.items()}
+        if "base_orientation" in self._ports:
+            known.setdefault("base_orientation", _UPRIGHT)
+        if self.friction is None or "torques" in known:
+            return self._solver.solve(moment.q, active=active, **known), True
         rest = np.zeros(len(self._problem.velocities))
-        free = self._solver.solve(
-            q, active=active, base_orientation=upright, rates=rest, torques=rest, gravity=GRAVITY
-        )
+        known |= {"rates": rest, "gravity": GRAVITY}
+        free = self._solver.solve(moment.q, active=active, torques=rest, **known)
+        if not {"J", "h"} <= {port.name for port in self._problem.outputs}:
+            return free, None
         torques, held = holding_torques(free, self._problem.robot.base == "floating")
-        return self._solver.solve(
-            q,
-            active=active,
-            base_orientation=upright,
-            rates=rest,
-            torques=torques,
-            gravity=GRAVITY,
-        ), held
+        return self._solver.solve(moment.q, active=active, torques=torques, **known), held
 
     def _forces(
-        self, solution: Solution, scene: Scene, friction: float
-    ) -> tuple[list[DrawnForce], str]:
+        self, solution: Solution, poses: Array, turn: Array, friction: float, held: bool
+    ) -> tuple[list[PlacedForce], str]:
         """Return the contact forces, and their status in words."""
-        names = solution.contacts
+        names, offsets = solution.contacts, solution.row_offsets
         sizes = [self._soles.get(name, _SOLE) for name in names]
         found = solution.contact_forces(friction, dimensions=sizes)
-        drawn = []
-        for k, name in enumerate(names):
-            rows = found.forces[solution.row_offsets[k] : solution.row_offsets[k + 1]]
-            centre = next(placed.centre for placed in scene.contacts if placed.name == name)
-            drawn.append(DrawnForce(name, centre + pressure(rows), rows[:3], friction))
+        placed = [
+            PlacedForce.of(
+                name, self.stage.pose(poses, name), turn.T,
+                found.forces[offsets[k] : offsets[k + 1]], np.array([0.0, 0.0, 1.0]), friction,
+            )
+            for k, name in enumerate(names)
+        ]  # fmt: skip
         words = f"{found.status.name}, residual {found.residual:.1e}"
-        moves = np.abs(found.accelerations).max(initial=0.0) > _STILL
-        return drawn, f"{words}; some contacts slide or lift off" if moves else words
+        if not held:
+            return placed, f"{words}; {_TIPS}: {_too_few(solution)} cannot hold it"
+        if np.abs(found.accelerations).max(initial=0.0) <= _STILL:
+            return placed, words
+        outside = self._outside(solution, poses, turn)
+        if self.robot.base == "floating" and outside > 0.0:
+            return placed, (
+                f"{words}; {_TIPS}: its centre of mass is {outside:.2g} m outside of the area "
+                "between them"
+            )
+        return placed, f"{words}; some contacts slide or lift off"
+
+    def _outside(self, solution: Solution, poses: Array, turn: Array) -> float:
+        """Return how far the centre of mass is outside of the area between the contacts [m].
+
+        Both are seen from above; the distance is negative inside.
+        """
+        bodies = self.robot.bodies
+        mass = sum(body.inertia.mass for body in bodies)
+        centre = sum(pose[:3, :3] @ body.inertia.moment + body.inertia.mass * pose[:3, 3]
+                     for body, pose in zip(bodies, poses, strict=True)) / mass  # fmt: skip
+        contacts = {contact.name: contact for contact in self._problem.contacts}
+        corners = []
+        for name in solution.contacts:
+            pose, contact = self.stage.pose(poses, name), contacts[name]
+            half = np.zeros(2)
+            if contact.kind_name == "surface":
+                half = 0.5 * np.array(contact.dimensions or self._soles.get(name, _SOLE))
+            corners += [pose[:3, 3] + pose[:3, :2] @ (half * signs) for signs in _SIGNS]
+        offsets = (turn @ (centre - np.array(corners)).T)[:2]
+        return float((_AROUND @ offsets).min(axis=1).max())
+
+
+def _too_few(solution: Solution) -> str:
+    """Return the active contacts in words, e.g. ``two points``."""
+    count = len(solution.contacts)
+    if len(solution.matrix) != 3 * count:
+        return "these contacts"
+    return {1: "one point", 2: "two points"}.get(count, f"{count} points in a line")
 
 
 def holding_torques(solution: Solution, floating: bool) -> tuple[Array, bool]:

@@ -1,16 +1,14 @@
 """A robot in the browser by viser: meshes, ellipsoids, forces, and what one may move.
 
-The page is served to this machine alone. Needs the packages viser and trimesh.
+Needs the packages viser and trimesh.
 """
 
 from __future__ import annotations
 
 import html
-import io
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,18 +18,17 @@ import viser
 
 from delassus_ros.contacts import Contact
 from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths
-from delassus_ros.drawing.force_cones import cone_surface
+from delassus_ros.drawing.force_cones import PlacedForce, cone_surface
 from delassus_ros.drawing.labels import above, raised
+from delassus_ros.drawing.page_server import PageServer
 from delassus_ros.drawing.scene import FAINT, Scene, quaternion_of
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton, size_of
-from delassus_ros.drawing.snapshot import DrawnForce, Snapshot
-from delassus_ros.errors import InputError
+from delassus_ros.drawing.snapshot import Snapshot
 from delassus_ros.model.joint import WORLD
 from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import Array, rotation_between
 
-_HOST = "127.0.0.1"
 _GREEN, _BLUE, _BONE = (47, 174, 98), (63, 111, 216), (138, 147, 163)
 _CLEAR, _CONE = 0.6, 0.25
 """Opacity of ellipsoids and of friction cones."""
@@ -128,12 +125,14 @@ class Viewer:
     Parameters
     ----------
     robot : the robot.
-    shapes : its visual shapes; without any, the skeleton is drawn.
+    shapes : its visual shapes; bodies of unreadable shapes are lines, all without any shape.
     contacts : names of the contacts, each with a check box.
-    port : port of the page; the next free one is taken.
+    port : port of the page, as for :class:`PageServer`.
 
     Attributes
     ----------
+    server, address, address_once : the server of the page, and its addresses, as of
+        :class:`PageServer`.
     size : largest extent of the robot in its neutral configuration [m].
     timeline : time of a recording; None without one.
     changed : set whenever the user has moved or switched something; cleared by the caller.
@@ -141,28 +140,23 @@ class Viewer:
     Raises
     ------
     InputError
-        If no port is free.
+        If the port cannot be used.
     """
 
     def __init__(
-        self, robot: Robot, shapes: Shapes, contacts: Sequence[str], port: int = 8080
+        self, robot: Robot, shapes: Shapes, contacts: Sequence[str], port: int | None = None
     ) -> None:
         self.changed = threading.Event()
         self._robot, self._skeleton = robot, Skeleton(robot)
-        try:
-            with _silent():
-                self.server = viser.ViserServer(
-                    _HOST, port, label=f"delassus: {robot.name}", verbose=False
-                )
-        except OSError as error:
-            raise InputError(f"--port {port}: {error}") from error
+        self._page = PageServer(f"delassus: {robot.name}", port)
+        self.server = self._page.viser
+        self.address, self.address_once = self._page.address, self._page.address_once
         self.server.gui.configure_theme(
             show_logo=False, show_share_button=False, control_width="large"
         )
         poses = self._skeleton.poses(robot.neutral())
-        self._bones = not shapes.shapes
         self._shapes = shapes
-        self.size = self._extent(poses)
+        self.size = size_of(self._outline(poses))
         self._lengths: Lengths | None = None
         self._ground: float | None = None
         self._drawn: dict[str, viser.SceneNodeHandle] = {}
@@ -231,11 +225,6 @@ class Viewer:
         """The shown numbers, as HTML."""
         return str(self._words.content)
 
-    @property
-    def address(self) -> str:
-        """Address of the page."""
-        return f"http://{_HOST}:{self.server.get_port()}"
-
     def _note(self, _: object) -> None:
         self.changed.set()
 
@@ -263,14 +252,13 @@ class Viewer:
     def show(self, snapshot: Snapshot, warning: str = "") -> None:
         """Draw a snapshot; a warning is shown above its numbers."""
         with self.server.atomic():
-            self._place(snapshot.poses)
+            self._place(snapshot.poses, snapshot.turn)
             drawn = {
                 **self._ellipsoids(snapshot.scene),
                 **self._couplings(snapshot.scene),
                 **self._forces(snapshot.forces),
             }
-            if self._bones:
-                drawn |= self._skeleton_lines(snapshot.poses)
+            drawn |= self._skeleton_lines(snapshot.poses)
             for name in self._drawn.keys() - drawn.keys():
                 self._drawn[name].remove()
             self._drawn = drawn
@@ -278,8 +266,7 @@ class Viewer:
 
     def close(self) -> None:
         """End the server."""
-        with _silent():
-            self.server.stop()
+        self._page.close()
 
     def run(
         self, draw: Callable[[], None], stopping: Callable[[], bool], poll: float = 0.1
@@ -325,25 +312,32 @@ class Viewer:
         camera.look_at = tuple(place.tolist())
         camera.position = tuple((place + _DISTANCE * radius * _BACK).tolist())
 
-    def _extent(self, poses: Array) -> float:
-        points = self._shapes.points(poses)
-        if not points:
-            return size_of(self._skeleton.bones(poses))
-        return float(np.ptp(np.concatenate(points), axis=0).max()) or 1.0
+    def _bones(self, poses: Array) -> Array:
+        """Return the ends (n, 2, 3) of the lines of bodies that lack a shape."""
+        bodies = self._shapes.bare if self._shapes.shapes else None
+        return np.reshape(self._skeleton.bones(poses, bodies), (-1, 2, 3))
 
-    def _place(self, poses: Array) -> None:
-        """Move the bodies, and a floating robot such that its lowest point is on the ground."""
+    def _outline(self, poses: Array) -> Array:
+        """Return points (n, 3) of shapes and lines, among them the outermost ones."""
+        return np.concatenate([*self._shapes.points(poses), self._bones(poses).reshape(-1, 3)])
+
+    def _place(self, poses: Array, turn: Array) -> None:
+        """Move the bodies, and a floating robot such that its lowest point is on the ground.
+
+        Parameters
+        ----------
+        turn : (3, 3) orientation of the root link in the world.
+        """
         for frame, pose in zip(self._frames, poses, strict=True):
             frame.position = pose[:3, 3]
             frame.wxyz = np.roll(quaternion_of(pose[:3, :3]), 1)
         first = self._ground is None
         if not first and self._robot.base == "fixed":
             return
-        points = np.concatenate(
-            self._shapes.points(poses) or [np.reshape(self._skeleton.bones(poses), (-1, 3))]
-        )
-        self._ground = float(points[:, 2].min()) if len(points) else 0.0
+        points = self._outline(poses)
+        self._ground = float((points @ turn[2]).min()) if len(points) else 0.0
         self._base.position = (0.0, 0.0, -self._ground)
+        self._base.wxyz = np.roll(quaternion_of(turn), 1)
         if first and len(points):
             self._look_at(points)
 
@@ -415,7 +409,7 @@ class Viewer:
             name, np.array(ends), np.array(colours, dtype=np.uint8), thickness=0.005 * self.size
         )}  # fmt: skip
 
-    def _forces(self, forces: Sequence[DrawnForce]) -> dict[str, viser.SceneNodeHandle]:
+    def _forces(self, forces: Sequence[PlacedForce]) -> dict[str, viser.SceneNodeHandle]:
         largest = max((float(np.linalg.norm(each.force)) for each in forces), default=0.0)
         if not largest:
             return {}
@@ -433,17 +427,18 @@ class Viewer:
                 head_length=4.0 * width,
             )  # fmt: skip
             cone = f"{_ROOT}/cones/{_key(each.contact)}"
-            height = scale * float(each.force[2])
-            vertices, faces = cone_surface(height, each.friction)
+            vertices, faces = cone_surface(scale * each.parts.normal, each.friction)
+            upright = rotation_between((0.0, 0.0, 1.0), each.normal)
             drawn[cone] = self.server.scene.add_mesh_simple(
                 cone, vertices, faces, color=_BLUE, opacity=_CONE, side="double",
-                position=each.point, cast_shadow=False, receive_shadow=False,
+                position=each.point, wxyz=np.roll(quaternion_of(upright), 1), cast_shadow=False,
+                receive_shadow=False,
             )  # fmt: skip
         return drawn
 
     def _skeleton_lines(self, poses: Array) -> dict[str, viser.SceneNodeHandle]:
         name = f"{_ROOT}/bones"
-        bones = np.array(self._skeleton.bones(poses)).reshape(-1, 2, 3)
+        bones = self._bones(poses)
         if not len(bones):
             return {}
         width = 0.01 * self.size
@@ -481,11 +476,6 @@ def _picture_plane() -> tuple[Array, Array]:
     right = np.cross(_UP, _BACK)
     up = np.cross(_BACK, right)
     return right / np.linalg.norm(right), up / np.linalg.norm(up)
-
-
-def _silent() -> redirect_stdout[io.StringIO]:
-    """Keep viser's own lines from standard output, which is for the report."""
-    return redirect_stdout(io.StringIO())
 
 
 def _add_mesh(

@@ -3,7 +3,8 @@
 With τ = ID(q, ẏ, ÿ) forward dynamics has ∂ÿ = −M⁻¹ ∂ID at the accelerations that the torques
 cause, and ∂ÿ/∂τ = M⁻¹: J. Carpentier, N. Mansard, "Analytical Derivatives of Rigid Body Dynamics
 Algorithms", RSS 2018; inverse dynamics is differentiated in
-:mod:`delassus_ros.rbda.inverse_derivatives`, clusters included. Of a floating base, gravity that
+:mod:`delassus_ros.rbda.inverse_derivatives`, clusters included, and passive torques, such as those
+of springs, in :mod:`delassus_ros.rbda.passive`. Of a floating base, gravity that
 turns and a velocity that is added accelerate the robot as one body; these parts of ∂ID are columns
 of M and need no solution. Derivatives in q are along the
 independent velocities: of a floating base along its root link's twist in body axes, which turns
@@ -12,8 +13,10 @@ gravity, given in the same axes.
 
 from __future__ import annotations
 
+from delassus_ros.rbda.cluster_motion import ClusterMotion
 from delassus_ros.rbda.dynamics import c_aba
 from delassus_ros.rbda.inverse_derivatives import inverse_derivatives
+from delassus_ros.rbda.passive import passive_slopes
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.scalars.functions import (
     Matrix,
@@ -22,6 +25,7 @@ from delassus_ros.scalars.functions import (
     dot,
     ldl,
     ldl_solve,
+    minus,
     transpose,
     zeros,
 )
@@ -32,6 +36,7 @@ def derivatives_of_inverse(tree: RobotTree, x: Inputs) -> Vector:
     """Return ∂τ/∂q, ∂τ/∂ẏ and ∂τ/∂ÿ = M, each (n, n), flat."""
     motion = tree.motion(x)
     found = inverse_derivatives(motion, motion.accelerations(list(x["accelerations"])))
+    _subtract_passive(motion, found.by_q, found.by_rates)
     return _flat(found.by_q, found.by_rates, found.inertia)
 
 
@@ -50,6 +55,7 @@ def derivatives_of_forward(tree: RobotTree, x: Inputs) -> Vector:
     for column, torques in base.torques.items():
         for r, (q_row, rates_row) in enumerate(zip(by_q, by_rates, strict=True)):
             q_row[column], rates_row[column] = 0.0, torques[r]
+    _subtract_passive(motion, by_q, by_rates)
     found_by_q, found_by_rates = solved(by_q), solved(by_rates)
     for found, accelerations in (
         (found_by_q, base.by_q), (found_by_rates, base.by_rates),
@@ -59,6 +65,13 @@ def derivatives_of_forward(tree: RobotTree, x: Inputs) -> Vector:
                 found[column][r] = found[column][r] - value
     response = [row[::-1] for row in reversed(_inverse(L, inverse_pivots))]
     return _flat(transpose(found_by_q), transpose(found_by_rates), response)
+
+
+def _subtract_passive(motion: ClusterMotion, by_q: Matrix, by_rates: Matrix) -> None:
+    """Subtract the derivatives of the passive torques from those of torques."""
+    if motion.problem.robot.is_passive:
+        for matrix, slopes in zip((by_q, by_rates), passive_slopes(motion), strict=True):
+            matrix[:] = [minus(*rows) for rows in zip(matrix, slopes, strict=True)]
 
 
 def _inverse(L: Matrix, inverse_pivots: Vector) -> Matrix:

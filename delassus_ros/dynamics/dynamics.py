@@ -106,7 +106,8 @@ class Dynamics:
     Rates, accelerations and torques are those of :attr:`joints`, the independent joints: torques
     of dependent joints are converted to equivalent torques of independent joints. A floating base
     is first with six numbers: the root link's twist in its body axes, linear first, its spatial
-    acceleration, or the wrench on the link.
+    acceleration, or the wrench on the link. Torques are those of motors, beside which the robot's
+    springs, dampers and gravity compensation act.
 
     Parameters
     ----------
@@ -446,6 +447,8 @@ class Dynamics:
     def gravity_torques(self, q: ArrayLike, gravity: ArrayLike = GRAVITY) -> Array:
         """Return the torques (size,) that hold the robot at rest against gravity [N·m, N].
 
+        Springs and gravity compensation of the robot count.
+
         Raises
         ------
         InputError, NumericalError
@@ -507,8 +510,8 @@ class Dynamics:
     ) -> Array:
         """Return Y (size, 10 bodies): Y π are the torques of :meth:`inverse`.
 
-        Torques of armatures are not included. The order of π is that of
-        :func:`~delassus_ros.dynamics.regressor.inertial_parameters`.
+        Torques of armatures, springs, dampers and gravity compensation are not included. The order
+        of π is that of :func:`~delassus_ros.dynamics.regressor.inertial_parameters`.
 
         Raises
         ------

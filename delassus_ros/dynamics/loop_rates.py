@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from delassus_ros.arguments import numbers
 from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.dynamics.checked import checked
 from delassus_ros.model.clusters import clusters_of, velocity_offsets
@@ -87,18 +88,32 @@ class LoopRates:
         NumericalError
             If a loop is singular at q (nq,).
         """
-        found = self._independent(names, rates, q)
         if self._opened is None:
-            return found
-        of_joints = self.jacobian(q) @ found
-        return np.array([of_joints[self._row[name]] for name in self._opened.joints])
+            return self._independent(names, rates, q)
+        moved = self.of_joints(names, rates, q)
+        return np.array([moved[self._row[name]] for name in self._opened.joints])
+
+    def of_joints(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
+        """Return the rates of all joints, in model order, from those of measured joints.
+
+        Parameters
+        ----------
+        names, rates : as for :meth:`independent`.
+
+        Raises
+        ------
+        NumericalError
+            If a loop is singular at q (nq,).
+        """
+        return np.asarray(self.jacobian(q) @ self._independent(names, rates, q))
 
     def _independent(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
-        measured = dict(zip(names, np.asarray(rates).tolist(), strict=True))
+        given = numbers("rates", rates)
+        measured = dict(zip(names, given.tolist(), strict=True))
         if measured.keys() >= set(self.joints):
             return np.array([measured[name] for name in self.joints])
         E = self.jacobian(q)[[self._row[name] for name in names]]
-        return np.asarray(np.linalg.lstsq(E, np.asarray(rates), rcond=None)[0])
+        return np.asarray(np.linalg.lstsq(E, given, rcond=None)[0])
 
     def torques(self, names: Sequence[str], torques: ArrayLike, q: ArrayLike) -> Array:
         """Return torques along the robot's velocities, equivalent to torques at named joints.
@@ -116,4 +131,4 @@ class LoopRates:
         if self._opened is not None:
             return self._opened.torques(names, torques, q)
         E = self.jacobian(q)[[self._row[name] for name in names]]
-        return np.asarray(np.asarray(torques) @ E)
+        return np.asarray(numbers("torques", torques) @ E)

@@ -4,8 +4,8 @@ Of each body ten parameters about the origin of its frame, in its axes, in Pinoc
 mass m, first moments m cx, m cy, m cz, and moments of inertia Ixx, Ixy, Iyy, Ixz, Iyz, Izz. With
 clusters the columns are those of the spanning tree's bodies, projected by Eᵀ: what M. Chignoli,
 N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems with
-Kinematic Loops", names as future work. Armatures are no inertias of bodies: torques are Y π and
-those of the armatures.
+Kinematic Loops", names as future work. Armatures are no inertias of bodies: torques are Y π, those
+of the armatures, and those against springs, dampers and gravity compensation.
 """
 
 from __future__ import annotations

@@ -241,6 +241,9 @@ class Estimation:
         warning = self._motion.write(
             status.stamp, now, self._inputs, clock_step=self.clock_step
         )
+        if warning is None and self._motion.implausible is not None:
+            warning = self._motion.implausible
+            self._change.reset()
         accelerations = None
         if warning is None:
             accelerations = self._change.add(status.stamp or now, self._inputs["rates"])

@@ -76,6 +76,9 @@ PARAMETERS: Mapping[str, Setting] = {
     "armature.values": Setting(
         (), "Rotor inertias seen at the joints of armature.names [kg m^2, kg].", holds="numbers"
     ),
+    "passive": Setting(
+        True, "Whether the dampers of joints in the robot description count."
+    ),
     "rate": Setting(
         0.0, "Most estimates per second; 0: one for every joint state.", 0.0, 1e4, least=0.1
     ),
@@ -147,6 +150,7 @@ class EstimatorSettings:
     imu_sigma: float
     pushed: tuple[Pushed, ...]
     armature: Mapping[str, float]
+    passive: bool
     rate: float
     input_timeout: float
 
@@ -185,6 +189,7 @@ class EstimatorSettings:
             imu_sigma=values["imu.sigma"],
             pushed=pushed,
             armature=by_joint("armature", values),
+            passive=values["passive"],
             rate=values["rate"],
             input_timeout=values["input_timeout"],
         )
@@ -198,7 +203,9 @@ class EstimatorSettings:
             If the robot cannot be used, or a joint of armature.names is unknown.
         """
         # As bytes: a text that does not look like XML would be read as the path of a file.
-        return Robot.from_urdf(description.encode(), self.base, armature=self.armature)
+        return Robot.from_urdf(
+            description.encode(), self.base, armature=self.armature, passive=self.passive
+        )
 
     def system(self, robot: Robot) -> SparseDynamics:
         """Return the system of equations with the known and wanted quantities of a robot.

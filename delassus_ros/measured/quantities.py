@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from delassus_ros.arguments import number, whole
 from delassus_ros.errors import InputError
 
 WRENCH_ROWS = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
@@ -133,18 +134,22 @@ class Measurement:
         Raises
         ------
         InputError
-            If sigma is negative or not finite, or the value is not finite.
+            If sigma is negative or not finite, or the value is not finite, or either no number.
         """
-        if not 0.0 <= self.sigma < math.inf:
-            raise InputError(
-                f"sigma of {self.quantity} is {self.sigma}; expected a finite number, 0 or more"
-            )
-        if self.value is not None and not math.isfinite(self.value):
-            raise InputError(f"value of {self.quantity} is {self.value}; expected a finite number")
+        # As plain numbers, whose text is part of the key of compiled code.
+        for name in ("sigma", "value"):
+            given = getattr(self, name)
+            if given is None and name == "value":
+                continue
+            found = number(f"{name} of {self.quantity}", given)
+            if not math.isfinite(found) or (name == "sigma" and found < 0.0):
+                expected = "a finite number" + (", 0 or more" if name == "sigma" else "")
+                raise InputError(f"{name} of {self.quantity} is {found}; expected {expected}")
+            object.__setattr__(self, name, found)
 
 
 def _checked_rows(rows: Sequence[int], what: str) -> tuple[int, ...]:
-    found = tuple(rows)
+    found = tuple(whole(f"a row of {what}", row, "a number of 0 to 5") for row in rows)
     if not found or len(set(found)) < len(found) or set(found) - set(ALL):
         raise InputError(
             f"rows of {what} are {list(found)}; expected different numbers of 0 to 5: "

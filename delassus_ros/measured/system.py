@@ -7,11 +7,12 @@ bases, couplings and loops. Per link i, in the frames of :mod:`delassus_ros.rbda
 
     a_i − X_i a_p − S_i q̈_i = c_i
     f_i − H_i a_i − Σ X_jᵀ f_j + Σ K_eᵀ w_e = p_i
-    τ − Eᵀ (Sᵀ f + A q̈) = 0,    q̈ = E ÿ + γ
+    τ + Eᵀ τ_p − Eᵀ (Sᵀ f + A q̈) = 0,    q̈ = E ÿ + γ
 
 with accelerations a less that of gravity and velocity products c, γ and p; w are the external
-wrenches on frames, K_e maps the link's twist to the frame's. The unknowns d are a, f, τ of all
-links and joints, and ÿ and w, which determine them.
+wrenches on frames, K_e maps the link's twist to the frame's. Springs and dampers have the torques
+τ_p, and forces of gravity compensation are part of p; τ are torques of motors. The unknowns d are
+a, f, τ of all links and joints, and ÿ and w, which determine them.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from delassus_ros.measured.quantities import (
 )
 from delassus_ros.model.robot import WORLD, Robot
 from delassus_ros.rbda.cluster_motion import ClusterMotion
+from delassus_ros.rbda.passive import compensation_forces, joint_torques
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.spatial import JointTransform, SpatialInertia, cross
 from delassus_ros.rbda.tree import Link
@@ -241,7 +243,8 @@ class Instant:
         motion, n = self.motion, self._system.spanning.size
         accelerations: list[list[Equation]] = []
         forces: list[list[Equation]] = []
-        torques = [Equation({at.torques[k]: 1.0}, 0.0) for k in range(n)]
+        passive, held = joint_torques(motion.problem, motion.x), compensation_forces(motion)
+        torques = [Equation({at.torques[k]: 1.0}, passive.get(k, 0.0)) for k in range(n)]
         for i, link in enumerate(tree.links):
             inertia = SpatialInertia.of(link)
             own = [{at.a[i] + k: 1.0} for k in range(6)]
@@ -263,6 +266,7 @@ class Instant:
                     way.connect(i, motion.transforms[i], own, above)
             accelerations.append([Equation(*pair) for pair in zip(own, _minus(c), strict=True)])
             bias = _minus(motion.gyroscopic_force(i))
+            bias = plus(bias, held[i]) if i in held else bias
             forces.append([Equation(*pair) for pair in zip(force, bias, strict=True)])
         for frame, first in zip(self._system.frames, at.wrenches, strict=True):
             i, K = self._system.place(frame)

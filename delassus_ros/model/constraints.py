@@ -301,14 +301,15 @@ def _content(what: str, code: CodeType, module: Mapping[str, Any]) -> str:
 
 def _in_full(what: str, value: Any) -> str:
     """Return numbers and tables of numbers as unambiguous text, code as its name."""
+    # Numbers of numpy before those of Python, whose text they may share.
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biuf":
+        return f"{value.dtype.str}{value.shape}{value.tobytes().hex()}"
     if value is None or isinstance(value, (Real, str)):
         return repr(value)
     if isinstance(value, ModuleType):
         return value.__name__
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        return f"{value.dtype.str}{value.shape}{value.tobytes().hex()}"
     if isinstance(value, (tuple, list)):
         return f"({', '.join(_in_full(what, each) for each in value)})"
     if isinstance(value, Mapping):

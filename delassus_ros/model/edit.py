@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import warnings
 from collections.abc import Mapping, Set
 from dataclasses import replace
@@ -11,11 +12,11 @@ import numpy as np
 from delassus_ros import arguments
 from delassus_ros.errors import DelassusWarning, RobotError
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
-from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.joint import SINGLE, WORLD, Joint, JointKind
 from delassus_ros.model.loops import CLOSED_GAP, loop_gap
 from delassus_ros.model.mechanism import Body, Frame, Mechanism, MechanismT
 from delassus_ros.model.ranges import PlausibleRanges
-from delassus_ros.model.spatial import Inertia, Transform
+from delassus_ros.model.spatial import Transform
 
 HELD_COUPLING_TOLERANCE = 1e-9
 """Largest residual of a coupling whose joints are all locked [units of its joints]."""
@@ -29,18 +30,48 @@ def _warn(robot: Mechanism, given: Mapping[str, float]) -> None:
     ranges = PlausibleRanges(robot, names)
     for k in ranges.all_outside(values).tolist():
         hint = "; angles are in rad: np.deg2rad(…)" if ranges.is_angle(k) else ""
-        # The warning names the line that called Robot.lock.
-        warnings.warn(f"lock: {ranges.words(k, values[k])}{hint}", DelassusWarning, stacklevel=4)
+        # The warning names the line that called Robot.lock or Robot.from_urdf.
+        warnings.warn(f"lock: {ranges.words(k, values[k])}{hint}", DelassusWarning, stacklevel=5)
+
+
+def to_lock(robot: Mechanism, positions: Mapping[str, float]) -> dict[str, float]:
+    """Return positions by joint, of names and patterns of joints; see :meth:`Robot.lock`."""
+    given = arguments.by_joint("positions to lock", positions, RobotError)
+    names = [joint.name for joint in robot.joints]
+    single = [joint.name for joint in robot.joints if joint.kind.nq == joint.kind.nv == 1]
+    found: dict[str, float] = {}
+    for name, value in given.items():
+        matching = [name] if name in names else fnmatch.filter(single, name)
+        if not matching:
+            raise RobotError(f"lock: {robot.unknown_joint(name)}")
+        found |= dict.fromkeys(matching, value)
+    return found
+
+
+def _with_followers(robot: Mechanism, held: Mapping[str, float]) -> dict[str, float]:
+    """Return the locked joints and all that couplings leave in one position then."""
+    found, before = dict(held), -1
+    while before != len(found):
+        before = len(found)
+        for coupling in robot.couplings:
+            left = [(name, ratio) for name, ratio in coupling.ratios if name not in found]
+            if len(left) == 1 < len(coupling.ratios):
+                ((follower, ratio),) = left
+                found[follower] = -_moved(coupling, found) / ratio
+    return found
+
+
+def _moved(coupling: Coupling, held: Mapping[str, float]) -> float:
+    """Return the part of a coupling's residual that is of locked joints."""
+    return coupling.offset + sum(r * held[name] for name, r in coupling.ratios if name in held)
 
 
 def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
     """Return a robot with some joints locked; see :meth:`Robot.lock`."""
-    given = arguments.by_joint("positions to lock", positions, RobotError)
+    given = to_lock(robot, positions)
     by_name = {joint.name: joint for joint in robot.joints}
     for name, value in given.items():
-        if name not in by_name:
-            raise RobotError(f"lock: {robot.unknown_joint(name)}")
-        if by_name[name].kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
+        if by_name[name].kind not in SINGLE:
             raise RobotError(
                 f"lock: joint {name!r} is {by_name[name].kind.label}; expected revolute or "
                 "prismatic ones"
@@ -48,11 +79,11 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
         if not np.isfinite(value):
             raise RobotError(f"lock: the position of joint {name!r} is {value}")
     _warn(robot, given)
+    given = _with_followers(robot, given)
     # Per body, the body that it is lumped into, and its pose in that body.
     place: dict[int, tuple[int, Transform]] = {WORLD: (WORLD, Transform())}
     joints: list[Joint] = []
-    inertias: list[Inertia] = []
-    names: list[str] = []
+    bodies: list[Body] = []
     for i, (joint, body) in enumerate(zip(robot.joints, robot.bodies, strict=True)):
         above, pose = place[joint.parent]
         placement = pose @ joint.placement
@@ -60,12 +91,11 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
             held = placement @ joint.motion(given[joint.name])
             place[i] = above, held
             if above != WORLD:
-                inertias[above] = inertias[above] + body.inertia.in_parent(held)
+                bodies[above] = bodies[above].lumped(body, held)
             continue
         place[i] = len(joints), Transform()
         joints.append(replace(joint, parent=above, placement=placement))
-        inertias.append(body.inertia)
-        names.append(body.name)
+        bodies.append(body)
     frames = [
         Frame(f.name, place[f.body][0], place[f.body][1] @ f.placement)
         for f in robot.frames.values()
@@ -74,12 +104,13 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
     loops = [_carried(each, place) for each in robot.loops]
     return robot.replaced(
         joints=joints,
-        bodies=[Body(*each) for each in zip(names, inertias, strict=True)],
+        bodies=bodies,
         frames=frames,
         couplings=[each for each in couplings if each is not None],
         loops=[each for each in loops if each is not None],
         functions=[_without_held(each, given) for each in robot.functions],
         independent=[name for name in robot.independent if name not in given],
+        locked={**robot.locked, **given},
     )
 
 
@@ -127,17 +158,9 @@ def subtree(robot: MechanismT, joint: str) -> MechanismT:
 def _with_held(coupling: Coupling, held: Mapping[str, float]) -> Coupling | None:
     """Return the coupling between the joints that still move; None if no joint of it moves."""
     left = tuple((name, ratio) for name, ratio in coupling.ratios if name not in held)
-    moved = coupling.offset + sum(
-        ratio * held[name] for name, ratio in coupling.ratios if name in held
-    )
+    moved = _moved(coupling, held)
     if len(left) == len(coupling.ratios):
         return coupling
-    if len(left) == 1:
-        ((name, ratio),) = left
-        raise RobotError(
-            f"lock: coupling {coupling.name!r} leaves joint {name!r} at {-moved / ratio!r}; "
-            "lock it there as well"
-        )
     if left:
         return Coupling(coupling.name, left, moved)
     if abs(moved) > HELD_COUPLING_TOLERANCE:

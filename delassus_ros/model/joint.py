@@ -1,4 +1,4 @@
-"""Joints: their kinds, and one joint of a tree with its placement, axis, armature and limits."""
+"""Joints: their kinds, and one joint of a tree with its placement, axis, armature, spring."""
 
 from __future__ import annotations
 
@@ -42,6 +42,10 @@ class JointKind(Enum):
         self.nv = nv
 
 
+SINGLE = (JointKind.REVOLUTE, JointKind.PRISMATIC)
+"""Kinds with one freedom, about or along an axis: they may have an armature, spring and damper."""
+
+
 def root_name(taken: Container[str]) -> str:
     """Return ``"root"``, or the first of root_joint, root_joint_2, … that no joint has."""
     name, count = "root", 1
@@ -67,15 +71,20 @@ class Joint:
     armature : inertia [kg·m²] or mass [kg] added at the joint; negative where the inertia of the
         bodies includes rotors in full.
     lower, upper : position limits [rad or m], infinite without limits.
-    velocity : limit of the rate [rad/s or m/s], infinite without one. G does not depend on the
-        limit; the node detects jumps of a joint by it.
+    velocity, effort : limits of the rate [rad/s or m/s] and of the torque or force [N·m or N],
+        infinite without one. G does not depend on these; the node detects implausible joint
+        states by them.
+    stiffness : of a spring between the parent body and the moved body [N·m/rad or N/m]; its torque
+        is −stiffness · (q − spring_reference).
+    spring_reference : position at which this spring has no torque [rad or m].
+    damping : viscous friction of the joint [N·m·s/rad or N·s/m]; its torque is −damping · q̇.
 
     Raises
     ------
     RobotError
         If the name is no text, the kind no JointKind, the parent no whole number, the placement no
-        Transform, the axis not a unit vector, the armature not finite, or the limits no numbers
-        in order.
+        Transform, the axis not a unit vector, the armature, spring or damping not finite, or the
+        limits no numbers in order. If a planar or free joint has stiffness or damping.
     """
 
     name: str
@@ -87,6 +96,10 @@ class Joint:
     lower: float = -np.inf
     upper: float = np.inf
     velocity: float = np.inf
+    effort: float = np.inf
+    stiffness: float = 0.0
+    spring_reference: float = 0.0
+    damping: float = 0.0
 
     def __post_init__(self) -> None:
         what = f"joint {self.name!r}"
@@ -99,20 +112,32 @@ class Joint:
         # Written so that NaN fails as well.
         if not abs(float(np.linalg.norm(self.axis)) - 1.0) <= UNIT_TOLERANCE:
             raise RobotError(f"{what}: axis {self.axis} must be a unit vector")
-        for name in ("armature", "lower", "upper", "velocity"):
+        finite = ("armature", "stiffness", "spring_reference", "damping")
+        for name in (*finite, "lower", "upper", "velocity", "effort"):
             value = number(f"{what}: {name}", getattr(self, name), RobotError)
             object.__setattr__(self, name, value)
-        if not np.isfinite(self.armature):
-            raise RobotError(f"{what}: armature is {self.armature}; expected a finite number")
-        if not self.velocity > 0.0:
+            if name in finite and not np.isfinite(value):
+                raise RobotError(f"{what}: {name} is {value}; expected a finite number")
+        if self.is_passive and self.kind not in SINGLE:
             raise RobotError(
-                f"{what}: velocity limit is {self.velocity}; expected a positive number, infinite "
-                "for none"
+                f"{what}: stiffness and damping are defined for revolute and prismatic joints, "
+                f"this one is {self.kind.label}"
             )
+        for name in ("velocity", "effort"):
+            if not getattr(self, name) > 0.0:
+                raise RobotError(
+                    f"{what}: {name} limit is {getattr(self, name)}; expected a positive number, "
+                    "infinite for none"
+                )
         if not self.lower <= self.upper:
             raise RobotError(
                 f"{what}: limits must have lower <= upper, got {self.lower} and {self.upper}"
             )
+
+    @property
+    def is_passive(self) -> bool:
+        """Whether a spring or damper acts at the joint."""
+        return bool(self.stiffness or self.damping)
 
     def motion(self, value: float) -> Transform:
         """Return the pose of the body of a revolute or prismatic joint in the joint's frame."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -28,7 +28,7 @@ from delassus_ros.model.constraints import (
     RowLoop,
     check_constraints,
 )
-from delassus_ros.model.joint import INDEX, JOINT, WORLD, Joint, JointKind
+from delassus_ros.model.joint import INDEX, JOINT, SINGLE, WORLD, Joint, JointKind
 from delassus_ros.model.spatial import Array, Inertia, Transform
 
 _T = TypeVar("_T")
@@ -44,20 +44,43 @@ _FRAME = "Frame('foot', 0, Transform())"
 class Body:
     """Body i, moved by joint i, with the links on fixed joints lumped in; in the frame of joint i.
 
+    Attributes
+    ----------
+    name : name of the link.
+    inertia : of the body, about the origin of its frame.
+    compensated : the part of the inertia whose weight a force at its centre of mass holds: gravity
+        compensation. Only its mass and moment have an effect, on free accelerations and bias
+        forces; more than the whole inertia is allowed.
+
     Raises
     ------
     RobotError
-        If the name is no text, or the inertia no Inertia.
+        If the name is no text, or an inertia no Inertia.
     """
 
     name: str
     inertia: Inertia
+    compensated: Inertia = field(default_factory=Inertia)
 
     def __post_init__(self) -> None:
         what = f"body {self.name!r}"
         arguments.text(f"{what}: its name", self.name, _BODY, RobotError)
         write = "Inertia.from_com(1.0, (0, 0, 0), np.eye(3))"
         arguments.instance(f"{what}: inertia", self.inertia, Inertia, write, RobotError)
+        arguments.instance(f"{what}: compensated", self.compensated, Inertia, write, RobotError)
+
+    @property
+    def is_compensated(self) -> bool:
+        """Whether gravity compensation acts on the body."""
+        return bool(self.compensated.mass or self.compensated.moment.any())
+
+    def lumped(self, other: Body, placement: Transform) -> Body:
+        """Return this body with another one fixed to it, whose frame is at `placement`."""
+        return replace(
+            self,
+            inertia=self.inertia + other.inertia.in_parent(placement),
+            compensated=self.compensated + other.compensated.in_parent(placement),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +125,8 @@ class Mechanism:
         in clusters without a statement they are chosen.
     row_loops : loops that are closed by rows.
     cheapest_loops : whether a kernel may close `loops` by rows where that needs fewer operations.
+    locked : positions of joints that were locked, by name [rad, m]; only conversions of states
+        read them.
 
     Raises
     ------
@@ -124,7 +149,9 @@ class Mechanism:
         functions: Sequence[FunctionConstraint] = (),
         row_loops: Sequence[RowLoop] = (),
         cheapest_loops: bool = False,
+        locked: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
+        self._locked = arguments.by_joint("locked", locked, RobotError)
         self._row_loops = tuple(row_loops)
         self._cheapest_loops = cheapest_loops
         self._name = arguments.text("the name of the robot", name, "'robot'", RobotError)
@@ -196,7 +223,7 @@ class Mechanism:
         for name, value in arguments.by_joint("armature", armature, RobotError).items():
             if name not in joints:
                 raise RobotError(self.unknown_joint(name))
-            if joints[name].kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
+            if joints[name].kind not in SINGLE:
                 raise RobotError(
                     f"joint {name!r}: armature is defined for revolute and prismatic joints, "
                     f"this one is {joints[name].kind.label}"
@@ -205,6 +232,16 @@ class Mechanism:
                 raise RobotError(f"joint {name!r}: armature must be finite and >= 0, got {value}")
             joints[name] = replace(joints[name], armature=value)
         return self.replaced(joints=tuple(joints.values()))
+
+    def without_passive(self: MechanismT) -> MechanismT:
+        """Return the robot without springs, dampers and gravity compensation."""
+        return self.replaced(
+            joints=[
+                replace(joint, stiffness=0.0, spring_reference=0.0, damping=0.0)
+                for joint in self._joints
+            ],
+            bodies=[replace(body, compensated=Inertia()) for body in self._bodies],
+        )
 
     def with_constraints(
         self: MechanismT,
@@ -247,6 +284,7 @@ class Mechanism:
             "functions": self._functions,
             "row_loops": self._row_loops,
             "cheapest_loops": self._cheapest_loops,
+            "locked": self._locked,
         }
 
     def _constraints(self) -> list[Coupling | Loop | FunctionConstraint]:
@@ -310,6 +348,11 @@ class Mechanism:
         return self._cheapest_loops
 
     @property
+    def locked(self) -> Mapping[str, float]:
+        """Positions of joints that were locked, by name [rad, m]."""
+        return MappingProxyType(self._locked)
+
+    @property
     def independent(self) -> tuple[str, ...]:
         """Joints that were stated to be independent coordinates."""
         return self._independent
@@ -318,6 +361,12 @@ class Mechanism:
     def is_closed(self) -> bool:
         """Whether couplings, loops or functions constrain the joints."""
         return bool(self._constraints())
+
+    @property
+    def is_passive(self) -> bool:
+        """Whether springs, dampers or gravity compensation act on the robot."""
+        joints, bodies = self._joints, self._bodies
+        return any(each.is_passive for each in joints) or any(b.is_compensated for b in bodies)
 
     @property
     def base(self) -> Base:
@@ -385,7 +434,7 @@ class Mechanism:
         return q
 
     def to_bytes(self) -> bytes:
-        """Return canonical bytes of all data that G depends on; names of bodies excluded.
+        """Return canonical bytes of all data that outputs depend on; names of bodies excluded.
 
         Joint limits are excluded: limits may decide which joints of a loop are independent, which
         changes J, but not G.
@@ -395,6 +444,11 @@ class Mechanism:
             parts.append(f"{joint.name}\0{joint.kind.label}\0{joint.parent}\0".encode())
             parts.append(joint.placement.to_bytes() + joint.axis.tobytes())
             parts.append(np.float64(joint.armature).tobytes() + body.inertia.to_bytes())
+            if joint.is_passive:
+                law = joint.stiffness, joint.spring_reference, joint.damping
+                parts.append(b"passive\0" + np.array(law).tobytes())
+            if body.is_compensated:
+                parts.append(b"compensated\0" + body.compensated.to_bytes())
         for frame in self._frames.values():
             parts.append(f"{frame.name}\0{frame.body}\0".encode() + frame.placement.to_bytes())
         parts += [constraint.to_bytes() for constraint in self._constraints()]

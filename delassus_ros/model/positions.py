@@ -16,7 +16,7 @@ from delassus_ros.model.joint import JointKind
 from delassus_ros.model.loops import CLOSED_GAP, LoopClosure
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.ranges import PlausibleRanges
-from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE, Array
+from delassus_ros.model.spatial import Array, check_unit_norm
 
 _PARTS = {
     (JointKind.PLANAR, "q"): "x, y [m], θ [rad]",
@@ -101,11 +101,8 @@ def _write(
             continue
         numbers = arguments.sized(own, value, size, _PARTS[kind, order], RobotError)
         if kind is JointKind.FLOATING and order == "q":
-            norm = float(np.linalg.norm(numbers[3:]))
-            if not abs(norm - 1.0) <= UNIT_QUATERNION_TOLERANCE:
-                raise RobotError(
-                    f"{own} has a quaternion of norm {norm:.4g}; expected {_PARTS[kind, order]}"
-                )
+            what = f"the quaternion in {own}"
+            check_unit_norm(what, numbers[3:], _PARTS[kind, order], RobotError)
         found[place] = numbers
     return set(given)
 

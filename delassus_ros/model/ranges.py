@@ -1,4 +1,4 @@
-"""Plausible ranges of joint positions: the one rule by which a q is refused or warned of.
+"""Plausible positions, velocities and efforts of joints: the one rule for refusals and warnings.
 
 A position outside its joint's limits by more than a margin is an error of measurement: angles in
 degrees, an encoder without homing, the column of another joint. G at such a position is computed
@@ -12,11 +12,17 @@ limits without a range   (lower = upper, as 0 and 0 of a template) count as none
 followers                of linear couplings are not checked; the joints that they follow are
 planar, floating         have no limits
 ======================== ====================================================================
+
+A velocity or an effort of more than ten times its joint's limit is an error of measurement, too:
+degrees or counts per second, a motor's current, a sensor that failed. Differences of encoder
+counts and impacts make single values of some times the limit. Limits that are smaller than those
+of any robot are placeholders, for which :data:`LEAST_LIMITS` stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +37,12 @@ FARTHEST = 1e6
 """Positions [rad, m] beyond which sums of angles are rounded by more than 1e-10 rad."""
 MARGIN = {JointKind.REVOLUTE: 0.5, JointKind.PRISMATIC: 0.02}
 """Largest distance of a position from its joint's limits [rad, m]."""
+MOTION_MARGIN = 10.0
+"""Largest plausible velocities and efforts in units of their limits."""
+LEAST_LIMITS = {JointKind.REVOLUTE: (1.0, 10.0), JointKind.PRISMATIC: (0.1, 10.0)}
+"""Lower bounds of velocity limits [rad/s, m/s] and effort limits [N·m, N]."""
 _UNITS = {JointKind.REVOLUTE: "rad", JointKind.PRISMATIC: "m"}
+_MOTION_UNITS = {JointKind.REVOLUTE: ("rad/s", "N·m"), JointKind.PRISMATIC: ("m/s", "N")}
 
 
 def angles(robot: Mechanism) -> NDArray[np.bool_]:
@@ -53,6 +64,8 @@ class PlausibleRanges:
     robot : the robot, whose joints have limits.
     joints : names of joints with one position, in the order of the checked positions; all
         entries of q by default.
+    margin : largest plausible distance of a position from the limits of its joint, per kind of
+        joint [rad, m].
 
     Attributes
     ----------
@@ -66,7 +79,12 @@ class PlausibleRanges:
         If the robot's couplings contradict each other.
     """
 
-    def __init__(self, robot: Mechanism, joints: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        robot: Mechanism,
+        joints: Sequence[str] | None = None,
+        margin: Mapping[JointKind, float] = MARGIN,
+    ) -> None:
         followers = _followers(robot)
         self._joints: list[Joint] = []
         if joints is None:
@@ -81,8 +99,8 @@ class PlausibleRanges:
         self.lower, self.upper = np.full(n, -np.inf), np.full(n, np.inf)
         for k, joint in enumerate(self._joints):
             if joint.kind in MARGIN and joint.lower < joint.upper and joint.name not in followers:
-                self.lower[k] = joint.lower - MARGIN[joint.kind]
-                self.upper[k] = joint.upper + MARGIN[joint.kind]
+                self.lower[k] = joint.lower - margin[joint.kind]
+                self.upper[k] = joint.upper + margin[joint.kind]
         self._is_bounded = bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
         # Searching a byte in memory is much faster than numpy's any().
         self._found = bytearray(2 * n)
@@ -123,6 +141,50 @@ class PlausibleRanges:
         return (
             f"the position of joint {joint.name!r} is {position:.6g} {_UNITS[joint.kind]}, and "
             f"its limits are {joint.lower:.6g} and {joint.upper:.6g}"
+        )
+
+
+class PlausibleMotion:
+    """The largest plausible velocity and effort of each joint of a robot.
+
+    Parameters
+    ----------
+    robot : the robot, whose joints have limits.
+    joints : names of joints with one position, in the order of the checked values.
+    """
+
+    def __init__(self, robot: Mechanism, joints: Sequence[str]) -> None:
+        by_name = {joint.name: joint for joint in robot.joints}
+        self._joints = [by_name[name] for name in joints]
+        limits = [
+            np.maximum((joint.velocity, joint.effort), LEAST_LIMITS.get(joint.kind, (0.0, 0.0)))
+            for joint in self._joints
+        ]
+        self._largest = MOTION_MARGIN * np.reshape(limits, (-1, 2)).T
+        self._least = self._largest.min(axis=1, initial=np.inf).tolist()
+
+    def velocities_outside(self, values: Array) -> str:
+        """Return a sentence on the first implausible velocity (n,); empty for none, or for NaN."""
+        return self._outside(0, "velocity", values)
+
+    def efforts_outside(self, values: Array) -> str:
+        """Return a sentence on the first implausible effort (n,); empty for none, or for NaN."""
+        return self._outside(1, "effort", values)
+
+    def _outside(self, row: int, what: str, values: Array) -> str:
+        # No entry is larger than the norm, which is computed in a third of the time.
+        if math.hypot(*values.tolist()) <= self._least[row]:
+            return ""
+        found = np.flatnonzero(np.abs(values) > self._largest[row])
+        if not found.size:
+            return ""
+        k, joint = found[0], self._joints[found[0]]
+        more = f" ({found.size - 1} more joints likewise)" if found.size > 1 else ""
+        unit = _MOTION_UNITS[joint.kind][row]
+        return (
+            f"the {what} of joint {joint.name!r} is {values[k]:.6g} {unit}, and at most "
+            f"{self._largest[row, k]:.6g} {unit} are plausible by its limit{more}: it is in "
+            "another unit, or its sensor has failed"
         )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
+from xml.etree.ElementTree import Element
 
 from numpy.typing import ArrayLike
 
@@ -20,6 +21,7 @@ from delassus_ros.model.reading.mujoco import read_mujoco
 from delassus_ros.model.reading.mujoco_state import MujocoMap
 from delassus_ros.model.reading.pinocchio import read_pinocchio
 from delassus_ros.model.reading.pinocchio_state import PinocchioMap
+from delassus_ros.model.reading.source import document_of
 from delassus_ros.model.reading.states import StateMap
 from delassus_ros.model.reading.urdf import read_urdf
 from delassus_ros.model.spatial import Array
@@ -39,18 +41,21 @@ class Robot(Mechanism):
     """A robot that is read from a file or model, with positions and velocities by joint name.
 
     The parameters of the constructor and the data are those of
-    :class:`~delassus_ros.model.mechanism.Mechanism`.
+    :class:`~delassus_ros.model.mechanism.Mechanism`. Immutable; threads may share it.
     """
 
     @classmethod
     def from_urdf(
         cls: type[_RobotT],
-        source: str | bytes | Path,
+        source: str | bytes | Path | Element,
         base: Base = "floating",
         armature: Mapping[str, float] | None = None,
         loops: str | Path | Mapping[str, Any] | None = None,
         functions: Sequence[FunctionConstraint] = (),
         loops_as: str = "clusters",
+        lock: Mapping[str, float] | None = None,
+        xacro_arguments: Mapping[str, object] | None = None,
+        passive: bool = True,
     ) -> _RobotT:
         """Read a robot from a URDF file or from URDF text.
 
@@ -62,7 +67,7 @@ class Robot(Mechanism):
         ----------
         source : path of a file, one in a ROS package (``package://my_robot/urdf/my_robot.urdf``)
             or one of xacro, where that is installed; or the XML itself (text that starts with
-            ``<``).
+            ``<``, or its root element). A robot without a name is called as its file.
         base : ``"floating"`` puts a free-flyer under the root link, ``"fixed"`` welds the
             root link to the world.
         armature : rotor inertia at the joint [kg·m² or kg], by joint name. With a positive one the
@@ -71,30 +76,46 @@ class Robot(Mechanism):
             YAML file, YAML text or its content, see :mod:`delassus_ros.model.reading.yaml`.
         functions : constraints between joints as functions, such as differentials.
         loops_as : how loops are closed; see :meth:`with_loops_as`.
+        lock : positions of joints that are locked, as for :meth:`lock`, before the robot is
+            judged: links that no longer move need no inertia, and a locked joint may mimic one
+            that does not exist.
+        xacro_arguments : values of the arguments of a xacro file, by name.
+        passive : whether dampers of joints, ``<dynamics damping>``, count; see
+            :mod:`delassus_ros.rbda.passive`.
 
         Raises
         ------
         RobotError
-            If the XML or YAML is broken or hostile, the robot is not physical, or as in
-            :meth:`with_armature`; the message names the link, joint, coupling or loop.
+            If the XML or YAML is broken or hostile, the robot is not physical, an argument is
+            unknown to xacro, or as in :meth:`with_armature` and :meth:`lock`; the message names
+            the link, joint, coupling or loop.
         """
-        return read_urdf(source, base, loops, armature, functions, cls).with_loops_as(loops_as)
+        document = document_of(source, xacro_arguments)
+        robot = read_urdf(document, base, loops, armature, functions, cls, lock, passive)
+        return robot.with_loops_as(loops_as)
 
     @classmethod
-    def from_pinocchio(cls: type[_RobotT], model: Any) -> _RobotT:
+    def from_pinocchio(cls: type[_RobotT], model: Any, passive: bool = False) -> _RobotT:
         """Return the robot of a pinocchio.Model; see :mod:`delassus_ros.model.reading.pinocchio`.
 
         A pinocchio.RobotWrapper may stand for its model, here and in conversions.
+
+        Parameters
+        ----------
+        passive : whether dampers of joints, ``model.damping``, count. By default they do not, as
+            in Pinocchio's own algorithms.
 
         Raises
         ------
         RobotError
             If a joint has no counterpart; names the joint and its type. If `model` is no model.
         """
-        return read_pinocchio(model, cls)
+        return read_pinocchio(model, cls, passive)
 
     @classmethod
-    def from_mujoco(cls: type[_RobotT], source: Any, loops_as: str = "clusters") -> _RobotT:
+    def from_mujoco(
+        cls: type[_RobotT], source: Any, loops_as: str = "clusters", passive: bool = True
+    ) -> _RobotT:
         """Return the robot of a mujoco.MjModel or MjSpec, or of MJCF or URDF.
 
         MJCF and URDF are given as the path of a file, or as text, which starts with ``<``; MuJoCo
@@ -103,6 +124,8 @@ class Robot(Mechanism):
         Parameters
         ----------
         loops_as : how loops of the equalities are closed; see :meth:`with_loops_as`.
+        passive : whether springs, dampers and gravity compensation count; see
+            :mod:`delassus_ros.rbda.passive`.
 
         Raises
         ------
@@ -110,7 +133,7 @@ class Robot(Mechanism):
             If a joint or an active equality has no counterpart; names it. If MuJoCo cannot compile
             `source`, or `source` is of another type.
         """
-        return read_mujoco(source, cls).with_loops_as(loops_as)
+        return read_mujoco(source, cls, passive).with_loops_as(loops_as)
 
     def with_loops_as(self: _RobotT, loops_as: str) -> _RobotT:
         """Return the robot with another way to close its loops.
@@ -141,19 +164,21 @@ class Robot(Mechanism):
     def lock(self: _RobotT, positions: Mapping[str, float]) -> _RobotT:
         """Return the robot with some joints locked: their bodies are lumped, all frames stay.
 
-        Joints that couplings tie to locked joints must be locked as well, and so must all joints
-        of a loop that can no longer move, at positions that close the loop.
+        Joints to which couplings leave one position, such as those that mimic a locked joint, are
+        locked there. All joints of a loop that can no longer move must be locked, at positions
+        that close the loop.
 
         Parameters
         ----------
-        positions : positions of revolute and prismatic joints by name [rad, m].
+        positions : positions of revolute and prismatic joints [rad, m] by name, or by pattern:
+            ``{"*finger*": 0.0, "index_finger": 0.3}``. The last one that fits a joint counts.
 
         Raises
         ------
         RobotError
-            If a joint is unknown or of another kind, a position not finite, a function constrains
-            one of the joints, a coupling is left with one joint, or a coupling or loop of locked
-            joints is not closed.
+            If a joint is unknown or of another kind, no joint fits a pattern, a position is not
+            finite, a function constrains one of the joints, or a coupling or loop of locked joints
+            is not closed.
 
         Warns
         -----
@@ -161,7 +186,7 @@ class Robot(Mechanism):
             For a position far outside the limits of its joint, see
             :mod:`~delassus_ros.model.ranges`; not of a robot with couplings or loops.
         """
-        return _edited(self, lambda robot: locked(robot, positions))
+        return _edited(self, partial(locked, positions=positions))
 
     def q(self, positions: Mapping[str, ArrayLike], default: float = 0.0) -> Array:
         """Return q (nq,) from positions by joint name.

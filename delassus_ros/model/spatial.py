@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from delassus_ros.arguments import as_numbers, number, rotation_matrix
+from delassus_ros.arguments import as_numbers, number, rotation_matrix, sized
 from delassus_ros.errors import DelassusError, GeometryError, RobotError
 
 CHARACTERISTIC_LENGTH_M = 0.1
@@ -57,7 +57,7 @@ def rotation_from_rpy(rpy: ArrayLike) -> Array:
 
     An angle within 2e-11 of a multiple of π/2 is that multiple, see :data:`PRINTED_TOLERANCE`.
     """
-    angles = np.asarray(rpy, dtype=np.float64)
+    angles = sized("rpy", rpy, 3, "roll, pitch and yaw", GeometryError)
     cosines, sines = (
         np.where(np.abs(values) > PRINTED_TOLERANCE, values, 0.0)
         for values in (np.cos(angles), np.sin(angles))
@@ -86,9 +86,18 @@ def rpy_from_rotation(rotation: Array) -> Array:
 
 
 def rotation_from_quaternion(quaternion: ArrayLike) -> Array:
-    """Return the rotation matrix (3, 3) of a quaternion x, y, z, w of any norm but 0."""
-    given = np.asarray(quaternion, dtype=np.float64)
-    x, y, z, w = (given / np.linalg.norm(given)).tolist()
+    """Return the rotation matrix (3, 3) of a quaternion x, y, z, w of any norm but 0.
+
+    Raises
+    ------
+    GeometryError
+        If the quaternion is not four numbers, or its norm is 0 or not finite.
+    """
+    given = sized("quaternion", quaternion, 4, "x, y, z, w", GeometryError)
+    norm = float(np.linalg.norm(given))
+    if not 0.0 < norm < np.inf:
+        raise GeometryError(f"quaternion has norm {norm:g}; expected x, y, z, w of a rotation")
+    x, y, z, w = (given / norm).tolist()
     return np.array(
         [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -96,6 +105,27 @@ def rotation_from_quaternion(quaternion: ArrayLike) -> Array:
             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
         ]
     )
+
+
+def check_unit_norm(
+    what: str, vector: Array, expected: str, error: type[DelassusError]
+) -> None:
+    """Refuse a vector whose norm is not 1 to :data:`UNIT_QUATERNION_TOLERANCE`, or NaN.
+
+    Parameters
+    ----------
+    what, expected : name of the vector, and what it stands for, for the message.
+    error : class of the error.
+
+    Raises
+    ------
+    DelassusError
+        Names the vector and its norm.
+    """
+    # For few numbers faster than numpy.
+    norm = math.hypot(*vector.tolist())
+    if not abs(norm - 1.0) <= UNIT_QUATERNION_TOLERANCE:
+        raise error(f"{what} has norm {norm:.4g}; expected {expected}")
 
 
 def rotation_between(a: ArrayLike, b: ArrayLike) -> Array:
@@ -188,6 +218,7 @@ class Transform:
     """Pose of a child frame in a parent frame.
 
     A point with coordinates x in the child has ``rotation @ x + translation`` in the parent.
+    Immutable; threads may share it.
 
     Attributes
     ----------

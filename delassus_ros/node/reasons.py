@@ -150,6 +150,17 @@ class InputWarning:
     text: str
 
 
+def joined(*warnings: InputWarning | None) -> InputWarning | None:
+    """Return one warning with the reasons of several and the text of the first; None without."""
+    found = [warning for warning in warnings if warning is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+    reasons = Reason.NONE
+    for warning in found:
+        reasons |= warning.reason
+    return InputWarning(reasons, found[0].text)
+
+
 LONGEST_TRUST_S = 1.0
 """Longest time for which a publisher whose messages make matrices is relied on [s]. After it,
 messages of other publishers are used, and a missing matrix is reported."""

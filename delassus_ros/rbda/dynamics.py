@@ -5,7 +5,8 @@ with Kinematic Loops", sections VI and VII, whose equation numbers stand below; 
 clusters they are the recursive Newton-Euler and the articulated-body algorithm (R. Featherstone,
 Rigid Body Dynamics Algorithms, 2008, ch. 5 and 7).
 Rotors whose inertia is redistributed leave a spin on the link that carries them and inertia
-between joints (:mod:`delassus_ros.rbda.rotors`); both are included here.
+between joints (:mod:`delassus_ros.rbda.rotors`); both are included here. Torques are those of
+motors: springs, dampers and gravity compensation (:mod:`delassus_ros.rbda.passive`) add to them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from delassus_ros.model.robot import WORLD
 from delassus_ros.rbda.cluster_motion import Accelerations, ClusterMotion
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
+from delassus_ros.rbda.passive import passive_torques
 from delassus_ros.rbda.propagation import CarriedJoint, FreeBody, Propagator, articulated_joints
 from delassus_ros.rbda.spatial import JointTransform, SpatialInertia
 from delassus_ros.rbda.tree import Tree
@@ -45,7 +47,10 @@ def c_rnea(motion: ClusterMotion, accelerations: Accelerations | None = None) ->
         a, ydd = accelerations
         gravity = [[0.0] * 3] * len(motion.tree.links)
         joint_accelerations = motion.of_joints(ydd)
-    return _newton_euler(motion, a, gravity, joint_accelerations, motion.external_forces)[0]
+    torques, _ = _newton_euler(motion, a, gravity, joint_accelerations, motion.external_forces)
+    for k, torque in passive_torques(motion).items():
+        torques[k] = torques[k] - torque
+    return torques
 
 
 def momentum_rate(motion: ClusterMotion, a: list[Vector], joint_accelerations: Vector) -> Vector:
@@ -138,6 +143,9 @@ def c_aba(
     for i, force in motion.external_forces.items():
         p[i] = minus(p[i], force)
     torques = list(known)
+    for k, torque in passive_torques(motion).items():
+        if k not in accelerated:
+            torques[k] = torques[k] + torque
     for cluster in tree.clusters:
         if cluster.freedoms:
             continue

@@ -203,6 +203,7 @@ class _Builder:
             q_index=draft.q_index,
             contacts=() if draft.body is None else self._contacts_on(draft.body, draft.frame),
             wrenches=() if draft.body is None else self._wrenches_on(draft.body, draft.frame),
+            compensated=() if draft.body is None else self._compensated(draft.body, draft.frame),
             placement=snap(draft.placement, 1.0).tolist() if free else None,
             axes=snap(draft.frame.rotation, 1.0).tolist() if free else None,
             origin=tuple(snap(draft.frame.translation, 1.0).tolist()) if free else (0.0, 0.0, 0.0),
@@ -239,6 +240,12 @@ class _Builder:
             if frames[name].body == body:
                 found.append((index, motion_at(frame.inverse() @ frames[name].placement).tolist()))
         return tuple(found)
+
+    def _compensated(self, body: int, frame: Transform) -> tuple[float, ...]:
+        if not self._problem.robot.bodies[body].is_compensated:
+            return ()
+        part = self._problem.robot.bodies[body].compensated.in_parent(frame.inverse())
+        return part.mass, *snap(part.moment, float(np.abs(part.moment).max())).tolist()
 
     def _moving(self, contact: str, frame: Transform) -> MovingPlacement | None:
         """Return the source of a moving contact's placement, for a frame pose in the link."""

@@ -197,6 +197,8 @@ class _LoopRates(NamedTuple):
 def inverse_derivatives(motion: ClusterMotion, accelerations: Accelerations) -> InverseDerivatives:
     """Return the derivatives of the torques of :func:`~delassus_ros.rbda.dynamics.c_rnea`.
 
+    Passive torques are not included; see :func:`delassus_ros.rbda.passive.passive_slopes`.
+
     Parameters
     ----------
     accelerations : of :meth:`ClusterMotion.accelerations`; their independent part is kept.

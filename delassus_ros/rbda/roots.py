@@ -79,7 +79,7 @@ def rerooted(robot: Robot, root: int) -> Rerooted:
     number = {WORLD: WORLD, **{body: k for k, body in enumerate(order)}}
     joints, bodies = [], []
     for body in order:
-        joint, inertia = robot.joints[joint_of[body]], robot.bodies[body].inertia
+        joint, own = robot.joints[joint_of[body]], robot.bodies[body]
         if joint_of[body] != body and body != root:
             # The placement is that of the reversed joint's body in its own new frame.
             joint = replace(joint, placement=shifts[parent_of[body]].inverse(), axis=-joint.axis)
@@ -87,8 +87,8 @@ def rerooted(robot: Robot, root: int) -> Rerooted:
             placement = shifts[parent_of[body]].inverse() @ joint.placement
             joint = replace(joint, placement=placement)
         joints.append(replace(joint, parent=number[parent_of[body]]))
-        moved = inertia.in_parent(shifts[body].inverse())
-        bodies.append(Body(robot.bodies[body].name, moved))
+        moved = (each.in_parent(shifts[body].inverse()) for each in (own.inertia, own.compensated))
+        bodies.append(Body(own.name, *moved))
     frames = [
         frame
         if frame.body == WORLD

@@ -27,7 +27,7 @@ import numpy as np
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of
-from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
+from delassus_ros.model.robot import WORLD, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia
 from delassus_ros.rbda.constraints import loop_jacobian
 
@@ -122,7 +122,7 @@ def pruned(
         for frame in robot.frames.values()
         if frame.body in new
     ]
-    bodies = [Body(robot.bodies[i].name, inertias[i]) for i in kept]
+    bodies = [replace(robot.bodies[i], inertia=inertias[i]) for i in kept]
     rewritten = Robot(robot.name, joints, bodies, frames, row_loops=robot.row_loops)
     return rewritten, tuple(kept)
 
@@ -208,9 +208,12 @@ class _Rewriting:
         self._between = {}
 
     def _is_balanced(self, i: int) -> bool:
-        """Return whether a body turns about a principal axis through its centre of mass."""
+        """Return whether a body turns about a principal axis through its centre of mass.
+
+        The weight of a rotor with gravity compensation cannot be moved to its carrier.
+        """
         joint, inertia = self._robot.joints[i], self._inertias[i]
-        if joint.kind is not JointKind.REVOLUTE:
+        if joint.kind is not JointKind.REVOLUTE or self._robot.bodies[i].is_compensated:
             return False
         a, size = joint.axis, float(np.abs(inertia.rotational).max())
         principal = np.abs(inertia.rotational @ a - _spin(joint, inertia) * a).max()

@@ -135,6 +135,8 @@ class Link:
         addition to `moment` and `rotational`: the spin of a redistributed rotor.
     wrenches : per frame of the body with an external wrench: the frame's index in the input,
         and (6, 6) link twist, angular first → twist of the frame in its axes, linear first.
+    compensated : (4,) mass and first moment of the part of the body whose weight is compensated,
+        about the link's origin [kg, kg·m]; empty without gravity compensation.
     """
 
     name: str
@@ -156,6 +158,7 @@ class Link:
     origin: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
     couple: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
     wrenches: tuple[tuple[int, Matrix], ...] = ()
+    compensated: tuple[Scalar, ...] = ()
 
     @property
     def freedom(self) -> int:

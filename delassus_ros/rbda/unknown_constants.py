@@ -65,6 +65,7 @@ def _link(link: Link, parameter: Callable[[], Scalar]) -> Link:
         placement=None if link.placement is None else pose.matrix(link.placement),
         axes=None if link.axes is None else pose.matrix(link.axes),
         origin=tuple(pose.vector(list(link.origin))),
+        compensated=tuple(inertia.vector(list(link.compensated))),
     )
 
 

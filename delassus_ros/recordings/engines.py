@@ -63,8 +63,8 @@ def map_recordings(
         )
     _compile(recordings, task)
     # Workers may run in another folder, where a relative path means another file.
-    task = replace(task, out=str(Path(task.out).resolve()))
-    jobs = [(number, str(path.resolve())) for number, path in enumerate(recordings)]
+    task = replace(task, out=os.path.realpath(task.out))
+    jobs = [(number, os.path.realpath(path)) for number, path in enumerate(recordings)]
     found: dict[int, Episode] = {}
     workers = len(os.sched_getaffinity(0)) if workers is None else workers
     for number, episode in ENGINES[engine](jobs, task, workers, retries):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -95,7 +96,7 @@ class Task:
         if recording.is_dir():
             files = sorted(recording.glob("*"))
         states = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
-        text = json.dumps([__version__, said, states], sort_keys=True, default=str)
+        text = json.dumps([__version__, said, states], sort_keys=True, default=_in_full)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -133,6 +134,12 @@ class Episode:
     warnings: dict[str, tuple[str, int]] = field(default_factory=dict)
     error: str = ""
     skipped: bool = False
+
+    @property
+    def remarks(self) -> list[str]:
+        """Texts about damage and warnings."""
+        counted = (f"{count} times: {words}" for words, count in self.warnings.values())
+        return [*(f"damage: {part}" for part in self.damage), *counted]
 
 
 def map_episode(
@@ -238,7 +245,8 @@ def _check_folder(
 ) -> None:
     """Refuse to write into a recording, over one, or over files of no earlier run."""
     source = recording.path.resolve() if recording.path.is_dir() else None
-    inside = (folder, folder.resolve(), *folder.resolve().parents)
+    resolved = Path(os.path.realpath(folder))
+    inside = (folder, resolved, *resolved.parents)
     bags = [path for path in inside if is_bag(path) or path == source]
     if bags:
         raise RecordingError(f"outputs are not written into a recording, {bags[0]}")
@@ -286,6 +294,11 @@ def _is_finished(before: Mapping[str, Any]) -> bool:
         return False
     files = zip(map(Path, before["files"]), before["sizes"], strict=True)
     return all(file.is_file() and file.stat().st_size == size for file, size in files)
+
+
+def _in_full(value: Any) -> Any:
+    """Return a setting as JSON's types: arrays as lists, whose text has all entries."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _write_report(report: Path, digest: str, episode: Episode) -> None:

@@ -58,6 +58,16 @@ class McapFile(RecordedFile):
         with self._path.open("rb") as file:
             return self._summary(file) is not None
 
+    def begin(self) -> int | None:
+        """Return the time of the earliest message by the summary, else of the first message."""
+        with self._path.open("rb") as file:
+            summary = self._summary(file)
+        statistics = None if summary is None else summary.statistics
+        if statistics is not None and statistics.message_count:
+            return int(statistics.message_start_time)
+        first = next(self.messages(None), None)
+        return None if first is None else first.time
+
     def messages(self, topics: Container[str] | None) -> Iterator[Recorded]:
         """Yield the messages of some topics, or of all, in order of time by the index.
 

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from delassus_ros.drawing.skeleton import completed
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
+from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.recordings.recording import Recording
 
 _KIND = "sensor_msgs/msg/JointState"
 
 
-def recorded_positions(path: Path, robot: Robot) -> tuple[Array, Array]:
+def recorded_positions(
+    path: Path, robot: Robot, warn: Callable[[Sequence[str]], object]
+) -> tuple[Array, Array]:
     """Return times (N,) since the first joint state [s] and configurations (N, nq).
 
     Joints keep their latest position; before the first they are neutral, or follow from couplings.
+
+    Parameters
+    ----------
+    warn : called with the faults of the recording, and the number of joint states left out.
 
     Raises
     ------
@@ -30,16 +37,29 @@ def recorded_positions(path: Path, robot: Robot) -> tuple[Array, Array]:
     recording = Recording(path)
     topics = {topic for topic, kind in recording.scan().items() if kind == _KIND}
     known, times, found = dict[str, float](), list[int](), list[Array]()
+    unusable = 0
     for message in recording.messages(topics):
-        state = deserialize_message(message.data, JointState)
-        if len(state.name) != len(state.position):
+        try:
+            state = deserialized(message.data, JointState, "a joint state")
+        except UnreadableError:
+            unusable += 1
             continue
-        now = dict(zip(state.name, state.position, strict=True))
-        if not now.keys() & set(robot.joint_names) or not np.isfinite(state.position).all():
+        now = dict(zip(state.name, state.position, strict=False))
+        if len(state.name) != len(state.position) or not np.isfinite(state.position).all():
+            unusable += 1
+            continue
+        if not now.keys() & set(robot.joint_names):
             continue
         known.update(now)
         times.append(message.time)
         found.append(completed(robot, known)[0])
+    faults = recording.faults
+    if unusable:
+        faults.append(
+            f"{path}: {unusable} joint states are left out: they cannot be read, have no position "
+            "per name, or positions that are not finite"
+        )
+    warn(faults)
     if not found:
         raise InputError(
             f"{path}: no joint state has a joint of robot {robot.name!r}; its topics of joint "

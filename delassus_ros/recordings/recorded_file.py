@@ -81,6 +81,13 @@ class RecordedFile(ABC):
         """Read the topics without reading all messages; return whether the file allows that."""
 
     @abstractmethod
+    def begin(self) -> int | None:
+        """Return the time of the earliest message [ns], as far as the file tells.
+
+        None without a message. Raises as :meth:`messages`.
+        """
+
+    @abstractmethod
     def messages(self, topics: Container[str] | None) -> Iterator[Recorded]:
         """Yield the messages of some topics, or of all.
 

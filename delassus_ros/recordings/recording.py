@@ -13,7 +13,9 @@ import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,11 @@ LATEST = 2**63 - 1
 _NAME = re.compile(
     r"(?P<name>.*?)(_(?P<number>[0-9]+))?(?P<kind>\.mcap|\.db3)(\.zstd)?", re.DOTALL
 )
+_DATED_NAME = re.compile(
+    r"(?P<number>[0-9]+)_(?P<name>.*)_[0-9]{4}(_[0-9]{2}){2}-[0-9]{2}(_[0-9]{2}){1,2}"
+    r"(?P<kind>\.mcap|\.db3)(\.zstd)?", re.DOTALL,
+)  # fmt: skip
+"""Names that rosbag2 gives since 2026: number, name, and local time of its start."""
 _ROS_1 = b"#ROSBAG V"
 _REINDEX = "'ros2 bag reindex' writes it anew, and without it the folder is read as well"
 
@@ -87,13 +94,18 @@ class Recording:
         self.size = sum(file.stat().st_size for file in self.files)
         self._copies: dict[Path, tuple[Path, list[str]]] = {}
 
+    @property
+    def faults(self) -> list[str]:
+        """Texts that every reader of the recording reports: the damage and the remark."""
+        return [*self.damage, *filter(None, (self.remark,))]
+
     def scan(self) -> dict[str, str]:
         """Return the types of the topics; a damaged file is read to its end for them."""
         if self._scanned:
             return self.topics
         self._scanned = True
         for file in self.files:
-            opened = self._opened(file)
+            opened = self._opened(file, self._found)
             if not opened.summarized():
                 for _ in self._of_file(file, opened, ()):
                     pass
@@ -108,8 +120,9 @@ class Recording:
     def messages(self, topics: Container[str] | None = None) -> Iterator[Recorded]:
         """Yield the messages of some topics, or of all for None, in order of time.
 
-        If the clock of an MCAP file was set back by more than :data:`WINDOW`, messages from after
-        this step come after the messages from before.
+        Files are read in order of their earliest messages. If the clock of an MCAP file was set
+        back by more than :data:`WINDOW`, messages from after this step come after the messages
+        from before.
         """
         self.position = 0
         self.damage.clear()
@@ -148,10 +161,24 @@ class Recording:
                     f"{counts[topic]} are there"
                 )
 
+    @cached_property
+    def _by_time(self) -> list[Path]:
+        """Files in the order of their earliest messages."""
+        if len(self.files) < 2:
+            return self.files
+        begins = {}
+        for file in self.files:
+            begin = None
+            # A file that the system cannot read is reported with the messages that are missing.
+            with suppress(OSError):
+                begin = self._opened(file, Found()).begin()
+            begins[file] = LATEST if begin is None else begin
+        return sorted(self.files, key=begins.__getitem__)
+
     def _unsorted(self, topics: Container[str] | None) -> Iterator[Recorded]:
         before = damaged = 0
-        for file in self.files:
-            opened = self._opened(file)
+        for file in self._by_time:
+            opened = self._opened(file, self._found)
             for message in self._of_file(file, opened, topics):
                 self.position = before + opened.position
                 try:
@@ -177,14 +204,17 @@ class Recording:
         except OSError as error:
             self.damage.append(f"{file} cannot be read on: {error.strerror or error}")
 
-    def _opened(self, file: Path) -> RecordedFile:
+    def _opened(self, file: Path, found: Found) -> RecordedFile:
         """Return the reader of a file."""
-        readable = self._readable(file)
+        readable, damage = self._readable(file)
+        found.damage.extend(damage)
         kind = McapFile if readable.suffix == ".mcap" else SqliteFile
-        return kind(readable, self._found, file)
+        return kind(readable, found, file)
 
-    def _readable(self, file: Path) -> Path:
-        """Return a file that can be read directly: a copy if it is compressed or has a log.
+    def _readable(self, file: Path) -> tuple[Path, list[str]]:
+        """Return a file that can be read directly, and its damage.
+
+        The file is a copy if the recorded file is compressed or has a log.
 
         Raises
         ------
@@ -193,12 +223,10 @@ class Recording:
         """
         logs = [] if file.name.endswith(ZSTD_SUFFIX) else logs_of(file)
         if not logs and not file.name.endswith(ZSTD_SUFFIX):
-            return file
+            return file, []
         if file not in self._copies:
             self._copies[file] = self._copied(file, logs)
-        copy, damage = self._copies[file]
-        self.damage.extend(damage)
-        return copy
+        return self._copies[file]
 
     def _copied(self, file: Path, logs: list[Path]) -> tuple[Path, list[str]]:
         """Return the copy of a file that is compressed or has logs, and its damage."""
@@ -320,7 +348,8 @@ def _numbered_files(folder: Path) -> list[Path]:
     matches = [
         (match, file)
         for file in folder.iterdir()
-        if (match := _NAME.fullmatch(file.name)) and file.is_file()
+        if (match := _DATED_NAME.fullmatch(file.name) or _NAME.fullmatch(file.name))
+        and file.is_file()
     ]
     if not matches:
         of_ros_1 = next((file for file in folder.glob("*.bag") if _is_of_ros_1(file)), None)
@@ -331,6 +360,9 @@ def _numbered_files(folder: Path) -> list[Path]:
             else _converted(of_ros_1)
         )
     kinds = sorted({match["name"] + match["kind"] for match, _ in matches})
+    numbers = Counter(match["number"] for match, _ in matches)
+    if len(kinds) == 1:
+        kinds = sorted(file.name for match, file in matches if numbers[match["number"]] > 1)
     if len(kinds) > 1:
         raise RecordingError(
             f"{folder} has no {_METADATA} and files of several recordings, "

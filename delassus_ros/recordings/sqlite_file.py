@@ -8,13 +8,15 @@ both files: databases with a log are copied first, so that the recording does no
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from delassus_ros.recordings.recorded_file import Recorded, RecordedFile, RecordingError
 
+_Row = TypeVar("_Row")
 _MAGIC = b"SQLite format 3\0"
 _LOGS = ("-wal", "-journal")
 _COLUMNS = {"topics": {"id", "name", "type", "serialization_format"},
@@ -36,6 +38,10 @@ class SqliteFile(RecordedFile):
             pass
         return True
 
+    def begin(self) -> int | None:
+        """Return the time of the earliest message."""
+        return next(self._read(self._begin), None)
+
     def messages(self, topics: Container[str] | None) -> Iterator[Recorded]:
         """Yield the messages of some topics, or of all, in order of time.
 
@@ -44,6 +50,10 @@ class SqliteFile(RecordedFile):
         RecordingError
             If the file is no database of rosbag2.
         """
+        return self._read(lambda database: self._messages(database, topics))
+
+    def _read(self, rows: Callable[[sqlite3.Connection], Iterator[_Row]]) -> Iterator[_Row]:
+        """Yield what a function yields of the database, up to where it is damaged."""
         with self._path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise RecordingError(
@@ -51,9 +61,17 @@ class SqliteFile(RecordedFile):
                 )
         try:
             with closing(self._opened()) as database:
-                yield from self._messages(database, topics)
+                self._check_tables(database)
+                yield from rows(database)
         except sqlite3.Error as error:
             self._found.damage.append(f"{self._shown}: {error}")
+
+    def _begin(self, database: sqlite3.Connection) -> Iterator[int]:
+        (first,) = database.execute(
+            "select min(timestamp) from messages where typeof(timestamp) = 'integer'"
+        ).fetchone()
+        if first is not None:
+            yield int(first)
 
     def _opened(self) -> sqlite3.Connection:
         # Without a log, SQLite merges nothing, and needs no lock file, so that a read-only folder
@@ -66,7 +84,6 @@ class SqliteFile(RecordedFile):
     def _messages(
         self, database: sqlite3.Connection, topics: Container[str] | None
     ) -> Iterator[Recorded]:
-        self._check_tables(database)
         counts = dict(
             database.execute("select topic_id, count(*) from messages group by topic_id")
         )

@@ -8,6 +8,9 @@ so that a table may be larger than memory.
 from __future__ import annotations
 
 import json
+import os
+import struct
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -41,6 +44,11 @@ COLUMNS = ("matrix", "effective_mass", "J", "MinvJT", "M")
 _STATE = "observation.state"
 _LARGEST_INFO = 1 << 20
 """Size of the largest meta/info.json that is read [bytes]; published ones have 20 KiB."""
+_UNREADABLE = (
+    OSError, EOFError, ValueError, TypeError, OverflowError, MemoryError, RuntimeError, KeyError,
+    struct.error, zlib.error, TokenError, BadZipFile,
+)  # fmt: skip
+"""Errors of NumPy and of archives for files that are damaged, encrypted or no arrays."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class Source:
     names : joints of the list, in order; if empty, those in the data set's ``meta/info.json``, or
         else those of the robot.
     degrees : whether angles are in degrees.
-    others : positions of joints that the table lacks [rad, m].
+    others : positions of joints that the table lacks, and that no loop determines [rad, m].
     """
 
     path: Path
@@ -134,7 +142,7 @@ def map_trajectory(
     ------
     InputError
         If the table cannot be read or written, lacks joints, or a column cannot be computed; names
-        the existing ones.
+        the existing ones. If a joint of ``source.others`` has a column, or follows from loops.
     """
     _check_target(source, target)
     ports = {port.name: port for port in problem.outputs}
@@ -277,7 +285,7 @@ def _check_target(source: Source, target: Path) -> None:
         raise InputError(f"{target}: expected a name that ends in .parquet")
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {target.parent}")
-    if target.resolve().is_relative_to(source.path.resolve()):
+    if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(source.path)):
         raise InputError(f"{target} is what is read, or in its folder; name another file")
 
 
@@ -315,6 +323,8 @@ def _batches(
     source: Source, problem: Problem, rows: int, closure: Closure | None, judge: _Judge
 ) -> Iterator[Batch]:
     """Yield configurations, with the copied columns; NaN where loops do not close."""
+    if source.path.exists() and not (source.path.is_file() or source.path.is_dir()):
+        raise InputError(f"{source.path}: expected a regular file, or a folder of files")
     if source.path.suffix in (".npy", ".npz"):
         read = _from_numpy(source, problem, rows)
     else:
@@ -335,7 +345,7 @@ def _from_numpy(
         else:
             with np.load(source.path, allow_pickle=False) as arrays:
                 values, names, of = _of_archive(dict(arrays), source, names)
-    except (OSError, ValueError, TypeError, OverflowError, TokenError, BadZipFile) as error:
+    except _UNREADABLE as error:
         raise InputError(f"{source.path} cannot be read as NumPy's {suffix}: {error}") from error
     if values.dtype.kind not in "fiu":
         raise InputError(
@@ -495,7 +505,17 @@ def _arranged(
 ) -> Array:
     """Return q (N, nq) from columns of joints."""
     robot = problem.robot
-    known = {**(source.others or {}), **dict.fromkeys(names, 0.0)}
+    others = source.others or {}
+    for name in others:
+        ignored = "a column" if name in names else ""
+        if closure is not None and name in robot.joint_names and name not in closure.independent:
+            ignored = "its position from the loops and couplings"
+        if ignored:
+            raise InputError(
+                f"{source.path}: joint {name!r} has {ignored}; expected no other position of it "
+                "for all rows"
+            )
+    known = {**others, **dict.fromkeys(names, 0.0)}
     needed = robot.joint_names if closure is None else closure.independent
     absent = [name for name in needed if name not in known]
     if absent:

@@ -25,7 +25,8 @@ class Status(IntEnum):
     """A joint-space inertia or a pivot of the base is not positive, or M is singular at the angle
     of a ball joint."""
     NOT_FINITE = 2
-    """The result is not finite: an input is NaN or infinite, or the computation overflowed."""
+    """The result is not finite: an input is NaN or infinite, the computation overflowed, or
+    nothing was computed yet."""
     FAILED = 3
     """The back end raised an error, which is in the log. Compiled kernels never return FAILED."""
     SINGULAR_LOOP = 4
@@ -34,3 +35,5 @@ class Status(IntEnum):
     """A coupling does not hold at q: a joint's position contradicts the joints coupled to it."""
     TOO_FAR = 6
     """A position is beyond 10⁶ rad or m, where sums of angles are rounded by more than 1e-10."""
+    NOT_UNIT = 7
+    """The norm of a quaternion differs from 1 by more than 0.001."""

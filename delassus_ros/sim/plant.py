@@ -203,8 +203,8 @@ class Plant:
         self._closing = Closing(model, robot)
         joints = self._joints = Joints(model, data, self.joint_names)
         model.dof_armature[joints.v] = settings.armature
-        model.dof_frictionloss[joints.v] = settings.joint_friction
-        model.dof_damping[joints.v] = settings.joint_damping
+        model.dof_frictionloss[joints.v] += settings.joint_friction
+        model.dof_damping[joints.v] += settings.joint_damping
         self.limits = settings.torque_limit * joints.limits
         self.contact_names, self.frames = tuple(contacts), dict(contacts)
         self._feet = Feet(model, contacts.values())

@@ -21,8 +21,8 @@ class PlantSettings:
     ----------
     friction : friction coefficient of the floor and the feet.
     armature : rotor inertia at the joints [kg m^2].
-    joint_friction : Coulomb friction of the joints [N m].
-    joint_damping : viscous friction of the joints [N m s].
+    joint_friction : Coulomb friction of the joints [N m], in addition to the URDF's.
+    joint_damping : viscous friction of the joints [N m s], in addition to the URDF's.
     torque_limit : largest torque of drives, as a share of the effort limits of the URDF.
     torque_noise : standard deviation of the torque of a drive [N m].
     effort_noise : standard deviation of reported torques from true torques [N m].

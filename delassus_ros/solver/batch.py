@@ -34,6 +34,8 @@ _REMEMBERED = 64
 class BatchSolution(OutputArrays):
     """Delassus matrices of many configurations; compared by identity.
 
+    The arrays are data of their own; threads may share a solution.
+
     Attributes
     ----------
     matrix : (N, k, k), or (k, k, N) with columns; NaN where the status is not OK.

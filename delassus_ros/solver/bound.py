@@ -46,8 +46,9 @@ class _BoundSolution(Solution):
     __slots__ = ("record",)
 
     def __init__(self, matrix: Array, contacts: ContactSet, algorithm: str) -> None:
-        self.record = array("d", [0.0, 0.0])
-        super().__init__(matrix, Status.OK, contacts.names, contacts.row_offsets, algorithm, 0.0)
+        self.record = array("d", [0.0, 1.0])
+        names, offsets = contacts.names, contacts.row_offsets
+        super().__init__(matrix, Status.NOT_FINITE, names, offsets, algorithm, 0.0)
 
     @property
     def compute_time(self) -> float:
@@ -62,13 +63,15 @@ class BoundSolver:
     """A solver with preallocated buffers, for control loops; one per thread.
 
     A call creates no array: :meth:`solve` always returns the same :class:`Solution`, whose
-    content is valid until the next call.
+    content is valid until the next call. Inputs that were never written are NaN, and set the
+    status NOT_FINITE.
 
     Attributes
     ----------
     kernel : the kernel of the problem.
-    solution : the result of :meth:`solve`. Contacts and offsets follow :meth:`activate` at once;
-        the matrix is then NaN until the next :meth:`solve`.
+    solution : the result of :meth:`solve`, NOT_FINITE before the first one. Contacts and offsets
+        follow :meth:`activate` at once; the solution is then NOT_FINITE until the next
+        :meth:`solve`.
     """
 
     def __init__(
@@ -87,12 +90,8 @@ class BoundSolver:
         self.solution: Solution = self._computation.solution
         self._record = self._computation.solution.record
         self._inputs = InputArrays("inputs", "input", bound.inputs)
-        for name, values in problem.placements.items():
-            self._inputs[name] = values
-        for name in ("rates", "torques", "gravity", "wrenches"):
-            if name in bound.inputs:
-                # An input that was never written sets the status NOT_FINITE.
-                self._inputs[name][...] = np.nan
+        for name, values in bound.inputs.items():
+            values[...] = problem.placements.get(name, np.nan)
         self._positions = self._by_contact("contact_positions", problem.moving)
         self._orientations = self._by_contact("contact_orientations", problem.turning)
         solve = self._computation.built_in()
@@ -191,8 +190,8 @@ class BoundSolver:
         Raises
         ------
         InputError
-            If the problem lacks the output ``a0``, ``qdd0`` or ``MinvJT``, or for values that are
-            not numbers of this shape.
+            If the problem lacks the output ``a0``, ``qdd0`` or ``MinvJT``, for values that are
+            not numbers of this shape, or for a negative or infinite R.
         """
         return self._computation.constrained(acceleration, regularization)
 
@@ -310,7 +309,9 @@ class _Computation:
         self.solution.secondary = dict(secondary)
         self._slices: list[_Slices | _Blocks] = []
         self._whole: list[Array] = []
+        bound.outputs["G"].fill(np.nan)
         for name, full in secondary.items():
+            full.fill(np.nan)
             axes = row_of(name).row_axes
             if not axes:
                 self._whole.append(full)
@@ -347,6 +348,7 @@ class _Computation:
 
     def select(self, rows: Sequence[int]) -> None:
         """Choose the rows of all outputs."""
+        self.solution.status, self.solution.record[_FAILED] = Status.NOT_FINITE, 1.0
         self.solution.matrix = self._bound.select(rows)
         self.solution.matrix.fill(np.nan)
         for slices in self._slices:
@@ -432,7 +434,7 @@ class _ConstrainedDynamics:
         if acceleration is not None:
             self._wanted[...] = solution.by_row("acceleration", acceleration)
         if regularization is not None:
-            self._regularization[...] = solution.by_row("regularization", regularization)
+            self._regularization[...] = solution.regularization_by_row(regularization)
         motion.status = solution.status
         if motion.status is _OK:
             outcome = self._run()
@@ -479,7 +481,8 @@ class BoundTask:
 
     Attributes
     ----------
-    status : status of the solution, or NOT_FINITE if a result overflows; results are valid if OK.
+    status : status of the solution, or NOT_FINITE if a result overflows; results are NaN unless
+        OK.
     """
 
     def __init__(
@@ -520,6 +523,8 @@ class BoundTask:
         self.status = solution.status
         if self.status is _OK and self._code.run():
             self.status = Status.NOT_FINITE
+        if self.status is not _OK:
+            self._code.invalidate()
         return self._code.arrays
 
 

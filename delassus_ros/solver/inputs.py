@@ -17,7 +17,7 @@ from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.couplings import open_coupling
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.model.robot import JointKind
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE, Array
 from delassus_ros.problem import Port, Problem
 from delassus_ros.solver import remedies
 
@@ -235,8 +235,6 @@ class InputCheck:
 
 PLACEMENTS = ("contact_positions", "contact_orientations")
 """Inputs that are mappings by contact."""
-UNIT_TOLERANCE = 1e-3
-"""Largest difference between the norm of a quaternion and 1."""
 
 
 class PlacementCheck:
@@ -351,7 +349,7 @@ def check_unit(what: str, quaternions: Array, where: str) -> None:
     # The norm of large entries overflows to infinity.
     with np.errstate(over="ignore"):
         norms = np.linalg.norm(quaternions, axis=0)
-    off = np.abs(norms - 1.0) > UNIT_TOLERANCE
+    off = np.abs(norms - 1.0) > UNIT_QUATERNION_TOLERANCE
     if not off.any():
         return
     wrong = np.flatnonzero(off & np.isfinite(quaternions).all(axis=0))

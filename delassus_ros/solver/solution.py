@@ -36,6 +36,9 @@ _new = object.__new__
 class Solution(OutputArrays):
     """The Delassus matrix of the active contacts; compared by identity.
 
+    The arrays are data of their own, and threads may share a solution; that of a bound solver is
+    overwritten by its next call, and belongs to its thread.
+
     Attributes
     ----------
     matrix : (k, k) G = J M⁻¹ Jᵀ [1/kg for linear rows]; filled with NaN unless status is OK.
@@ -210,9 +213,7 @@ class Solution(OutputArrays):
         """
         G, a0 = self.valid(), self.output("a0")
         wanted = self.by_row("acceleration", acceleration) - a0
-        R = self.by_row("regularization", regularization)
-        if (R < 0.0).any():
-            raise InputError(f"regularization is {R.min()} in a row; expected 0 or more")
+        R = self.regularization_by_row(regularization)
         found = contact_space.forces(G, self.scales(characteristic_length), wanted, R)
         return _finite("contact forces", found)
 
@@ -383,18 +384,21 @@ class Solution(OutputArrays):
         NumericalError
             If the status is not OK.
         InputError
-            If the contact is not active, the direction is zero or of wrong shape, or the robot's
-            base is fixed and `locked` is set.
+            If the contact is not active, the direction is zero, not finite or of wrong shape, or
+            the robot's base is fixed and `locked` is set.
         """
         rows = self._rows_of(contact)
         d, count = numbers("direction", direction), rows.stop - rows.start
-        if d.shape != (count,) or not np.linalg.norm(d) > 0.0:
+        largest = float(np.abs(d).max(initial=0.0))
+        if d.shape != (count,) or not 0.0 < largest < np.inf:
             linear = d.shape == (3,) and count == 6
-            write = f": write {[*d.tolist(), 0.0, 0.0, 0.0]}, linear before angular"
+            write = f": write {[*d.ravel().tolist(), 0.0, 0.0, 0.0]}, linear before angular"
             raise InputError(
-                f"direction is {d.tolist()}; expected {count} numbers, not all zero, for the rows "
-                f"of contact {contact!r}{write if linear else ''}"
+                f"direction is {d.tolist()}; expected {count} finite numbers, not all zero, for "
+                f"the rows of contact {contact!r}{write if linear else ''}"
             )
+        # The norm of large entries overflows to infinity.
+        d = d / largest
         G = self.valid()
         if locked:
             if self.problem is not None and self.problem.robot.base != "floating":
@@ -442,6 +446,20 @@ class Solution(OutputArrays):
                 f"{what} has shape {array.shape}, expected ({k},) or one number{flat}"
             )
         return np.broadcast_to(array, (k,))
+
+    def regularization_by_row(self, values: ArrayLike) -> Array:
+        """Return :meth:`by_row` of a regularization.
+
+        Raises
+        ------
+        InputError
+            If a number is negative or not finite, or as for :meth:`by_row`.
+        """
+        R = self.by_row("regularization", values)
+        wrong = R[~((R >= 0.0) & (R < np.inf))]
+        if wrong.size:
+            raise InputError(f"regularization is {wrong[0]} in a row; expected 0 or more, finite")
+        return R
 
     def scales(self, characteristic_length: float = LENGTH) -> Array:
         """Return the factors (k,) that give all rows the unit of linear rows."""

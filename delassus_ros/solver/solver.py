@@ -19,7 +19,6 @@ from delassus_ros.compiler.runtime.batch_kernel import Layout
 from delassus_ros.compiler.runtime.kernel import Kernel
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError, ProblemError
 from delassus_ros.model.chains import at_singular_angle, ball_joints
-from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.constraints import largest_residual
@@ -100,9 +99,7 @@ class DelassusSolver:
         self._is_approximate = self._algorithm.approximates(problem)
         self._check = InputCheck(problem)
         self._names = problem.contacts.names
-        # Quaternions of floating joints are checked in every call.
-        floating = any(joint.kind is JointKind.FLOATING for joint in problem.robot.joints)
-        self._only_q = len(problem.inputs) == 1 and not floating
+        self._only_q = len(problem.inputs) == 1
         self._local = _Local()
         self._lock = threading.Lock()
         self._cache = cache
@@ -261,7 +258,7 @@ class DelassusSolver:
             and wrenches is None
             and q is not None
         )
-        # The status of a plain call also shows whether q is finite.
+        # The status of a plain call also shows whether q is finite and has unit quaternions.
         if plain and compute(q).status is _OK:
             if solution.secondary:
                 return solution.copy()

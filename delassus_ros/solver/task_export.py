@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delassus_ros.compiler.codegen.loops import modules_ir
-from delassus_ros.compiler.export import Export, Target, check_name, checked_target
+from delassus_ros.compiler.export import Export, Target, check_name, checked_target, comment
 from delassus_ros.compiler.runtime.jit import compile_for
 from delassus_ros.contacts import row_scales
 from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M
@@ -61,9 +61,10 @@ def export_task_space(
     scales = row_scales(problem.contacts, CHARACTERISTIC_LENGTH_M).tolist()
     values = {
         "NAME": name, "UPPER": name.upper(), "VERSION": __version__, "TRIPLE": resolved.triple,
-        "CPU": resolved.cpu or "generic", "TASK": ", ".join(tasks),
-        "HELD": ", ".join(held) or "none", "T": t, "C": c, "N": n, "M": problem.contacts.rows,
-        "RANK": rank, "TASK_RANK": solver.structural_rank((*held, *tasks)) - rank,
+        "CPU": resolved.cpu or "generic", "TASK": comment(", ".join(tasks)),
+        "HELD": comment(", ".join(held)) or "none", "T": t, "C": c, "N": n,
+        "M": problem.contacts.rows, "RANK": rank,
+        "TASK_RANK": solver.structural_rank((*held, *tasks)) - rank,
         "WORK": projection.work_size(n, t, c),
         "ROWS": ", ".join(map(str, rows + contacts)), "SCALES": ", ".join(map(repr, scales)),
         "INERTIA": projection.INERTIA, "JBAR": projection.JBAR, "BIAS": projection.BIAS,

@@ -142,6 +142,13 @@ class TaskCode:
         """Compute; return 0, or the status NOT_FINITE."""
         return self._call(*self._arguments)
 
+    def invalidate(self) -> None:
+        """Make all results NaN."""
+        for name in TaskArrays.__dataclass_fields__:
+            array = getattr(self.arrays, name)
+            if array is not None:
+                array.fill(np.nan)
+
 
 class HeldOutputs:
     """Outputs of a kernel under held contacts: projections of G, J, M⁻¹Jᵀ, a⁰, J̇ẏ and ÿ.

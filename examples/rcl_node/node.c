@@ -142,7 +142,7 @@ static struct {
   int active[CONTACTS], count;
   uint8_t status[CONTACTS];
   uint64_t reasons;
-  int64_t stamp, taken, jumped, noted, sent; /* ns */
+  int64_t stamp, taken, jumped, noted, sent, ahead; /* ns */
   builtin_interfaces__msg__Time told;
 } contacts;
 
@@ -172,7 +172,7 @@ static bool read_contacts(const ActiveContacts *set, int64_t now, int64_t delay)
     contacts.jumped = contacts.taken - stamp, contacts.noted = now;
     return false; /* a newer set is in use */
   }
-  contacts.stamp = stamp > 0 ? stamp : 0;
+  contacts.stamp = stamp > 0 ? stamp : 0, contacts.ahead = contacts.stamp - now;
   contacts.sent = now - delay, contacts.noted = now;
   const uint64_t fault = contradiction(set);
   if (fault) {
@@ -356,6 +356,8 @@ static void answer(Gate gate, int64_t now) {
     reasons |= REASON(CONTACTS_STALE), missing = true;
   if (contacts.known && contacts.jumped && now - contacts.noted <= LONGEST_TRUST_NS)
     reasons |= REASON(STAMP_JUMPED_BACK), doubtful = true;
+  if (contacts.known && contacts.ahead > NODE_MAX_SKEW_NS)
+    reasons |= REASON(STAMP_IN_FUTURE), doubtful = true;
   if (missing || gate == REFUSED) {
     send(&invalid, reasons);
     return;

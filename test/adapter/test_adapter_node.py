@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 
@@ -30,7 +31,7 @@ MAPPING = {
     "joints.names": ["hip", "", "knee"],
     "joints.position": "position",
     "joints.unit": "deg",
-    "contacts.names": ["foot"],
+    "contacts.names": ["foot", "", ""],
     "contacts.force": "effort",
 }
 
@@ -112,7 +113,7 @@ def test_wrong_parameters_end_the_program_with_a_line() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "delassus_ros.adapter.node", "--ros-args", "--params-file",
          str(CONFIG / "go2.yaml")],
-        env=environment, capture_output=True, text=True, timeout=60, check=False,
+        env=environment, capture_output=True, text=True, timeout=HANG_S, check=False,
     )  # fmt: skip
     assert ended.returncode == 1
     assert ended.stderr.startswith("delassus_adapter: message type 'unitree_go/msg/LowState': the")

@@ -36,7 +36,6 @@ def test_a_counter_that_wraps_goes_on() -> None:
 @pytest.mark.parametrize(
     ("tick", "later", "words"),
     [
-        (100, 5, "the tick stays at 100"),
         (7, 5, "the tick goes back from 100 to 7; the clock of the robot is taken anew"),
         (101, 3000, "the tick is 3 s late"),
     ],
@@ -46,6 +45,18 @@ def test_faults_are_said(tick: int, later: int, words: str) -> None:
     clock.stamp(100, START)
     found = clock.stamp(tick, START + later * MS)
     assert words in found.fault and found.nanoseconds == START + later * MS
+
+
+def test_a_tick_that_stands_still_keeps_the_stamp_of_its_first_message() -> None:
+    clock = TickClock(0.001)
+    clock.stamp(98, START)
+    first = clock.stamp(100, START + 2 * MS)
+    assert (first.nanoseconds, first.fault) == (START + 2 * MS, "")
+    for k in range(1, 4):
+        again = clock.stamp(100, START + 400 * k * MS)
+        assert again.nanoseconds == first.nanoseconds
+        assert again.fault.startswith("the tick stays at 100: the age counts from the message")
+    assert clock.stamp(1500, START + 1410 * MS).fault == ""
 
 
 def test_a_robot_whose_clock_runs_fast_or_slow_is_followed() -> None:

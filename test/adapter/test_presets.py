@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -194,11 +195,6 @@ def test_t1_has_joints_and_motors(state: str) -> None:
     assert found.stamp == START and found.faults == {}
     assert found.inertial is not None
     assert found.inertial.orientation == pytest.approx([0, 0, np.sqrt(0.5), np.sqrt(0.5)])
-    del message.motor_state_serial[20:], message.motor_state_parallel[20:]
-    assert made.convert(message, START).faults["joints"] == (
-        f"motor_state_{state}[].q has 20 entries, fewer than the 23 joints: 'Right_Knee_Pitch' is "
-        "missing"
-    )
 
 
 def test_spot_s_unknown_contacts_stay_unknown() -> None:
@@ -301,22 +297,61 @@ def test_a_quaternion_in_the_other_order_is_noticed_by_the_accelerometer() -> No
     assert adapter("go2").convert(message, START).faults == {}
 
 
-def test_a_quaternion_of_zeros_is_refused() -> None:
-    message = low_state("unitree_go", values(12))
-    message.imu_state.quaternion[:] = [0.0] * 4
-    found = adapter("go2").convert(message, START)
-    assert found.inertial is None and found.joints is not None
-    assert found.faults["orientation"] == (
-        "imu_state.quaternion has norm 0; expected a unit quaternion"
-    )
+def franka_of_two_arms(message: Any) -> None:
+    """List the joints of both arms and a finger; values of the second arm are commands."""
+    state = message.measured_joint_state
+    state.name = [f"joint{k}" for k in range(15)]
+    state.position = state.velocity = state.effort = [0.1] * 15
 
 
-def test_a_tick_that_stays_is_said_and_the_arrival_taken() -> None:
-    made = adapter("go2")
-    for k in range(3):
-        found = made.convert(low_state("unitree_go", values(12), tick=0), START + k * MS)
-        assert found.stamp == START + k * MS
-    assert found.faults["stamp"] == "the tick stays at 0: the time of arrival is taken"
+def five_feet(message: Any) -> None:
+    message.states = [message_type("spot_msgs/msg/FootState")() for _ in range(5)]
+
+
+def states_of_t1(count: int) -> Callable[[Any], None]:
+    def set_states(message: Any) -> None:
+        motor = message_type("booster_interface/msg/MotorState")
+        message.motor_state_serial = [motor() for _ in range(count)]
+
+    return set_states
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "spoil", "kind", "words"),
+    [
+        ("go2", {}, lambda m: m.imu_state.quaternion.fill(0.0), "orientation",
+         "imu_state.quaternion has norm 0; expected a unit quaternion"),
+        ("franka", {}, franka_of_two_arms, "joints",
+         "measured_joint_state.name has 15 names; expected 7 (joints.count): the message is of"),
+        ("t1", {}, states_of_t1(20), "joints",
+         "motor_state_serial[].q has 20 entries, fewer than the 23 joints: 'Right_Knee_Pitch' is"),
+        ("t1", {}, states_of_t1(29), "joints",
+         "motor_state_serial[].q has 29 entries, more than the 23 joints: the message is of"),
+        ("t1", {"stamp__tick": "motor_state_serial[3].mode"}, states_of_t1(3), "stamp",
+         "the message lacks motor_state_serial[3].mode: an array is too short: the time of"),
+        ("g1", {}, lambda m: setattr(m, "mode_machine", 4), "joints",
+         "mode_machine is 4; expected 0, 2, 5, 11, 13, 15 (joints.machines): the message is of"),
+        ("g1", {}, lambda m: setattr(m, "mode_pr", 7), "joints",
+         "mode_pr is 7; expected 0 for joints or 1 for motors"),
+        ("spot", {}, five_feet, "contacts",
+         "states[].contact has 5 entries, more than the 4 contacts"),
+        ("go2", {"imu__angular_velocity": "imu_state.quaternion"}, lambda m: None, "orientation",
+         "imu_state.quaternion has 4 entries; expected 3"),
+        ("whole_body_state", {}, lambda m: setattr(m.header.stamp, "sec", -5), "stamp",
+         "the stamp is zero or negative, or has more ns than a second: the time of arrival"),
+    ],
+)  # fmt: skip
+def test_a_message_that_does_not_fit_is_said_and_its_part_left_out(
+    preset: str, changes: dict[str, Any], spoil: Callable[[Any], object], kind: str, words: str
+) -> None:
+    made = adapter(preset, **changes)
+    message = made.type()
+    spoil(message)
+    found = made.convert(message, START)
+    assert words in found.faults[kind]
+    part = {"orientation": found.inertial, "joints": found.joints, "contacts": found.contacts}
+    assert part.get(kind) is None
+    assert kind != "stamp" or found.stamp == START
 
 
 def test_forces_that_are_no_numbers_make_unknown_contacts() -> None:
@@ -347,7 +382,16 @@ def test_forces_that_are_no_numbers_make_unknown_contacts() -> None:
             "no|unknown field 'motor_states'; did you mean",
         ),
         ({"joints__position": "motor_state.q"}, "motor_state is an array; write motor_state"),
-        ({"joints__position": "tick"}, "tick is a single value; expected an array"),
+        ({"joints__position": "tick"}, "tick is a single uint32; expected an array of numbers"),
+        ({"joints__position": "motor_state[20].q"}, r"motor_state has 20 entries, no \[20\]"),
+        ({"joints__count": 12}, "'joints.count' is set without 'joints.names_field'"),
+        ({"joints__machines": [1]}, "'joints.machine_field' and 'joints.machines' belong"),
+        ({"stamp__tick": "foot_force"}, "is an array of int16; expected a whole number"),
+        ({"stamp__tick": "imu_state"}, "is a single unitree_go/IMUState; expected a whole number"),
+        ({"stamp__tick": "motor_state[0].q"}, "is a single float; expected a whole number"),
+        ({"stamp__tick": "", "stamp__field": "tick"}, "uint32; expected a time or a header"),
+        ({"imu__orientation": "imu_state"}, "expected an array of numbers, or a message with x"),
+        ({"contacts__names": [], "contacts__names_field": "foot_force"}, "an array of texts"),
         ({"joints__position": "tick[]"}, "tick is a uint32, no array"),
         ({"joints__position": "motor_state[].q.x"}, "unknown field 'x'"),
         ({"joints__position": "motor state"}, "expected names of fields"),

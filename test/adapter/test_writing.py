@@ -132,6 +132,15 @@ def test_what_a_message_lacks_is_named() -> None:
     made = writer("h1", stamp__tick="", imu__linear_acceleration="")
     with pytest.raises(Refused, match="the joint state lacks joint 'right_hip_roll_joint'"):
         made.message(given(["left_hip_yaw_joint"]))
+    names = [name for name in made.adapter.settings["joints.names"] if name]
+    state = given(names)
+    assert state.joints is not None
+    state.joints.position[2] = 1e300
+    with pytest.raises(Refused, match=r"motor_state\[\].q has no room for 1e\+300: it is of"):
+        made.message(state)
+    made = writer("whole_body_state", contacts__active=[300])
+    with pytest.raises(Refused, match="has no room for 300: it is of type uint8"):
+        made.message(given(["a"], {"LF_FOOT": 2}))
     made = writer("talos")
     state = given(["a", "b"])
     assert state.joints is not None

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import robots
 from on_floats import solver_on_floats
+from passive import with_passive
 from seeds import but_slow
 
 from delassus_ros import (
@@ -173,7 +174,7 @@ def outputs_on_floats(problem: Problem, inputs: dict[str, np.ndarray], name: str
     ("robot", "contacts", "axes"),
     [
         (
-            lambda: grasp(4, LoopKind.POINT),
+            lambda: with_passive(grasp(4, LoopKind.POINT), 0),
             [Contact("elbow", "f2"), Contact("hand", "f8", "surface")], "world",
         ),
         pytest.param(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 from small import problem
 
 import delassus_ros
@@ -222,7 +223,7 @@ def run(folder: Path, code: str, block: str = "") -> str:
     blocked = f"import sys; sys.modules[{block!r}] = None\n" if block else ""
     result = subprocess.run(
         [sys.executable, "-c", blocked + textwrap.dedent(code)],
-        env=environment, capture_output=True, text=True, timeout=60,
+        env=environment, capture_output=True, text=True, timeout=HANG_S,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     return result.stdout + result.stderr

@@ -16,18 +16,25 @@ import numpy as np
 import pytest
 from browser import wait_until
 from cli_support import QUADRUPED, output, refusal
-from urdf_text import joint, link, robot_xml
+from hanging import HANG_S
+from on_floats import solver_on_floats
+from urdf_text import INERTIAL, joint, link, robot_xml
 
 import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, TracedAlgorithm, registry
 from delassus_ros.cli import commands, parsing
+from delassus_ros.cli import main as cli_main
 from delassus_ros.cli import report as text
 from delassus_ros.cli.main import main
 from delassus_ros.conditioning.monitor import ConditionMonitor
 from delassus_ros.conditioning.structural_rank import generic_matrices
+from delassus_ros.robots.pose import pose_of
+from delassus_ros.robots.proposals import ASSUMED
+from delassus_ros.solver.friction import ForceSettings
 
 LEGS = ("--contact", "LF_FOOT", "--contact", "RH_FOOT:surface")
+ZEROS = ("--q", ",".join(["0"] * 12))
 
 
 @pytest.fixture
@@ -95,6 +102,35 @@ def test_inspect_shows_every_kind_of_joint_with_its_place_in_q(capsys, arm: str)
     ]
 
 
+def test_passive_joints_are_listed_and_left_out_on_request(capsys, tmp_path: Path) -> None:
+    damped = '<axis xyz="0 1 0"/><dynamics damping="0.25"/>'
+    links = [link("base"), link("upper"), link("lower")]
+    joints = [joint("hip", "base", "upper", inside=damped), joint("knee", "upper", "lower")]
+    path = tmp_path / "leg.urdf"
+    path.write_text(robot_xml(*links, *joints))
+    given = (str(path), "--base", "fixed")
+    title, *rows = output(capsys, "inspect", *given).split("\n\n")[2].splitlines()
+    assert title == "Springs, dampers and gravity compensation:"
+    assert [row.split() for row in rows] == [
+        ["joint", "stiffness", "at", "rest", "damping", "held", "kg"],
+        ["hip", "-", "-", "0.25", "-"],
+    ]
+    assert "damping" not in output(capsys, "inspect", *given, "--no-passive")
+    data = json.loads(output(capsys, "inspect", *given, "--json"))
+    assert [each["damping"] for each in data["joints"]] == [0.25, 0.0]
+    moving = ("--contact", "lower", "--outputs", "h", "--rates", "1,2", "--gravity", "0,0,0")
+    for more, passive in (((), True), (("--no-passive",), False)):
+        found = json.loads(output(capsys, "compute", *given, *moving, *more, "--json"))
+        robot = Robot.from_urdf(path, "fixed", passive=passive)
+        problem = Problem(robot, [Contact("lower", "lower")], outputs=["h"])
+        expected = solver_on_floats(problem).solve(
+            robot.neutral(), rates=[1, 2], gravity=[0, 0, 0]
+        )
+        np.testing.assert_allclose(found["h"], expected.h, rtol=1e-9, atol=1e-12)
+    assert "passive: false" in output(capsys, "config", *given, "--no-passive")
+    assert "passive" not in output(capsys, "config", *given)
+
+
 def test_inspect_draws_the_tree_of_a_floating_base(capsys) -> None:
     out = output(capsys, "inspect", QUADRUPED)
     robot = Robot.from_urdf(QUADRUPED)
@@ -119,7 +155,7 @@ def test_of_many_ends_those_that_are_called_so_are_proposed(capsys, tmp_path: Pa
     out = output(capsys, "inspect", str(path))
     expected = [
         "At the ends of limbs, candidates for --contact:",
-        "  left_foot:point  no shape says it",
+        f"  left_foot:point  {ASSUMED}",
         "  and 9 other ends: " + ", ".join(names[:9]),
     ]
     assert out.splitlines()[-3:] == expected
@@ -162,9 +198,7 @@ def test_compute_prints_the_matrix(capsys) -> None:
     robot = Robot.from_urdf(QUADRUPED)
     problem = Problem(robot, [Contact("LF_FOOT", "LF_FOOT"),
                               Contact("RH_FOOT", "RH_FOOT", "surface")])  # fmt: skip
-    q = robot.neutral()
-    q[robot.joint_names.index("LF_KFE")] = -1.4
-    q[robot.joint_names.index("RH_HAA")] = 0.2
+    q = robot.q({**pose_of(robot), "LF_KFE": -1.4, "RH_HAA": 0.2})
     solver = DelassusSolver(problem)
     G = solver.solve(q).matrix
     assert np.allclose(printed_matrix(out, 9), G, rtol=1e-5, atol=1e-9)
@@ -200,11 +234,14 @@ def printed_output(out: str, name: str) -> np.ndarray:
 
 
 def test_compute_holds_joints_that_are_locked(capsys) -> None:
-    out = output(capsys, "compute", QUADRUPED, *LEGS, "--lock", "LF_KFE=-1.4", "--q", "RH_HAA=0.2")
+    locked = ("--lock", "LF_KFE=-1.4", "--q", "RH_HAA=0.2")
+    assert main(["compute", QUADRUPED, *LEGS, *locked]) == 0
+    out, err = capsys.readouterr()
+    assert err == "1 joint is locked by --lock: 'LF_KFE'\n"
     robot = Robot.from_urdf(QUADRUPED).lock({"LF_KFE": -1.4})
     problem = Problem(robot, [Contact("LF_FOOT", "LF_FOOT"),
                               Contact("RH_FOOT", "RH_FOOT", "surface")])  # fmt: skip
-    G = DelassusSolver(problem).solve(robot.q({"RH_HAA": 0.2})).matrix
+    G = DelassusSolver(problem).solve(robot.q({**pose_of(robot), "RH_HAA": 0.2})).matrix
     assert np.allclose(printed_matrix(out, 9), G, rtol=1e-5, atol=1e-9)
 
 
@@ -212,8 +249,8 @@ def test_compute_prints_further_outputs(capsys) -> None:
     names = ("J", "MinvJT", "M", "h", "JdotV", "a0", "qdd0")
     rates, torques = (",".join(f"{0.1 * k + c:.1f}" for k in range(18)) for c in (-0.5, 0.3))
     out = output(
-        capsys, "compute", QUADRUPED, *LEGS, "--outputs", ",".join(names), f"--rates={rates}",
-        f"--torques={torques}", "--gravity=0.1,0.2,-9.7",
+        capsys, "compute", QUADRUPED, *LEGS, *ZEROS, "--outputs", ",".join(names),
+        f"--rates={rates}", f"--torques={torques}", "--gravity=0.1,0.2,-9.7",
     )  # fmt: skip
     contacts = [Contact("LF_FOOT", "LF_FOOT"), Contact("RH_FOOT", "RH_FOOT", "surface")]
     problem = Problem(Robot.from_urdf(QUADRUPED), contacts, outputs=names)
@@ -226,7 +263,7 @@ def test_compute_prints_further_outputs(capsys) -> None:
         found = printed_output(out, name).reshape(expected.shape)
         assert np.allclose(found, expected, rtol=1e-5, atol=1e-9 * np.abs(expected).max())
     # At rest, in the usual gravity, unless said otherwise.
-    out = output(capsys, "compute", QUADRUPED, *LEGS, "--outputs", "h")
+    out = output(capsys, "compute", QUADRUPED, *LEGS, *ZEROS, "--outputs", "h")
     rest = {"rates": np.zeros(18), "gravity": [0.0, 0.0, -9.81]}
     problem = Problem(problem.robot, contacts, outputs=["h"])
     h = DelassusSolver(problem).solve(np.zeros(12), **rest).h
@@ -317,7 +354,7 @@ def test_compute_refuses_outputs_and_inputs_that_do_not_fit(capsys) -> None:
 
 
 def test_compute_says_nothing_of_weights_where_all_rows_are_linear(capsys) -> None:
-    out = output(capsys, "compute", QUADRUPED, *LEGS[:2])
+    out = output(capsys, "compute", QUADRUPED, *LEGS[:2], *ZEROS)
     G = DelassusSolver(Problem(Robot.from_urdf(QUADRUPED), [Contact("a", "LF_FOOT")]))
     condition = re.search(r"^condition number +(\S+)$", out, re.MULTILINE)
     assert condition is not None
@@ -327,12 +364,39 @@ def test_compute_says_nothing_of_weights_where_all_rows_are_linear(capsys) -> No
 
 def test_compute_takes_all_of_q_or_none(capsys) -> None:
     robot = Robot.from_urdf(QUADRUPED)
-    neutral = output(capsys, "compute", QUADRUPED, *LEGS)
-    assert output(capsys, "compute", QUADRUPED, *LEGS, "--q", "neutral") == neutral
-    zeros = ",".join(["0"] * robot.nq)
-    assert output(capsys, "compute", QUADRUPED, *LEGS, "--q", zeros) == neutral
+    posture = output(capsys, "compute", QUADRUPED, *LEGS)
+    assert output(capsys, "compute", QUADRUPED, *LEGS, "--q", "pose") == posture
+    q = ",".join(f"{value:.17g}" for value in robot.q(pose_of(robot)))
+    given = output(capsys, "compute", QUADRUPED, *LEGS, f"--q={q}")
+    why = posture.splitlines()[-1]
+    assert posture == f"{given}{why}\n" and why.startswith("posture ")
     turned = ",".join(["-0.5"] * robot.nq)
-    assert output(capsys, "compute", QUADRUPED, *LEGS, f"--q={turned}") != neutral
+    assert output(capsys, "compute", QUADRUPED, *LEGS, f"--q={turned}") != given
+
+
+def test_posture_outside_the_limits_is_reported(capsys) -> None:
+    assert main(["compute", QUADRUPED, *LEGS, "--q", "neutral"]) == 0
+    out, err = capsys.readouterr()
+    zeros = output(capsys, "compute", QUADRUPED, *LEGS, *ZEROS)
+    assert out == zeros and len(err.splitlines()) == 4
+    assert err.startswith(
+        "warning: --q neutral: the position of joint 'LF_KFE' is 0 rad, and its limits are -2.6 "
+    )
+
+
+def test_verbs_start_from_the_same_posture_contacts_and_friction(capsys, tmp_path: Path) -> None:
+    """Contacts that no verb was told are the feet, in one posture, with one condition."""
+    computed = json.loads(output(capsys, "compute", QUADRUPED, "--json"))
+    plotted = json.loads(output(capsys, "plot", QUADRUPED, "-o", f"{tmp_path}/a.svg", "--json"))
+    robot = Robot.from_urdf(QUADRUPED)
+    feet = [Contact(f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    G = DelassusSolver(Problem(robot, feet)).solve(robot.q(pose_of(robot))).matrix
+    np.testing.assert_allclose(computed["G"], G, rtol=1e-9, atol=1e-12)
+    assert computed["contacts"] == plotted["contacts"]
+    masses = 1.0 / np.linalg.eigvalsh(G[:3, :3])[::-1]
+    np.testing.assert_allclose(plotted["masses"]["LF_FOOT"], masses, rtol=1e-9)
+    options = cli_main._parser().parse_args(["view", QUADRUPED, "--forces"])
+    assert options.forces == ForceSettings.friction
 
 
 @pytest.mark.parametrize(
@@ -530,7 +594,17 @@ def test_compare_with_quaternions_inside_q_and_world_axes(capsys, arm: str) -> N
             ("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=1,2"),
             "--q: '2' has no joint; write joint=",
         ),
-        (("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=nan"), "(joint 'LF_KFE') is nan"),
+        *(
+            ((*argv, "--lock", "LF_HAA=0", option, f"LF_KFE={value}"),
+             f"{option}: joint 'LF_KFE': numbers must be finite and at most 1e+09 in SI units")
+            for argv, option, value in (
+                (("compute", QUADRUPED, *LEGS), "--q", "nan"),
+                (("plot", QUADRUPED, *LEGS), "--to", "1e308"),
+                (("view", QUADRUPED), "--q", "-1e400"),
+            )
+        ),
+        (("compute", QUADRUPED, *LEGS, "--outputs", "a0", "--axes", "world", "--orientation",
+          "0,0,0,1", "--gravity", "0,0,nan"), "--gravity: numbers must be finite"),
         (("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=1,LF_KFE=2"), "'LF_KFE' is given twice"),
         *(
             ((verb, QUADRUPED, *LEGS, "--reference", "LF_KFE=1"), "--reference is given, but "
@@ -561,10 +635,14 @@ def test_a_joint_with_several_entries_is_not_set_by_name(capsys, arm: str) -> No
     [
         ((), "required: VERB"),
         (("walk",), "unknown verb 'walk'"),
-        (("compute", QUADRUPED), "required: --contact"),
         (("compute", QUADRUPED, *LEGS, "--axes", "body"), "unknown choice 'body'"),
-        (("compare", QUADRUPED, *LEGS, "--calls", "0"), "'0' is not a positive number"),
-        (("compare", QUADRUPED, *LEGS, "--calls", "x"), "'x' is not a positive number"),
+        (("compare", QUADRUPED, *LEGS, "--calls", "0"), "'0' is not a whole number from 1 to"),
+        (("compare", QUADRUPED, *LEGS, "--calls", "x"), "'x' is not a whole number from 1 to"),
+        (("view", QUADRUPED, "--port", "70000"), "'70000' is not a whole number from 0 to 65535"),
+        (("run", QUADRUPED, "--port", "-1"), "'-1' is not a whole number from 0 to 65535"),
+        (("run", QUADRUPED, "--port", "9" * 5000), "9' is not a whole number from 0 to 65535"),
+        (("bags", "a.mcap", "-o", "out", "--workers", "0"), "'0' is not a whole number from 1"),
+        (("bags", "a.mcap", "-o", "out", "--retries", "-1"), "'-1' is not a whole number from 0"),
     ],
 )
 def test_errors_of_the_command_line(capsys, argv, words: str) -> None:
@@ -594,7 +672,7 @@ def test_version(capsys) -> None:
 def run(*argv: str, **options) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "delassus_ros.cli.main", *argv]
     folder = Path(delassus_ros.__file__).parents[1]
-    return subprocess.run(command, cwd=folder, capture_output=True, timeout=60, **options)
+    return subprocess.run(command, cwd=folder, capture_output=True, timeout=HANG_S, **options)
 
 
 def test_in_a_process_of_its_own() -> None:
@@ -605,20 +683,21 @@ def test_in_a_process_of_its_own() -> None:
     assert failed.stdout == b"" and b"Traceback" not in failed.stderr
 
 
-def test_a_terminal_without_unicode_and_a_reader_that_has_seen_enough() -> None:
+def test_a_terminal_without_unicode() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     assert run("list", env=environment).returncode == 0
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, "-m", "delassus_ros.cli.main", "list"]
+
+
+@pytest.mark.parametrize("argv", ["list", "--help"])
+@pytest.mark.parametrize("closed", ["reader", "output"])
+def test_output_that_nobody_reads_is_no_error(argv: str, closed: str) -> None:
+    command = f"'{sys.executable}' -m delassus_ros.cli.main {argv}"
+    shell = {"output": f"{command} >&-", "reader": f"{command} | exit; exit ${{PIPESTATUS[0]}}"}
     folder = Path(delassus_ros.__file__).parents[1]
-    try:
-        closed = subprocess.run(
-            command, cwd=folder, stdout=writer, stderr=subprocess.PIPE, timeout=60
-        )
-    finally:
-        os.close(writer)
-    assert (closed.returncode, closed.stderr) == (0, b"")
+    done = subprocess.run(
+        ["bash", "-c", shell[closed]], cwd=folder, capture_output=True, timeout=HANG_S, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_tables_are_aligned() -> None:
@@ -662,7 +741,7 @@ def test_every_answer_as_data(capsys, tmp_path: Path, monkeypatch) -> None:
     computed = data("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=-1.4", "--outputs", "J")
     contacts = [Contact("LF", "LF_FOOT"), Contact("RH", "RH_FOOT", "surface")]
     expected = DelassusSolver(Problem(robot, contacts, outputs=["J"])).solve(
-        robot.q({"LF_KFE": -1.4})
+        robot.q({**pose_of(robot), "LF_KFE": -1.4})
     )
     np.testing.assert_array_equal(computed["G"], expected.matrix)
     np.testing.assert_array_equal(computed["J"], expected.J)
@@ -687,6 +766,27 @@ def test_frames_of_the_robot_are_completed(monkeypatch) -> None:
     options = argparse.Namespace(robot=QUADRUPED, base=None)
     assert parsing.frames("LF_F", options) == ["LF_FOOT"]
     assert parsing.frames("", argparse.Namespace(robot="/no/such.urdf", base=None)) == []
+
+
+def test_arguments_of_xacro_stand_anywhere(capsys, tmp_path: Path) -> None:
+    pytest.importorskip("xacro", reason="xacro is not installed")
+    file, heavy = tmp_path / "arm.urdf.xacro", 'value="$(arg mass)"'
+    parts = (link("a"), link("b", INERTIAL.replace('value="1.5"', heavy)), joint("j", "a", "b"))
+    argument = '<xacro:arg name="mass" default="1"/>'
+    head = 'name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro"'
+    file.write_text(robot_xml(argument, *parts, head=head), encoding="utf-8")
+    fixed = ("--base", "fixed")
+    for words in ((str(file), "mass:=4", *fixed), (str(file), *fixed, "mass:=4")):
+        assert "fixed base, 1 joints, nq 1, nv 1, 4 kg" in output(capsys, "inspect", *words)
+    assert main(["compare", str(file), "mass:=4", *fixed, "--calls", "1", "--contact", "b"]) == 0
+    out = capsys.readouterr().out
+    assert "algorithm" in out
+    words = refusal(capsys, "config", str(file), *fixed, "weight:=4")
+    assert "unknown xacro argument 'weight'; xacro arguments: mass" in words
+    for words in (("list",), ("inspect", QUADRUPED), ("inspect", "quadruped")):
+        with pytest.raises(SystemExit):
+            main([*words, "mass:=4"])
+        assert "mass:=4 is an argument of xacro; expected a file that" in capsys.readouterr().err
 
 
 def test_progress_is_said_on_a_terminal_after_a_while(monkeypatch) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import QUADRUPED, output, refusal
+from hanging import HANG_S
 from nav_msgs.msg import Odometry
 from recordings_support import (
     BEGIN,
@@ -197,15 +198,15 @@ def test_what_cannot_be_done_is_said(capsys, run: str, options, words: str) -> N
     assert words in refusal(capsys, "bag", run, "-o", "out", *params, *options)
 
 
-def test_packages_that_are_missing_are_named(run: str) -> None:
+def test_packages_that_are_missing_are_named(run: str, tmp_path: Path) -> None:
     program = (
         "import sys\nsys.modules['pyarrow'] = None\n"
         "from delassus_ros.cli.main import main\n"
-        f"sys.exit(main(['bag', {run!r}, '-o', 'out']))\n"
+        f"sys.exit(main(['bag', {run!r}, '-o', {str(tmp_path / 'out')!r}]))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False,
-        cwd=Path(CONFIG).parents[1],
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S,
+        cwd=Path(CONFIG).parents[1], check=False,
     )  # fmt: skip
     assert done.returncode == 2 and "needs the Python package pyarrow" in done.stderr
 

@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 import yaml
 from cli_support import QUADRUPED, output, refusal
+from hanging import HANG_S
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import NumericAlgorithm, registry
+from delassus_ros.cli.main import main
 from delassus_ros.cli.report import about
 from delassus_ros.contact_forces.rows import ConeRows
 from delassus_ros.node.settings import OPERATION_PARAMETERS
@@ -46,7 +48,7 @@ def run_as_commented(example: Path, folder: Path, changes: Mapping[str, str]) ->
     path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         ["sh", "-c", "set -e\n" + commands.replace("delassus", program, 1)],
-        cwd=folder, capture_output=True, text=True, timeout=120,
+        cwd=folder, capture_output=True, text=True, timeout=HANG_S,
         env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -188,7 +190,10 @@ def test_export_of_a_robot_description_alone(capsys, tmp_path: Path, monkeypatch
     """The files are called as the description, and go where the command runs."""
     monkeypatch.chdir(tmp_path)
     contacts = ("--contact", "foot=LF_FOOT:surface", "--contact", "RH_FOOT")
-    out = output(capsys, "export", QUADRUPED, *contacts, "--axes", "world", "--lock", "LF_HAA=0.1")
+    more = ("--axes", "world", "--lock", "LF_HAA=0.1")
+    assert main(["export", QUADRUPED, *contacts, *more]) == 0
+    out, err = capsys.readouterr()
+    assert err == "1 joint is locked by --lock: 'LF_HAA'\n"
     assert "9 rows in world axes: foot (surface), RH_FOOT (point)" in out
     assert re.search(r"^algorithm +auto$", out, re.MULTILINE)
     written = {path.name for path in tmp_path.iterdir()}
@@ -196,8 +201,9 @@ def test_export_of_a_robot_description_alone(capsys, tmp_path: Path, monkeypatch
     header = (tmp_path / "quadruped.h").read_text()
     assert 'quadruped_contacts[2] = {"foot", "RH_FOOT"}' in header
     assert '"LF_HAA"' not in header and "QUADRUPED_IN_Q_SIZE = 11," in header
-    assert "nothing says what touches; add --contact" in refusal(capsys, "export", QUADRUPED)
-    assert refusal(capsys, "export", "nothing") == "there is no file nothing\n"
+    assert "12 rows in contact axes: LF_FOOT (point)" in output(capsys, "export", QUADRUPED)
+    words = refusal(capsys, "export", "parameters.yaml")
+    assert "parameters.yaml is a parameter file of the node; add --urdf ROBOT.urdf" in words
     for more, option in (
         (("--contact", "LF_FOOT"), "--contact"), (("--axes", "world"), "--axes"),
         (("--base", "fixed"), "--base"), (("--lock", "LF_HAA=0"), "--lock"),
@@ -252,7 +258,7 @@ def test_a_cmake_project_finds_what_was_exported(capsys, tmp_path: Path) -> None
     build = str(tmp_path / "build")
     configure = ["cmake", "-S", str(project), "-B", build, f"-Ddog_DIR={kernels}"]
     for command in (configure, ["cmake", "--build", build]):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S)
         assert done.returncode == 0, done.stdout + done.stderr
     run = subprocess.run([f"{build}/controller"], capture_output=True, text=True, check=True)
     found = np.array(run.stdout.split(), dtype=float).reshape(6, 6)
@@ -486,6 +492,7 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
         (("--outputs", "J,Minv"), "unknown output 'Minv'; did you mean 'MinvJT'? outputs: G, J, "),
         (("--outputs", ""), "unknown output ''; outputs: G, J, JdotV, M, MinvJT, a0, dG, h"),
         (("--name", "2nd"), "'2nd' is not a C identifier"),
+        (("--name", "int"), "'int' is a keyword or reserved name of C or C++; expected another"),
         (("--target", "no-such"), "target 'no-such' is unknown to LLVM"),
         (("--target", "avr"), "target 'avr': kernels are not known to work on avr; architectures"),
         (("--cpu", "foo"), "processor 'foo' is unknown to LLVM for "),

@@ -27,17 +27,25 @@ ROBOT = (QUADRUPED, "--contact", "LF_FOOT")
 
 @pytest.fixture(name="folder", autouse=True)
 def make_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield a folder with a module, which is forgotten after the test."""
-    (tmp_path / "my_algorithm.py").write_text(ALGORITHM, encoding="utf-8")
+    """Yield a folder with modules, which are forgotten after the test.
+
+    Two have names of the standard library.
+    """
+    for name in ("my_algorithm", "json"):
+        (tmp_path / f"{name}.py").write_text(ALGORITHM, encoding="utf-8")
+    (tmp_path / "pyclbr.py").write_text("raise RuntimeError('not that of Python')")
+    (tmp_path / "uses_pyclbr.py").write_text("import pyclbr\n" + ALGORITHM, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     registry.names()
     monkeypatch.setattr(registry, "_registry", dict(registry._registry))
     yield tmp_path
-    for name in ("my_algorithm", "broken"):
+    for name in ("my_algorithm", "uses_pyclbr"):
         sys.modules.pop(name, None)
 
 
-@pytest.mark.parametrize("named", ["my_algorithm", "my_algorithm.py"])
+@pytest.mark.parametrize(
+    "named", ["my_algorithm", "my_algorithm.py", "./json.py", "uses_pyclbr", "uses_pyclbr.py"]
+)
 def test_an_algorithm_of_a_module_is_listed_and_computes(capsys, named: str) -> None:
     assert "my_algorithm" in output(capsys, "list", "--import", named)
     own, theirs = (
@@ -46,6 +54,7 @@ def test_an_algorithm_of_a_module_is_listed_and_computes(capsys, named: str) -> 
     )
     np.testing.assert_allclose(own["G"], theirs["G"], rtol=1e-10)
     assert own["algorithm"] == "my_algorithm" and own["operations"] > 0
+    assert sys.modules["json"] is json
 
 
 def test_compare_draws_all_algorithms_with_the_imported_one(capsys, folder: Path) -> None:
@@ -61,14 +70,18 @@ def test_compare_draws_all_algorithms_with_the_imported_one(capsys, folder: Path
 
 def test_what_cannot_be_imported_is_named(capsys, folder: Path) -> None:
     (folder / "broken.py").write_text("import nowhere_to_be_found\n")
+    (folder / "ended.py").write_text("import sys\nsys.exit('no more')\n")
+    before = set(sys.modules)
     cases = {
         "nothing": "--import nothing: no module of this name is installed or in",
         "nothing.py": "--import nothing.py: there is no such file",
         "broken": "--import broken: it raises ModuleNotFoundError: No module named 'nowhere_to",
         "broken.py": "--import broken.py: it raises ModuleNotFoundError",
+        "ended.py": "--import ended.py: it raises SystemExit: no more",
     }
     for name, words in cases.items():
         assert words in refusal(capsys, "list", "--import", name)
+    assert not {name for name in set(sys.modules) - before if "broken" in name or "ended" in name}
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     argv = ["compare", *ROBOT, "--calls", "5", "--plot", "found.nothing"]
     assert "'found.nothing' cannot be written" in refusal(capsys, *argv)

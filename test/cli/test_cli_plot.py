@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
-from cli_support import QUADRUPED, output, refusal
+from cli_support import QUADRUPED, main, output, refusal
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.cli.proposals import pose_of
+from delassus_ros.robots.pose import pose_of
 
 FEET = ("--contact", "LF_FOOT", "--contact", "RH_FOOT")
 
@@ -30,7 +30,8 @@ def test_a_figure_of_a_quadruped(capsys, tmp_path: Path, monkeypatch) -> None:
     masses = 1.0 / np.linalg.eigvalsh(G[:3, :3])[::-1]
     np.testing.assert_allclose(found["masses"]["LF_FOOT"], masses, rtol=1e-9)
     assert len(found["conditions"]) == 200
-    values = np.linalg.eigvalsh(solver.solve(robot.q({"LF_KFE": -2.0})).matrix)
+    bent = robot.q({**pose_of(robot), "LF_KFE": -2.0})
+    values = np.linalg.eigvalsh(solver.solve(bent).matrix)
     assert found["conditions"][-1] == pytest.approx(values[-1] / values[0], rel=1e-6)
     assert [count for count, _ in found["seconds"]["auto"]] == [1, 2]
     assert set(found["seconds"]) == {"auto", "ltl"}
@@ -66,6 +67,8 @@ def test_what_cannot_be_plotted(capsys, tmp_path: Path) -> None:
         capsys, "plot", *arm, "--to", "LF_KFE=x"
     )
     assert "--to: 2 numbers, expected 12: LF_HAA" in refusal(capsys, "plot", *arm, "--to", "1,2")
+    assert main(["plot", *arm, "--to", "LF_KFE=1e9"]) == 2
+    assert "(joint 'LF_KFE') is 1e+09, beyond 1e+06 rad or m" in capsys.readouterr().err
 
 
 def test_contacts_that_constrain_each_other_are_singular_everywhere(capsys, tmp_path) -> None:

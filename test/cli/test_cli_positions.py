@@ -60,9 +60,12 @@ def test_compute_says_which_joint_and_what_helps(capsys) -> None:
 def test_joints_that_are_held_are_looked_at_as_well(capsys) -> None:
     _, err = said(capsys, "compute", QUADRUPED, *FOOT, "--lock", "RH_HAA=40")
     assert err.startswith("warning: lock: the position of joint 'RH_HAA' is 40 rad, and its limi")
-    assert err.count("\n") == 1
-    with pytest.warns(DelassusWarning, match="lock: the position of joint 'RH_HAA' is 40 rad"):
-        ROBOT.lock({"RH_HAA": 40.0, "LF_HAA": 0.1})
+    assert err.endswith("1 joint is locked by --lock: 'RH_HAA'\n") and err.count("\n") == 2
+    held = {"RH_HAA": 40.0, "LF_HAA": 0.1}
+    for lock in (ROBOT.lock, lambda lock: Robot.from_urdf(QUADRUPED, lock=lock)):
+        with pytest.warns(DelassusWarning, match="lock: the position of joint 'RH_HAA'") as caught:
+            lock(held)
+        assert caught[0].filename == __file__
 
 
 def test_nothing_is_said_of_joints_that_were_not_given(capsys, tmp_path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from cli_support import QUADRUPED, output
+from hanging import HANG_S
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 
@@ -60,7 +61,7 @@ def compiled(folder: Path) -> subprocess.CompletedProcess[str]:
         str(PACKAGE / "include"),
     )
     return subprocess.run(
-        ["g++", *flags, *sources], cwd=folder, capture_output=True, text=True, timeout=120
+        ["g++", *flags, *sources], cwd=folder, capture_output=True, text=True, timeout=HANG_S
     )
 
 

@@ -6,14 +6,16 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 import robots
 from browser import wait_until
 from cli_support import refusal
+from hanging import HANG_S
 
 pytest.importorskip("viser", reason="viser is not installed")
 
@@ -62,6 +64,33 @@ def test_a_table_is_shown_over_its_rows(tmp_path: Path, capsys) -> None:
     assert json.loads(capsys.readouterr().out)["robot"] == "delassus_quadruped"
     words = refusal(capsys, "view", "quadruped", "--data", str(tmp_path / "p.npy"))
     assert "p.npy" in words
+
+
+def test_a_recording_that_is_cut_is_shown_with_a_warning(tmp_path: Path, capsys) -> None:
+    support = pytest.importorskip("recordings_support")
+    folder = support.bag(tmp_path / "run", list(support.walk(40)), support.StoragePlugin.MCAP)
+    (file,) = folder.glob("*.mcap")
+    file.write_bytes(file.read_bytes()[:-3000])
+    data = ("--data", str(folder), "--seconds", "0.1", "--port", "0")
+    assert main(["view", "quadruped", *data, *QUIET]) == 1
+    captured = capsys.readouterr()
+    (warning,) = json.loads(captured.out)["warnings"]
+    assert str(file) in warning and f"warning: {warning}" in captured.err
+
+
+def test_an_interruption_that_an_import_hides_ends_the_command(monkeypatch) -> None:
+    class Hiding(ModuleType):
+        """A module that goes on whatever interrupts it, as trimesh does."""
+
+        def __getattr__(self, name: str) -> object:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            return name
+
+    snapshot = "delassus_ros.drawing.snapshot"
+    monkeypatch.setitem(sys.modules, snapshot, Hiding(snapshot))
+    with pytest.raises(KeyboardInterrupt):
+        main(["view", "quadruped", "--seconds", "0.1", "--port", "0", *QUIET])
 
 
 def test_without_viser_the_command_that_installs_it_is_named(capsys, monkeypatch) -> None:
@@ -118,7 +147,7 @@ def test_a_node_of_ones_own_robot_and_a_page_of_a_running_node(
         assert json.loads(capfd.readouterr().out)["matrices"] > 0
         wait_until(lambda: "first matrix after" in said.read_text() or running.poll() is not None)
         running.send_signal(signal.SIGINT)
-        out, _ = running.communicate(timeout=60)
+        out, _ = running.communicate(timeout=HANG_S)
     finally:
         running.kill()
         running.communicate()

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 from linkages import (
     BOX,
     GROUND,
@@ -285,6 +286,8 @@ def test_a_bad_call_does_not_spoil_the_next(closure):
 
 def test_measured_positions_may_be_assigned():
     bound = Closure(four_bar(), REFERENCE).bind(["crank", "rocker"])
+    # Positions that were never written are none.
+    assert bound.solve() is ClosureStatus.NOT_FINITE and np.isnan(bound.q).all()
     array = bound.measured
     bound.measured = [0.7, assembled(0.7)[1]]
     assert bound.measured is array
@@ -391,16 +394,16 @@ def test_what_is_compiled_does_not_wait_for_what_is_not(monkeypatch) -> None:
 
     def slow(*arguments):
         begun.set()
-        assert end.wait(60.0)
+        assert end.wait(HANG_S)
         return newton_for(*arguments)
 
     monkeypatch.setattr(closure_module, "newton_for", slow)
     slow_one = threading.Thread(target=closure.bind, args=(["rocker"],))
     slow_one.start()
-    assert begun.wait(60.0)
+    assert begun.wait(HANG_S)
     quick_one = threading.Thread(target=closure.bind, args=(["crank"],))
     quick_one.start()
-    quick_one.join(10.0)
+    quick_one.join(HANG_S)
     waits = quick_one.is_alive()
     end.set()
     for thread in (slow_one, quick_one):

@@ -231,6 +231,9 @@ def test_names_of_the_robot_cannot_break_the_header(tmp_path):
 
 def test_bad_requests_are_named(problem):
     algorithm = algorithms.get("pv_osimr")
+    for name in ("int", "while", "main", "class", "_Bool", "__robot"):
+        with pytest.raises(InputError, match=f"{name}' is a keyword or reserved name of C or C"):
+            export(problem, "pv_osimr", name)
     with pytest.raises(InputError, match="'2nd robot' is not a C identifier"):
         export(problem, algorithm, "2nd robot")
     with pytest.raises(InputError, match="target 'no-such' is unknown to LLVM"):

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from child_processes import ended
+from hanging import HANG_S
 from small import contacts, problem, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
@@ -129,7 +130,7 @@ def test_what_a_dying_child_said_is_in_the_error(tmp_path, monkeypatch) -> None:
 def test_an_unreadable_answer_is_an_error(answer: bytes) -> None:
     build = BackgroundBuild(problem(), "pv_osimr")
     try:
-        build._process.wait(60)
+        build._process.wait(HANG_S)
         build._output.seek(0)
         build._output.truncate()
         build._output.write(answer)

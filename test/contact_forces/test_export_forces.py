@@ -221,6 +221,7 @@ def test_other_processors_need_little_of_the_c_library(
     ("kinds", "name", "words"),
     [
         (["point"], "my feet", "name 'my feet' is not a C identifier"),
+        (["point"], "int", "name 'int' is a keyword or reserved name of C"),
         (["foot"], "feet", "contact 0 is of kind 'foot'; expected one of point"),
         (["surface"], "feet", "contact 0 is a surface and has no dimensions"),
     ],

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import robots
 from friction import random_problem
+from hanging import HANG_S
 
 from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot
 from delassus_ros.contact_forces import (
@@ -84,7 +85,7 @@ def test_python_runs_while_a_batch_is_solved() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60.0)
+        thread.join(HANG_S)
     assert [batch.forces.tobytes() for batch in found] == [expected.forces.tobytes()] * 4
 
 

@@ -223,14 +223,21 @@ def test_derivatives_are_those_of_differences(law: Any) -> None:
             difference = (solver.solve(*first).forces - solver.solve(*second).forces) / (2 * h)
             size = max(np.abs(difference).max(), 1e-3)
             np.testing.assert_allclose(change, difference, atol=5e-7 * size)
+        # Of the earlier problem, though the solver has solved others since.
+        assert solver.derivative(found).H.tobytes() == derivative.H.tobytes()
         compared += 1
     assert compared >= 20
+    with pytest.raises(InputError, match="forces are of another solver; expected a result of th"):
+        ForceSolver(["point"] * 4, 0.4, law=law).derivative(found)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"friction": -0.1}, "friction is -0.1; expected coefficients of 0 or more"),
+        ({"friction": -0.1}, r"friction is -0.1; expected coefficients of 0 to 10000"),
+        ({"friction": [0.5, np.inf], "kinds": ["point"] * 2}, "friction is inf; expected coeff"),
+        ({"friction": 1e7}, r"friction is 1e\+07; expected coefficients of 0 to 10000"),
+        ({"friction": 0.5j}, "friction is 0.5j; expected numbers"),
         ({"friction": [0.1, 0.2]}, r"friction has shape \(2,\); expected a number or one per"),
         ({"friction": 0.5, "kinds": "surface"}, "a0 has 3 rows; expected a multiple of 6"),
         ({"friction": 0.5, "kinds": "points"}, "unknown kind 'points'; expected one of point"),
@@ -246,6 +253,21 @@ def test_derivatives_are_those_of_differences(law: Any) -> None:
             {"friction": 0.5, "compliance": -1},
             "compliance is -1; expected numbers of 0 or more",
         ),
+        ({"friction": 0.5, "compliance": np.inf}, "compliance is inf; .* 0 or more, but finite"),
+        ({"friction": 0.5, "budget": -1}, "budget is -1; expected a whole number, at least 0"),
+        ({"friction": 0.5, "budget": 2**31}, "budget is 2147483648; .*, at most 2147483647"),
+        ({"friction": 0.5, "budget": 2**63}, "budget is 9223372036854775808; expected a whole"),
+        ({"friction": 0.5, "budget": 1.0}, "budget is 1.0; expected a whole number"),
+        ({"friction": 0.5, "tolerance": np.inf}, "tolerance is inf; expected a residual above 0"),
+        ({"friction": 0.5, "tolerance": 1.0}, "tolerance is 1; expected a residual above 0"),
+        ({"friction": 0.5, "tolerance": 0.0}, "tolerance is 0; expected a residual above 0"),
+        ({"friction": 0.5, "tolerance": np.nan}, "tolerance is nan; expected a residual above 0"),
+        (
+            {"friction": 0.5, "kinds": ["surface"], "dimensions": (np.inf, 0.1)},
+            r"contact 0 is a surface and has dimensions \[inf 0.1\]; expected length and width",
+        ),
+        ({"friction": 0.5, "kinds": 3}, "kinds must be a list of names, got 3"),
+        ({"friction": 0.5, "normals": 3}, "normals are 3; expected one per contact, 1"),
         ({"friction": 0.5, "restitution": 1.5}, "restitution is 1.5; expected numbers of 0 to 1"),
         ({"friction": 0.5, "restitution": [0, 1]}, "restitution has shape .*; expected a number"),
         ({"friction": 0.5, "surface_cone": "box"}, "unknown surface_cone 'box'; expected one of"),
@@ -301,6 +323,40 @@ def test_solvers_are_kept_by_all_digits_of_their_arguments() -> None:
     up = [("z", "z", "-x", np.array([0.0, tilt, 0.8])) for tilt in (0.6, 0.6 + 1e-12)]
     first, second = (solve_contacts(G, a0, friction=0.5, normals=n).forces for n in up)
     assert first.tobytes() != second.tobytes()
+
+
+class _ShortText:
+    """Numbers whose text has four digits of the first and the last, as that of a tensor."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.values if dtype is None else self.values.astype(dtype)
+
+    def __repr__(self) -> str:
+        first, *_, last = self.values.ravel()
+        return f"[{first:.4f} … {last:.4f}]"
+
+
+@pytest.mark.parametrize("kind", [memoryview, _ShortText, np.asarray])
+@pytest.mark.parametrize("name", ["friction", "compliance", "dimensions", "normals"])
+def test_solvers_are_kept_by_values(name: str, kind: Any) -> None:
+    G, a0 = random_problem(0)
+    values, kinds = {
+        "friction": (np.full(4, 0.3), ["point"] * 4),
+        "compliance": (np.full(4, 0.3), ["point"] * 4),
+        "dimensions": (np.full((2, 2), 0.3), ["surface"] * 2),
+        "normals": (np.tile([0.0, 0.3, 0.9], (4, 1)), ["point"] * 4),
+    }[name]
+    options: dict[str, Any] = {"friction": 0.5, "kinds": kinds, name: values}
+    given = [kind(row) for row in values] if name == "normals" else kind(values)
+    # The same object, in whose memory other numbers are written.
+    solve_contacts(G, a0, **{**options, name: given})
+    values.ravel()[1:-1] += 1e-6
+    found = solve_contacts(G, a0, **{**options, name: given})
+    fresh = ForceSolver(**{**options, name: values}).solve(G, a0)
+    assert found.forces.tobytes() == fresh.forces.tobytes()
 
 
 def test_forces_of_a_solution() -> None:

@@ -20,7 +20,7 @@ LAYERS = (
     "scalars", "rbda", "pinocchio_model", "algorithms",
     "compiler", "contact_forces", "task_inertia", "solver", "gradients", "doors", "closure",
     "dynamics", "measured", "conditioning", "rotor_report", "testing",
-    "node", "adapter", "estimator", "monitor", "drawing", "recordings", "sim",
+    "node", "adapter", "estimator", "monitor", "drawing", "recordings", "sim", "robots",
     "cli", "programs",
 )  # fmt: skip
 """The folders and the modules beside them, each of which imports nothing of those behind it."""

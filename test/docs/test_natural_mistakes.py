@@ -132,7 +132,7 @@ COMMANDS: list[tuple[str, list[str], str]] = [
      "its link is 'LF_SHANK'"),
     ("a link as a joint", ["compute", QUADRUPED, "--contact", "LF_FOOT", "--q", "LF_SHANK=1"],
      "the joint that moves it is 'LF_KFE'"),
-    ("no contact", ["compute", QUADRUPED], "required: --contact"),
+    ("parameters as a robot", ["export", "robot.yaml"], "add --urdf ROBOT.urdf"),
     ("no orientation", ["compute", QUADRUPED, "--contact", "LF_FOOT", "--axes", "world"],
      "for example --orientation 0,0,0,1"),
     ("another verb", ["matrix", QUADRUPED], "verbs: list, inspect"),

@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from hanging import HANG_S
 
 from delassus_ros import programs
 from delassus_ros.needs import missing, missing_ros
@@ -47,7 +48,7 @@ def test_programs_say_what_they_lack(module, package, program) -> None:
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 1

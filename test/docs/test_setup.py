@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from hanging import HANG_S
 
 import delassus_ros
 
@@ -23,7 +24,7 @@ def make_venv(folder: Path, **environment: str) -> subprocess.CompletedProcess[s
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
 
@@ -188,6 +189,10 @@ def imported_without(absent: tuple[str, ...], program: str) -> None:
     absent = ("rclpy", "delassus_msgs", *absent)
     program = f"import sys\nfor name in {absent}: sys.modules[name] = None\n{program}\n"
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
     )
     assert result.returncode == 0, result.stderr

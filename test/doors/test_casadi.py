@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from door_cases import MOVING, PLAIN, close, gradient, outputs, sample, weights
 
-from delassus_ros import AlgorithmError, Problem
+from delassus_ros import AlgorithmError, InputError, Problem
 
 casadi = pytest.importorskip("casadi", reason="needs CasADi: pip install 'delassus_ros[casadi]'")
 
@@ -63,5 +63,7 @@ def test_second_derivatives_of_expressions_and_jacobians_of_kernels() -> None:
 
 def test_back_ends_have_no_expressions() -> None:
     pytest.importorskip("pinocchio", reason="needs Pinocchio")
+    with pytest.raises(InputError, match="name 'while' is a keyword or reserved name of C"):
+        casadi_kernel(PLAIN, name="while")
     with pytest.raises(AlgorithmError, match="numeric back end"):
         casadi_function(PLAIN, "pinocchio")

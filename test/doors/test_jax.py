@@ -7,6 +7,7 @@ import pytest
 from door_cases import MOVING, PLAIN, close, gradient, outputs, sample, weights
 
 from delassus_ros import DelassusSolver, InputError, Problem
+from delassus_ros.algorithms import registry
 
 jax = pytest.importorskip("jax", reason="needs JAX: pip install 'delassus_ros[jax]'")
 
@@ -64,6 +65,22 @@ def test_vmap_of_4096() -> None:
         assert close(found[k], gradient(PLAIN, {"q": Q[k]})["q"])
 
 
+def test_a_definition_that_was_loaded_anew_is_another_function(monkeypatch) -> None:
+    """As a cell of a notebook that is run again registers under the same name."""
+    registry.names()
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    ltl, q = registry.get("ltl"), jnp.array([0.3, 0.2])
+    for scale in (1.0, 2.0):
+
+        @registry.register("scaled")
+        def scaled(tree, K, x, scale=scale):
+            """LTL, times a number."""
+            return [[scale * entry for entry in row] for row in ltl.function(tree, K, x)]
+
+        found = door.jax_function(PLAIN, "scaled")(q)
+        assert close(found, scale * np.asarray(door.jax_function(PLAIN)(q)), 1e-9)
+
+
 def test_the_kernel_reads_and_writes_the_buffers_of_xla(monkeypatch) -> None:
     seen = []
 
@@ -87,6 +104,7 @@ def test_what_fails_is_nan_or_named(monkeypatch) -> None:
         (lambda: function(np.zeros(3)), r"input 'q' has shape \(3,\), expected \(…, 2\)"),
         (lambda: function(np.zeros(2), q=np.zeros(2)), "got q; expected each input once"),
         (lambda: function(np.zeros(2), p=1), "got p; expected each input once: q"),
+        (lambda: function(np.zeros(2) + 1e-20j), "input 'q' is complex128; expected real numbers"),
     ):
         with pytest.raises(InputError, match=message):
             call()

@@ -11,7 +11,6 @@ import pytest
 import robots
 
 from delassus_ros import Contact, Problem, Robot
-from delassus_ros.cli.proposals import pose_of
 from delassus_ros.drawing.ellipsoids import EffectiveMass
 from delassus_ros.drawing.labels import above, raised
 from delassus_ros.drawing.scene import Placed, Scene, Stage
@@ -19,6 +18,7 @@ from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.drawing.snapshot import Snapshot
 from delassus_ros.model.spatial import Array
+from delassus_ros.robots.pose import pose_of
 from delassus_ros.testing.conformance import textbook
 
 ROBOTS: dict[str, tuple[Callable[[], Path | str], tuple[str, ...]]] = {

@@ -12,7 +12,7 @@ from urdf_text import joint, link, robot_xml
 trimesh = pytest.importorskip("trimesh", reason="trimesh is not installed")
 
 from delassus_ros import Robot  # noqa: E402
-from delassus_ros.drawing.shapes import Shapes, mesh_file, outermost  # noqa: E402
+from delassus_ros.drawing.shapes import GREY, Shapes, mesh_file, outermost  # noqa: E402
 from delassus_ros.drawing.skeleton import Skeleton  # noqa: E402
 from delassus_ros.model.reading.xml import parse_xml  # noqa: E402
 
@@ -46,23 +46,92 @@ def test_shapes_are_as_large_as_said_at_their_place(geometry: str, extents: tupl
     np.testing.assert_allclose(shape.mesh.bounds.mean(axis=0), (1.0, 2.0, 3.0), atol=1e-9)
 
 
-def test_meshes_are_found_scaled_and_turned(tmp_path: Path) -> None:
-    package = tmp_path / "my_robot" / "meshes"
-    package.mkdir(parents=True)
-    box = trimesh.creation.box((0.1, 0.2, 0.3))
-    for name in ("part.stl", "part.obj", "part.dae"):
-        box.export(package / name)
-        place = "rpy='0 0 1.5707963267949'"
-        mesh = f"<mesh filename='package://my_robot/meshes/{name}' scale='1 1 2'/>"
-        found = shapes_of(visual(mesh, place=place), tmp_path / "my_robot" / "urdf")
-        (shape,) = found.shapes
-        assert not found.unread
-        np.testing.assert_allclose(np.ptp(shape.mesh.bounds, axis=0), (0.2, 0.1, 0.6), atol=1e-6)
-    uri = "package://my_robot/meshes/part.stl"
-    assert mesh_file(uri, tmp_path) == package / "part.stl"
-    assert mesh_file("meshes/part.stl", tmp_path / "my_robot") == package / "part.stl"
-    assert mesh_file(f"file://{package}/part.stl", None) == package / "part.stl"
-    assert mesh_file("package://other/meshes/part.stl", package) is None
+def test_a_quaternion_turns_a_shape() -> None:
+    box = "<box size='0.2 0.4 0.6'/>"
+    (shape,) = shapes_of(visual(box, place="quat_xyzw='0.70710678 0 0 0.70710678'")).shapes
+    np.testing.assert_allclose(np.ptp(shape.mesh.bounds, axis=0), (0.2, 0.6, 0.4), atol=1e-6)
+    both = shapes_of(visual(box, place="rpy='0 0 0' quat_xyzw='0 0 0 1'"))
+    assert both.unread == (
+        "link 'limb': visual: <origin> has both rpy and quat_xyzw; one is meant; a line is drawn",
+    )
+
+
+@pytest.mark.parametrize("name", ["part.stl", "part.obj", "part.dae"])
+def test_meshes_are_scaled_and_turned(tmp_path: Path, name: str) -> None:
+    trimesh.creation.box((0.1, 0.2, 0.3)).export(tmp_path / name)
+    mesh = f"<mesh filename='{name}' scale='1 -1 2'/>"
+    found = shapes_of(visual(mesh, place="rpy='0 0 1.5707963267949'"), tmp_path)
+    (shape,) = found.shapes
+    assert not found.unread
+    np.testing.assert_allclose(np.ptp(shape.mesh.bounds, axis=0), (0.2, 0.1, 0.6), atol=1e-6)
+    assert shape.mesh.volume == pytest.approx(0.1 * 0.2 * 0.6)  # mirrored, not inside out
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "package://my_robot/meshes/a part.stl", "package:///my_robot/meshes/a part.stl",
+        "model://my_robot/meshes/a%20part.stl", "../meshes/a part.stl", "../meshes/a%20part.stl",
+        "file://{}/my_robot/meshes/a%20part.stl",
+    ],
+)  # fmt: skip
+def test_a_mesh_is_found_by_every_kind_of_path(tmp_path: Path, uri: str) -> None:
+    file, urdf = (tmp_path / "my_robot" / name for name in ("meshes/a part.stl", "urdf"))
+    for folder in (file.parent, urdf):
+        folder.mkdir(parents=True)
+    file.touch()
+    assert mesh_file(uri.format(tmp_path), urdf).samefile(file)
+    assert mesh_file("package://other/meshes/a part.stl", urdf) is None
+    assert mesh_file("https://my_robot/meshes/a part.stl", urdf) is None
+
+
+@pytest.mark.parametrize("variable", ["ROS_PACKAGE_PATH", "GZ_SIM_RESOURCE_PATH"])
+def test_a_mesh_of_another_package_is_found_by_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    (tmp_path / "my_robot").mkdir()
+    (tmp_path / "my_robot" / "part.stl").touch()
+    monkeypatch.setenv(variable, str(tmp_path))
+    for scheme in ("package://", "package:///", "model://"):
+        assert mesh_file(f"{scheme}my_robot/part.stl", None) == tmp_path / "my_robot" / "part.stl"
+
+
+def test_a_mesh_is_as_large_as_its_unit_says(tmp_path: Path) -> None:
+    trimesh.creation.box((10.0, 20.0, 30.0)).export(tmp_path / "part.dae")
+    text = (tmp_path / "part.dae").read_text()
+    unit = "<unit name='cm' meter='0.01'/>"
+    (tmp_path / "part.dae").write_text(text.replace("<up_axis>", f"{unit}<up_axis>"))
+    (shape,) = shapes_of(visual("<mesh filename='part.dae' scale='1 1 2'/>"), tmp_path).shapes
+    np.testing.assert_allclose(np.ptp(shape.mesh.bounds, axis=0), (0.1, 0.2, 0.6), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("material", "colour"),
+    [
+        ("<color rgba='1 0 0 1'/>", (1.0, 0.0, 0.0, 1.0)),
+        ("<color rgba='1 0 0 1'/><texture/>", (1.0, 0.0, 0.0, 1.0)),
+        ("<texture filename=''/><color rgba='1 0 0 1'/>", (1.0, 0.0, 0.0, 1.0)),
+        ("<color rgba='1 0 0 1'/><texture filename='red.png'/>", GREY),
+        ("<color rgba='red'/>", GREY),
+    ],
+)
+def test_a_colour_counts_unless_there_is_a_picture(material: str, colour: tuple) -> None:
+    text = visual("<box size='1 1 1'/>", f"<material name='m'>{material}</material>")
+    assert shapes_of(text).shapes[0].colour == colour
+
+
+def test_a_link_without_its_mesh_is_shown_by_collision_shapes_or_a_line() -> None:
+    lost = visual("<mesh filename='lost.stl'/>")
+    collision = "<collision><geometry><sphere radius='0.1'/></geometry></collision>"
+    found = shapes_of(lost + collision)
+    assert found.unread == (
+        "link 'limb': there is no file lost.stl; its collision shapes are drawn",
+    )
+    np.testing.assert_allclose(np.ptp(found.shapes[0].mesh.bounds, axis=0), 0.2, rtol=0.02)
+    assert len(shapes_of(lost + visual("<box size='1 1 1'/>") + collision).shapes) == 1
+    assert not found.bare and not shapes_of(collision).shapes
+    bare = shapes_of(lost)
+    assert bare.bare == {1} and bare.unread[0].endswith("lost.stl; a line is drawn")
 
 
 def test_a_mesh_of_two_materials_has_two_colours(tmp_path: Path) -> None:
@@ -81,12 +150,16 @@ def test_a_mesh_of_two_materials_has_two_colours(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_named_and_the_rest_drawn(tmp_path: Path) -> None:
     (tmp_path / "broken.stl").write_bytes(b"solid")
     (tmp_path / "broken.dae").write_bytes(b"<COLLADA>")
-    wrong = ("<mesh filename='absent.stl'/>", "<mesh filename='broken.dae'/>", "<box/>", "<cone/>")
+    wrong = (
+        "<mesh filename='absent.stl'/>", "<mesh filename='broken.dae'/>", "<box size='1 2'/>",
+        "<cone/>",
+    )  # fmt: skip
     parts = [visual(each) for each in (*wrong, "<sphere radius='1'/>")]
     found = shapes_of("".join(parts) + "<visual/>", tmp_path)
     assert len(found.shapes) == 1 and len(found.unread) == 5
     assert found.unread[0] == "link 'limb': there is no file absent.stl"
     assert "broken.dae cannot be read" in found.unread[1]
+    assert "<box size=…>: expected 3 numbers, got 2" in found.unread[2]
     assert "unknown shape <cone>" in found.unread[3]
 
 
@@ -131,7 +204,8 @@ def test_below_a_skin_the_shapes_of_further_groups_are_shown() -> None:
 
 def test_published_robots_are_drawn_whole() -> None:
     for name, least in (("g1_description/urdf/g1_29dof_rev_1_0.urdf", 30),
-                        ("baxter_description/urdf/baxter.urdf", 20)):  # fmt: skip
+                        ("baxter_description/urdf/baxter.urdf", 20),
+                        ("talos_data/robots/talos_full_v2.urdf", 50)):  # fmt: skip
         file = robots.example(name)
         found = Shapes.of_urdf(Robot.from_urdf(file, "fixed"), parse_xml(file), file.parent)
         assert not found.unread and len(found.shapes) >= least

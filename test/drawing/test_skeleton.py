@@ -51,6 +51,9 @@ def test_bones_join_up_to_the_ends_of_limbs() -> None:
     assert len(lines) == 12 + 4
     foot = skeleton.frame(poses, "LF_FOOT")[:3, 3]
     assert any(np.allclose(end, foot) for _, end in lines)
+    shank = robot.frames["LF_SHANK"].body
+    ((_, end),) = skeleton.bones(poses, {shank})
+    assert np.allclose(end, foot) and len(skeleton.bones(poses, {0, shank})) == 4 + 1
 
 
 def test_joints_that_mimic_follow_and_others_are_named() -> None:

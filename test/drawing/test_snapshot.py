@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 import robots
+from wheels import RADIUS, wheeled
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.contact_forces import ForceStatus
 from delassus_ros.drawing.snapshot import GRAVITY, Photographer, force_problem, holding_torques
+from delassus_ros.model.reading.xml import parse_xml
+from delassus_ros.robots.proposals import proposals
+from delassus_ros.robots.shapes import LinkShapes
+from delassus_ros.robots.wheels import lowest_points
 from delassus_ros.sim.humanoid import FEET, POSTURE, SOLE, humanoid_urdf
 
 LEGS = ("LF", "RF", "LH", "RH")
@@ -70,6 +78,50 @@ def test_torques_hold_all_joints(quadruped: Problem) -> None:
     # One foot cannot hold the robot.
     alone = solver.solve(q, active=["LF"], torques=rest, **upright)
     assert not holding_torques(alone, floating=True)[1]
+
+
+def test_robot_that_tips_over_is_told_why(quadruped: Problem) -> None:
+    photographer = Photographer(DelassusSolver(force_problem(quadruped), "auto"), friction=0.7)
+    q = bent(quadruped.robot)
+    for active, words in (
+        (["LF"], "with these contacts the robot tips over: one point cannot hold it"),
+        (["LF", "RH"], "with these contacts the robot tips over: two points cannot hold it"),
+    ):
+        assert photographer.snapshot(q, active).facts["contact forces"].endswith(words)
+    # With its feet far behind, the robot falls on its head.
+    legs = {f"{leg}_{joint}": angle for leg in LEGS
+            for joint, angle in (("HFE", 1.3), ("KFE", -0.3))}  # fmt: skip
+    back = quadruped.robot.q(legs)
+    words = photographer.snapshot(back, LEGS).facts["contact forces"]
+    found = re.search(r"tips over: its centre of mass is (\S+) m outside of the area", words)
+    assert found is not None, words
+    poses = photographer.stage.poses(back)
+    feet = np.array([photographer.stage.pose(poses, leg)[:3, 3] for leg in LEGS])
+    bodies = quadruped.robot.bodies
+    along_x = sum(pose[0, :3] @ body.inertia.moment + body.inertia.mass * pose[0, 3]
+                  for body, pose in zip(bodies, poses, strict=True))  # fmt: skip
+    centre = along_x / sum(body.inertia.mass for body in bodies)
+    outside = max(feet[:, 0].min() - centre, centre - feet[:, 0].max())
+    assert float(found[1]) == pytest.approx(outside, rel=0.05)
+
+
+def test_wheels_are_drawn_and_carry_at_their_lowest_points() -> None:
+    text = wheeled()
+    robot = Robot.from_urdf(text)
+    description = parse_xml(text)
+    ends = proposals(robot, LinkShapes.of_urdf(robot, description))
+    problem = Problem(robot, [end.contact() for end in ends])
+    for wanted, friction in ((problem, None), (force_problem(problem), 0.7)):
+        photographer = Photographer(
+            DelassusSolver(wanted, "auto"), friction,
+            places=partial(lowest_points, robot, problem.contacts),
+        )  # fmt: skip
+        for turn in (0.0, 2.0):
+            q = robot.q({"left_axle": turn, "right_axle": -turn})
+            found = photographer.snapshot(q, problem.contacts.names)
+            places = {placed.name: placed.centre for placed in found.scene.contacts}
+            np.testing.assert_allclose(places["left_wheel"], (0, 0.22, -0.4 - RADIUS), atol=1e-4)
+            assert photographer.standing(q) == ["left_wheel", "right_wheel"]
 
 
 def test_forces_of_soles_are_at_their_centres_of_pressure() -> None:

@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import robots
+from hanging import HANG_S
 
 pytest.importorskip("viser", reason="viser is not installed")
 
@@ -29,12 +31,13 @@ from delassus_ros.cli.view import (  # noqa: E402
 from delassus_ros.closure import Closure  # noqa: E402
 from delassus_ros.drawing.ellipsoids import Lengths  # noqa: E402
 from delassus_ros.drawing.shapes import Shapes  # noqa: E402
-from delassus_ros.drawing.snapshot import Photographer, force_problem  # noqa: E402
+from delassus_ros.drawing.snapshot import Moment, Photographer, force_problem  # noqa: E402
 from delassus_ros.drawing.viewer import Viewer  # noqa: E402
 from delassus_ros.model.reading.xml import parse_xml  # noqa: E402
 
 LEGS = ("LF", "RF", "LH", "RH")
 LF = "/robot/ellipsoids/LF"
+POSE = argparse.Namespace(q=None, warnings=())
 STANDING = {f"{leg}_{joint}": angle for leg in LEGS
             for joint, angle in (("HFE", 0.7), ("KFE", -1.4))}  # fmt: skip
 
@@ -46,7 +49,7 @@ def shown(
     photographer = Photographer(DelassusSolver(problem, "auto"), friction)
     viewer = Viewer(problem.robot, shapes, problem.contacts.names)
     try:
-        start = first_pose(problem.robot, closure, None)
+        start = first_pose(POSE, problem.robot, closure)
         viewer.add_dials(dials(problem.robot, start))
         draw = drawing(viewer, photographer, by_sliders(viewer, problem.robot, closure, start))
         draw()
@@ -66,7 +69,7 @@ def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
     problem, shapes = quadruped()
     with shown(problem, shapes) as (viewer, draw, photographer):
         scene = viewer.server.scene
-        q = problem.robot.q({**first_pose(problem.robot, None, None), "LF_KFE": -2.0})
+        q = problem.robot.q({**first_pose(POSE, problem.robot, None), "LF_KFE": -2.0})
         expected = photographer.snapshot(q, LEGS).scene.contacts[0]
         first = photographer.snapshot(problem.robot.q(viewer.positions), LEGS).scene
         before = np.array(scene.get_handle_by_name(LF).position)
@@ -88,6 +91,15 @@ def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
         assert scene.get_handle_by_name(LF) is None
         assert viewer.active == ["RF", "RH"]
         assert "6 of 6 rows" in viewer.words and "LF" not in viewer.words
+
+
+def test_a_body_without_its_mesh_is_a_line() -> None:
+    problem, shapes = quadruped()
+    shank = problem.robot.frames["LF_SHANK"].body
+    for bare, lines in ((frozenset(), None), ({shank}, 1)):
+        with shown(problem, replace(shapes, bare=bare)) as (viewer, _, _):
+            handle = viewer.server.scene.get_handle_by_name("/robot/bones")
+            assert lines == (None if handle is None else len(handle.points))
 
 
 def test_a_robot_stands_on_the_ground_whatever_its_pose() -> None:
@@ -147,7 +159,8 @@ def test_a_time_slider_shows_the_latest_configuration_before_it() -> None:
     problem, shapes = quadruped()
     Q = np.random.default_rng(0).uniform(-0.3, 0.3, (3, problem.robot.nq))
     with shown(problem, shapes) as (viewer, _, photographer):
-        at = by_time(viewer, problem.robot, None, np.array([0.0, 1.0, 2.0]), Q)
+        moments = [Moment(q) for q in Q]
+        at = by_time(viewer, problem.robot, None, np.array([0.0, 1.0, 2.0]), moments)
         assert viewer.timeline is not None
         draw = drawing(viewer, photographer, at)
         for seconds, row in ((0.0, 0), (0.9, 0), (1.0, 1), (2.0, 2)):
@@ -198,11 +211,11 @@ def test_a_recording_of_a_robot_with_loops_is_shown_with_closed_loops(tmp_path: 
         for k, angle in enumerate(angles)
     ]  # fmt: skip
     path = support.write(tmp_path / "leg.mcap", messages)
-    options = argparse.Namespace(data=str(path), reference=None)
+    options = argparse.Namespace(data=str(path), reference=None, warnings=())
     seconds, Q = timeline(options, problem)
     assert seconds.tolist() == [0.0, 1.0, 2.0]
     with shown(problem, Shapes(()), closure=closure) as (viewer, _, photographer):
-        at = by_time(viewer, robot, closure, seconds, Q)
+        at = by_time(viewer, robot, closure, seconds, [Moment(q) for q in Q])
         draw = drawing(viewer, photographer, at)
         assert viewer.timeline is not None
         for moment, angle in zip(seconds, angles, strict=True):
@@ -225,7 +238,7 @@ def drawn_meanwhile(viewer: Viewer, draw: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         done.set()
-        loop.join(60.0)
+        loop.join(HANG_S)
     assert not loop.is_alive()
 
 
@@ -236,7 +249,8 @@ def test_the_button_of_the_page_plays_a_recording() -> None:
     photographer = Photographer(DelassusSolver(problem, "auto"))
     viewer = Viewer(problem.robot, shapes, LEGS)
     try:
-        at = by_time(viewer, problem.robot, None, np.linspace(0.0, 5.0, 500), Q)
+        moments = [Moment(q) for q in Q]
+        at = by_time(viewer, problem.robot, None, np.linspace(0.0, 5.0, 500), moments)
         draw = drawing(viewer, photographer, at)
         draw()
         ball = viewer.server.scene.get_handle_by_name(LF)

@@ -9,6 +9,7 @@ import pytest
 from cluster_robots import random_problem
 from coupled import coupled
 from linkages import closed_four_bar, four_bar
+from passive import with_passive
 
 from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
@@ -63,8 +64,9 @@ def test_exact_methods_agree_on_geared_robots(seed: int) -> None:
     assert_exact_methods_agree(*geared(seed))
 
 
-def test_exact_methods_agree_on_loops() -> None:
-    assert_exact_methods_agree(four_bar(), np.array(closed_four_bar(0.7)))
+@pytest.mark.parametrize("robot", [four_bar(), with_passive(four_bar(), 0)])
+def test_exact_methods_agree_on_loops(robot: Robot) -> None:
+    assert_exact_methods_agree(robot, np.array(closed_four_bar(0.7)))
 
 
 def test_all_methods_agree_on_an_open_chain() -> None:

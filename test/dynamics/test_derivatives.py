@@ -9,6 +9,7 @@ import robots
 from cluster_robots import random_problem
 from coupled import coupled
 from linkages import closed_four_bar, four_bar
+from passive import with_passive
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
 from delassus_ros import Robot
@@ -70,16 +71,26 @@ def test_derivatives_of_a_quadruped_agree_with_pinocchio(base: str) -> None:
     [(derivatives_of_inverse, recursive_inverse, "accelerations"),
      (derivatives_of_forward, recursive_forward, "torques")],
 )  # fmt: skip
-def test_derivatives_of_geared_robots_agree_with_50_digits(derivatives, function, given) -> None:
-    robot = random_problem(0).robot
+@pytest.mark.parametrize(
+    "robot", [random_problem(0).robot, with_passive(random_problem(2).robot, 2)],
+    ids=["fixed", "floating, passive"],
+)  # fmt: skip
+def test_derivatives_of_geared_robots_agree_with_50_digits(
+    derivatives, function, given, robot: Robot
+) -> None:
     tree = RobotTree(robot)
     q = coupled(robot, np.random.default_rng(0).uniform(-1, 1, robot.nq))
     x = state(tree, q, given)
     found = matrices(derivatives(tree, x), tree.size)
-    first = 6 if robot.joints[0].kind is JointKind.ROOT else 0
+    along = directions(tree.problem, x)
+    if robot.joints[0].kind is JointKind.ROOT:
+        # Gravity, along the axes of the base, turns with the base.
+        along[3:6] = [
+            {("gravity", i): value for i, value in enumerate(np.cross(GRAVITY, axis))}
+            for axis in np.eye(3)
+        ]
     with mpmath.workdps(50):
-        for k in range(first, tree.size):
-            change = directions(tree.problem, x)[k]
+        for k, change in enumerate(along):
             close(found[0][:, k], difference(function, tree, x, change), 1e-9)
         for matrix, name in zip(found[1:], ("rates", given), strict=True):
             for k in range(tree.size):
@@ -98,8 +109,9 @@ def difference(function, tree: RobotTree, x, change) -> np.ndarray:
     return np.array([float((a - b) / (2 * STEP)) for a, b in zip(ahead, behind, strict=True)])
 
 
-def test_derivatives_of_a_four_bar_contain_how_the_loop_turns() -> None:
-    tree, h = RobotTree(four_bar()), 1e-5
+@pytest.mark.parametrize("passive", [False, True])
+def test_derivatives_of_a_four_bar_contain_how_the_loop_turns(passive: bool) -> None:
+    tree, h = RobotTree(with_passive(four_bar(), 0) if passive else four_bar()), 1e-5
     x = state(tree, np.array(closed_four_bar(0.7)), "accelerations")
     found = matrices(derivatives_of_inverse(tree, x), 1)[0]
     ahead, behind = (

@@ -11,6 +11,7 @@ import pytest
 from cluster_robots import random_problem
 from coupled import coupled
 from linkages import closed_four_bar, four_bar
+from passive import with_passive
 
 from delassus_ros.compiler.export import Target
 from delassus_ros.dynamics import FUNCTIONS, Dynamics
@@ -78,7 +79,7 @@ def in_python(dynamics: Dynamics, spelled: str, block: np.ndarray) -> np.ndarray
     "spelled", ["inverse", "forward:lagrange", "forward_derivatives", "regressor"]
 )
 def test_a_program_in_c_computes_the_same_bits(spelled: str, tmp_path: Path) -> None:
-    robot = random_problem(0).robot
+    robot = with_passive(random_problem(0).robot, 0)
     dynamics = Dynamics(robot, wrenches=[name for name in list(robot.frames)[-1:]])
     q = coupled(robot, np.random.default_rng(1).uniform(-1, 1, robot.nq))
     block = state(dynamics, spelled, q)
@@ -122,5 +123,7 @@ def test_what_cannot_be_exported_is_named() -> None:
         dynamics.export(["forward:"], "bar")
     with pytest.raises(InputError, match="is not a C identifier"):
         dynamics.export(["inverse"], "four bar")
+    with pytest.raises(InputError, match="name 'while' is a keyword or reserved name of C"):
+        dynamics.export(["inverse"], "while")
     with pytest.raises(InputError, match="expected at least one of inverse, forward"):
         dynamics.export([], "bar")

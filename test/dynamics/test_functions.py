@@ -66,7 +66,10 @@ def test_bound_calls_allocate_nothing_and_equal_calls_and_batches(
     function: str, method: str, dynamics: Dynamics, inputs: dict[str, np.ndarray]
 ) -> None:
     bound = dynamics.bind(function, method)
+    assert np.isnan(bound.result).all()
     for name, array in bound.inputs.items():
+        # An input that was never written is none.
+        assert bound() is Status.NOT_FINITE and np.isnan(bound.result).all()
         array[...] = inputs[name][1]
     assert bound() is Status.OK
     given = {name: inputs[name][1] for name in bound.inputs}

@@ -95,6 +95,19 @@ def test_accelerations_are_not_told_across_a_pause(standing: Standing) -> None:
     assert standing.settle().validity == OK
 
 
+def test_velocities_beyond_their_limits_make_no_accelerations(standing: Standing) -> None:
+    """Neither of their joint state, nor of the next ones."""
+    standing.settle()
+    said = []
+    for velocity in (500.0, 0.0, 0.0, 0.0, 0.0):
+        standing.now += 2 * MS
+        standing.sense()
+        answer = standing.joints(velocities=velocity * (np.arange(12) == 3))
+        said.append((answer.validity, answer.reasons))
+    assert said[0] == (INVALID, Reason.JOINT_OUTSIDE_LIMITS)
+    assert said[1] == (INVALID, Reason.NO_ACCELERATION) and said[-1] == (OK, Reason.NONE)
+
+
 def test_what_is_said_once_is_said_of_the_next_estimate_of_a_rate() -> None:
     standing = Standing(rate=100.0)
     for _ in range(4):

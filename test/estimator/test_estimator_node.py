@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -31,7 +32,6 @@ from delassus_ros.sim import demo_urdf  # noqa: E402
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
 PERIOD = 0.002
-LIMIT = 30.0  # s
 DEFAULTS = {
     "robot_description": demo_urdf(),
     "acceleration.sigma": 1.0,
@@ -92,7 +92,7 @@ class Scene:
         rclpy.try_shutdown(context=self.context)
 
     def until(self, condition: Callable[[], Any], what: str) -> Any:
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + HANG_S
         while not (value := condition()):
             assert time.monotonic() < deadline, f"no {what}"
             self.executor.spin_once(timeout_sec=0.05)

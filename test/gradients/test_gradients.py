@@ -8,6 +8,7 @@ import cluster_oracle
 import numpy as np
 import pytest
 import robots
+from passive import with_passive
 from small import contacts, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
@@ -20,11 +21,12 @@ from delassus_ros.samples import random_inputs
 
 FEET = contacts(("point", "surface"))
 OUTPUTS = ("a0", "h")
+SPRUNG = with_passive(walker(legs=2), 0)
 
 
 @pytest.fixture(scope="module")
 def moving() -> Gradients:
-    return Gradients(Problem(walker(legs=2), FEET, "world", OUTPUTS))
+    return Gradients(Problem(SPRUNG, FEET, "world", OUTPUTS))
 
 
 def random_seeds(gradients: Gradients, seed: int) -> tuple[dict, dict]:
@@ -58,7 +60,7 @@ OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("qdd0", "JdotV
 def test_jacobians_against_differences(moving: Gradients, output: str, variable: str) -> None:
     if output not in ("G", *OUTPUTS):
         outputs = {output, *OUTPUTS}  # for the same inputs
-        moving = Gradients(Problem(walker(legs=2), FEET, "world", outputs))
+        moving = Gradients(Problem(SPRUNG, FEET, "world", outputs))
     problem, inputs = moving.problem, random_inputs(moving.problem, 2)
     solver, step = DelassusSolver(problem), 1e-5
     n = 3 if variable == "gravity" else len(problem.velocities)

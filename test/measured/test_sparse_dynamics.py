@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import robots
 from cluster_robots import random_problem
 from coupled import coupled
+from passive import with_passive
 from seeds import seeds
 
 from delassus_ros import Robot
@@ -28,6 +31,7 @@ from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model import WORLD
 from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
 from delassus_ros.testing import random_problem as random_open_problem
+from delassus_ros.testing.random_trees import random_robot
 
 GRAVITY = np.array([1.0, -2.0, -9.0])
 SOLES = [*FEET.values()]
@@ -47,7 +51,8 @@ def by_joint(dynamics: Dynamics, robot: Robot, kind: type, values: np.ndarray):
 @pytest.mark.parametrize("seed", seeds(8))
 @pytest.mark.parametrize("kind", ["geared", "open"])
 def test_inverse_forward_and_hybrid_dynamics_are_special_cases(kind: str, seed: int) -> None:
-    robot = (random_problem if kind == "geared" else random_open_problem)(seed).robot
+    plain = (random_problem if kind == "geared" else random_open_problem)(seed).robot
+    robot = with_passive(plain, seed)
     dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, seed)
     torques = dynamics.inverse(q, rates, ydd, GRAVITY)
@@ -88,7 +93,8 @@ def test_wrenches_agree_with_pinocchio(name: str) -> None:
     if name == "humanoid":
         robot = Robot.from_urdf(humanoid_urdf().encode())
     else:
-        robot = Robot.from_urdf(robots.talos() if name == "talos" else robots.shared(name))
+        urdf = robots.talos() if name == "talos" else robots.shared(name)
+        robot = Robot.from_urdf(urdf, passive=False)
     frame = sorted(robot.frames)[-1]
     dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, 0)
@@ -125,6 +131,7 @@ def test_torques_and_wrenches_agree_with_mujocos_inverse_dynamics(name: str) -> 
         robot = Robot.from_urdf(robots.panda(), "fixed")
     else:
         robot = Robot.from_urdf(humanoid_urdf().encode() if name == "humanoid" else robots.talos())
+    robot = with_passive(robot, 6)
     dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, 6)
     model = model_of(robot)
@@ -193,6 +200,21 @@ def test_an_accelerometer_measures_what_pinocchio_says() -> None:
     system = SparseDynamics(robot, [*map(Measurement, known)], [sensor, base])
     found = system.solve(q, rates, known, GRAVITY)
     np.testing.assert_allclose(found.values[sensor], expected, rtol=0, atol=1e-9)
+
+
+def test_a_force_and_torque_sensor_of_a_compensated_robot_reads_no_weight() -> None:
+    plain = random_robot(np.random.default_rng(3), largest=8, floating=False)
+    held = plain.replaced(bodies=[replace(b, compensated=b.inertia) for b in plain.bodies])
+    readings = []
+    for robot, gravity in ((held, GRAVITY), (plain, np.zeros(3)), (plain, GRAVITY)):
+        dynamics = Dynamics(robot)
+        q, rates, ydd = state(dynamics, robot, 3)
+        known = by_joint(dynamics, robot, JointAcceleration, ydd)
+        sensor = ForceTorqueSensor("f2")
+        system = SparseDynamics(robot, map(Measurement, known), [sensor])
+        readings.append(system.solve(q, rates, known, gravity).values[sensor])
+    np.testing.assert_allclose(readings[0], readings[1], rtol=0, atol=1e-10)
+    assert np.abs(readings[2] - readings[1]).max() > 1.0
 
 
 def standing(seed: int = 0) -> tuple[Robot, Dynamics, np.ndarray]:
@@ -421,6 +443,15 @@ def test_what_cannot_be_posed_is_said() -> None:
         SparseDynamics(robot, [Measurement(Resting("sole"))], [torque])
     with pytest.raises(InputError, match="sigma of .* is -1.0"):
         Measurement(torque, -1.0)
+    # A plain number, whose text is part of a key, of anything that is one.
+    assert repr(Measurement(torque, np.array(0.1), np.float32(0.5)).sigma) == "0.1"
+    for wrong in ("0.1", 0.1j, [0.1]):
+        with pytest.raises(InputError, match="sigma of .* is .*; expected"):
+            Measurement(torque, wrong)
+    with pytest.raises(InputError, match="value of .* is nan; expected a finite number"):
+        Measurement(torque, 0.0, np.nan)
+    with pytest.raises(InputError, match="a row of the wrench on 'left_sole' is 0.0; expected"):
+        ExternalWrench("left_sole", (0.0, 1.0))
     with pytest.raises(InputError, match=r"rows of the wrench on 'left_sole' are \[0, 7\]"):
         ExternalWrench("left_sole", (0, 7))
     known = by_joint(dynamics, robot, JointAcceleration, np.zeros(36))

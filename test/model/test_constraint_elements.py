@@ -153,11 +153,11 @@ def test_types_of_loops(loop_type: str, kind: LoopKind) -> None:
         (ENDS + '<axis xyz="0 0"/>', "axis: expected 3 numbers, got 2"),
         (
             '<predecessor link="a"><origin quat="1 0 0 0"/></predecessor><successor link="b"/>',
-            "predecessor: <origin>: unknown attribute 'quat'; attributes: xyz, rpy",
+            "predecessor: <origin>: unknown attribute 'quat'; did you mean 'quat_xyzw'",
         ),
         (
             '<predecessor link="a"><origin xyz="1 0 inf"/></predecessor><successor link="b"/>',
-            "predecessor: origin xyz: numbers must be finite",
+            "predecessor: <origin xyz=…>: numbers must be finite",
         ),
     ],
 )

@@ -305,6 +305,8 @@ def by_table(x):
         (0.5, [1.5, np.array([2.0, 3.0])], {"a": 4.0}),
         (0.5, [1.0, np.array([2.0, 3.5])], {"a": 4.0}),
         (0.5, [1.0, np.array([2.0, 3.0])], {"a": 4.5}),
+        # Numbers whose text is that of another one, before numpy 2.
+        (0.5, [1.0, np.array([2.0, 3.0])], {"a": np.float32(4.0)}),
         np.linspace(0.0, 1.0, 5000),
     ],
 )

@@ -16,16 +16,20 @@ from delassus_ros.model.reading.elements import MAX_NAME
 from delassus_ros.model.reading.xml import parse_xml
 
 
-def refuses(words: str, *parts: str) -> None:
+def refuses(words: str, *parts: str, head: str = 'name="test"') -> None:
     """Assert that this URDF is refused with these words."""
     with pytest.raises(RobotError, match=words):
-        Robot.from_urdf(robot_xml(*parts))
+        Robot.from_urdf(robot_xml(*parts, head=head))
 
 
 def with_joint(inside: str = "", kind: str = "revolute") -> tuple[str, ...]:
     """Return two links and a joint 'knee' with this content besides its links."""
     ends = '<parent link="a"/><child link="b"/>'
     return link("a"), link("b"), f'<joint name="knee" type="{kind}">{ends}{inside}</joint>'
+
+
+NEWER = 'name="test" version="1.1"'
+"""Attributes of a robot of URDF 1.1, which has quaternions."""
 
 
 def with_inertial(old: str, new: str) -> str:
@@ -169,19 +173,44 @@ def test_the_axis_of_fixed_and_floating_joints_means_nothing(kind: str) -> None:
 @pytest.mark.parametrize(
     ("origin", "words"),
     [
-        ('<origin xyz="0 nan 0"/>', "joint 'knee': origin xyz: numbers must be finite"),
-        ('<origin rpy="0 0 -inf"/>', "joint 'knee': origin rpy: numbers must be finite"),
-        ('<origin xyz="1e300 0 0"/>', "joint 'knee': origin xyz: .* at most 1e.09 in SI units"),
+        ('<origin xyz="0 nan 0"/>', "joint 'knee': <origin xyz=…>: numbers must be finite"),
+        ('<origin rpy="0 0 -inf"/>', "joint 'knee': <origin rpy=…>: numbers must be finite"),
+        ('<origin xyz="1e300 0 0"/>', "<origin xyz=…>: .* at most 1e.09 in SI units"),
         ('<origin xyz="1 2"/>', "^joint 'knee': <origin xyz=…>: expected 3 numbers, got 2$"),
         ('<origin rpy="1 2 3 4"/>', "^joint 'knee': <origin rpy=…>: expected 3 numbers, got 4$"),
         ('<origin xyz=""/>', "^joint 'knee': <origin xyz=…>: expected 3 numbers, got 0$"),
         ('<origin rpy="a b c"/>', "joint 'knee': <origin rpy=…>: 'a' is not a number"),
         ("<origin/><origin/>", "joint 'knee': <origin> appears 2 times; one is meant"),
-        ('<origin quat_xyzw="0 0 0 1"/>', "joint 'knee': <origin quat_xyzw=…> is not supported"),
+        ('<origin quat="0 0 0 1"/>', "joint 'knee': <origin>: unknown attribute 'quat'"),
+        ('<origin quat_xyzw="1 2 3"/>', "<origin quat_xyzw=…>: expected 4 numbers, got 3"),
+        ('<origin quat_xyzw="0 0 nan 1"/>', "<origin quat_xyzw=…>: numbers must be finite"),
+        ('<origin quat_xyzw="0 0 1 1"/>', r"<origin quat_xyzw=…> has norm 1.41421; expected a"),
+        ('<origin quat_xyzw="0 0 0 0"/>', "joint 'knee': <origin quat_xyzw=…> has norm 0;"),
+        ('<origin rpy="0 0 0" quat_xyzw="0 0 0 1"/>', "'knee': <origin> has both rpy and quat"),
     ],
 )
 def test_refuses_unreadable_origins(origin: str, words: str) -> None:
-    refuses(words, *with_joint(origin))
+    refuses(words, *with_joint(origin), head=NEWER)
+
+
+def test_refuses_quaternions_of_older_versions_and_unknown_versions() -> None:
+    origin = '<origin quat_xyzw="0 0 0 1"/>'
+    words = "<origin quat_xyzw=…> needs <robot version=\"1.1\">"
+    for head in ('name="test"', 'name="test" version="1.0"'):
+        refuses(f"joint 'knee': {words}", *with_joint(origin), head=head)
+        refuses(f"link 'shank': {words}", with_inertial("rpy=", "quat_xyzw="), head=head)
+    for version in ("1", "2.0", ""):
+        words = f"unknown version of URDF '{version}'; .*versions: 1.0, 1.1, 1.2"
+        refuses(words, link("a"), head=f'name="test" version="{version}"')
+
+
+def test_further_limits_of_newer_versions_change_nothing() -> None:
+    more = '<limit lower="-1" upper="2"{}/>'
+    plain, newer = (
+        Robot.from_urdf(robot_xml(*with_joint(more.format(text)), head='name="t" version="1.2"'))
+        for text in ("", ' acceleration="3" deceleration="2" jerk="9"')
+    )
+    assert newer.to_bytes() == plain.to_bytes() and newer.joints[1].upper == 2.0
 
 
 def test_missing_parts_of_an_origin_are_zero() -> None:
@@ -224,10 +253,17 @@ def test_limits_that_no_position_is_between_are_ignored(
     assert caplog.messages == [f"joint 'knee': limits are ignored, as {words}"]
 
 
-def test_effort_and_velocity_are_neither_needed_nor_read() -> None:
-    text = robot_xml(*with_joint('<limit lower="-1" upper="2" effort="x"/>'))
+@pytest.mark.parametrize("name", ["effort", "velocity"])
+@pytest.mark.parametrize(
+    ("written", "limit"),
+    [("35", 35.0), ("0", np.inf), ("-1", np.inf), ("x", np.inf), ("", np.inf)],
+)
+def test_limits_of_effort_and_velocity_are_not_needed(
+    name: str, written: str, limit: float
+) -> None:
+    text = robot_xml(*with_joint(f'<limit lower="-1" upper="2" {name}="{written}"/>'))
     moved = Robot.from_urdf(text).joints[1]
-    assert (moved.lower, moved.upper) == (-1.0, 2.0)
+    assert (moved.lower, moved.upper, getattr(moved, name)) == (-1.0, 2.0, limit)
 
 
 @pytest.mark.parametrize(
@@ -288,8 +324,8 @@ def test_only_the_white_space_of_xml_separates_numbers() -> None:
         ('ixx="0.02"', 'ixx="nan"', "link 'shank': inertia: numbers must be finite"),
         ('ixx="0.02"', "", "link 'shank': Required attribute not set in XML: ixx .*inertia"),
         ('ixx="0.02"', 'ixx=""', "link 'shank': <inertia ixx=…>: expected 1 number, got 0"),
-        ('xyz="0.1 0.02 -0.03"', 'xyz="0 nan 0"', "link 'shank': origin xyz: .* got 0 nan 0"),
-        ('rpy="0.3 -0.2 0.1"', 'rpy="0 0 inf"', "link 'shank': origin rpy: .* got 0 0 inf"),
+        ('xyz="0.1 0.02 -0.03"', 'xyz="0 nan 0"', "link 'shank': <origin xyz=…>: .* got 0 nan 0"),
+        ('rpy="0.3 -0.2 0.1"', 'rpy="0 0 inf"', "link 'shank': <origin rpy=…>: .* got 0 0 inf"),
         ("<mass", '<mass value="1"/><mass', "link 'shank': <mass> appears 2 times"),
     ],
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import robots
-from cluster_robots import random_problem as random_geared
 from on_floats import solver_on_floats
+from other_models import of_pinocchio
 from pinocchio_motion import relative
+from urdf_text import joint, link, robot_xml
 
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.compiler.ir.trace import trace
@@ -82,16 +81,78 @@ def test_a_held_joint_is_one_of_infinite_armature(seed: int) -> None:
     assert relative(G, expected) < 1e-9
 
 
-def test_couplings_go_on_with_what_still_moves() -> None:
-    for seed in range(12):
-        robot = random_geared(seed).robot
-        for coupling in robot.couplings:
-            names = [name for name, _ in coupling.ratios]
-            if len(names) == 2:
-                with pytest.raises(RobotError, match=f"leaves joint '{names[1]}' at .*as well"):
-                    robot.lock({names[0]: 0.3})
-                return
-    pytest.fail("no robot with a coupling of two joints")
+def test_what_couplings_leave_in_one_position_is_locked_there() -> None:
+    """Two gears in a row: the third joint follows the first by way of the second."""
+    robot = random_problem(1, SIMPLE).robot
+    first, second, third = [j.name for j in robot.joints if j.kind.nq == 1][:3]
+    geared = robot.with_constraints([
+        Coupling("gear", ((third, 1.0), (second, -2.0))),
+        Coupling("belt", ((second, 1.0), (first, -0.5)), -0.1),
+    ])  # fmt: skip
+    locked = geared.lock({first: 0.7})
+    assert not locked.couplings and {first, second, third}.isdisjoint(locked.joint_names)
+    expected = robot.lock({first: 0.7, second: 0.45, third: 0.9})
+    frame = next(name for name, each in locked.frames.items() if each.body != WORLD)
+    q = np.random.default_rng(0).uniform(-1, 1, locked.nq)
+    assert relative(matrix(locked, [frame], q), matrix(expected, [frame], q)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("lock", "held"),
+    [
+        ({"*_KFE": -1.0}, {"LF_KFE": -1.0, "RF_KFE": -1.0, "LH_KFE": -1.0, "RH_KFE": -1.0}),
+        ({"[LR]F_HAA": 0.1, "LF_HAA": 0.2}, {"LF_HAA": 0.2, "RF_HAA": 0.1}),
+    ],
+)
+def test_a_pattern_locks_all_joints_that_fit(lock: dict, held: dict) -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    expected = robot.lock(held).to_bytes()
+    assert robot.lock(lock).to_bytes() == expected
+    assert Robot.from_urdf(robots.quadruped(), lock=lock).to_bytes() == expected
+    assert not robot.lock({"*": -0.4}).joint_names
+    with pytest.raises(RobotError, match=r"lock: unknown joint '\*_knee'.*LF_HAA"):
+        robot.lock({"*_knee": 0.0})
+
+
+def test_a_robot_is_judged_with_its_joints_locked() -> None:
+    """Fingers without inertia, a mimic of no joint, a statement that nothing determines."""
+    inside = '<axis xyz="0 0 1"/>{}'
+    text = robot_xml(
+        link("palm"), link("tip", ""), link("thumb"), link("tool"),
+        joint("finger", "palm", "tip"),
+        joint("thumb", "palm", "thumb", inside=inside.format('<mimic joint="lost"/>')),
+        joint("tool", "palm", "tool").replace("name=", 'independent="false" name=', 1),
+    )  # fmt: skip
+    lock: dict[str, float] = {}
+    for name, words in (
+        ("thumb", "'thumb': <mimic>: unknown joint 'lost'.* or lock it: lock={'thumb': 0.0}, on "),
+        ("tool", "'tool' is independent=\"false\", but no loop"),
+        ("finger", "'tip': no inertia .* or lock the joint: .* --lock finger=0"),
+    ):
+        with pytest.raises(RobotError, match=words):
+            Robot.from_urdf(text, lock=lock)
+        lock[name] = 0.1
+    robot = Robot.from_urdf(text, lock=lock, armature={"thumb": 0.1})
+    assert robot.joint_names == () and robot.frames.keys() == {"palm", "tip", "thumb", "tool"}
+    with pytest.raises(RobotError, match="lock: unknown joint 'finger_1'"):
+        Robot.from_urdf(text, lock={"finger_1": 0.0})
+
+
+def test_romeo_with_locked_hands_is_pinocchios_reduced_model() -> None:
+    pin = pytest.importorskip("pinocchio")
+    file = robots.example("romeo_description/urdf/romeo.urdf")
+    with pytest.raises(RobotError, match=r"moves no inertia; .* --lock LHand=0"):
+        Robot.from_urdf(file, "fixed")
+    robot = Robot.from_urdf(file, "fixed", lock={"?Hand": 0.0})
+    model = pin.buildModelFromUrdf(str(file))
+    held = [i for i, name in enumerate(model.names) if i and name not in robot.joint_names]
+    assert len(held) == 24
+    reduced = pin.buildReducedModel(model, held, pin.neutral(model))
+    values = np.random.default_rng(2).uniform(-1, 1, robot.nq)
+    positions = dict(zip(robot.joint_names, values, strict=True))
+    frames = ["l_wrist", "r_sole"]
+    found = matrix(robot, frames, robot.q(positions))
+    assert relative(found, of_pinocchio(reduced, frames, positions)) < 1e-11
 
 
 def test_a_coupling_of_three_keeps_its_other_two() -> None:
@@ -121,20 +182,6 @@ def test_positions_by_name_and_what_is_wrong_with_them() -> None:
         robot.lock({"root": 1.0})
     with pytest.raises(RobotError, match="position of joint 'LF_KFE' is nan"):
         robot.lock({"LF_KFE": float("nan")})
-
-
-def test_what_a_coupling_advises_holds() -> None:
-    robot = random_problem(1, SIMPLE).robot
-    first, second = [j.name for j in robot.joints if j.kind.nq == 1][:2]
-    ratio = 0.333333333
-    geared = robot.with_constraints([Coupling("c", ((second, 1.0), (first, -ratio)), -0.1)])
-    with pytest.raises(RobotError, match=f"leaves joint '{second}' at .*as well") as caught:
-        geared.lock({first: 0.7})
-    advised = re.search(r" at (\S+);", str(caught.value))
-    assert advised is not None and float(advised[1]) == pytest.approx(0.7 * ratio + 0.1, abs=1e-15)
-    assert not geared.lock({first: 0.7, second: float(advised[1])}).couplings
-    with pytest.raises(RobotError, match="coupling 'c' is off by -0.1"):
-        geared.lock({first: 0.7, second: 0.7 * ratio})
 
 
 def test_stated_coordinates_that_are_held_are_none() -> None:

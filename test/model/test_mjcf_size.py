@@ -43,9 +43,11 @@ HUGE = {
     "1000000000 nkey": model(BODY, '<size nkey="1000000000"/>'),
     "100000000 nuser_body": model(BODY, '<size nuser_body="100000000"/>'),
     "<!DOCTYPE": f"<!DOCTYPE a [<!ENTITY b 'c'>]>{model(BODY)}".replace("<!D", " <!D"),
+    "<origin quat_xyzw=…>: MuJoCo drops this rotation unread; write Robot.from_urdf(…)":
+        '<robot name="r"><link name="a"/><origin quat_xyzw="0 0 0 1"/></robot>',
     "is broken XML": model("<body>"),
     "is larger than 8388608 bytes": model(BODY, "<!-- " + "x" * 2**23 + "-->"),
-}
+}  # fmt: skip
 """Models by the words about them."""
 
 

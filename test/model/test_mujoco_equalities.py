@@ -130,6 +130,9 @@ def test_equalities_that_hold_a_joint_at_two_places_are_refused() -> None:
     with pytest.raises(RobotError, match=r"hold joint 'j3' at different places: .* off by 0\.1"):
         Robot.from_mujoco(compiled(scene(7, once + once.replace("0.5", "0.4"))))
     assert "j3" not in Robot.from_mujoco(compiled(scene(7, once + once))).joint_names
+    tied = '<joint joint1="j4" joint2="j3" polycoef="0 2 0 0 0"/>'
+    with pytest.raises(RobotError, match=r"lock: coupling 'equality2' is off by -0\.5"):
+        Robot.from_mujoco(compiled(scene(7, once + once.replace("j3", "j4") + tied)))
 
 
 def test_a_tendon_is_as_long_as_it_was_written() -> None:

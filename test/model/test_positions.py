@@ -156,7 +156,7 @@ def test_planar_and_floating_joints_go_by_name() -> None:
     for given, words in (
         ({"base": 1.0}, r"positions of joint 'base' has shape \(\); expected \(3,\), x, y \[m\]"),
         ({"pack": pack[:6]}, r"has shape \(6,\); expected \(7,\), x, y, z \[m\], unit quatern"),
-        ({"pack": [*pack[:6], 0.0]}, "'pack' has a quaternion of norm 0.6; expected"),
+        ({"pack": [*pack[:6], 0.0]}, "quaternion in positions of joint 'pack' has norm 0.6; e"),
         ({"hip": [1.0, 2.0]}, "positions of joint 'hip' is .*; expected a number"),
         ({"knee": 1.0}, "unknown joint 'knee'.*; in the order of q: base, hip, pack"),
     ):

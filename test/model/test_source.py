@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import robots
+from urdf_text import link, robot_xml
 
 from delassus_ros import Robot
 from delassus_ros.errors import RobotError
@@ -60,3 +61,35 @@ def test_xacro_is_expanded(tmp_path: Path) -> None:
         Robot.from_urdf(file)
     with pytest.raises(RobotError, match="there is no file /no.xacro"):
         Robot.from_urdf("/no.xacro")
+
+
+XACRO = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:arg name="side" default="left"/><xacro:arg name="reach" default="1"/>
+  <link name="base"/><link name="$(arg side)_tip"/>
+  <joint name="weld" type="fixed"><parent link="base"/><child link="$(arg side)_tip"/>
+    <origin xyz="${2 * float('$(arg reach)')} 0 0"/></joint></robot>"""
+
+
+def test_arguments_of_xacro_are_passed_on_and_unknown_ones_refused(tmp_path: Path) -> None:
+    pytest.importorskip("xacro", reason="xacro is not installed")
+    file = tmp_path / "arm.urdf.xacro"
+    file.write_text(XACRO, encoding="utf-8")
+    assert set(Robot.from_urdf(file, "fixed").frames) == {"base", "left_tip"}
+    given = {"side": "right", "reach": 0.5}
+    robot = Robot.from_urdf(file, "fixed", xacro_arguments=given)
+    assert robot.frames["right_tip"].placement.translation[0] == 1.0
+    words = "arm.urdf.xacro: unknown xacro argument 'sid'; did you mean 'side'. xacro arguments:"
+    with pytest.raises(RobotError, match=words):
+        Robot.from_urdf(file, "fixed", xacro_arguments={"sid": "right"})
+    for source in (tmp_path / "arm.urdf", "<robot name='r'/>"):
+        with pytest.raises(RobotError, match="xacro arguments 'side' are given, but .* no xacro"):
+            Robot.from_urdf(source, xacro_arguments={"side": "right"})
+
+
+def test_a_robot_without_name_is_called_as_its_file(tmp_path: Path, caplog) -> None:
+    file = tmp_path / "my.robot.urdf"
+    file.write_text(robot_xml(link("a"), head=""), encoding="utf-8")
+    assert Robot.from_urdf(file).name == "my"
+    assert "my.robot.urdf: a <robot> has no name; it is called 'my'" in caplog.text
+    with pytest.raises(RobotError, match="a <robot> has no name"):
+        Robot.from_urdf(file.read_bytes())

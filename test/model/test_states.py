@@ -234,11 +234,102 @@ def test_a_base_that_is_no_pose_is_refused(base: Any, words: str) -> None:
         Robot.from_urdf(WALKER, "fixed").q_to_pinocchio(fixed, [0.0], [0, 0, 0, 0, 0, 0, 1])
 
 
+HELD = """<mujoco><worldbody><body name="a"><joint name="base" axis="0 0 1"/><geom size="0.1"/>
+  <body name="b" pos="0.3 0 0"><joint name="elbow" axis="0 1 0" ref="22.91831180523293"/>
+    <geom size="0.1"/><body name="c" pos="0.3 0 0"><joint name="wrist" axis="0 1 0"/>
+      <geom size="0.1"/></body></body></body></worldbody><equality>
+  <joint joint1="elbow" polycoef="0.25 0 0 0 0"/>
+  <joint joint1="wrist" joint2="elbow" polycoef="0.1 2 0 0 0"/></equality></mujoco>"""
+"""An elbow, 0.4 rad where the model is as written, held at 0.65 rad, and a wrist that follows."""
+
+
+def test_joints_that_an_equality_holds_are_there() -> None:
+    model = compiled(HELD)
+    robot = Robot.from_mujoco(model)
+    assert robot.joint_names == ("base",)
+    qpos = robot.q_to_mujoco(model, [0.3])
+    np.testing.assert_allclose(qpos, [0.3, 0.65, 0.6], atol=1e-12)
+    assert robot.q_from_mujoco(model, qpos)[0].tolist() == [0.3]
+    # Equalities of a simulator are soft.
+    assert robot.v_from_mujoco(model, qpos + 0.01, [1.0, 0.0, 0.0]).tolist() == [1.0]
+    for entry, joint, words in ((1, "elbow", "0.4.*this joint at 0.65"), (2, "wrist", "0.35")):
+        wrong = qpos.copy()
+        wrong[entry] -= 0.25
+        refused = rf"qpos\[{entry}\] \(joint '{joint}'\) is {words}"
+        for convert in (
+            lambda at: robot.q_from_mujoco(model, at),
+            lambda at: robot.v_from_mujoco(model, at, np.zeros(3)),
+            lambda at: robot.v_to_mujoco(model, at, np.zeros(1)),
+        ):
+            with pytest.raises(RobotError, match=refused):
+                convert(wrong)
+    # No equality is active: the joints belong to the robot, or are locked by the user's choice.
+    free = compiled(HELD.replace("<joint joint1", '<joint active="false" joint1'))
+    whole = Robot.from_mujoco(free)
+    assert whole.q_from_mujoco(free, [0.3, 0.4, 0.0])[0].tolist() == [0.3, 0.4, 0.0]
+    locked = whole.lock({"elbow": 0.2, "wrist": -0.1})
+    np.testing.assert_allclose(locked.q_to_mujoco(free, [0.3]), [0.3, 0.2, -0.1], atol=1e-15)
+    assert locked.q_from_mujoco(free, [0.3, 0.4, 0.0])[0].tolist() == [0.3]
+
+
+def test_joints_that_are_locked_are_there_in_pinocchio() -> None:
+    pin = pytest.importorskip("pinocchio")
+    model = pin.buildModelFromXML(WALKER, pin.JointModelFreeFlyer())
+    q = Robot.from_urdf(WALKER).lock({"hip": 0.3}).q_to_pinocchio(model, [])
+    np.testing.assert_allclose(q[7:], [np.cos(0.3), np.sin(0.3)], rtol=1e-15)
+
+
+def _with_quaternions() -> tuple[Any, Robot]:
+    """Return a model with a free-flyer, a planar joint, a ball and an unbounded joint."""
+    pin = pytest.importorskip("pinocchio")
+    model, parent = pin.Model(), 0
+    for name, joint in (
+        ("root", pin.JointModelFreeFlyer()), ("slides", pin.JointModelPlanar()),
+        ("ball", pin.JointModelSpherical()), ("wheel", pin.JointModelRUBY()),
+    ):  # fmt: skip
+        parent = model.addJoint(parent, joint, pin.SE3.Identity(), name)
+        model.appendBodyToJoint(parent, pin.Inertia.Random(), pin.SE3.Identity())
+    return model, Robot.from_pinocchio(model)
+
+
+@pytest.mark.parametrize(
+    ("entries", "joint", "meant"),
+    [
+        (slice(3, 7), "root", "a unit quaternion x, y, z, w"),
+        (slice(9, 11), "slides", "cosine and sine of an angle"),
+        (slice(11, 15), "ball", "a unit quaternion x, y, z, w"),
+        (slice(15, 17), "wheel", "cosine and sine of an angle"),
+    ],
+)
+def test_numbers_of_pinocchio_that_are_no_rotation_are_refused(
+    entries: slice, joint: str, meant: str
+) -> None:
+    model, robot = _with_quaternions()
+    pin = pytest.importorskip("pinocchio")
+    q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
+    still = np.zeros(model.nv)
+    ours = robot.v_from_pinocchio(model, q, still)
+    for values, norm in (
+        (1.0, r"[12](\.414)?"), (0.0, "0"), (np.nan, "nan"), (1e200, r"[12]\S*e\+200"),
+    ):  # fmt: skip
+        wrong = q.copy()
+        wrong[entries] = values
+        where = rf"q\[{entries.start}:{entries.stop}\] \(joint '{joint}'\)"
+        words = f"{where} has norm ({norm}).*; expected {meant}"
+        for convert in (
+            lambda at: robot.q_from_pinocchio(model, at),
+            lambda at: robot.v_from_pinocchio(model, at, still),
+            lambda at: robot.v_to_pinocchio(model, at, ours),
+        ):
+            with pytest.raises(RobotError, match=words):
+                convert(wrong)
+
+
 def test_states_and_models_of_the_wrong_kind_are_refused() -> None:
     mujoco, pin = pytest.importorskip("mujoco"), pytest.importorskip("pinocchio")
     robot, model = Robot.from_urdf(WALKER), compiled(SCENE)
     zero = np.zeros(model.nq)
-    words = re.escape("qpos[10:14] (joint 'root') is zero; expected a quaternion w, x, y, z")
+    words = re.escape("qpos[10:14] (joint 'root') has norm 0; expected a quaternion w, x, y, z")
     with pytest.raises(RobotError, match=words):
         robot.q_from_mujoco(model, zero)
     with pytest.raises(RobotError, match=words):

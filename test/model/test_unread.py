@@ -134,7 +134,7 @@ UNREAD = [
     ("</robot>", '<gazebo reference="a"><p>{}</p></gazebo></robot>', "a <gazebo>"),
     ("</robot>", '<transmission name="t">{}</transmission></robot>', "transmission 't'"),
     ("</robot>", '<ros2_control name="c">{}</ros2_control></robot>', "ros2_control 'c'"),
-    ("<axis ", "<dynamics>{}</dynamics><axis ", "joint 'knee'"),
+    ("<axis ", "<calibration>{}</calibration><axis ", "joint 'knee'"),
 ]
 
 
@@ -349,7 +349,7 @@ def test_refuses_parts_that_are_nearly_called_as_ours(
     ("old", "new"),
     [
         ("<inertial>", "<self_collide/><sensor/><contact/><material/><inertial>"),
-        ("<axis ", '<dynamics damping="1"/><safety_controller/><calibration/><physics/><axis '),
+        ("<axis ", "<dynamics/><safety_controller/><calibration/><physics/><axis "),
         ("<axis ", '<limit effort="1" velocity="2" acceleration="3" jerk="4"/><axis '),
         ("<axis ", '<limit xmlns:o="urn:o" o:low="1" effort="1"/><o:axes xmlns:o="urn:o"/><axis '),
     ],

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from other_models import matrix, of_pinocchio
+from pinocchio_motion import relative
 from rigid_body import mass_matrix
 from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, JointKind, Robot
+from delassus_ros.model.reading.xml import parse_xml
 
 # --- tree -------------------------------------------------------------------------------------
 
@@ -70,6 +74,32 @@ def test_kinds_limits_and_axes() -> None:
     assert (turn.lower, turn.upper) == (slide.lower, slide.upper) == (-0.5, 1.5)
     for unlimited in (spin, plane, free, open_, driven):
         assert (unlimited.lower, unlimited.upper) == (-np.inf, np.inf)
+
+
+def test_origins_with_quaternions_turn_joints_and_inertias_as_pinocchio_has_it() -> None:
+    pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
+    text = robot_xml(
+        *(link(name, re.sub("rpy=.[^>]*/>", 'quat_xyzw="0.1 -0.7 0.5 0.5"/>', INERTIAL, count=1))
+          for name in "abc"),
+        *(re.sub("rpy=.[^>]*/>", f'quat_xyzw="{turn}"/>', joint(f"to_{b}", a, b, "continuous"),
+                 count=1)
+          for a, b, turn in (("a", "b", "0.5 0.5 0.5 0.5"), ("b", "c", "0.7071 0 -0.7071 0"))),
+        head='name="test" version="1.1"',
+    )  # fmt: skip
+    assert text.count("quat_xyzw") == 5 and "rpy" not in text
+    try:
+        model = pin.buildModelFromXML(text)
+    except ValueError:
+        pytest.skip("this Pinocchio reads URDF 1.0 alone")
+    robot = Robot.from_urdf(text, "fixed")
+    expected = Robot.from_pinocchio(model)
+    for ours, theirs in zip(robot.joints, expected.joints, strict=True):
+        np.testing.assert_allclose(
+            ours.placement.rotation, theirs.placement.rotation, rtol=0, atol=1e-15
+        )
+    positions = {"to_b": 0.4, "to_c": -1.1}
+    G = matrix(robot, ["c"], positions)
+    assert relative(G, of_pinocchio(model, ["c"], positions)) < 1e-10
 
 
 def test_one_sided_limit_has_zero_on_the_other_side() -> None:
@@ -338,7 +368,7 @@ def test_from_urdf_reads_paths_text_and_bytes_alike(tmp_path: Path) -> None:
     path = tmp_path / "robot.urdf"
     path.write_text(text, encoding="utf-8")
     expected = Robot.from_urdf(text).to_bytes()
-    for source in (path, str(path), text.encode()):
+    for source in (path, str(path), text.encode(), parse_xml(text)):
         assert Robot.from_urdf(source).to_bytes() == expected
     armed = Robot.from_urdf(path, base="fixed", armature={"j": 0.01})
     assert armed.joints[0].armature == 0.01

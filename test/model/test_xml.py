@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from hanging import HANG_S
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from urdf_text import joint, link, robot_xml
@@ -273,7 +274,7 @@ def test_reads_from_a_pipe_of_the_shell(form: str) -> None:
         assert read.joint_names == Robot.from_urdf(SOUND).joint_names
     finally:
         os.close(reader)
-        thread.join(20.0)
+        thread.join(HANG_S)
 
 
 def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> None:

@@ -13,6 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from closed_rigs import LEGS
+from faults_in_time import (
+    ACTIVE,
+    DEGRADED,
+    FEET,
+    INACTIVE,
+    INVALID,
+    LEVEL,
+    MS,
+    OK,
+    beside,
+    in_turn,
+    late,
+    place,
+    shared,
+)
 from linkages import assembled, reach_of_the_rocker
 
 from delassus_ros.node.reasons import Reason, Validity
@@ -21,15 +36,9 @@ if TYPE_CHECKING:
     from delassus_msgs.msg import ContactDynamics, DelassusMatrix
     from estimator_support import Standing
     from motion_support import MotionRig
-    from pipeline_support import MovingRig, Rig
+    from pipeline_support import MovingRig, Rig, ScheduleRig
 
     from delassus_ros.estimator.estimation import Answer
-
-FEET = ("LF", "RF", "LH", "RH")
-OK, DEGRADED, INVALID = Validity.OK, Validity.DEGRADED, Validity.INVALID
-INACTIVE, ACTIVE = 1, 2
-MS = 1_000_000
-LEVEL = (0.0, 0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -80,9 +89,9 @@ def _old(rig: Rig, age: float) -> DelassusMatrix | None:
     return rig.send(at=-age)
 
 
-def _touched(rig: Rig, *names: str, status: list[int] | None = None) -> DelassusMatrix | None:
+def _touched(rig: Rig, *names: str, **options: Any) -> DelassusMatrix | None:
     """Send a set of contacts, and a joint state."""
-    rig.touch(*names, status=status)
+    rig.touch(*names, **options)
     return rig.send(at=1)
 
 
@@ -92,10 +101,21 @@ def _turned(rig: Rig, *orientation: float, **options: object) -> DelassusMatrix 
     return rig.send(at=1)
 
 
-def _sensed(rig: Rig) -> DelassusMatrix | None:
-    """Send a message of an inertial sensor without an estimate, and a joint state."""
-    rig.imu(LEVEL, unknown=True)
+def _sensed(rig: Rig, wait: float = 0, **options: bool) -> DelassusMatrix | None:
+    """Send a message of an inertial sensor, and a joint state `wait` ms later."""
+    rig.imu(LEVEL, frame="base", **options)
+    rig.wait(wait)
     return rig.send(at=1)
+
+
+def _no_clock(rig: Rig) -> DelassusMatrix | None:
+    """Send a joint state whose stamp has more nanoseconds than a second."""
+    from rclpy.serialization import deserialize_message, serialize_message
+    from sensor_msgs.msg import JointState
+
+    message = deserialize_message(rig.state(stamp=0), JointState)
+    message.header.stamp.sec, message.header.stamp.nanosec = 5, 2_000_000_000
+    return rig.publish(rig.pipeline.answer(serialize_message(message)))
 
 
 def _joint_states() -> Iterator[tuple[object, ...]]:
@@ -145,6 +165,16 @@ def _joint_states() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
     yield "as old as allowed", lambda r: _old(r, 500), OK, Reason(0), ""
     yield (
+        "late without a stamp", lambda r: late(r, lambda: r.send(stamp=0)), INVALID,
+        Reason.INPUT_STALE | Reason.STAMP_INVALID,
+        "the joint positions have no valid stamp and were sent 0.6 s ago",
+    )  # fmt: skip
+    yield "impossible stamp", _no_clock, DEGRADED, Reason.STAMP_INVALID, "have no valid stamp"
+    yield (
+        "two publishers", lambda r: in_turn(r, lambda r: r.send()), DEGRADED,
+        Reason.SOURCES_CONTRADICT, "two publishers of /joint_states send all joints",
+    )  # fmt: skip
+    yield (
         "parts apart", _apart, INVALID, Reason.INPUT_SKEWED,
         "came 30 ms older than the rest; at most 5 ms are allowed (max_skew)",
     )  # fmt: skip
@@ -175,6 +205,55 @@ def _contacts() -> Iterator[tuple[object, ...]]:
     yield "none touches", lambda r: _touched(r), OK, Reason.NONE, ""
 
 
+def _planned(rig: ScheduleRig, **changes: Any) -> DelassusMatrix:
+    """Send a schedule, and a joint state; the schedule before is dropped as well."""
+    rig.plan(**changes)
+    return rig.ask(None)
+
+
+def _schedules() -> Iterator[tuple[object, ...]]:
+    refused = Reason.NO_CONTACTS_RECEIVED | Reason.CONTACTS_MALFORMED
+    for changes, words in (
+        ({"times": [0.0, 0.04, 0.02, 0.06]}, "mode 1 begins at 0.04 s and ends at 0.02 s: modes"),
+        ({"end": 0.05}, "mode 3 begins at 0.06 s and ends at 0.05 s: modes overlap"),
+        ({"times": [0.0, 0.02, 0.02, 0.06]}, "modes overlap"),
+        ({"times": [0.0, math.nan, 0.04, 0.06]}, "has time nan s; expected finite times"),
+        ({"end": math.inf}, "has time inf s; expected finite times of less than 2^31 s"),
+        ({"end": 1e300}, "has time 1e+300 s; expected finite times of less than 2^31 s"),
+        ({"times": [-3e9, 0.02, 0.04, 0.06]}, "has time -3e+09 s"),
+        ({"times": []}, "has no modes"),
+        ({"status": [2]}, "has 1 status values; expected 16, for 4 modes of 4 contacts"),
+        ({"status": [4] * 16}, "has status 4; expected one of UNKNOWN=0"),
+        ({"names": ["LF", "LF", "LH", "RH"]}, "lists contact 'LF' more than once"),
+        ({"at": None}, "has no stamp, from which its times would count"),
+    ):
+        yield (
+            f"schedule {changes}", lambda r, c=changes: _planned(r, **c), INVALID, refused, words,
+        )  # fmt: skip
+    stale = Reason.NO_CONTACTS_RECEIVED | Reason.CONTACTS_STALE
+    long = {"times": [0.0], "end": 10.0, "status": [ACTIVE] * 4}
+    for name, act, words in (
+        ("ended", _ended_plan, "ended 0.12 s before the joint state"),
+        ("begins later", lambda r: _planned(r, at=10), "begins 0.01 s after the joint state"),
+        ("late", lambda r: late(r, lambda: _planned(r, **long)), "has come for 0.6 s, at most"),
+        ("old", lambda r: (r.plan(**long), r.wait(600), r.ask(None))[2], "has come for 0.6 s"),
+    ):
+        yield name, act, INVALID, stale, words
+    yield "older plan", _overtaken_plan, OK, Reason.NONE, ""
+
+
+def _ended_plan(rig: ScheduleRig) -> DelassusMatrix:
+    """Send a plan of 200 ms ago, which is newer than the one before."""
+    rig.wait(300)
+    return _planned(rig, at=-200)
+
+
+def _overtaken_plan(rig: ScheduleRig) -> DelassusMatrix:
+    """Send a plan of 20 ms ago without contacts, after a newer one."""
+    rig.plan(at=-20, status=[INACTIVE] * 16)
+    return rig.ask(("LF", "RH"))
+
+
 def _odometry() -> Iterator[tuple[object, ...]]:
     for orientation, words in (
         ((0, 0, 0, 0), "its quaternion is zero: the publisher has not set it"),
@@ -191,7 +270,6 @@ def _odometry() -> Iterator[tuple[object, ...]]:
     for options, words in (
         ({"frame": "map"}, "it is in frame 'map', expected 'odom' (orientation.world_frame)"),
         ({"frame": ""}, "does not say in which frame it is (header.frame_id); expected 'odom'"),
-        ({"child": "LF_FOOT"}, "frame 'LF_FOOT' can move on the root link"),
         ({"child": "bse"}, "unknown frame 'bse'; did you mean 'base'"),
         ({"child": ""}, "of which link it is: set the parameter orientation.frame to that link"),
     ):
@@ -200,8 +278,12 @@ def _odometry() -> Iterator[tuple[object, ...]]:
             Reason.ORIENTATION_INVALID, words,
         )  # fmt: skip
     yield (
-        "no estimate", _sensed, INVALID, Reason.ORIENTATION_INVALID,
+        "no estimate", lambda r: _sensed(r, unknown=True), INVALID, Reason.ORIENTATION_INVALID,
         "the orientation of the base is refused: the Imu says that it has none",
+    )  # fmt: skip
+    yield (
+        "apart from the joints", lambda r: _sensed(r, 19, unmeasured=True), DEGRADED,
+        Reason.ORIENTATION_STALE, "is 0.02 s away from the joint positions, and its source does",
     )  # fmt: skip
 
 
@@ -263,15 +345,9 @@ def _driven() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
-def _placed(
-    rig: MovingRig, *poses: object, names: tuple[str, ...] = ("rolls",)
-) -> DelassusMatrix | None:
-    """Send placements, of which there may be less than names, and a joint state."""
-    from pipeline_support import placed
-
-    positions = [pose[0] for pose in poses]  # type: ignore[index]
-    message = placed(names, positions, [pose[1] for pose in poses], rig.now)  # type: ignore[index]
-    rig.pipeline.read("contact_placements", message)
+def _placed(rig: MovingRig, *poses: object, **options: Any) -> DelassusMatrix | None:
+    """Send placements, and a joint state."""
+    place(rig, *poses, **options)
     return rig.send(at=1)
 
 
@@ -292,28 +368,18 @@ def _placements() -> Iterator[tuple[object, ...]]:
         )  # fmt: skip
 
 
-def _beside(rig: MotionRig, **changes: Any) -> ContactDynamics:
-    """Send a joint state; the matrix is as good as before."""
-    before = rig.matrix
-    matrix, dynamics = rig.send(**changes)
-    assert (matrix.validity, matrix.reasons, matrix.matrix) == (OK, 0, before.matrix)
-    if dynamics.validity == INVALID:
-        assert all(not len(getattr(dynamics, f)) for f in ("jacobian", "mass_matrix", "contacts"))
-    return dynamics
-
-
 def _spoilt(rig: MotionRig, field: str, value: float) -> ContactDynamics:
     """Send a joint state with one velocity or effort of joint LF_HFE."""
     values = {"velocity": rig.rates, "effort": rig.efforts}[field].copy()
     values[1] = value
-    return _beside(rig, **{field: values.tolist()})
+    return beside(rig, **{field: values.tolist()})
 
 
 def _motion() -> Iterator[tuple[object, ...]]:
     """What is beside the position in joint states."""
     for count in (0, 3):
         yield (
-            f"{count} velocities", lambda r, n=count: _beside(r, velocity=[0.0] * n), INVALID,
+            f"{count} velocities", lambda r, n=count: beside(r, velocity=[0.0] * n), INVALID,
             Reason.VELOCITY_MISSING, "do not have a velocity for each",
         )  # fmt: skip
     for value in (math.nan, math.inf, 2e6):
@@ -322,7 +388,7 @@ def _motion() -> Iterator[tuple[object, ...]]:
             Reason.VELOCITY_NOT_FINITE, f"'LF_HFE' is {value:g}",
         )  # fmt: skip
     yield (
-        "no efforts", lambda r: _beside(r, effort=[]), INVALID, Reason.TORQUE_MISSING,
+        "no efforts", lambda r: beside(r, effort=[]), INVALID, Reason.TORQUE_MISSING,
         "do not have an effort for each",
     )  # fmt: skip
     yield (
@@ -331,10 +397,28 @@ def _motion() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
+def _beyond_limits() -> Iterator[tuple[object, ...]]:
+    """Velocities and efforts of joints with limits of 20 rad/s and 35 N·m; ten times is OK."""
+    for field, value, words in (
+        ("velocity", 2e5, "the velocity of joint 'LF_HFE' is 200000 rad/s, and at most 200 rad/s"),
+        ("effort", -2e11, "the effort of joint 'LF_HFE' is -2e+11 N·m, and at most 350 N·m"),
+    ):
+        yield (
+            f"{field} {value}", lambda r, f=field, v=value: _spoilt(r, f, v), DEGRADED,
+            Reason.JOINT_OUTSIDE_LIMITS, words,
+        )  # fmt: skip
+    yield "velocity 199", lambda r: _spoilt(r, "velocity", 199.0), OK, Reason.NONE, ""
+    yield "effort 349", lambda r: _spoilt(r, "effort", 349.0), OK, Reason.NONE, ""
+    yield (
+        "degrees per second", lambda r: beside(r, velocity=np.degrees(r.rates + 4.0).tolist()),
+        DEGRADED, Reason.JOINT_OUTSIDE_LIMITS, "(6 more joints likewise): it is in another unit",
+    )  # fmt: skip
+
+
 def _moved(rig: MotionRig, *args: Any, **options: Any) -> ContactDynamics:
     """Send an odometry, and a joint state."""
     rig.odometry(*args, **options)
-    return _beside(rig)
+    return beside(rig)
 
 
 def _twist() -> Iterator[tuple[object, ...]]:
@@ -343,22 +427,28 @@ def _twist() -> Iterator[tuple[object, ...]]:
         Reason.TWIST_INVALID, "the twist of the base is refused: it is nan",
     )  # fmt: skip
     yield (
-        "stamp ahead", lambda r: _moved(r, at=50), DEGRADED, Reason.STAMP_IN_FUTURE,
-        "the stamps of the orientation of the base are 0.05 s ahead of this node's clock",
-    )  # fmt: skip
-    yield (
-        "stamp back", lambda r: _moved(r, at=-80), DEGRADED, Reason.STAMP_JUMPED_BACK,
-        "the stamps of the orientation of the base jumped back by 0.08 s",
+        "twist along the world's axes", _along_the_world, DEGRADED, Reason.SOURCES_CONTRADICT,
+        "moves as if its linear velocity and angular velocity were along the axes of 'odom'; "
+        "expected a twist along those of 'base', the child_frame_id of an Odometry",
     )  # fmt: skip
 
 
-def _pushed(rig: MotionRig, *args: Any, wait: float = 0, **options: Any) -> ContactDynamics:
-    """Send torques, by `wait` ms after all the rest, and a joint state."""
-    rig.wait(wait)
-    rig.touch(*FEET)
-    rig.odometry()
+def _along_the_world(rig: MotionRig) -> ContactDynamics:
+    """Send odometry of a base that moves, with its twist along the axes of the world."""
+    from motion_support import base_at
+
+    for k in range(30):
+        rig.wait(100)
+        rig.touch(*FEET)
+        position, orientation = base_at(0.1 * (k + 1))
+        rig.odometry(position=position, orientation=orientation)
+    return beside(rig)
+
+
+def _pushed(rig: MotionRig, *args: Any, **options: Any) -> ContactDynamics:
+    """Send torques, and a joint state."""
     rig.torques(*args, **options)
-    return _beside(rig, effort=[])
+    return beside(rig, effort=[])
 
 
 def _torques() -> Iterator[tuple[object, ...]]:
@@ -367,27 +457,22 @@ def _torques() -> Iterator[tuple[object, ...]]:
         ("nan", ["LF_HFE"], [math.nan], "'LF_HFE' is nan"),
         ("lengths", ["LF_HFE"], [], "1 names but 0 efforts"),
         ("a joint twice", ["LF_HFE"] * 2, [1.0, 1.0], "more than once"),
+        ("beyond any torque", ["LF_HFE"], [2e12], "'LF_HFE' is 2000000000000.0; expected a"),
     ):
         yield (
             name, lambda r, n=names, e=efforts: _pushed(r, n, e), INVALID, Reason.TORQUE_INVALID,
             words,
         )  # fmt: skip
     yield (
-        "old", lambda r: _pushed(r, at=-600, wait=900), INVALID, Reason.TORQUE_STALE,
-        "the torques are 0.6 s old, at most 0.5 s are allowed (input_timeout)",
+        "beyond the limit", lambda r: _pushed(r, ["LF_HFE"], [400.0]), DEGRADED,
+        Reason.JOINT_OUTSIDE_LIMITS, "the effort of joint 'LF_HFE' is 400 N·m, and at most 350",
     )  # fmt: skip
-    for name, at, reason, words in (
-        ("stamp ahead", 300, Reason.STAMP_IN_FUTURE, "the stamps of the torques are 0.3 s ahead"),
-        ("stamp back", -80, Reason.STAMP_JUMPED_BACK, "of the torques jumped back by 0.08 s"),
-        ("no stamp", None, Reason.STAMP_INVALID, "the torques have no valid stamp"),
-    ):
-        yield name, lambda r, at=at: _pushed(r, at=at), DEGRADED, reason, words
 
 
 def _forces() -> Iterator[tuple[object, ...]]:
     """The shank of two contacts turns, in a rig of :func:`motion_support.contradicting`."""
     yield (
-        "contradiction", lambda r: _beside(r, velocity=[0.0, 0.0, 2.0, *[0.0] * 9]), DEGRADED,
+        "contradiction", lambda r: beside(r, velocity=[0.0, 0.0, 2.0, *[0.0] * 9]), DEGRADED,
         Reason.FORCES_INFEASIBLE, "no contact forces obey the law: contacts 'LF', 'RF' cannot be",
     )  # fmt: skip
 
@@ -413,10 +498,22 @@ def _sensors(send: str, stale: Reason, invalid: Reason) -> Iterator[tuple[object
         ("old", {"stamp": -600 * MS}, INVALID, stale, "0.6 s old, at most 0.5 s are allowed"),
         ("late", {"stamp": 0, "delay": 3500 * MS}, INVALID, stale, "3.5 s"),
         ("stamp ahead", {"stamp": 300 * MS}, DEGRADED, Reason.STAMP_IN_FUTURE, "0.3 s ahead of"),
-        ("no stamp", {"stamp": 0}, DEGRADED, Reason.STAMP_INVALID, "no valid stamp"),
+        ("no stamp", {"stamp": 0}, DEGRADED, Reason.STAMP_INVALID, "without a valid stamp"),
         ("other frame", {"frame": "RF_FOOT"}, INVALID, invalid, "frame 'RF_FOOT', expected '"),
     ):  # fmt: skip
         yield fault, lambda r, o=options: _sensor(r, send, **o), validity, reason, words
+    yield (
+        "stamp back", lambda r: _older_sensor(r, send), DEGRADED, Reason.STAMP_JUMPED_BACK,
+        "jumped back by 0.08 s",
+    )  # fmt: skip
+
+
+def _older_sensor(standing: Standing, send: str) -> Answer:
+    """Send a message of 80 ms ago after a newer one, and a joint state."""
+    standing.wait(2)
+    standing.sense()
+    getattr(standing, send)(stamp=standing.now - 80 * MS)
+    return standing.joints()
 
 
 def _wrench() -> Iterator[tuple[object, ...]]:
@@ -443,17 +540,26 @@ def _estimator_base() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
-def _efforts(standing: Standing) -> Answer:
-    """Send a joint state with the effort of one joint far off."""
+def _one_joint(standing: Standing, effort: float = 0.0, velocity: float = 0.0) -> Answer:
+    """Send a joint state with the effort or the velocity of one joint far off."""
     standing.wait(2)
     standing.sense()
-    return standing.joints(standing.torques + 60.0 * (np.arange(12) == 5))
+    is_one = np.arange(12) == 5
+    return standing.joints(standing.torques + effort * is_one, velocity * is_one)
 
 
 def _estimator_joints() -> Iterator[tuple[object, ...]]:
     yield (
-        "effort that contradicts", _efforts, DEGRADED, Reason.SENSORS_CONTRADICT,
-        "the effort of joint 'RF_KFE' contradicts",
+        "effort that contradicts", lambda r: _one_joint(r, 60.0), DEGRADED,
+        Reason.SENSORS_CONTRADICT, "the effort of joint 'RF_KFE' contradicts",
+    )  # fmt: skip
+    yield (
+        "effort beyond the limit", lambda r: _one_joint(r, 2e11), INVALID,
+        Reason.JOINT_OUTSIDE_LIMITS, "the effort of joint 'RF_KFE' is 2e+11 N·m, and at most 350",
+    )  # fmt: skip
+    yield (
+        "velocity beyond the limit", lambda r: _one_joint(r, velocity=201.0), INVALID,
+        Reason.JOINT_OUTSIDE_LIMITS, "the velocity of joint 'RF_KFE' is 201 rad/s, and at",
     )  # fmt: skip
 
 
@@ -462,12 +568,14 @@ FAULTS = [
     for rig, topic, rows in (
         ("", "joint_states", _joint_states()),
         ("", "active_contacts", _contacts()),
+        ("schedule", "contact_schedule", _schedules()),
         ("world", "odometry", _odometry()),
         ("geared", "joint_states", _geared()),
         ("four-bar", "joint_states", _four_bar()),
         ("driven rocker", "joint_states", _driven()),
         ("moving contacts", "contact_placements", _placements()),
         ("motion", "joint_states", _motion()),
+        ("motion with limits", "joint_states", _beyond_limits()),
         ("motion", "odometry", _twist()),
         ("motion by topic", "joint_torques", _torques()),
         ("motion with forces", "joint_states", _forces()),
@@ -475,6 +583,7 @@ FAULTS = [
         ("estimator", "imu", _imu()),
         ("estimator", "odometry", _estimator_base()),
         ("estimator", "joint_states", _estimator_joints()),
+        *shared(),
     )
     for row in rows
 ]

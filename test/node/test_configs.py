@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import robots
+from hanging import HANG_S
 from rigid_body import frame_poses
 
 from delassus_ros import algorithms
@@ -70,7 +71,7 @@ def test_the_geared_robot_is_made_as_its_file_says(tmp_path: Path) -> None:
     # The package's own folder in front, as the shell's is the one of the test.
     subprocess.run(
         f"{sys.executable} {command}",
-        shell=True, cwd=tmp_path, check=True, timeout=60,
+        shell=True, cwd=tmp_path, check=True, timeout=HANG_S,
         env={**os.environ, "PYTHONPATH": str(CONFIG.parent)},
     )  # fmt: skip
     assert (tmp_path / "geared.urdf").read_text().rstrip() == demo_urdf("geared")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import robots
 from cli_support import output
+from hanging import HANG_S
 
 pytest.importorskip("launch_ros", reason="launch_ros is not installed (a ROS distribution has it)")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -84,7 +85,7 @@ class Launch:
         # Told by SIGINT, launch ends what it has started; by SIGTERM alone it leaves it behind.
         self.process.send_signal(signal.SIGINT)
         try:
-            self.process.wait(30)
+            self.process.wait(HANG_S)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -328,7 +329,7 @@ def test_compare_launch_refuses_a_tolerance_that_is_none(tolerance: str) -> None
 def refused(file: str, arguments: dict[str, str], words: str) -> None:
     """Launch a file and expect it to end with an error, before a process is started."""
     with Launch(file, **arguments) as launch:
-        assert launch.process.wait(60) == 1
+        assert launch.process.wait(HANG_S) == 1
         # What it has started and left behind, if anything, is of its group.
         with pytest.raises(ProcessLookupError):
             os.killpg(launch.process.pid, signal.SIGKILL)
@@ -349,7 +350,7 @@ def test_a_launch_that_ends_early_ends_the_wait_for_it(capfd, monkeypatch) -> No
 def test_the_live_view_ends_with_the_error_of_the_node() -> None:
     pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
     with Launch("demo.launch.py", algorithm="nonsense") as launch:
-        assert launch.process.wait(60) == 1, launch.output
+        assert launch.process.wait(HANG_S) == 1, launch.output
         last = launch.output[-3000:]
     assert re.search(r"cannot configure: unknown algorithm 'nonsense'", last), last
 
@@ -386,7 +387,7 @@ def agreement(graph: Graph, node: str) -> tuple[str, str]:
     graph.until(
         lambda: [report for report in reports if report.level == DiagnosticStatus.OK],
         "agreement of the two",
-        limit=60.0,
+        limit=HANG_S,
     )
     values = {item.key: item.value for item in reports[-1].values}
     assert int(values["pairs compared"]) > 0

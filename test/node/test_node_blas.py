@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from hanging import HANG_S
 from threadpoolctl import threadpool_info
 
 from delassus_ros.node.system import realtime
@@ -36,7 +37,7 @@ def test_numpys_own_has_one_thread_or_none_at_all() -> None:
         "print(outcome.done, found or set(), outcome.text, sep='|')"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=True
     )
     if NUMPYS:
         assert done.stdout.strip() == "True|{1}|linear algebra runs in the calling thread"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -146,7 +147,7 @@ def test_cleanup_ends_what_unexpected_joints_have_begun(
     def slow(closure: Closure, measured: Sequence[str]) -> BoundClosure:
         if set(measured) == set(names):
             begun.append(threading.current_thread())
-            assert go_on.wait(60.0)
+            assert go_on.wait(HANG_S)
         return bind(closure, measured)
 
     monkeypatch.setattr(Closure, "bind", slow)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
@@ -41,7 +42,7 @@ def settle(gate: ClosedGate) -> None:
     """Wait until what is being made is there."""
     task = gate._bounds._task
     if task is not None:
-        task.thread.join(60.0)
+        task.thread.join(HANG_S)
 
 
 def know(gate: ClosedGate, *measured: Sequence[str]) -> None:
@@ -416,7 +417,7 @@ class Gatekeeper:
         self.threads.append(threading.current_thread())
         if self.threads[-1] is not threading.main_thread():
             self.came.set()
-            assert self.open.wait(60.0)
+            assert self.open.wait(HANG_S)
         return self._compile(*arguments)
 
 
@@ -464,7 +465,7 @@ def test_the_stream_goes_on_while_other_joints_are_made(geared, compiling) -> No
     ignored = "compiled; the message is ignored, as other messages give matrices"
     assert all(ignored in text for text in words)
     # One at a time, and the others when their turn comes.
-    assert compiling.came.wait(60.0)
+    assert compiling.came.wait(HANG_S)
     assert len(compiling.threads) == 1
     compiling.open.set()
     for _ in range(5):
@@ -493,7 +494,7 @@ def test_parts_that_are_merged_are_made_by_another_thread(geared, compiling) -> 
     found = sent()
     assert found[0] == (INVALID, Reason.JOINT_MISSING)
     assert set(found[1:]) == {(INVALID, Reason.NOT_CONFIGURED)} and len(found) > 20
-    assert compiling.came.wait(60.0)
+    assert compiling.came.wait(HANG_S)
     assert len(compiling.threads) == 1
     compiling.open.set()
     settle(gate_of(rig))

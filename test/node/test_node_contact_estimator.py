@@ -132,6 +132,10 @@ def test_bad_inputs_have_their_words() -> None:
     warning = estimator.update(q, stamp, stamp)
     assert warning is not None and warning.reason is Reason.TORQUE_MISSING
     assert estimator.stamp == 0
+    estimator.motion.take(NAMES, np.array([np.full(12, 300.0), np.zeros(12)]))
+    warning = estimator.update(q, stamp, stamp)
+    assert warning is not None and warning.reason is Reason.JOINT_OUTSIDE_LIMITS
+    assert estimator.stamp == 0
 
 
 def test_what_cannot_be_told_is_refused() -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -163,7 +164,7 @@ def test_a_destroyed_node_is_in_no_graph(graph, start, state) -> None:
         graph.nodes.remove(node)
         graph.executor.remove_node(node)
         node.destroy_node()
-        graph.until(lambda: not seen(), "end of the node", limit=10.0)
+        graph.until(lambda: not seen(), "end of the node", limit=HANG_S)
     finally:
         gc.enable()
 

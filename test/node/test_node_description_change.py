@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 import robots
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -25,7 +26,7 @@ from node_support import (  # noqa: E402
     state_of,
 )
 from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import LIMIT, children, endless, stamp_of  # noqa: E402
+from ros_support import children, endless, stamp_of  # noqa: E402
 
 from delassus_ros import Problem, algorithms  # noqa: E402
 from delassus_ros.compiler.runtime import child  # noqa: E402
@@ -225,7 +226,7 @@ def test_a_description_by_parameter_is_read_once_beside_the_stream(
     def read(settings: Settings, text: str) -> Problem:
         threads.append(threading.current_thread())
         if threads[-1] is not threading.main_thread():
-            assert release.wait(60.0)
+            assert release.wait(HANG_S)
         return problem(settings, text)
 
     monkeypatch.setattr(Settings, "problem", read)
@@ -461,7 +462,7 @@ def replace_under_load(graph, start, urdf, robot, q, times: int) -> None:
     for _, variant in zip(range(times), itertools.cycle(variants), strict=False):
         before = graph.matrices[-1].layout_id
         assert node.set_parameters([Parameter("robot_description", value=variant)])[0].successful
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + HANG_S
         while graph.matrices[-1].layout_id == before or graph.matrices[-1].validity != OK:
             assert time.monotonic() < deadline, graph.log
             graph.touch(FEET)

@@ -17,6 +17,8 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
 from delassus_ros import Problem  # noqa: E402
+from delassus_ros.node.inputs.mounting import mountings  # noqa: E402
+from delassus_ros.node.inputs.quaternions import times, turned_back  # noqa: E402
 from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 
@@ -92,6 +94,23 @@ def test_joints_in_another_order_and_in_parts() -> None:
     assert parts.send(slice(5))[0].reasons == Reason.JOINT_MISSING
     _, dynamics = parts.send(slice(5, None))
     assert_right(parts, dynamics, parts.inputs())
+
+
+@pytest.mark.parametrize("axes", ["contact", "world"])
+def test_odometry_of_a_foot_is_as_good_as_that_of_the_base(axes) -> None:
+    """Its twist has that of the joints of the leg in it, gravity the turn of these joints."""
+    rig = MotionRig(axes)
+    foot = mountings(rig.problem.robot)["LF_FOOT"].at(rig.q, rig.rates)
+    v, w = np.split(TWIST, 2)
+    linear = v + np.cross(w, foot.place) + foot.velocity
+    twist = [each for part in (linear, w + foot.rates)
+             for each in turned_back(part, foot.rotation)]  # fmt: skip
+    rig.odometry(twist, "LF_FOOT", orientation=times(TURNED, foot.rotation))
+    matrix, dynamics = rig.send()
+    assert (matrix.validity, dynamics.validity) == (OK, OK)
+    assert_right(rig, dynamics, rig.inputs())
+    _, dynamics = rig.send(velocity=[])
+    assert (dynamics.validity, dynamics.reasons) == (INVALID, Reason.VELOCITY_MISSING)
 
 
 @pytest.mark.parametrize("axes", ["contact", "world"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -495,12 +496,13 @@ def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
 
     node = start(use_sim_time=True, input_timeout=0.5)
     clock = graph.peer.create_publisher(Clock, "/clock", 10)
-    already = 0
+    already, sent = 0, [0]
 
     def tick(seconds: float) -> None:
         clock.publish(Clock(clock=time_of(seconds)))
         # On its way it may overtake the clock.
         stamp = time_of(seconds - 0.02)
+        sent[0] = stamp.sec * 10**9 + stamp.nanosec
         message = JointState(name=list(robot.joint_names), position=q)
         message.header.stamp = stamp
         graph._joints.publish(message)
@@ -524,11 +526,8 @@ def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
     graph.until(run(100.0), "matrix in simulated time")
     assert node.get_clock().now().nanoseconds < 1000e9
     # What is under way from before is answered before the clock jumps.
-    quiet = time.monotonic() + 1.0
-    while time.monotonic() < quiet:
-        graph.executor.spin_once(timeout_sec=0.1)
-        if len(graph.matrices) != already:
-            already, quiet = len(graph.matrices), time.monotonic() + 1.0
+    graph.until(lambda: stamp_of(graph.matrices[-1]) == sent[0], "answer to the last one")
+    already = len(graph.matrices)
     graph.until(run(1.0), "matrix after the reset")
     line = graph.wait_for_log("the clock jumped by -")
     assert "inputs from before are forgotten" in line
@@ -685,26 +684,33 @@ def switch_contacts(graph, start, urdf, robot, q, times: int) -> None:
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     already = len(graph.matrices)
     sets: dict[int, list[str]] = {}
-    for _ in range(times):
+    used: set[int] = set()
+    looked, deadline = already, time.monotonic() + HANG_S
+    # However many sets are replaced before a joint state is answered.
+    while len(sets) < times or len(used) <= times // 3:
+        assert time.monotonic() < deadline, f"{len(used)} of {len(sets)} sets were used"
         chosen = [foot for foot in FEET if rng.random() < 0.6]
         sets[graph.touch(chosen)] = chosen
         graph.move(robot.joint_names, q)
         for _ in range(4):
             graph.executor.spin_once(timeout_sec=0.0005)
+        used |= sets.keys() & {contacts_stamp_of(m) for m in graph.matrices[looked:]}
+        looked = len(graph.matrices)
     answer = graph.ask(robot.joint_names, q)
     assert list(answer.contacts) == chosen
-    used = set()
     for message in graph.matrices[already:]:
-        stamp = message.contacts_stamp.sec * 10**9 + message.contacts_stamp.nanosec
+        stamp = contacts_stamp_of(message)
         assert message.validity == OK
         if stamp in sets:
-            used.add(stamp)
             assert list(message.contacts) == sets[stamp]
         places = [row for contact in message.contacts for row in rows[contact]]
         np.testing.assert_allclose(
             matrix_to_numpy(message), full[np.ix_(places, places)], rtol=0, atol=1e-12
         )
-    assert len(used) > times // 3
+
+
+def contacts_stamp_of(message: DelassusMatrix) -> int:
+    return int(message.contacts_stamp.sec * 10**9 + message.contacts_stamp.nanosec)
 
 
 def test_contacts_that_switch_all_the_time(graph, start, urdf, robot, q) -> None:

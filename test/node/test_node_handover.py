@@ -9,14 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 
 from delassus_ros.node.lifecycle.changes import Handover  # noqa: E402
 from delassus_ros.node.system import background  # noqa: E402
 from delassus_ros.node.system.background import CANCEL_LIMIT_S, BackgroundTask, wait_for_end  # noqa: E402
-
-LIMIT = 20.0  # s
 
 
 class Timers:
@@ -44,7 +43,7 @@ class Work:
 
     def __call__(self, cancelled: threading.Event) -> str:
         self.begun.set()
-        assert self.end.wait(LIMIT)
+        assert self.end.wait(HANG_S)
         return self.name
 
 
@@ -61,11 +60,11 @@ def hands(done: list[str]) -> Handover[str]:
 def finish(hands: Handover[str]) -> None:
     """Poll as the timer would, until all has been handed over."""
     for task in hands._tasks:
-        task.thread.join(LIMIT)
+        task.thread.join(HANG_S)
     while hands.building:
         hands.poll()
         for task in hands._tasks:
-            task.thread.join(LIMIT)
+            task.thread.join(HANG_S)
 
 
 def test_of_many_that_follow_each_other_the_last_one_is_made(hands, done) -> None:
@@ -73,7 +72,7 @@ def test_of_many_that_follow_each_other_the_last_one_is_made(hands, done) -> Non
     for work in works:
         hands.begin(work.name, work)
         hands.poll()
-    assert works[0].begun.wait(LIMIT)
+    assert works[0].begun.wait(HANG_S)
     assert len(hands._tasks) == 1
     for work in works:
         work.end.set()
@@ -112,7 +111,7 @@ def test_what_does_not_end_is_left_alone_in_time(hands, done, clock, said) -> No
     """However often something else is wanted meanwhile, and it holds up nothing any more."""
     hanging = Work("hanging")
     hands.begin(hanging.name, hanging)
-    assert hanging.begun.wait(LIMIT)
+    assert hanging.begun.wait(HANG_S)
     works = [Work(f"work {k}") for k in range(int(CANCEL_LIMIT_S) + 1)]
     for work in works:
         assert said == []
@@ -122,20 +121,20 @@ def test_what_does_not_end_is_left_alone_in_time(hands, done, clock, said) -> No
         hands.poll()
         clock.now += 1.0
     hands.poll()
-    assert works[-1].begun.wait(LIMIT)
+    assert works[-1].begun.wait(HANG_S)
     assert not any(work.begun.is_set() for work in works[:-1])
     words = f"hanging was given up but has not ended within {CANCEL_LIMIT_S:g} s: its thread is"
     assert [words in each for each in said] == [True]
     works[-1].end.set()
-    hands._task.thread.join(LIMIT)
+    hands._task.thread.join(HANG_S)
     hands.poll()
     assert done == [works[-1].name]
     # The next one has its turn at once.
     another = Work("another")
     hands.begin(another.name, another)
-    assert another.begun.wait(LIMIT)
+    assert another.begun.wait(HANG_S)
     another.end.set()
-    hands._task.thread.join(LIMIT)
+    hands._task.thread.join(HANG_S)
     hands.poll()
     assert done == [works[-1].name, "another"]
     # Nor is it waited for once more, nor spoken of.
@@ -152,7 +151,7 @@ def test_all_that_is_given_up_at_the_end_has_the_same_time(clock) -> None:
     works[1].end.set()
     joined = []
     for task in tasks:
-        task.thread.join(LIMIT if task.thread.name == "second" else 0.0)
+        task.thread.join(HANG_S if task.thread.name == "second" else 0.0)
         task.thread.join = joined.append  # type: ignore[method-assign]
     clock.now += 1.0
     tasks[0].cancel()
@@ -164,7 +163,7 @@ def test_all_that_is_given_up_at_the_end_has_the_same_time(clock) -> None:
     assert len(said) == 1
     works[0].end.set()
     del tasks[0].thread.join
-    tasks[0].thread.join(LIMIT)
+    tasks[0].thread.join(HANG_S)
     assert wait_for_end(tasks, said.append) == []
 
 
@@ -185,11 +184,11 @@ def test_an_interrupt_when_a_thread_has_begun_is_undone_once(monkeypatch) -> Non
         with pytest.raises(KeyboardInterrupt):
             BackgroundTask(work.name, work)
     work.end.set()
-    begun[0].join(LIMIT)
+    begun[0].join(HANG_S)
     # The other one still works.
     assert sys.getswitchinterval() == pytest.approx(background._SWITCH_INTERVAL_S)
     other.end.set()
-    task.thread.join(LIMIT)
+    task.thread.join(HANG_S)
     assert sys.getswitchinterval() == pytest.approx(usual)
 
 

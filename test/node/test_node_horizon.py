@@ -13,6 +13,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 from delassus_msgs.msg import ActiveContacts, PredictedMatrices, PredictedStates  # noqa: E402
 from delassus_msgs.srv import Compute, ComputeHorizon  # noqa: E402
 from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
+from extremes import numbers_in  # noqa: E402
 from geometry_msgs.msg import Quaternion, Twist  # noqa: E402
 from node_support import FEET, INVALID, OK  # noqa: E402
 
@@ -148,6 +149,10 @@ def test_a_state_that_is_not_known_has_no_matrix_and_the_others_have(asked, robo
         ("joint_velocities", [0.1], "joint_velocities has 1 entries; expected 60"),
         ("base_twists", [Twist()], "base_twists has 1 entries; expected 5 or none"),
         ("times", [0.0] * 1001, "there are 1001 states; expected at most 1000"),
+        ("times", [0.0, 0.1, float("nan"), 0.3, 0.4], "times has nan s; expected finite times of"),
+        ("times", [0.0, 0.1, 0.2, 0.3, float("inf")], "times has inf s; expected finite times of"),
+        ("times", [0.0, 0.1, 0.2, 0.3, 1e300], "times has 1e+300 s; expected finite times of"),
+        ("times", [0.0, 0.1, 0.1, 0.05, 0.2], "state 3 at 0.05 s is before the state at 0.1 s"),
     ],
 )
 def test_messages_that_contradict_themselves_are_refused(
@@ -157,3 +162,20 @@ def test_messages_that_contradict_themselves_are_refused(
     setattr(states, field, value)
     answer = asked(ComputeHorizon, "compute_horizon", ComputeHorizon.Request(states=states))
     assert not answer.success and words in answer.message
+
+
+def test_no_number_of_a_request_is_a_fault_of_the_node(asked, robot) -> None:
+    """Each number at the ends of its type; numbers without a matrix are refused in words."""
+    states, requests = horizon(robot)
+    for kind, name, request in (
+        (ComputeHorizon, "compute_horizon", ComputeHorizon.Request(states=states)),
+        (Compute, "compute", requests[0]),
+    ):
+        for put, before, ends in numbers_in(request):
+            for end in ends:
+                put(end)
+                answer = asked(kind, name, request)
+                assert answer.success or answer.message
+                assert "a fault of the node" not in answer.message
+            put(before)
+        assert asked(kind, name, request).success

@@ -42,7 +42,7 @@ def test_the_twist_grows_old_whatever_is_refused_since(axes: str, bad: str) -> N
         rig.now += 20 * MS
         rig.touch(*FEET)
         if bad == "child":
-            rig.odometry(child="LF_FOOT")
+            rig.odometry(child="no_link")
         elif bad == "nan":
             rig.odometry([np.nan] * 6)
         elif bad == "world":

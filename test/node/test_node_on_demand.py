@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 import small
+from hanging import HANG_S
 from linkages import REFERENCE, assembled, four_bar
 from small_loops import geared_chain
 
@@ -140,7 +141,7 @@ def test_other_joints_of_a_loop_are_made_by_another_thread(monkeypatch) -> None:
     words = "measured joint 'rocker' is being compiled; try again"
     with pytest.raises(BeingMadeError, match=words):
         on_demand.compute(["rocker"], [rocker], ["tip"])
-    on_demand._closures._task.thread.join(60.0)
+    on_demand._closures._task.thread.join(HANG_S)
     for _ in range(3):
         found = on_demand.compute(["rocker"], [rocker], ["tip"]).solution.matrix
         assert np.linalg.norm(found - expected) < 1e-7 * np.linalg.norm(expected)
@@ -154,7 +155,7 @@ def test_one_set_of_joints_is_made_at_a_time(monkeypatch) -> None:
     bind, open_, made = Closure.bind, threading.Event(), []
 
     def slow(closure, joints):
-        assert open_.wait(60.0)
+        assert open_.wait(HANG_S)
         made.append(joints)
         return bind(closure, joints)
 
@@ -167,10 +168,10 @@ def test_one_set_of_joints_is_made_at_a_time(monkeypatch) -> None:
         closures.of(("anchor",))
     open_.set()
     for joints in sets[1:]:
-        closures._task.thread.join(60.0)
+        closures._task.thread.join(HANG_S)
         with pytest.raises(BeingMadeError):
             closures.of(joints)
-    closures._task.thread.join(60.0)
+    closures._task.thread.join(HANG_S)
     assert [closures.of(joints).names for joints in sets] == list(sets)
     assert made == list(sets)
 
@@ -181,12 +182,12 @@ def test_joints_that_cannot_be_bound_are_said_and_tried_again(monkeypatch) -> No
         patch.setattr(Closure, "bind", lambda closure, joints: 1 / 0)
         with pytest.raises(BeingMadeError):
             closures.of(("rocker",))
-        closures._task.thread.join(60.0)
+        closures._task.thread.join(HANG_S)
         with pytest.raises(ZeroDivisionError):
             closures.of(("rocker",))
     with pytest.raises(BeingMadeError):
         closures.of(("rocker",))
-    closures._task.thread.join(60.0)
+    closures._task.thread.join(HANG_S)
     assert closures.of(("rocker",)).names == ("rocker",)
 
 
@@ -213,7 +214,7 @@ def test_positions_that_do_not_close_are_no_answer() -> None:
     # Elsewhere than the crank puts it: the matrix is that of the crank, with care.
     with pytest.raises(BeingMadeError):
         on_demand.compute(["crank", "rocker"], [crank, rocker], ["tip"])
-    on_demand._closures._task.thread.join(60.0)
+    on_demand._closures._task.thread.join(HANG_S)
     answer = on_demand.compute(["crank", "rocker"], [crank, rocker + 0.4], ["tip"])
     assert answer.caveats is Reason.LOOP_INCONSISTENT
     good = on_demand.compute(["crank"], [crank], ["tip"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -22,7 +23,6 @@ from node_support import (  # noqa: E402
     state_of,
 )
 from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import LIMIT  # noqa: E402
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
@@ -61,7 +61,7 @@ class Base:
         self, quaternion=None, frame="base", world="odom", imu=False, late=0.0, **imu_fields: Any
     ):
         """Publish an orientation and joint states until one is answered; return the answer."""
-        already, deadline = len(self._graph.matrices), time.monotonic() + LIMIT
+        already, deadline = len(self._graph.matrices), time.monotonic() + HANG_S
         while time.monotonic() < deadline:
             now = time.time_ns()
             if quaternion is not None:
@@ -86,7 +86,7 @@ class Base:
 
     def until(self, condition, *arguments: Any, **options: Any):
         """Ask until a condition holds for the answer; return it."""
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + HANG_S
         while time.monotonic() < deadline:
             answer = self.ask(*arguments, **options)
             if condition(answer):

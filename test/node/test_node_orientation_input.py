@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
+import robots
 import small
 from hypothesis import given
 from hypothesis import strategies as st
+from urdf_text import joint, link, robot_xml, without_geometry
 
-from delassus_ros import Robot, Transform
+from delassus_ros import Contact, Problem, Robot, Transform
+from delassus_ros.closure import Closure
+from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import InputError
 from delassus_ros.model import Frame
-from delassus_ros.node.inputs.orientation import OrientationInput, mountings
+from delassus_ros.node.inputs.motion import MotionInput
+from delassus_ros.node.inputs.mounting import mountings
+from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.reasons import Reason
+from delassus_ros.sim import demo_urdf
 
 MS = 1_000_000
 START = 1_700_000_000 * 1000 * MS
@@ -113,11 +122,105 @@ def test_frame_may_be_stated_where_messages_are_wrong(robot) -> None:
     assert np.array_equal(stated.target, told.target)
 
 
-def test_frame_that_moves_on_the_root_link(robot) -> None:
-    with pytest.raises(InputError, match="'foot1' can move"):
-        OrientationInput(robot, frame="foot1")
-    with pytest.raises(InputError, match="unknown frame 'inu'; did you mean 'imu'"):
-        OrientationInput(robot, frame="inu")
+def carried(model, name: str, base: np.ndarray, q: np.ndarray, v: np.ndarray) -> dict[str, Any]:
+    """Return what a sensor on a frame measures, by Pinocchio, for OrientationInput.read."""
+    data, number = model.createData(), model.getFrameId(name)
+    q, v = (np.concatenate(pair) for pair in ((base, q), v))
+    pin.forwardKinematics(model, data, q, v)
+    pin.updateFramePlacements(model, data)
+    twist = pin.getFrameVelocity(model, data, number, pin.LOCAL)
+    return {
+        "orientation": pin.Quaternion(data.oMf[number].rotation).coeffs(),
+        "velocity": twist.linear, "rates": twist.angular,
+    }  # fmt: skip
+
+
+def on_slides() -> str:
+    """Return a robot whose frame "eye" is carried by hinges and a slide, askew."""
+    return robot_xml(
+        *map(link, ("trunk", "waist", "mast", "head")), link("eye", ""),
+        joint("turn", "trunk", "waist", "continuous", '<axis xyz="0 0.6 0.8"/>'),
+        joint("lift", "waist", "mast", "prismatic",
+              '<axis xyz="0.6 0 0.8"/><limit lower="-1" upper="1" effort="1" velocity="1"/>'),
+        joint("nod", "mast", "head", "continuous", '<axis xyz="1 0 0"/>'),
+        joint("weld", "head", "eye", "fixed"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["eye", "g1"])
+def test_joints_between_carry_orientation_and_twist_as_in_pinocchio(name: str) -> None:
+    """A base that moves, and the Imu of G1's torso behind three joints of the waist."""
+    frame = "eye" if name == "eye" else "imu_in_torso"
+    text = on_slides() if name == "eye" else robots.shared("g1_29dof").read_text(encoding="utf-8")
+    robot = Robot.from_urdf(text.encode())
+    model = pin.buildModelFromXML(without_geometry(text), pin.JointModelFreeFlyer())
+    mapping = [model.getJointId(each) for each in robot.joint_names]
+    source, target, twist = OrientationInput(robot, frame), np.zeros(4), np.zeros(6)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        base, motion = np.r_[rng.normal(size=3), rng.normal(size=4)], rng.normal(size=6)
+        base[3:] /= np.linalg.norm(base[3:])
+        q, rates = rng.uniform(-1, 1, robot.nq), rng.uniform(-2, 2, robot.nq)
+        theirs, speeds = pin.neutral(model)[7:], np.zeros(model.nv - 6)
+        for value, rate, number in zip(q, rates, mapping, strict=True):
+            each = model.joints[number]
+            wide = each.nq == 2
+            theirs[each.idx_q - 7 : each.idx_q - 7 + each.nq] = (
+                (np.cos(value), np.sin(value)) if wide else value
+            )
+            speeds[each.idx_v - 6] = rate
+        measured = carried(model, frame, base, theirs, (motion, speeds))
+        assert source.read(stamp=START, now=START, **measured) is None
+        assert source.write(START, target, q) is None
+        assert rotation(target) == pytest.approx(rotation(base[3:]), abs=1e-13)
+        assert source.write_twist(twist, q, rates) is None
+        np.testing.assert_allclose(twist, motion, atol=1e-12)
+    assert len(source.carrying) == 3
+    warning = source.write(START, target)
+    assert warning.reason is Reason.ORIENTATION_MISSING
+    assert f"carried by joints '{source.carrying[0]}'," in warning.text
+    assert warning.text.endswith("whose positions are unknown")
+    warning = source.write_twist(twist, q)
+    assert warning.reason is Reason.TWIST_INVALID and "or velocities are unknown" in warning.text
+
+
+def test_joints_of_loops_carry_a_twist_though_some_are_not_measured() -> None:
+    """A tool on a four-bar: its velocity is the difference of two closed positions."""
+    robot = Robot.from_urdf(demo_urdf("geared").encode())
+    problem = Problem(robot, [Contact("LF_FOOT")], axes="world", outputs=["a0"])
+    closure, skeleton = Closure(robot), Skeleton(robot)
+    source = OrientationInput(robot, "LIFT_TOOL")
+    motion = MotionInput(problem, "zero", (0.0, 0.0, -9.81), source, math.inf)
+    at = dict.fromkeys(closure.independent, 0.2)
+    speeds = dict(zip(at, np.linspace(-0.5, 1.5, len(at)), strict=True))
+
+    def tool(time: float) -> np.ndarray:
+        moved = {name: value + time * speeds[name] for name, value in at.items()}
+        return skeleton.frame(skeleton.poses(closure.solve(moved).q), "LIFT_TOOL")
+
+    twist, step, pose = np.array([0.3, -0.1, 0.2, 0.4, -0.5, 0.6]), 1e-5, tool(0.0)
+    slope = (tool(step) - tool(-step)) / (2.0 * step)
+    R, W = pose[:3, :3], slope[:3, :3] @ pose[:3, :3].T
+    spin = twist[3:] + (W[2, 1], W[0, 2], W[1, 0])
+    speed = twist[:3] + np.cross(twist[3:], pose[:3, 3]) + slope[:3, 3]
+    source.read(Transform(R).quaternion(), START, START, rates=R.T @ spin, velocity=R.T @ speed)
+    assert set(source.carrying) - at.keys()
+    motion.take(list(at), np.array([list(speeds.values()), [0.0] * len(at)]))
+    inputs = {port.name: np.zeros(port.shape) for port in problem.inputs}
+    inputs["q"][...] = closure.solve(at).q
+    assert motion.write(START, START, inputs) is None
+    # As good as the differences.
+    np.testing.assert_allclose(inputs["rates"][:6], twist, atol=1e-7)
+
+
+def test_refuses_a_frame_that_a_joint_of_several_freedoms_carries() -> None:
+    parts = (link("trunk"), link("hip"), link("foot"), joint("plane", "trunk", "hip", "planar"))
+    robot = Robot.from_urdf(robot_xml(*parts, joint("knee", "hip", "foot")))
+    words = r"frame 'foot' is not carried .* revolute and prismatic joints .*: 'trunk'$"
+    with pytest.raises(InputError, match=words):
+        OrientationInput(robot, frame="foot")
+    with pytest.raises(InputError, match="unknown frame 'trunc'; did you mean 'trunk'"):
+        OrientationInput(robot, frame="trunc")
 
 
 def test_other_world(robot) -> None:

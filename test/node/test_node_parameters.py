@@ -23,6 +23,7 @@ from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
+DAMPED = robots.unlimited().replace('<limit effort', '<dynamics damping="0.1"/><limit effort')
 COUPLING = "couplings: [{name: gear, joints: {LF_HFE: 1, LF_KFE: 2}}]"
 NOW = 10**18
 S = 10**9
@@ -63,6 +64,7 @@ COMPUTED: dict[str, tuple[dict[str, Any], Any]] = {
     "lock.names": ({"lock.names": ["LF_KFE"], "lock.values": [0.3]}, ["RH_KFE"]),
     "lock.values": ({"lock.names": ["LF_KFE"], "lock.values": [0.3]}, [0.5]),
     "loops": ({}, COUPLING),
+    "passive": ({}, False),
     "reference.names": ({"loops": COUPLING}, ["LF_HFE"]),
     "reference.values": (
         {"loops": COUPLING, "reference.names": ["LF_HFE"], "reference.values": [0.0]},
@@ -134,13 +136,13 @@ def outcome(parameters: dict[str, Any]) -> list[Any]:
     }
     try:
         settings = Settings.from_parameters(given)
-        problem = settings.problem(robots.unlimited())
+        problem = settings.problem(DAMPED)
         closure = settings.closure(problem)
         orientation = settings.orientation(problem)
     except DelassusError as error:
         return [str(error)]
     q = np.random.default_rng(3).uniform(-1.0, 1.0, problem.robot.nq)
-    found: list[Any] = [problem.contacts.names]
+    found: list[Any] = [problem.contacts.names, problem.robot.is_passive]
     if closure is not None:
         q = closure.solve(dict.fromkeys(closure.independent, 0.3)).q
     options = {}

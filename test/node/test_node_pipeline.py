@@ -385,7 +385,7 @@ def test_counts_begin_with_the_activation_and_go_on_with_another_robot(rig, solv
     rig.pipeline.take_in(rig.state())
     other = Rig(solver)
     other.touch(*FEET)
-    other.pipeline.count_on(rig.pipeline)
+    other.pipeline.take_over(rig.pipeline)
     # What waited for its answer has none any more.
     assert (other.pipeline.published, other.pipeline.superseded) == (2, 1)
     assert other.send().sequence == 4

@@ -12,9 +12,10 @@ pytest.importorskip("nav_msgs", reason="the message package nav_msgs is not inst
 
 import robots  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, OK, Rig, said  # noqa: E402
+from pipeline_support import DEGRADED, INVALID, OK, START, Rig, said  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
+from delassus_ros.drawing.skeleton import Skeleton  # noqa: E402
 from delassus_ros.errors import ProblemError  # noqa: E402
 from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
@@ -93,6 +94,32 @@ def test_an_inertial_sensor_is_turned_into_the_base(rig) -> None:
     assert said(rig.send()) == (OK, Reason.NONE)
 
 
+@pytest.mark.parametrize("turns", [("LF_HAA",), ("LF_HAA", "LF_HFE", "LF_KFE")])
+def test_a_sensor_on_a_link_that_moves_is_carried_to_the_base(solver, turns) -> None:
+    """Its own angular velocity takes the foot to the joint state, exactly so for one hinge."""
+    robot, skeleton = solver.problem.robot, Skeleton(solver.problem.robot)
+    speeds = {name: 1.5 for name in turns}
+
+    def truth(stamp: int) -> dict[str, float]:
+        return {name: 0.2 + speeds.get(name, 0.0) * 1e-9 * (stamp - START)
+                for name in robot.joint_names}  # fmt: skip
+
+    rig = Rig(solver, truth, orientation=OrientationInput(robot, "LF_FOOT", "odom"))
+    rig.touch(*FEET)
+    poses = skeleton.poses(robot.q(truth(START)))
+    foot = skeleton.frame(poses, "LF_FOOT")[:3, :3]
+    rates = np.zeros(3)
+    for name in turns:
+        body = robot.joint_names.index(name) + 1
+        rates += speeds[name] * foot.T @ poses[body][:3, :3] @ robot.joints[body].axis
+    rig.imu(quaternion(TURNED.rotation @ foot), rates=rates)
+    rig.orientation = TURNED.quaternion().tolist()
+    assert said(rig.send()) == (OK, Reason.NONE)
+    if len(turns) == 1:
+        rig.wait(20)
+        assert said(rig.send()) == (OK, Reason.NONE)
+
+
 def test_none_has_come(rig) -> None:
     assert said(rig.send()) == (INVALID, Reason.ORIENTATION_MISSING)
     assert "no orientation of the base has arrived yet" in rig.pipeline.last.text
@@ -116,8 +143,8 @@ def test_one_that_is_too_old(rig) -> None:
 @pytest.mark.parametrize(
     ("stamp", "reason", "words"),
     [
-        ((0, 0), Reason.STAMP_INVALID, "the orientation of the base has no valid stamp"),
-        ((5, 2_000_000_000), Reason.STAMP_INVALID, "has no valid stamp"),
+        ((0, 0), Reason.STAMP_INVALID, "the orientation of the base came without a valid stamp"),
+        ((5, 2_000_000_000), Reason.STAMP_INVALID, "came without a valid stamp"),
         ((2_000_000_000, 0), Reason.STAMP_IN_FUTURE, "s ahead of this node's clock"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,18 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 import robots  # noqa: E402
-from delassus_msgs.msg import ContactPlacements  # noqa: E402
+from delassus_msgs.msg import (  # noqa: E402
+    ContactPlacements,
+    ContactSchedule,
+    DelassusMatrix,
+)
 from delassus_msgs.srv import Compute  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from node_support import DEGRADED, FEET, INVALID, OK, Start, relative_error  # noqa: E402
 from pipeline_support import MS, MovingRig, moving_contacts, placed, said  # noqa: E402
-from ros_support import Graph  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from ros_support import LATCHED, Graph  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
@@ -144,7 +150,7 @@ def test_contacts_that_do_not_move_are_passed_over_by_name(solver) -> None:
     rig = MovingRig(solver)
     rig.touch("rolls")
     rig.positions, rig.turns = {"rolls": [0.0, 0.0, 0.01]}, {}
-    both = placed(["stays", "rolls"], [[1, 1, 1], [0.0, 0.0, 0.01]])
+    both = placed(["stays", "rolls"], [[1, 1, 1], [0.0, 0.0, 0.01]], stamp=rig.now)
     rig.pipeline.read("contact_placements", both)
     assert said(rig.send()) == (OK, Reason.NONE)
     text = "placement of unknown moving contact 'stays'; moving contacts: rolls, slides"
@@ -175,8 +181,7 @@ def test_another_pipeline_knows_where_contacts_are_and_how_old_that_is(solver) -
     after = MovingRig(solver, limits=Limits(contacts_timeout=0.1))
     after.now, after.positions, after.turns = rig.now, rig.positions, rig.turns
     after.pipeline.begin()
-    after.pipeline.adopt_placements(rig.pipeline)
-    after.pipeline.count_on(rig.pipeline)
+    after.pipeline.take_over(rig.pipeline)
     after.touch("rolls")
     assert said(after.send()) == (OK, Reason.NONE)
     after.wait(30.0)
@@ -230,7 +235,7 @@ def test_a_rolling_foot_live(graph: Graph, start: Start, robot: Robot, q: list[f
     for position in ([0.004, 0.0, -0.018], [0.008, 0.0, -0.016]):
 
         def moved(position: list[float] = position) -> Any:
-            places.publish(placed(["LF"], [position]))
+            places.publish(placed(["LF"], [position], stamp=time.time_ns()))
             answer = graph.ask(robot.joint_names, q)
             G = expected.solve(q, contact_positions={"LF": position}).matrix
             right = answer.validity == OK and relative_error(matrix_to_numpy(answer), G) < 1e-10
@@ -259,3 +264,31 @@ def test_a_rolling_foot_live(graph: Graph, start: Start, robot: Robot, q: list[f
     assert asked.result().message == "placements list a contact more than once"
     assert node.count_subscribers("contact_placements") == 1
     assert DEGRADED not in {message.validity for message in graph.matrices}
+
+
+def test_placements_and_a_schedule_outlive_a_change_of_the_robot(
+    graph: Graph, start: Start, urdf: str, robot: Robot, q: list[float]
+) -> None:
+    """With a finite timeout, as by default; neither is sent again after the change."""
+    place = [0.02, 0.01, -0.018]
+    places = graph.peer.create_publisher(ContactPlacements, "contact_placements", 10)
+    schedules = graph.peer.create_publisher(ContactSchedule, "contact_schedule", LATCHED)
+    schedule = ContactSchedule(names=list(FEET), times=[0.0], end=1e6, status=[2] * len(FEET))
+    schedule.header.stamp.sec = int(time.time()) - 1
+    schedules.publish(schedule)
+    node = start(
+        contacts__LF__moving="position", contacts__source="schedule", contacts_timeout=60.0
+    )
+
+    def is_placed(answer: DelassusMatrix) -> bool:
+        if answer.reasons & Reason.PLACEMENT_MISSING:
+            places.publish(placed(["LF"], [place], stamp=time.time_ns()))
+        return bool(answer.validity == OK)
+
+    first = graph.ask_until(is_placed, robot.joint_names, q)
+    other = urdf.replace('mass value="', 'mass value="1', 1)
+    node.set_parameters([Parameter("robot_description", value=other)])
+    answer = graph.ask_until(lambda m: m.layout_id != first.layout_id, robot.joint_names, q)
+    assert said(answer) == (OK, Reason.NONE), node._configuration.computation.pipeline.last.text
+    expected = rolling(Robot.from_urdf(other)).solve(q, contact_positions={"LF": place}).matrix
+    assert relative_error(matrix_to_numpy(answer), expected) < 1e-10

@@ -12,6 +12,7 @@ import textwrap
 import weakref
 
 import pytest
+from hanging import HANG_S
 
 from delassus_ros.node.system import realtime
 from delassus_ros.node.system import realtime as memory_lock
@@ -23,10 +24,10 @@ pytestmark = linux
 
 def in_child(code: str) -> str:
     """Return what the code prints in a process of its own, whose priority is nobody else's."""
-    start = "import os, gc\nfrom delassus_ros.node.system import realtime\n"
+    start = f"import os, gc\nfrom delassus_ros.node.system import realtime\nHANG_S = {HANG_S}\n"
     text = start + textwrap.dedent(code)
     done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=HANG_S, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -75,7 +76,7 @@ def test_priority_is_set_and_not_inherited() -> None:
         print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO,
               os.sched_getparam(0).sched_priority, outcome.text, sep="|")
         ask = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
-        subprocess.run([sys.executable, "-c", ask], check=True, timeout=30)
+        subprocess.run([sys.executable, "-c", ask], check=True, timeout=HANG_S)
         """
     )
     # The child's answer comes first or last, as the two are buffered apart.
@@ -528,12 +529,12 @@ def test_a_thread_that_is_waited_for_follows_just_below() -> None:
                 code = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
                 seen.append(subprocess.run([sys.executable, "-c", code], stdout=-1).stdout.strip())
                 ready.set()
-                raised.wait(20)
+                raised.wait(HANG_S)
                 seen.append(realtime.thread_priority())
         thread = threading.Thread(target=run)
         ready, raised = threading.Event(), threading.Event()
         thread.start()
-        ready.wait(20)
+        ready.wait(HANG_S)
         realtime.set_priority(9)
         raised.set()
         thread.join()

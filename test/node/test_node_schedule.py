@@ -3,67 +3,30 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
 
 import numpy as np
 import pytest
-import robots
 
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
-from delassus_msgs.msg import ActiveContacts, ContactSchedule, DelassusMatrix  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, ContactSchedule  # noqa: E402
 from pipeline_support import (  # noqa: E402
     DEGRADED,
     INVALID,
     MS,
     OK,
-    Rig,
+    TROT,
+    ScheduleRig,
+    mode,
     said,
     to_message,
 )
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
 from delassus_ros.node.inputs.schedule import ScheduleInput  # noqa: E402
-from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
+from delassus_ros.node.reasons import Reason  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")
 UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)
-TROT = ((ACTIVE, INACTIVE, INACTIVE, ACTIVE), (INACTIVE, ACTIVE, SLIPPING, INACTIVE))
-
-
-class ScheduleRig(Rig):
-    """A pipeline of the quadruped whose contacts are scheduled."""
-
-    def __init__(self, timeout: float = 0.5) -> None:
-        robot = Robot.from_urdf(robots.unlimited())
-        problem = Problem(robot, [Contact(foot, f"{foot}_FOOT") for foot in FEET])
-        super().__init__(
-            DelassusSolver(problem), limits=Limits(contacts_timeout=timeout),
-            schedule=ScheduleInput(timeout),
-        )  # fmt: skip
-
-    def plan(self, at: float = 0.0, **changes: Any) -> ContactSchedule:
-        """Send a trot of modes of 20 ms each, beginning `at` ms from now."""
-        message = ContactSchedule(
-            names=list(FEET), times=[0.02 * k for k in range(4)], end=0.08,
-            status=[value for k in range(4) for value in TROT[k % 2]],
-        )  # fmt: skip
-        message.header.stamp = to_message(self.now + round(at * MS))
-        for name, value in changes.items():
-            setattr(message, name, value)
-        self.pipeline.read("contact_schedule", message)
-        return message
-
-    def ask(self, expected: tuple[str, ...] | None) -> DelassusMatrix:
-        """Send a joint state; its matrix is checked to have these contacts."""
-        self.touching = expected
-        answer = self.send()
-        assert answer is not None
-        return answer
-
-
-def mode(k: int) -> tuple[str, ...]:
-    return tuple(f for f, s in zip(FEET, TROT[k % 2], strict=True) if s != INACTIVE)
 
 
 def test_the_topic_is_the_schedule_s() -> None:
@@ -146,42 +109,6 @@ def test_a_planner_that_has_ended_is_followed_no_longer() -> None:
     unlimited.plan(**long)
     unlimited.wait(9000.0)
     assert unlimited.ask(mode(0)).validity == OK
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"times": [0.0, 0.04, 0.02, 0.06]}, "mode 1 begins at 0.04 s and ends at 0.02 s: modes"),
-        ({"end": 0.05}, "mode 3 begins at 0.06 s and ends at 0.05 s: modes overlap"),
-        ({"times": [0.0, 0.02, 0.02, 0.06]}, "modes overlap"),
-        ({"times": [0.0, float("nan"), 0.04, 0.06]}, "time that is not finite"),
-        ({"end": float("inf")}, "time that is not finite"),
-        ({"times": []}, "has no modes"),
-        ({"status": [2]}, "has 1 status values; expected 16, for 4 modes of 4 contacts"),
-        ({"status": [4] * 16}, "has status 4; expected one of UNKNOWN=0"),
-        ({"names": ["LF", "LF", "LH", "RH"]}, "lists contact 'LF' more than once"),
-    ],
-)
-def test_a_schedule_that_contradicts_itself_is_refused(
-    changes: dict[str, Any], words: str
-) -> None:
-    """The one before is dropped, too: the plan has changed in a way that is not known."""
-    rig = ScheduleRig()
-    rig.plan()
-    assert rig.ask(mode(0)).validity == OK
-    rig.plan(**changes)
-    answer = rig.ask(None)
-    assert said(answer) == (INVALID, Reason.NO_CONTACTS_RECEIVED | Reason.CONTACTS_MALFORMED)
-    assert words in rig.text and any(words in text for _, text in rig.warnings)
-    rig.plan()
-    assert rig.ask(mode(0)).validity == OK
-
-
-def test_a_schedule_without_a_stamp_is_refused() -> None:
-    rig = ScheduleRig()
-    rig.plan(header=ContactSchedule().header)
-    assert rig.ask(None).validity == INVALID
-    assert "has no stamp, from which its times would count" in rig.text
 
 
 def test_unknown_contacts_are_never_ok() -> None:

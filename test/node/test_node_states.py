@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import robots
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -156,7 +157,7 @@ def may_use_fifo() -> bool:
         "import os; "
         "os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(7))"
     )
-    tried = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)
+    tried = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=HANG_S)
     return tried.returncode == 0
 
 
@@ -243,7 +244,7 @@ def test_what_is_not_permitted_is_said_in_a_line_and_the_node_works(graph) -> No
 
 def storm(process: subprocess.Popen) -> None:
     """Send signals of both kinds, one after the other, until a process has ended."""
-    deadline = time.monotonic() + 30.0
+    deadline = time.monotonic() + HANG_S
     for number in itertools.cycle(SIGNALS):
         if process.poll() is not None:
             return

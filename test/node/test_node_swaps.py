@@ -73,8 +73,7 @@ def swap(graph, start, urdf, robot, monkeypatch, times: int, names: tuple[str, .
         which = k % len(postures)
         sent[graph.move(robot.joint_names, postures[which])] = which
         due = max(due + PERIOD, time.monotonic())
-        while time.monotonic() < due:
-            graph.executor.spin_once(timeout_sec=max(due - time.monotonic(), 0.0))
+        graph.spin(due)
         change = node._configuration.algorithm
         # Also seen in a matrix, so that on a busy machine each change is.
         if change.building or graph.matrices[-1].algorithm != wanted:

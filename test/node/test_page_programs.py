@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -21,7 +22,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 import robots  # noqa: E402
 from delassus_msgs.msg import ContactDynamics  # noqa: E402
 from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
-from ros_support import LIMIT, Graph, graph_of_programs, overrides  # noqa: E402
+from ros_support import Graph, graph_of_programs, overrides  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
@@ -54,18 +55,18 @@ def running(text: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
 def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Return exit status and standard error of a program after Ctrl-C."""
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=LIMIT)
+    _, error = process.communicate(timeout=HANG_S)
     return process.returncode, error
 
 
 def silence(messages: list[Any]) -> Callable[[], bool]:
-    """Return a condition that holds once no message has come for half a second."""
+    """Return a condition that holds once no message has come for longer than machines pause."""
     seen = [-1, 0.0]
 
     def holds() -> bool:
         if len(messages) != seen[0]:
             seen[:] = len(messages), time.monotonic()
-        return time.monotonic() - seen[1] > 0.5
+        return time.monotonic() - seen[1] > 4.0
 
     return holds
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 import robots
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -33,7 +34,7 @@ from node_support import (  # noqa: E402, F401
     own_surroundings,
 )
 from rclpy.serialization import deserialize_message  # noqa: E402
-from ros_support import LATCHED, LIMIT, ROOT, Graph, overrides, stamp_of  # noqa: E402
+from ros_support import LATCHED, ROOT, Graph, overrides, stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
@@ -109,7 +110,7 @@ def built(folder: Path) -> Path:
             f"-lpython{sysconfig.get_config_var('LDVERSION')}",
             f"-Wl,-rpath,{library}:{lapack[0].parent}:{python}",
         ],
-        cwd=folder, check=True, timeout=LIMIT,
+        cwd=folder, check=True, timeout=HANG_S,
     )  # fmt: skip
     return folder / "node"
 
@@ -161,7 +162,9 @@ class Pair:
         """Take the next stamp: some seconds in the past, whatever has paused before."""
         self.stamp = max(self.stamp + SECOND // 10, time.time_ns() - 10 * SECOND)
 
-    def ask(self, at: int = 0, limit: float = LIMIT, **fields: Any) -> list[DelassusMatrix] | None:
+    def ask(
+        self, at: int = 0, limit: float = HANG_S, **fields: Any
+    ) -> list[DelassusMatrix] | None:
         """Publish a joint state; return both answers, None if one does not come in time."""
         self.tick()
         message = JointState(
@@ -185,14 +188,19 @@ class Pair:
                 return [read(data) for (data,) in found]
         return None
 
-    def touch(self, names: Sequence[str], status: Sequence[int]) -> list[DelassusMatrix]:
-        """Publish a set of contacts; return both answers to the first joint state with it."""
+    def touch(
+        self, names: Sequence[str], status: Sequence[int], ahead: int = 0
+    ) -> list[DelassusMatrix]:
+        """Publish a set of contacts, stamped `ahead` ns later than all other messages.
+
+        Return both answers to the first joint state with it.
+        """
         message = ActiveContacts(names=list(names), status=list(status))
         self.tick()
-        told = divmod(self.stamp, SECOND)
+        told = divmod(self.stamp + ahead, SECOND)
         message.header.stamp.sec, message.header.stamp.nanosec = told
         self.sets.publish(message)
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + HANG_S
         while time.monotonic() < deadline:
             both = self.ask()
             stamps = [(m.contacts_stamp.sec, m.contacts_stamp.nanosec) for m in both or ()]
@@ -255,6 +263,8 @@ def test_the_node_in_c_publishes_the_same_bytes(pair: Pair) -> None:
             ranks.append((answer.rank, answer.structural_rank, len(answer.status)))
     # Redundant contacts: two points of one foot have 5 independent rows.
     assert (5, 5, 2) in ranks and (0, 0, 0) in ranks
+    answer = pair.same(pair.touch(["LF"], [active], 1000 * SECOND))
+    assert (answer.validity, answer.reasons) == (DEGRADED, reason.REASON_STAMP_IN_FUTURE)
     for names, status, words in (
         (["LF", "LF"], [active, active], reason.REASON_DUPLICATE_CONTACT),
         (["LF"], [], reason.REASON_CONTACTS_MALFORMED),
@@ -304,7 +314,7 @@ def test_the_node_in_c_publishes_the_same_bytes(pair: Pair) -> None:
     )
     pair.process.send_signal(signal.SIGINT)
     graph.fault = lambda: None
-    assert pair.process.wait(LIMIT) == 0
+    assert pair.process.wait(HANG_S) == 0
 
 
 def test_another_kernel_and_names_of_any_characters(tmp_path: Path) -> None:
@@ -322,8 +332,8 @@ def test_another_kernel_and_names_of_any_characters(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(
         '#include <stdio.h>\n#include "node_data.h"\nint main(void) { puts(NODE_FRAME_ID); }\n'
     )
-    subprocess.run(["gcc", "main.c", "-o", "main"], cwd=tmp_path, check=True, timeout=LIMIT)
-    shown = subprocess.run(tmp_path / "main", capture_output=True, check=True, timeout=LIMIT)
+    subprocess.run(["gcc", "main.c", "-o", "main"], cwd=tmp_path, check=True, timeout=HANG_S)
+    shown = subprocess.run(tmp_path / "main", capture_output=True, check=True, timeout=HANG_S)
     assert shown.stdout.decode() == name + "\n"
 
     include = Path(sys.prefix) / "include"
@@ -339,7 +349,7 @@ def test_another_kernel_and_names_of_any_characters(tmp_path: Path) -> None:
         done = subprocess.run(
             ["gcc", "-std=gnu11", "-fsyntax-only", "-I", ".",
              *(f"-I{path}" for path in include.iterdir() if path.is_dir()), EXAMPLE / "node.c"],
-            cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT,
+            cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S,
         )  # fmt: skip
         assert done.returncode != 0 and words in done.stderr, (size, done.stderr[:2000])
 

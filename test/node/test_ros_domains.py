@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hanging import HANG_S
 
 from delassus_ros.domains import claimed
 from delassus_ros.errors import DelassusError
@@ -23,7 +24,7 @@ def domains_of_another_process(folder: Path) -> set[int]:
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=Path(__file__).parents[1],
         capture_output=True, text=True,
-        timeout=60,
+        timeout=HANG_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return {int(number) for number in done.stdout.split()}

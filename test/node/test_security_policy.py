@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hanging import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = ROOT / "config" / "security" / "policy.xml"
-LIMIT = 60.0  # s
 OTHERS = {
     "/odometry", "/imu", "/joint_torques", "/contact_placements", "/contact_schedule"
 }  # fmt: skip
@@ -185,7 +185,7 @@ class Processes:
         for process in self.processes:
             process.terminate()
         for process in self.processes:
-            process.wait(LIMIT)
+            process.wait(HANG_S)
         for file in self.output.values():
             file.close()
         self._looker.destroy_node()
@@ -196,7 +196,7 @@ class Processes:
 
         Others may be seen for a while: those of a test before that had this domain, too.
         """
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + HANG_S
         while (found := self._enclaves()) != sorted(expected.items()):
             assert time.monotonic() < deadline, found
             time.sleep(0.05)
@@ -223,7 +223,7 @@ class Processes:
 
     def wait_for(self, node: str, expected: dict[str, set[str]]) -> None:
         """Wait until a node has just these; fail with the difference."""
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + HANG_S
         while (found := self.endpoints(node)) != expected:
             if time.monotonic() > deadline:
                 break

@@ -200,9 +200,9 @@ def test_an_orientation_may_never_be_too_old() -> None:
     assert source is not None and source.timeout == np.inf
 
 
-def test_a_frame_that_moves_on_the_base_gives_no_orientation_of_it() -> None:
-    settings = Settings.from_parameters(feet(axes="world", orientation__frame="LF_FOOT"))
-    with pytest.raises(DelassusError, match="'LF_FOOT' can move on the root link"):
+def test_the_frame_of_the_orientation_is_a_frame_of_the_robot() -> None:
+    settings = Settings.from_parameters(feet(axes="world", orientation__frame="LF_FOT"))
+    with pytest.raises(DelassusError, match="unknown frame 'LF_FOT'; did you mean 'LF_FOOT'"):
         settings.orientation(settings.problem(urdf()))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -27,7 +28,7 @@ from node_support import (  # noqa: E402
     solve,
 )
 from ros_domains import new_domain  # noqa: E402
-from ros_support import LATCHED, LIMIT, Graph, overrides  # noqa: E402
+from ros_support import LATCHED, Graph, overrides  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
@@ -46,7 +47,7 @@ class Driver:
 
     def __init__(self, peer: Any, joints: list[str], q: list[float]) -> None:
         self._peer = peer
-        self._limit = peer.get_clock().now().nanoseconds + int(4e9 * LIMIT)
+        self._limit = peer.get_clock().now().nanoseconds + int(4e9 * HANG_S)
         self._states = JointState(name=joints, position=q)
         self._joints = {}
         self._clients = {}
@@ -162,7 +163,7 @@ def test_the_vectorized_the_page_runs_two_nodes() -> None:
             if waiting == {"left", "right"}:
                 break
         program.send_signal(signal.SIGTERM)
-        output += program.communicate(timeout=LIMIT)[0]
+        output += program.communicate(timeout=HANG_S)[0]
     finally:
         program.kill()
         program.wait()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hanging import HANG_S
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("std_msgs", reason="the message package std_msgs is not installed")
@@ -32,7 +33,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import QoSProfile  # noqa: E402
 from rclpy.qos_overriding_options import QoSOverridingOptions  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
-from ros_support import LIMIT, ROOT  # noqa: E402
+from ros_support import ROOT  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 import delassus_ros  # noqa: E402
@@ -52,7 +53,7 @@ def in_process(code: str) -> subprocess.CompletedProcess[str]:
     """Run code in a Python of its own, with a domain of its own."""
     text = textwrap.dedent(code).replace("DOMAIN", str(new_domain()))
     return subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=LIMIT, check=False
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=HANG_S, check=False
     )
 
 
@@ -110,8 +111,8 @@ def test_late_event(context: Any) -> None:
         service = node.create_service(GetParameters, "service", lambda request, answer: answer)
         executor.spin_once(timeout_sec=0)
         client = peer.create_client(GetParameters, "service")
-        assert client.wait_for_service(LIMIT)
-        end = time.monotonic() + LIMIT
+        assert client.wait_for_service(HANG_S)
+        end = time.monotonic() + HANG_S
         while time.monotonic() < end:
             # A request that comes too late for the destruction is sent again, to a new service.
             client.call_async(GetParameters.Request())
@@ -124,7 +125,7 @@ def test_late_event(context: Any) -> None:
                 return
             service = node.create_service(GetParameters, "service", lambda request, answer: answer)
             executor.spin_once(timeout_sec=0)
-            assert client.wait_for_service(LIMIT)
+            assert client.wait_for_service(HANG_S)
     finally:
         executor.shutdown()
         node.destroy_node()
@@ -179,7 +180,7 @@ def test_message_information(context: Any) -> None:
     try:
         node.create_subscription(String, "topic", callback, 1)
         publisher = node.create_publisher(String, "topic", 1)
-        end = time.monotonic() + LIMIT
+        end = time.monotonic() + HANG_S
         while not given and time.monotonic() < end:
             publisher.publish(String())
             executor.spin_once(timeout_sec=0.05)

@@ -16,6 +16,7 @@ mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') 
 
 from coupled import coupled  # noqa: E402
 from mujoco_closed import ClosedModel, acceptable  # noqa: E402
+from passive import with_passive  # noqa: E402
 
 from delassus_ros import Contact, Problem, Robot  # noqa: E402
 from delassus_ros.closure import Closure  # noqa: E402
@@ -122,8 +123,9 @@ def test_other_outputs(which: str | int) -> None:
         assert np.linalg.norm(solution.MinvJT - W) < 1e-9 * np.linalg.norm(W)
 
 
-def assert_moves_alike(robot: Robot, q: np.ndarray, seed: int) -> None:
+def assert_moves_alike(robot: Robot, q: np.ndarray, seed: int, passive: bool) -> None:
     """Compare both ways of the dynamics with M q̈ + h − τ of MuJoCo, which K only may hold."""
+    robot = with_passive(robot, seed) if passive else robot
     dynamics, model = DynamicsOnFloats(robot), ClosedModel(robot)
     model.model.opt.gravity[:] = GRAVITY
     rng = np.random.default_rng(seed)
@@ -143,20 +145,26 @@ def assert_moves_alike(robot: Robot, q: np.ndarray, seed: int) -> None:
     assert np.linalg.norm(again - found) < 1e-9 * scale
 
 
+PASSIVE = pytest.mark.parametrize("passive", [False, True], ids=["plain", "passive"])
+
+
+@PASSIVE
 @pytest.mark.parametrize(
     "seed", [*range(5), *(pytest.param(k, marks=pytest.mark.slow) for k in range(5, 15))]
 )
-def test_dynamics_of_random_geared_robots(seed: int) -> None:
+def test_dynamics_of_random_geared_robots(seed: int, passive: bool) -> None:
     problem, q = geared(seed)
-    assert_moves_alike(problem.robot, q, seed)
+    assert_moves_alike(problem.robot, q, seed, passive)
 
 
+@PASSIVE
 @pytest.mark.parametrize("name", CLOSED)
-def test_dynamics_of_linkages(name: str) -> None:
+def test_dynamics_of_linkages(name: str, passive: bool) -> None:
     robot = acceptable(Robot.from_urdf(robots.shared(name), "fixed"))
-    assert_moves_alike(robot, closed(robot, name), 3)
+    assert_moves_alike(robot, closed(robot, name), 3, passive)
 
 
-def test_dynamics_of_the_geared_demo_robot() -> None:
+@PASSIVE
+def test_dynamics_of_the_geared_demo_robot(passive: bool) -> None:
     problem, q = demo()
-    assert_moves_alike(problem.robot, q, 5)
+    assert_moves_alike(problem.robot, q, 5, passive)

@@ -9,6 +9,7 @@ import pytest
 import robots
 from cluster_robots import Builder, random_problem
 from on_floats import DynamicsOnFloats
+from passive import with_passive
 
 from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
@@ -34,10 +35,11 @@ def split(tree: RobotTree, rng: np.random.Generator) -> frozenset[int]:
 @pytest.mark.parametrize(
     "seed", [*range(12), *(pytest.param(k, marks=pytest.mark.slow) for k in range(12, 60))]
 )
-@pytest.mark.parametrize("kind", ["geared", "open"])
+@pytest.mark.parametrize("kind", ["geared", "open", "passive"])
 def test_any_split_of_joints_completes_a_motion(kind: str, seed: int) -> None:
     """Torques by C-RNEA for random accelerations: of a part of both follows the rest."""
-    robot = (random_problem if kind == "geared" else random_open_problem)(seed).robot
+    robot = (random_open_problem if kind == "open" else random_problem)(seed).robot
+    robot = with_passive(robot, seed) if kind == "passive" else robot
     tree, rng = RobotTree(robot), np.random.default_rng(seed)
     motion = tree.motion(
         {
@@ -64,9 +66,10 @@ def test_any_split_of_joints_completes_a_motion(kind: str, seed: int) -> None:
 
 BIG = {
     "humanoid": lambda: Robot.from_urdf(humanoid_urdf().encode()),
-    "atlas": lambda: Robot.from_urdf(robots.shared("atlas_v5")),
-    "talos": lambda: Robot.from_urdf(robots.talos()),
+    "atlas": lambda: Robot.from_urdf(robots.shared("atlas_v5"), passive=False),
+    "talos": lambda: Robot.from_urdf(robots.talos(), passive=False),
 }
+"""Without dampers, which Pinocchio does not count."""
 
 
 def leaves(robot: Robot, count: int) -> list[str]:

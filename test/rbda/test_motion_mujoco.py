@@ -1,4 +1,4 @@
-"""M, h, J and J̇ẏ against MuJoCo, whose free joint counts its linear velocity along the world."""
+"""M, h, J, J̇ẏ and ÿ against MuJoCo, whose free joint counts its linear velocity in the world."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from seeds import seeds
 mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo")
 
 from mujoco_oracle import model_of, set_positions, wxyz  # noqa: E402
+from passive import with_passive  # noqa: E402
 from pinocchio_motion import relative  # noqa: E402
 
 from delassus_ros import Contact, Problem, Robot  # noqa: E402
@@ -20,7 +21,7 @@ from delassus_ros.model.robot import JointKind  # noqa: E402
 from delassus_ros.samples import random_inputs  # noqa: E402
 from delassus_ros.testing import random_problem  # noqa: E402
 
-OUTPUTS = ("J", "JdotV", "M", "a0", "h")
+OUTPUTS = ("J", "JdotV", "M", "a0", "h", "qdd0")
 KINDS = (JointKind.REVOLUTE, JointKind.PRISMATIC)
 
 
@@ -54,6 +55,9 @@ def by_mujoco(problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, np.n
         v, w = np.split(rates[first[root] : first[root] + 6], 2)
         turning[at] = R @ np.cross(w, v)
     data.qvel[:] = T @ rates
+    torques = np.zeros(model.nv)
+    torques[order] = inputs["torques"]
+    data.qfrc_applied[:] = T @ torques
     mujoco.mj_forward(model, data)
     M = np.zeros((model.nv, model.nv))
     for column, unit in zip(M, np.eye(model.nv), strict=True):
@@ -71,10 +75,13 @@ def by_mujoco(problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, np.n
         J.append(contact.selection @ rows)
         JdotV.append(contact.selection @ (moving @ data.qvel + rows @ turning))
     M_own = (T.T @ M @ T)[np.ix_(order, order)]
-    h = (T.T @ (M @ turning + data.qfrc_bias))[order]
+    h = (T.T @ (M @ turning + data.qfrc_bias - data.qfrc_passive))[order]
     J_own, bias = (np.vstack(J) @ T)[:, order], np.concatenate(JdotV)
     free = np.linalg.solve(M_own, inputs["torques"] - h)
-    return {"M": M_own, "h": h, "J": J_own, "JdotV": bias, "a0": J_own @ free + bias}
+    assert not data.nefc
+    qdd0 = (T.T @ (data.qacc - turning))[order]
+    found = {"M": M_own, "h": h, "J": J_own, "JdotV": bias, "qdd0": qdd0}
+    return {**found, "a0": J_own @ free + bias}
 
 
 def assert_agrees(problem: Problem, seed: int, tolerance: float) -> None:
@@ -85,9 +92,12 @@ def assert_agrees(problem: Problem, seed: int, tolerance: float) -> None:
         assert relative(solution.output(name), expected) < tolerance, name
 
 
+@pytest.mark.parametrize("passive", [False, True])
 @pytest.mark.parametrize("seed", seeds(30))
-def test_random_trees(seed: int) -> None:
-    assert_agrees(random_problem(seed, KINDS, "world"), seed, 1e-10)
+def test_random_trees(seed: int, passive: bool) -> None:
+    problem = random_problem(seed, KINDS, "world")
+    robot = with_passive(problem.robot, seed) if passive else problem.robot
+    assert_agrees(Problem(robot, problem.contacts), seed, 1e-10)
 
 
 @pytest.mark.parametrize("base", ["floating", "fixed"])

@@ -89,6 +89,16 @@ def test_the_table_has_the_matrices_of_the_library(made, out: Path) -> None:
     assert table["timestamp"].to_pylist() == pytest.approx(1e-9 * STEP * np.arange(120))
 
 
+def test_long_arrays_of_parameters_are_part_of_a_digest(tmp_path: Path) -> None:
+    values = np.linspace(0.0, 1.0, 5000)
+    (tmp_path / "run").mkdir()
+    digests = set()
+    for _ in range(2):
+        digests.add(Task({"reference.positions": values}, "out").digest(tmp_path / "run"))
+        values[2500] += 1e-9
+    assert len(digests) == 2
+
+
 def test_the_messages_can_be_read_by_others(made, out: Path) -> None:
     """By the definitions in the file, and as the table has them."""
     made(list(walk(60)))

@@ -105,6 +105,7 @@ def test_a_full_disk_is_said_and_leaves_no_half_file(tmp_path: Path, most: int) 
     done = run(
         f"""
         import resource, sys
+        import delassus_ros.recordings.trajectory, pyarrow.parquet
         from delassus_ros.cli.main import main
         from delassus_ros.recordings.episode import Task, map_episode
         resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
@@ -118,6 +119,13 @@ def test_a_full_disk_is_said_and_leaves_no_half_file(tmp_path: Path, most: int) 
     assert last == f"{out / 'table.parquet'} cannot be written: File too large"
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
     assert not [name for name in names(out) if ".partial" in name or name.endswith(".json")]
+
+
+def test_processes_with_limits_write_no_bytecode(tmp_path: Path) -> None:
+    """Below a limit of the size of files it would be cut, and no import would work any more."""
+    (tmp_path / "module.py").write_text("x = 1\n")
+    done = run(f"import sys; sys.path.append({str(tmp_path)!r}); import module; print(module.x)")
+    assert done.stdout == "1\n" and names(tmp_path) == ["module.py"]
 
 
 @pytest.mark.parametrize("place", ["file", "file/below", "/proc/out", "link"])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 from recordings_support import FEET, positions
 
 from delassus_msgs.msg import ActiveContacts  # isort: skip
@@ -63,7 +64,7 @@ def test_topics_are_recorded_as_they_are(graph: Graph, tmp_path: Path) -> None:
         expected.header.stamp.sec, expected.header.stamp.nanosec = divmod(stamp, 10**9)
         graph.until(lambda: last_state(path) == expected, "last joint state in the file")
         process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=60)
+        said, errors = process.communicate(timeout=HANG_S)
         seen = time.time_ns()
     finally:
         process.kill()
@@ -113,7 +114,7 @@ def test_each_topic_with_what_its_publishers_offer_and_all_of_it_though_killed(
         graph.until(all_there, "messages in the file that is being written")
     finally:
         process.kill()
-        process.wait(60)
+        process.wait(HANG_S)
     recording = Recording(path)
     found = [m for m in recording.messages() if m.topic == "/map_static"]
     assert [deserialize_message(m.data, String).data for m in found] == ["before"]
@@ -143,7 +144,7 @@ def test_publishers_that_offer_less_later_and_topics_without_a_definition(
 
         graph.until(recorded, "messages of the second publisher")
         process.send_signal(signal.SIGINT)
-        said = json.loads(process.communicate(timeout=60)[0])
+        said = json.loads(process.communicate(timeout=HANG_S)[0])
     finally:
         process.kill()
         process.communicate()
@@ -170,7 +171,8 @@ def test_only_packages_of_messages_are_imported(tmp_path: Path, monkeypatch, nam
 def test_a_disk_that_is_full_takes_nothing_of_what_came(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     publisher = graph.peer.create_publisher(String, "/noise", 10)
-    command = f"ulimit -f 200; exec {sys.executable} -m delassus_ros.cli.main record -o {path}"
+    # Without -B, Python would write a part of a module's bytecode beside the module.
+    command = f"ulimit -f 200; exec {sys.executable} -B -m delassus_ros.cli.main record -o {path}"
     process = subprocess.Popen(["bash", "-c", command], stderr=subprocess.PIPE, text=True)
     random = np.random.default_rng(0)
     try:
@@ -181,7 +183,7 @@ def test_a_disk_that_is_full_takes_nothing_of_what_came(graph: Graph, tmp_path: 
             return process.poll() is not None
 
         graph.until(ended, "end of the recorder")
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=HANG_S)[1]
     finally:
         process.kill()
         process.communicate()

@@ -16,6 +16,7 @@ from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 
 JOINTS = {"/joint_states"}
+DATED = "{0}_walk_2026_02_02-10_{0:02}"
 KEPT = 40
 """Messages that are in the database itself; those after them are in its log."""
 
@@ -104,7 +105,8 @@ def test_messages_that_the_metadata_counts_and_are_not_there(tmp_path: Path, sto
 
 
 @pytest.mark.parametrize("storage", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
-def test_a_folder_without_metadata_is_read(tmp_path: Path, storage) -> None:
+@pytest.mark.parametrize("name", ["walk_{0}", "{0}_walk_2026_02_02-10_{0:02}_59", DATED])
+def test_a_folder_without_metadata_is_read(tmp_path: Path, storage, name: str) -> None:
     messages = list(walk(90))
     (tmp_path / "run").mkdir()
     files = []
@@ -115,7 +117,7 @@ def test_a_folder_without_metadata_is_read(tmp_path: Path, storage) -> None:
             for each in bag(tmp_path / f"part{k}", part, storage).iterdir()
             if each.suffix != ".yaml"
         ]
-        files.append(shutil.move(file, tmp_path / "run" / f"walk_{k}{file.suffix}"))
+        files.append(shutil.move(file, tmp_path / "run" / f"{name.format(k)}{file.suffix}"))
     recording = Recording(tmp_path / "run")
     # By number, not by name: 10 comes after 9.
     assert recording.files == files
@@ -129,8 +131,18 @@ def test_a_folder_without_metadata_is_read(tmp_path: Path, storage) -> None:
     (tmp_path / "run" / "metadata.yaml").unlink()
     episode = map_episode(tmp_path / "run", Task(PARAMETERS, str(tmp_path / "run")))
     assert "outputs are not written into a recording" in episode.error
-    shutil.copy(files[0], tmp_path / "run" / f"other{files[0].suffix}")
-    with pytest.raises(RecordingError, match="files of several recordings, 'other"):
+    # Files are read by time, not in the order in which they are listed or numbered.
+    paths = ", ".join(file.name for file in reversed(files))
+    listed = f"rosbag2_bagfile_information: {{version: 9, relative_file_paths: [{paths}]}}\n"
+    (tmp_path / "run" / "metadata.yaml").write_text(listed)
+    recording = Recording(tmp_path / "run")
+    assert states(list(recording.messages())) == states(messages) and not recording.damage
+    assert recording.first("/joint_states") == messages[2].data
+    assert map_episode(tmp_path / "run", Task(PARAMETERS, str(tmp_path / "listed"))).matrices == 90
+    (tmp_path / "run" / "metadata.yaml").unlink()
+    other = "0_walk_2026_02_03-10_00" if name == DATED else "other"
+    shutil.copy(files[0], tmp_path / "run" / f"{other}{files[0].suffix}")
+    with pytest.raises(RecordingError, match=f"files of several recordings, .*'{other}"):
         Recording(tmp_path / "run")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +151,10 @@ def test_loops_are_closed_row_by_row(tmp_path: Path) -> None:
     path, target = tmp_path / "q.parquet", tmp_path / "out.parquet"
     columns = dict(zip(closure.independent, given.T, strict=True))
     parquet.write_table(pyarrow.table(columns), path)
+    follower = next(name for name in robot.joint_names if name not in closure.independent)
+    words = f"joint '{follower}' has its position from the loops and couplings; expected no other"
+    with pytest.raises(InputError, match=words):
+        map_trajectory(Source(path, others={follower: 0.1}), target, problem)
     written = map_trajectory(Source(path), target, problem)
     assert (written.rows, written.failed) == (20, 1)
     found = matrices_in(target, 3)
@@ -179,6 +185,12 @@ def test_loops_are_closed_row_by_row(tmp_path: Path) -> None:
         (
             lambda p: parquet.write_table(pyarrow.table({"LF_HAA": np.zeros(0)}), p), {},
             "no rows",
+        ),
+        (
+            lambda p: parquet.write_table(
+                pyarrow.table(dict.fromkeys(ROBOT.joint_names, [0.1])), p
+            ),
+            {"others": {"LF_HAA": 0.3}}, "joint 'LF_HAA' has a column; expected no other position",
         ),
         (
             lambda p: parquet.write_table(
@@ -229,8 +241,36 @@ def test_numpy_files_that_hold_no_numbers(tmp_path: Path, made: np.ndarray | byt
         path.write_bytes(made)
     else:
         np.save(path, made, allow_pickle=True)
-    with pytest.raises(InputError, match=r"q\.npy(: values of type| cannot be read as NumPy's)"):
-        map_trajectory(Source(path), tmp_path / "out.parquet", PROBLEM)
+    archive = tmp_path / "q.npz"
+    archive.write_bytes(path.read_bytes())
+    for source in (path, archive):
+        words = rf"q\{source.suffix}(: values of type| cannot be read as NumPy's)"
+        with pytest.raises(InputError, match=words):
+            map_trajectory(Source(source), tmp_path / "out.parquet", PROBLEM)
+
+
+def test_damaged_archives_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "q.npz"
+    np.savez_compressed(path, configurations(50))
+    whole, random = path.read_bytes(), np.random.default_rng(0)
+    for place in random.integers(0, len(whole), 300):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << random.integers(8)
+        path.write_bytes(damaged if place % 2 else damaged[:place])
+        # A flipped bit may be in a part that is not used, such as a time.
+        with contextlib.suppress(InputError):
+            map_trajectory(Source(path), tmp_path / "out.parquet", PROBLEM)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet"])
+def test_pipes_and_links_to_themselves_are_refused(tmp_path: Path, suffix: str) -> None:
+    pipe, loop = tmp_path / f"pipe{suffix}", tmp_path / f"loop{suffix}"
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    with pytest.raises(InputError, match=f"pipe{suffix}: expected a regular file, or a folder"):
+        map_trajectory(Source(pipe), tmp_path / "out.parquet", PROBLEM)
+    with pytest.raises(InputError, match=f"loop{suffix} cannot be read as"):
+        map_trajectory(Source(loop), tmp_path / "out.parquet", PROBLEM)
 
 
 def test_outputs_that_cannot_be(tmp_path: Path) -> None:

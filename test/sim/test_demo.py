@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
@@ -39,7 +40,6 @@ from delassus_ros.sim.quadruped import stepping_quadruped  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = Path(__file__).parents[1] / "fake_delassus_node.py"
-LIMIT = 60.0  # s for anything to happen, on a busy machine
 
 
 def environment(**extra: str) -> dict[str, str]:
@@ -77,8 +77,8 @@ class Program:
 
     def finish(self) -> int:
         """Wait for its end and return the status."""
-        status = self.process.wait(LIMIT)
-        self._reader.join(LIMIT)
+        status = self.process.wait(HANG_S)
+        self._reader.join(HANG_S)
         return status
 
     def stop(self) -> None:
@@ -106,14 +106,14 @@ def make_start() -> Iterator[Callable[..., Program]]:
 
 def wait_for(condition: Callable[[], bool], program: Program | None = None) -> None:
     """Wait until a condition holds; fail after the limit or when the program is gone."""
-    deadline = time.monotonic() + LIMIT
+    deadline = time.monotonic() + HANG_S
     while not condition():
         gone = program is not None and program.process.poll() is not None
         assert time.monotonic() < deadline and not gone, program.text if program else "in vain"
         time.sleep(0.01)
 
 
-def fake_demo(seconds: float, *fake: str, first_limit: float = LIMIT) -> list[str]:
+def fake_demo(seconds: float, *fake: str, first_limit: float = HANG_S) -> list[str]:
     """Arguments that run the demo with the fake node in place of delassus_node."""
     code = (
         "import sys\n"
@@ -180,7 +180,7 @@ def test_demo_fails_without_matrices(
 ) -> None:
     """Only INVALID messages, or none: says what it saw, and what the nodes said last."""
     # On a busy machine it takes them longer to find each other.
-    for limit in (6, 40):
+    for limit in (6, 40, 400):
         program = start(fake_demo(2.0, "--fault", fault, first_limit=float(limit)))
         assert program.finish() == 1, program.text
         if re.search(rf"fault: {count} INVALID", program.text):
@@ -195,7 +195,7 @@ def test_demo_fails_without_matrices(
 
 def test_demo_tells_of_a_node_that_died(start: Callable[..., Program]) -> None:
     """Name, status and last words of the node; not a wait for the end."""
-    program = start(fake_demo(LIMIT, "--fault", "die", "--after", "100"))
+    program = start(fake_demo(HANG_S, "--fault", "die", "--after", "100"))
     assert program.finish() == 1
     assert "fault: delassus_node ended by itself with status 3" in program.lines
     assert "--- delassus_node (exit status 3), last output:" in program.lines
@@ -329,7 +329,7 @@ def make_listener() -> Iterator[tuple[Listener, Callable[[Callable[[], bool]], N
     executor.add_node(listener)
 
     def spin_until(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + HANG_S
         while not condition():
             assert time.monotonic() < deadline, "waited in vain"
             executor.spin_once(timeout_sec=0.1)
@@ -392,11 +392,10 @@ def test_simulator_publishes_what_a_robot_would(start: Callable[..., Program], l
         checked += 1
     assert checked >= 100
 
-    # Its joints move as fast as in the simulation. Delays beyond 10 ms are not made good, so on
-    # a busy machine it may only be slower.
+    # Its joints move no faster than in the simulation; delays beyond 10 ms are not made good.
     ticks = node.references[-1].sequence - node.references[0].sequence
     elapsed = 1e-9 * (nanoseconds(node.references[-1]) - nanoseconds(node.references[0]))
-    assert 0.005 * ticks - 0.02 < elapsed < 0.02 * ticks
+    assert 0.005 * ticks - 0.02 < elapsed
 
     program.process.send_signal(signal.SIGTERM)
     assert program.finish() == 0, program.text
@@ -517,11 +516,11 @@ def test_monitor_reports_messages_that_contradict_themselves() -> None:
 def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
     """The whole of it, with delassus_node: matrices of 2, 3 and 4 feet, agreeing to 1e-9."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed")
-    for _ in range(3):
-        program = start(["-m", "delassus_ros.sim.demo", "--robot", robot], DEMO_SECONDS="6")
+    for seconds in ("6", "24", "96"):
+        program = start(["-m", "delassus_ros.sim.demo", "--robot", robot], DEMO_SECONDS=seconds)
         status = program.finish()
         sizes = set(re.findall(r"\b(\d+) \(\d+ times\)", program.text))
-        # Where the machine simulates at half the pace, not every set of feet has its turn.
+        # Where the machine simulates at a part of the pace, not every set of feet has its turn.
         if status or sizes == {"6", "9", "12"}:
             break
     assert status == 0, program.text
@@ -533,7 +532,7 @@ def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
 def test_the_demo_bears_a_node_that_is_held_up(start: Callable[..., Program]) -> None:
     """For longer than the middleware keeps joint states of 1 kHz: those that it loses are told."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed")
-    program = start(["-m", "delassus_ros.sim.demo"], DEMO_SECONDS="120")
+    program = start(["-m", "delassus_ros.sim.demo"], DEMO_SECONDS="1e9")
     wait_for(lambda: any("compared" in line for line in program.lines), program)
     node = process_of(program, "delassus_ros.node.main")
     os.kill(node, signal.SIGSTOP)

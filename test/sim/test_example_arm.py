@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
 pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
@@ -120,7 +121,8 @@ def test_the_law_in_cpp_moves_the_arm_alike(tmp_path: Path) -> None:
         (tmp_path / folder).symlink_to(root / folder)
     path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        ["sh", "-ec", "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        ["sh", "-ec", "\n".join(lines)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S,
         env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

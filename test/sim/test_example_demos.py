@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
@@ -28,7 +29,6 @@ from child_processes import children_of, ended  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-LIMIT = 240.0  # s
 
 
 class Demo:
@@ -82,15 +82,15 @@ class Demo:
             self.text += data.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + HANG_S
         while not condition():
             if time.monotonic() > deadline or self.process.poll() is not None:
                 pytest.fail(f"no {what}:\n{self.text}")
             self._reader.join(0.02)
 
     def finish(self) -> int:
-        status = self.process.wait(LIMIT)
-        self._reader.join(LIMIT)
+        status = self.process.wait(HANG_S)
+        self._reader.join(HANG_S)
         return status
 
     def child(self, words: str) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 from seeds import seeds
 
 mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
@@ -42,7 +43,6 @@ LEGS = ("LF", "RF", "LH", "RH")
 FRAMES = tuple(f"{leg}_FOOT" for leg in LEGS)
 JOINTS = tuple(f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE"))
 RADIUS, FRICTION = 0.02, 0.8
-LIMIT = 90.0  # s for anything to happen, on a busy machine
 
 
 # --- the quadratic program ---------------------------------------------------------------------
@@ -515,7 +515,7 @@ class Program:
         """Send a signal, if any, and return the exit status."""
         if number is not None:
             self.process.send_signal(number)
-        return self.process.wait(LIMIT)
+        return self.process.wait(HANG_S)
 
     def close(self) -> None:
         """Kill it if it still runs."""
@@ -545,7 +545,7 @@ def make_start() -> Iterator[Callable[..., Program]]:
 
 
 def wait_until(condition: Callable[[], bool], programs: list[Program]) -> None:
-    deadline = time.monotonic() + LIMIT
+    deadline = time.monotonic() + HANG_S
     while not condition():
         gone = any(program.process.poll() is not None for program in programs)
         if gone or time.monotonic() > deadline:

@@ -176,7 +176,7 @@ def test_a_run_names_the_topic_that_is_missing(
     some = Command("some", [sys.executable, "-c", code, *publishes.split()])
     options = argparse.Namespace(seconds=1.0, realtime=False)
     # Discovery takes its time on a busy machine: whoever publishes is known in the end.
-    for limit in (2, 20):
+    for limit in (2, 20, 200):
         status = run([some], lambda: Watcher("watcher"), options, limit=limit)
         told = capfd.readouterr()
         assert status == 1 and told.out.endswith("FAIL\n")

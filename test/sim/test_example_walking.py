@@ -246,6 +246,16 @@ class TestPlant:
         with pytest.raises(InputError, match=words):
             PlantSettings(**changes)
 
+    def test_friction_of_description_and_settings_adds_up(self) -> None:
+        damped = demo_urdf().replace(
+            "<limit", '<dynamics damping="0.1" friction="0.2"/><limit'
+        )
+        settings = PlantSettings(joint_damping=0.3, joint_friction=0.5)
+        model = Plant(damped, {"LF": "LF_FOOT"}, settings=settings)._model
+        dof = model.joint("LF_KFE").dofadr[0]
+        assert model.dof_damping[dof] == pytest.approx(0.4)
+        assert model.dof_frictionloss[dof] == pytest.approx(0.7)
+
     def test_a_foot_has_one_sphere_or_box(self) -> None:
         from delassus_ros.errors import ContactError
 

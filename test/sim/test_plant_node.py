@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
@@ -27,7 +28,6 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from delassus_ros.processes import Command, Programs  # noqa: E402
 from delassus_ros.sim.demo import demo_environment  # noqa: E402
 
-LIMIT = 60.0  # s
 PERIOD = 2_000_000  # ns
 
 
@@ -76,7 +76,7 @@ class Scene:
         self.answer(state)
 
     def until(self, condition: Callable[[], Any], what: str) -> Any:
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + HANG_S
         while not (value := condition()):
             if time.monotonic() > deadline or self.plant.dead():
                 pytest.fail(f"no {what}\n{self.plant.report()}")

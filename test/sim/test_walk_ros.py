@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
@@ -42,7 +43,6 @@ from delassus_ros.sim import demo_urdf  # noqa: E402
 from delassus_ros.sim.demo import demo_environment  # noqa: E402
 from delassus_ros.sim.plant_node import RECORDED  # noqa: E402
 
-LIMIT = 120.0  # s
 UP, DOWN = ActiveContacts.INACTIVE, ActiveContacts.ACTIVE
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -93,7 +93,7 @@ class Scene:
         self.children.__exit__(*error)
 
     def until(self, condition: Callable[[], Any], what: str) -> Any:
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + HANG_S
         while not (value := condition()):
             if time.monotonic() > deadline or self.children.dead():
                 pytest.fail(f"no {what}\n{self.children.report()}")

@@ -41,6 +41,7 @@ from delassus_ros.model import (
     Loop,
     LoopKind,
 )
+from delassus_ros.model.spatial import rotation_from_quaternion, rotation_from_rpy
 from delassus_ros.rotor_report import rotor_report
 
 LEG = Path(__file__).resolve().parents[2] / "docs" / "geared_leg.urdf"
@@ -254,10 +255,19 @@ def test_what_numpy_would_make_numbers_of(solver, quadruped, wrong):
         solver.solve_batch(wrong)
     with pytest.raises(GeometryError, match="xyz must be numbers of shape"):
         Transform.from_xyz_rpy(wrong, (0, 0, 0))
+    for rotation in (rotation_from_rpy, rotation_from_quaternion):
+        with pytest.raises(GeometryError, match="rpy (is|has)|quaternion (is|has)"):
+            rotation(wrong)
     with pytest.raises(RobotError, match="armature of joint 'LF_KFE' is "):
         Robot.from_urdf(robots.quadruped(), armature={"LF_KFE": wrong[0]})
     with pytest.raises(ContactError, match="kind must be 'point', 'surface' or a"):
         Contact("LF", "LF_FOOT", wrong)
+
+
+@pytest.mark.parametrize("wrong", [[0, 0, 0, 0], [np.nan, 0, 0, 1], [0, 0, 0, 1e200, 0]])
+def test_a_quaternion_of_no_rotation(wrong):
+    with pytest.raises(GeometryError, match="quaternion has (norm|shape)"):
+        rotation_from_quaternion(wrong)
 
 
 def test_masked_entries_are_no_numbers(solver, closure):

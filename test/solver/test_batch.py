@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import robots
+from hanging import HANG_S
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.compiler import build
@@ -172,7 +173,7 @@ def test_threads_are_there_after_a_fork(solver):
 
     child = multiprocessing.get_context("fork").Process(target=compare)
     child.start()
-    child.join(20.0)
+    child.join(HANG_S)
     ended = child.exitcode
     child.kill()
     child.join()

@@ -16,8 +16,10 @@ from delassus_ros import (
     DelassusSolver,
     ForceStatus,
     InputError,
+    NumericalError,
     Problem,
     Robot,
+    Status,
 )
 from delassus_ros.sim import demo_urdf
 
@@ -110,6 +112,26 @@ def test_the_same_object_each_time() -> None:
     _tick(bound, inputs, FEET, 1)
     assert bound.contact_forces() is first
     assert kept.forces.tobytes() != first.forces.tobytes()
+
+
+@pytest.mark.parametrize("active", [None, FEET[:2]])
+def test_no_forces_before_the_first_matrix(active: Any) -> None:
+    outputs = ["a0", "qdd0", "J", "MinvJT", "h", "JdotV"]
+    problem = feet_problem()
+    bound = DelassusSolver(Problem(problem.robot, problem.contacts, "world", outputs)).bind()
+    if active is not None:
+        for name, values in standing_inputs(problem).items():
+            bound.inputs[name] = values
+        assert bound.solve().status is Status.OK
+        # Another set of contacts has no matrix yet.
+        bound.activate(active)
+    bound.set_friction(0.4)
+    forces, motion, task = bound.contact_forces(), bound.constrained_dynamics(), bound.task("LF")
+    assert forces.status == ForceStatus.NOT_FINITE and not forces.forces.any()
+    assert motion.status is Status.NOT_FINITE and np.isnan(motion.forces).all()
+    assert np.isnan(task.compute().matrix).all() and task.status is Status.NOT_FINITE
+    with pytest.raises(NumericalError, match="there is no matrix: the status is NOT_FINITE"):
+        bound.solution.inertia()
 
 
 def test_no_matrix_no_forces_and_no_start() -> None:

@@ -369,8 +369,11 @@ def test_what_is_missing_or_wrong_is_named() -> None:
         (lambda: s.inertia(0.0, 0.0), "characteristic_length is 0.0; expected a positive"),
         (lambda: s.forces(np.zeros(3)), r"acceleration has shape \(3,\), expected \(12,\)"),
         (lambda: s.forces(regularization=-1.0), "regularization is -1.0 in a row"),
+        (lambda: s.forces(regularization=np.nan), "regularization is nan in a row; expected 0"),
+        (lambda: s.effective_mass("LF_FOOT", [0, 0, np.inf]), "expected 3 finite numbers"),
+        (lambda: s.effective_mass("LF_FOOT", np.nan), "direction is nan; expected 3 finite"),
         (lambda: s.impact(np.zeros(12)), r"rates has shape \(12,\), expected \(18,\)"),
-        (lambda: s.effective_mass("LF_FOOT", [0, 0]), r"direction is \[0.*expected 3 numbers"),
+        (lambda: s.effective_mass("LF_FOOT", [0, 0]), r"direction is \[0.*expected 3 finite"),
         (lambda: s.effective_mass("LX", [0, 0, 1]), "unknown contact 'LX'.*; active: "),
     ):
         with pytest.raises(InputError, match=words):
@@ -443,6 +446,9 @@ def test_a_bound_solver_with_redundant_contacts_and_without_a_matrix() -> None:
     assert bound.constrained_dynamics(0.0).status.name == "OK"
     with pytest.raises(InputError, match=r"acceleration has shape \(3,\), expected \(12,\)"):
         bound.constrained_dynamics(np.zeros(3))
+    for R in (-1.0, np.nan, np.inf):
+        with pytest.raises(InputError, match=f"regularization is {R} in a row; expected 0 or mo"):
+            bound.constrained_dynamics(regularization=R)
     lacking = DelassusSolver(quadruped_problem(("a0",))).bind()
     with pytest.raises(InputError, match="this needs the output 'qdd0'"):
         lacking.constrained_dynamics()

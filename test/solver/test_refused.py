@@ -17,11 +17,14 @@ from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Statu
 from delassus_ros.arguments import as_numbers
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.contacts import ContactSet
+from delassus_ros.doors.batch_function import BatchFunction
 from delassus_ros.dynamics import Dynamics, LoopRates
 from delassus_ros.errors import InputError, NumericalError
 from delassus_ros.measured import JointAcceleration, JointTorque, Measurement, SparseDynamics
+from delassus_ros.model import JointKind
 from delassus_ros.model.couplings import coupling_rows, open_coupling
 from delassus_ros.samples import random_inputs
+from delassus_ros.testing.random_trees import ALL, random_problem
 
 LEG = Path(__file__).resolve().parents[2] / "docs" / "geared_leg.urdf"
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
@@ -111,6 +114,38 @@ def test_each_coupling_is_looked_at_and_its_rounding_allowed() -> None:
     far = robot.q({robot.joint_names[coupling_rows(robot)[0].entries[0]]: 3e3})
     assert bound.solve(far.astype(np.float32).astype(float)).status is Status.OK
     assert open_coupling(robot, [np.nan] * robot.nq)
+
+
+@pytest.mark.parametrize("algorithm", ["pv_osimr", "pinocchio"])
+@pytest.mark.parametrize("port", ["base_orientation", "q", "contact_orientations"])
+def test_quaternions_of_another_norm_have_a_status(port: str, algorithm: str) -> None:
+    turning = port == "contact_orientations"
+    problem = random_problem(16, moving=True) if turning else random_problem(2, ALL, "world")
+    bound = DelassusSolver(problem, algorithm).bind()
+    rules = InputRules.of(problem.inputs, problem.robot)
+    batch = BatchFunction(problem).forward
+    good = random_inputs(problem, 0)
+    joints = zip(problem.robot.joints, problem.robot.q_offsets, strict=True)
+    first = next((at + 3 for joint, at in joints if joint.kind is JointKind.FLOATING), 0)
+    for factor, status in (
+        (0.0, Status.NOT_UNIT), (1 - 1.1e-3, Status.NOT_UNIT), (1 - 0.9e-3, Status.OK),
+        (1 + 0.9e-3, Status.OK), (1 + 1.1e-3, Status.NOT_UNIT), (2.0, Status.NOT_UNIT),
+        (np.nan, Status.NOT_FINITE),
+    ):  # fmt: skip
+        for name, values in good.items():
+            bound.inputs[name] = values
+        turn = bound.inputs[port].reshape(-1)[first if port == "q" else 0 :][:4]
+        turn *= factor
+        block = np.concatenate([values.ravel() for values in bound.inputs.values()])
+        s = bound.solve()
+        assert s.status is status and bool(np.isnan(s.matrix).all()) == (status is not Status.OK)
+        assert rules.statuses(block[np.newaxis]).tolist() == [status]
+        # Machine code of several configurations at once, of which one is wrong.
+        rows = np.tile(np.concatenate([values.ravel() for values in good.values()]), (9, 1))
+        rows[4] = block
+        found = np.empty((9, batch.size_out))
+        batch(rows, found)
+        assert np.isnan(found).any(axis=1).tolist() == [k == 4 and bool(status) for k in range(9)]
 
 
 def test_rules_of_arrays_are_those_of_machine_code() -> None:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hanging import HANG_S
 from linkages import closed_four_bar, four_bar
 from rigid_body import body_jacobians, body_poses, mass_matrix, random_q
 from small import BOX, contacts, massless_problem, problem, tiny, walker
@@ -261,7 +262,7 @@ def test_threads_do_not_disturb_each_other(solver) -> None:
     barrier = threading.Barrier(4)
 
     def work(offset: int) -> bool:
-        barrier.wait(10)
+        barrier.wait(HANG_S)
         order = [(k + 16 * offset) % 64 for k in range(64)] * 5
         return all(np.array_equal(solver.solve(*cases[k]).matrix, expected[k]) for k in order)
 
@@ -341,6 +342,7 @@ def failing():
 def test_a_back_end_that_raises_gives_a_status_and_is_logged_once(failing, caplog) -> None:
     solver = DelassusSolver(problem(), "failing")
     bound = solver.bind()
+    bound.inputs["q"] = Q
     bound.activate(["c0"])
     for error in (RuntimeError("lost"), RuntimeError("again"), KeyError("other"), None):
         failing.append(error)

@@ -112,5 +112,7 @@ def test_a_c_program_has_python_s_numbers(compiler: str, tmp_path: Path) -> None
         np.testing.assert_allclose(ours, np.ravel(theirs), rtol=1e-9, atol=1e-10 * scale)
     with pytest.raises(InputError, match="'x y' is not a C identifier"):
         export_task_space(solver, "x y", "trunk")
+    with pytest.raises(InputError, match="name 'main' is a keyword or reserved name of C"):
+        export_task_space(solver, "main", "trunk")
     with pytest.raises(InputError, match="contact 'head' is not active"):
         export_task_space(solver, "x", "head")

@@ -56,7 +56,7 @@ LIMITS = {
     "bound.solve": Work(1, 1, 0, 0, 256),
     "bound.solve, all outputs": Work(10, 3, 0, 0, 256),
     "solve_batch of 64": Work(31, 38, 10, 52_400, 53_600),
-    "ForceSolver.solve": Work(9, 5, 13, 1000, 1030),
+    "ForceSolver.solve": Work(9, 9, 22, 2700, 2800),
     "bound.contact_forces": Work(5, 1, 0, 0, 256),
     "tick of the node": Work(58, 34, 1.5, 1200, 1300),
     "tick with a schedule": Work(80, 40, 1.5, 1250, 1350),

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from child_processes import children_of
+from hanging import HANG_S
 from ros_domains import new_domain
 
 from delassus_ros import DelassusSolver
@@ -42,9 +43,6 @@ from soak.run import (  # noqa: E402
     node_counts,
 )
 from soak.verdict import EndedReaders, Limits, Result  # noqa: E402
-
-LIMIT = 120.0  # s for a short run, on a busy machine
-
 
 # --- the robot --------------------------------------------------------------------------------
 
@@ -308,7 +306,7 @@ def whole_run(*arguments: str) -> tuple[int, str, str]:
     ros = [word for name in patient for word in ("-p", f"{name}:=60.0")]
     for _ in range(3):
         program = start("--rate=100", "--superseded=99", *arguments, "--", *ros)
-        output, errors = program.communicate(timeout=LIMIT)
+        output, errors = program.communicate(timeout=HANG_S)
         if not re.search(r"^(echo|G alone) +p50 nan", output, re.MULTILINE):
             break
     return program.returncode, output, errors
@@ -350,12 +348,12 @@ def test_an_interrupted_run_ends_its_processes_and_says_so() -> None:
     program = start(SOAK_SECONDS="1000")
     assert program.stdout is not None
     assert "1000 s at 1000 Hz, m = 24" in program.stdout.readline()
-    deadline = time.monotonic() + LIMIT
+    deadline = time.monotonic() + HANG_S
     children: list[int] = []
     while len(children) < 3 and time.monotonic() < deadline:
         children = children_of(program.pid)
     program.send_signal(signal.SIGINT)
-    _, errors = program.communicate(timeout=LIMIT)
+    _, errors = program.communicate(timeout=HANG_S)
     assert program.returncode == 1
     assert "interrupted" in errors
     assert "Traceback" not in errors

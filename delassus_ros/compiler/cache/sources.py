@@ -62,9 +62,13 @@ def algorithm_source(algorithm: Algorithm) -> Source:
     Raises
     ------
     OSError, TypeError
-        If the source cannot be read, or there is none.
+        If the source cannot be read, there is none, or the values of a function's defaults or
+        enclosing variables are no part of it.
     """
     definition = algorithm.definition
+    bound = ("__closure__", "__defaults__", "__kwdefaults__")
+    if any(getattr(definition, name, None) for name in bound):
+        raise TypeError(f"{definition} has values that its source lacks")
     file = Path(inspect.getfile(definition))
     digest, changed = hashlib.sha256(file.read_bytes()), file.stat().st_ctime_ns
     package = _package_of(definition)

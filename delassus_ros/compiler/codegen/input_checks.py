@@ -1,7 +1,7 @@
 """The checks of a kernel's inputs as LLVM IR: the status of an input block.
 
 The checks are not part of the traced program, so operation counts do not include them. The usual
-input passes two cheap tests; only an input that fails one of them is examined value by value.
+input passes cheap tests; only an input that fails one of them is examined value by value.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from delassus_ros.compiler.codegen.llvm_text import Writer, literal, pairwise, splat, vector_type
 from delassus_ros.compiler.codegen.sincos import suffix
-from delassus_ros.compiler.ir.input_rules import InputRules
+from delassus_ros.compiler.ir.input_rules import NORM_MIDDLE, NORM_RANGE, InputRules
 from delassus_ros.compiler.ir.machine import WIDEST
 from delassus_ros.model.couplings import TOLERANCE
 from delassus_ros.model.ranges import FARTHEST
@@ -21,19 +21,19 @@ from delassus_ros.scalars.ports import Status
 def checked_status(rules: InputRules, w: Writer, status: str, width: int) -> str:
     """Write the test of the input block ``%in`` and return the status, which it may change.
 
-    What most inputs pass costs a multiplication and an addition for each of them, and for
-    each coupling; only what does not pass is looked at again.
+    What most inputs pass costs a multiplication and an addition for each of them, for each
+    coupling and for each entry of a quaternion; only what does not pass is looked at again.
 
     Parameters
     ----------
     status : of the outputs, one per configuration.
     width : configurations that every input is a vector of.
     """
-    unusual = [found for found in (_large(rules, w, width), _off(rules, w, width)) if found]
-    if not unusual:
+    tests = _large(rules, w, width), _off(rules, w, width), *_turned(rules, w, width)
+    either = pairwise([test for test in tests if test], lambda a, b: w.let(f"or i1 {a}, {b}"))
+    if not either:
         return status
     i32 = vector_type(width, "i32")
-    either = unusual[0] if len(unusual) == 1 else w.let(f"or i1 {unusual[0]}, {unusual[1]}")
     w.do("br label %usual_inputs")
     w.label("usual_inputs")
     w.do(f"br i1 {either}, label %unusual_inputs, label %known_inputs, !prof !0")
@@ -75,6 +75,23 @@ def _off(rules: InputRules, w: Writer, width: int) -> str:
     )
 
 
+def _turned(rules: InputRules, w: Writer, width: int) -> Iterator[str]:
+    """Write for each quaternion whether its norm may not be 1, an i1 for all configurations."""
+    v = vector_type(width)
+    for off in _norms(rules, w, width):
+        yield w.any(w.let(f"fcmp ugt {v} {off}, {splat(literal(NORM_RANGE), width)}"), width)
+
+
+def _norms(rules: InputRules, w: Writer, width: int) -> Iterator[str]:
+    """Write how far the square of each quaternion's norm is from the middle of its range."""
+    v = vector_type(width)
+    for first in rules.quaternions:
+        entries = (w.load("%in", k * width, width) for k in range(first, first + 4))
+        square = _sum(w, [_square(w, entry, v) for entry in entries], v)
+        off = w.let(f"fsub {v} {square}, {splat(literal(NORM_MIDDLE), width)}")
+        yield _absolute(w, off, width)
+
+
 def _gaps(rules: InputRules, w: Writer, width: int) -> Iterator[tuple[str, list[str]]]:
     """Write how far each coupling is from 0, and yield that with its terms."""
     v = vector_type(width)
@@ -102,6 +119,9 @@ def _explained(rules: InputRules, w: Writer, status: str, width: int) -> str:
             size = w.let(f"fadd {v} {size}, {_absolute(w, term, width)}")
         most = w.let(f"fmul {v} {size}, {splat(literal(TOLERANCE), width)}")
         told(w.let(f"fcmp ogt {v} {_absolute(w, gap, width)}, {most}"), Status.NOT_CLOSED)
+    for off in _norms(rules, w, width):
+        wrong = w.let(f"fcmp ogt {v} {off}, {splat(literal(NORM_RANGE), width)}")
+        told(wrong, Status.NOT_UNIT)
     near, largest = (splat(literal(value), width) for value in (FARTHEST, sys.float_info.max))
     sizes = [_absolute(w, w.load("%in", k * width, width), width) for k in range(rules.size)]
     for size in sizes[rules.first : rules.first + rules.count]:

@@ -1,4 +1,4 @@
-"""The rules for the inputs of a kernel: finite numbers, near positions, couplings that hold.
+"""The rules for the inputs of a kernel: finite, near, unit quaternions, couplings that hold.
 
 :meth:`InputRules.statuses` applies them to arrays, for back ends;
 :mod:`delassus_ros.compiler.codegen.input_checks` writes them into compiled kernels.
@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 from delassus_ros.model.chains import BallJoint, ball_joints
 from delassus_ros.model.couplings import TOLERANCE, CouplingRow, coupling_rows
 from delassus_ros.model.ranges import FARTHEST
-from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE, Array
 from delassus_ros.problem import Port
 from delassus_ros.scalars.ports import Status
+
+NORM_MIDDLE = 1.0 + UNIT_QUATERNION_TOLERANCE**2
+NORM_RANGE = 2.0 * UNIT_QUATERNION_TOLERANCE
+"""The square of a unit quaternion's norm differs from :data:`NORM_MIDDLE` by at most this."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class InputRules:
     first, count : which of them are positions, of which none may be beyond
         :data:`~delassus_ros.model.ranges.FARTHEST`.
     couplings : rows over the positions that must hold.
+    quaternions : first entries of quaternions, which must have unit norm.
     balls : ball joints that must not be at their singular angle. In compiled kernels this check is
         part of the traced program.
     """
@@ -40,6 +45,7 @@ class InputRules:
     count: int = 0
     couplings: tuple[CouplingRow, ...] = ()
     balls: tuple[BallJoint, ...] = ()
+    quaternions: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, ports: Sequence[Port], robot: Robot | None = None) -> InputRules:
@@ -47,16 +53,27 @@ class InputRules:
 
         Parameters
         ----------
-        robot : whose couplings must hold and whose ball joints count.
+        robot : whose couplings must hold, and whose ball joints and floating joints count.
         """
         size = first = count = 0
+        quaternions: list[int] = []
         for port in ports:
             if port.name == "q":
                 first, count = size, port.size
+            elif port.name in ("base_orientation", "contact_orientations"):
+                quaternions += range(size, size + port.size, 4)
             size += port.size
         if robot is None:
-            return cls(size, first, count)
-        return cls(size, first, count, coupling_rows(robot), tuple(ball_joints(robot)))
+            return cls(size, first, count, quaternions=tuple(quaternions))
+        quaternions += (
+            first + offset + 3
+            for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+            if count and joint.kind is JointKind.FLOATING
+        )
+        return cls(
+            size, first, count, coupling_rows(robot), tuple(ball_joints(robot)),
+            tuple(quaternions),
+        )  # fmt: skip
 
     def statuses(self, inputs: Array) -> NDArray[np.int32]:
         """Return a status for each row of an array (N, size)."""
@@ -74,6 +91,9 @@ class InputRules:
                 size = 1.0 + abs(row.offset) + np.abs(terms).sum(axis=1)
                 is_open = np.abs(terms.sum(axis=1) + row.offset) > TOLERANCE * size
                 found[is_open] = Status.NOT_CLOSED
+            for k in self.quaternions:
+                squares = (inputs[:, k : k + 4] ** 2).sum(axis=1)
+                found[np.abs(squares - NORM_MIDDLE) > NORM_RANGE] = Status.NOT_UNIT
             found[(np.abs(q) > FARTHEST).any(axis=1)] = Status.TOO_FAR
         found[~np.isfinite(inputs).all(axis=1)] = Status.NOT_FINITE
         return found

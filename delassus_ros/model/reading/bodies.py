@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.clusters import groups_of, null_motions
-from delassus_ros.model.joint import JointKind
+from delassus_ros.model.joint import WORLD, JointKind
 from delassus_ros.model.joint_group import JointGroup
-from delassus_ros.model.mechanism import Mechanism
+from delassus_ros.model.mechanism import Frame, Mechanism
 from delassus_ros.model.reading.link_tree import listed
 from delassus_ros.model.spatial import Array, Inertia, skew
 
@@ -30,9 +30,29 @@ SMALLEST_INERTIA_RATIO = 1e-12
 """Inertia of a cluster's least inert motion, relative to its most inert one."""
 
 
-def check_bodies(
-    robot: Mechanism, lumped: Sequence[Sequence[tuple[str, Inertia]]], on_root: Sequence[str]
-) -> None:
+def to_lock_it(joint: str) -> str:
+    """Return how a joint is locked when a robot is read, for messages."""
+    return f"lock={{{joint!r}: 0.0}}, on the command line --lock {joint}=0"
+
+
+def links_of_bodies(
+    frames: Iterable[Frame], links: Mapping[str, Inertia], count: int
+) -> list[list[tuple[str, Inertia]]]:
+    """Return for each of `count` bodies its links, with their inertias in the body's frame.
+
+    Parameters
+    ----------
+    links : inertias of links by name, in the frames of the links.
+    """
+    found: list[list[tuple[str, Inertia]]] = [[] for _ in range(count)]
+    for frame in frames:
+        if frame.body != WORLD:
+            inertia = links[frame.name].in_parent(frame.placement)
+            found[frame.body].append((frame.name, inertia))
+    return found
+
+
+def check_bodies(robot: Mechanism, links: Mapping[str, Inertia], on_root: Sequence[str]) -> None:
     """Refuse impossible bodies.
 
     Every body must have a positive semidefinite inertia; where it breaks the triangle inequality,
@@ -44,7 +64,7 @@ def check_bodies(
     Parameters
     ----------
     robot : the robot.
-    lumped : for each of its first bodies, its links with their inertias in the body's frame.
+    links : inertias of its links by name, in the frames of the links.
     on_root : names of the joints that move on the base, for messages.
 
     Raises
@@ -54,8 +74,11 @@ def check_bodies(
     """
     carrying = {joint.parent for joint in robot.joints}
     massless = []
+    lumped = links_of_bodies(robot.frames.values(), links, len(robot.joints))
     for i, parts in enumerate(lumped):
         inertia = robot.bodies[i].inertia
+        if not parts:
+            continue  # a rotor, or between the joints of a chain
         if not (inertia.mass or inertia.rotational.any()):
             if robot.joints[i].kind is JointKind.ROOT:
                 raise RobotError(_no_base(robot.bodies[i].name, on_root))
@@ -86,16 +109,18 @@ def _check_massless(group: JointGroup, massless: list[int]) -> None:
         raise RobotError(
             f"link {robot.bodies[first].name!r}: no inertia on the last link that joint "
             f"{robot.joints[first].name!r} moves, nor on links fixed to it; give it an "
-            "<inertial>, or the joint an armature, or make the joint fixed"
+            "<inertial>, or the joint an armature, or lock the joint: "
+            f"{to_lock_it(robot.joints[first].name)}"
         )
     closure, q, motions = null_motions(group)
     inertia = motions.T @ closure.inertia(q) @ motions
     values = np.linalg.eigvalsh(inertia)
     if not values[0] > SMALLEST_INERTIA_RATIO * values[-1]:
+        joint = robot.joints[group.joints[0]].name
         raise RobotError(
             f"{group.described()}: some motion of joints {group.names(group.joints)} moves "
             f"no inertia; give link {robot.bodies[first].name!r} an <inertial>, or joint "
-            f"{robot.joints[group.joints[0]].name!r} an armature"
+            f"{joint!r} an armature, or lock the joints: {to_lock_it(joint)}"
         )
 
 

@@ -24,6 +24,7 @@ from delassus_ros.model.reading.elements import (
     LOOP_TYPES,
     MAX_NAME,
     READ,
+    VERSIONS,
 )
 from delassus_ros.model.reading.numbers import (
     check_direction,
@@ -31,6 +32,7 @@ from delassus_ros.model.reading.numbers import (
     floats,
     numbers,
 )
+from delassus_ros.model.reading.origin import origin_of
 from delassus_ros.model.reading.unread import meant, refuse_unread
 
 _log = logging.getLogger(__name__)
@@ -52,14 +54,17 @@ def checked(root: ElementTree.Element) -> ElementTree.Element:
     Raises
     ------
     RobotError
-        For another root element, a missing, repeated or unreadable part, a number that is not
-        finite or sensible, an unknown type, or an unread part that would change the robot. Names
-        the link, joint, coupling or loop.
+        For another root element or version, a missing, repeated or unreadable part, a number that
+        is not finite or sensible, an unknown type, or an unread part that would change the robot.
+        Names the link, joint, coupling or loop.
     """
     namespace, brace, tag = root.tag.rpartition("}")
     if tag != "robot":
         hint = _OTHER_FORMATS.get(tag, "")
         raise RobotError(f"not a URDF: the root element is <{tag}>, expected <robot>{hint}")
+    version = root.get("version", VERSIONS[0])
+    if version not in VERSIONS:
+        raise RobotError(unknown("version of URDF", version[:MOST_SHOWN], VERSIONS, "versions"))
     # A default namespace (Drake writes one) prefixes every tag; foreign tags keep theirs.
     prefix = namespace + brace
     refuse_unread(root, prefix)
@@ -93,7 +98,7 @@ def _link(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.E
     if inertial is None:
         return clean
     part = ElementTree.SubElement(clean, "inertial")
-    _copy(inertial, part, prefix, "origin", what)
+    _copy_origin(inertial, part, prefix, what)
     mass = _copy(inertial, part, prefix, "mass", what)
     if mass is not None:
         value = float(floats(mass.attrib["value"], 1, f"{what}: mass")[0])
@@ -115,15 +120,20 @@ def _joint(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.
             f"types: {', '.join((FIXED, *JOINT_TYPES))}"
         )
     clean = ElementTree.Element("joint", name=name, type=joint_type)
-    for tag in ("origin", "parent", "child"):
+    _copy_origin(element, clean, prefix, what)
+    for tag in ("parent", "child"):
         _copy(element, clean, prefix, tag, what)
     if joint_type not in (FIXED, "floating"):
         axis = _copy(element, clean, prefix, "axis", what)
         if axis is not None:
             check_direction(floats(axis.attrib["xyz"], 3, f"{what}: axis"), what)
-    # On a fixed joint limits and mimic mean nothing (reduced robots keep such left-overs).
+    # On a fixed joint the rest means nothing (reduced robots keep such left-overs).
     if joint_type != FIXED:
         _copy_limit(element, clean, prefix, what)
+        dynamics = _copy(element, clean, prefix, "dynamics", what)
+        if dynamics is not None:
+            for key, text in dynamics.attrib.items():
+                floats(text, 1, f"{what}: {key}")
         _copy_mimic(element, clean, prefix, what)
     _copy_independent(element, clean, what)
     return clean
@@ -159,24 +169,24 @@ def _copy_limit(
         "limit",
         lower=repr(float(lower)),
         upper=repr(float(upper)),
-        velocity=repr(_velocity(limit)),
-        effort="0",  # required by urdf_parser_py, not read here
+        velocity=repr(_limit_of_motion(limit, "velocity")),
+        effort=repr(_limit_of_motion(limit, "effort")),
     )
 
 
 _UNLIMITED = (("lower", "-inf"), ("upper", "inf"))
 
 
-def _velocity(limit: ElementTree.Element) -> float:
-    """Return a velocity limit [rad/s or m/s]; infinite for none, and for 0, as templates have it.
+def _limit_of_motion(limit: ElementTree.Element, name: str) -> float:
+    """Return a velocity or effort limit; infinite for none, and for 0, as templates have it.
 
     G does not depend on the limit, so an unreadable one is ignored.
     """
     try:
-        velocity = float(limit.get("velocity", ""))
+        found = float(limit.get(name, ""))
     except ValueError:
         return np.inf
-    return velocity if velocity > 0.0 else np.inf
+    return found if found > 0.0 else np.inf
 
 
 def _copy_mimic(
@@ -239,13 +249,7 @@ def _loop(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.E
     for end in ENDS:
         child = _child(element, prefix, end, what)
         part = ElementTree.SubElement(clean, end, link=_required(child, "link", what))
-        origin = _only_child(child, prefix, "origin", f"{what}: {end}")
-        if origin is not None:
-            _refuse_others(origin, prefix, f"{what}: {end}")
-            keys = [key for key in ELEMENTS["origin"].numbers if key in origin.attrib]
-            for key in keys:
-                floats(origin.attrib[key], 3, f"{what}: {end}: origin {key}")
-            ElementTree.SubElement(part, "origin", {key: origin.attrib[key] for key in keys})
+        _copy_origin(child, part, prefix, f"{what}: {end}")
     axis = _only_child(element, prefix, "axis", what)
     if axis is not None:
         _refuse_others(axis, prefix, what)
@@ -357,7 +361,7 @@ def _only_child(
 def _copy(
     source: ElementTree.Element, target: ElementTree.Element, prefix: str, tag: str, what: str
 ) -> ElementTree.Element | None:
-    """Copy child `tag` of a link's inertial or of a joint, with the attributes that are read.
+    """Copy child `tag` of an inertial or a joint, with the attributes that are read.
 
     Returns
     -------
@@ -367,17 +371,21 @@ def _copy(
     if child is None:
         return None
     known = ELEMENTS[tag]
-    if tag == "origin":
-        # Newer URDF can give the rotation in other ways; dropping it would be wrong.
-        for key in child.attrib.keys() - {*known.attributes}:
-            raise RobotError(f"{what}: <origin {key}=…> is not supported; write xyz and rpy")
     if known.required and not child.get(known.required):
         raise RobotError(f"{what}: <{tag}> has no attribute {known.required!r}")
-    attributes = _attributes(child, tag, what)
-    if tag == "origin":
-        for key, text in attributes.items():
-            floats(text, 3, f"{what}: origin {key}")
-    return ElementTree.SubElement(target, tag, attributes)
+    return ElementTree.SubElement(target, tag, _attributes(child, tag, what))
+
+
+def _copy_origin(
+    source: ElementTree.Element, target: ElementTree.Element, prefix: str, what: str
+) -> None:
+    """Copy the ``<origin>`` of a link's inertial, of a joint or of an end of a loop."""
+    origin = _only_child(source, prefix, "origin", what)
+    if origin is not None:
+        # An unread attribute might be another way to write the rotation.
+        _refuse_others(origin, prefix, what)
+        origin_of(source, what, prefix)
+        ElementTree.SubElement(target, "origin", _attributes(origin, "origin", what))
 
 
 def _attributes(element: ElementTree.Element, tag: str, what: str) -> dict[str, str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.clusters import groups_of, independent_joints
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.joint import Joint
 from delassus_ros.model.mechanism import Frame, Mechanism, MechanismT
+from delassus_ros.model.reading.bodies import to_lock_it
 from delassus_ros.model.reading.description import (
     Description,
     JointDescription,
@@ -29,41 +30,70 @@ def closed(
     description: Description,
     side: SideFile,
     functions: Sequence[FunctionConstraint],
+    lock: Mapping[str, float],
 ) -> MechanismT:
     """Return the tree `robot` with the constraints of the URDF, the side file and `functions`.
 
     Rotors come after all other joints and have inertia about their axis alone: their mass is
     part of the link that carries them.
 
+    Parameters
+    ----------
+    lock : joints that are locked afterwards, which may mimic a joint that does not move.
+
     Raises
     ------
     RobotError
         If a link or joint is unknown, a loop is between links of one body, a coupling is not
-        between two branches, mimic joints follow each other in a circle, a transmission
-        with rotors cannot be read, or nothing determines a joint that is stated to be dependent.
+        between two branches, mimic joints follow each other in a circle, or a transmission
+        with rotors cannot be read.
     """
     joints, bodies, frames = list(robot.joints), list(robot.bodies), list(robot.frames.values())
     couplings = [_coupling(robot, each) for each in description.couplings.values()]
-    couplings += _mimics(robot, description.joints)
+    couplings += _mimics(robot, description.joints, lock)
     for rotor in rotors(robot, description.transmissions, side.rotors):
         joints.append(rotor.joint)
         bodies.append(rotor.body)
         couplings.append(rotor.coupling)
     loops = [_loop(robot.frames, each) for each in (*description.loops.values(), *side.loops)]
     couplings += side.couplings
-    named = side.independent
-    whole = robot.replaced(
+    for name in side.motors:
+        if name not in {joint.name for joint in joints}:
+            raise RobotError(f"name_mot: {unknown('joint', name, robot.joint_names)}")
+    return robot.replaced(
         joints=joints,
         bodies=bodies,
         frames=frames,
         couplings=couplings,
         loops=loops,
-        independent=named,
+        independent=side.independent,
         functions=functions,
     )
-    _check_determined(whole, description.joints, named)
-    independent = (*named, *_stated(whole, description.joints, named), *_led(whole, side.motors))
-    return whole.with_constraints(independent=independent)
+
+
+def with_independents(
+    robot: MechanismT,
+    described: Mapping[str, JointDescription],
+    motors: Sequence[str],
+    held: Set[str],
+) -> MechanismT:
+    """Return the closed robot with all joints that are stated to be independent.
+
+    Parameters
+    ----------
+    robot : the robot, with the names of the side file.
+    motors : joints with motors, of the side file.
+    held : joints that are locked.
+
+    Raises
+    ------
+    RobotError
+        If all joints of a cluster are stated to be dependent, or nothing determines one.
+    """
+    named = robot.independent
+    _check_determined(robot, described, {*named, *held})
+    independent = (*named, *_stated(robot, described, named), *_led(robot, motors))
+    return robot.with_constraints(independent=independent)
 
 
 def _stated(
@@ -92,11 +122,15 @@ def _stated(
 
 
 def _check_determined(
-    robot: Mechanism, described: Mapping[str, JointDescription], named: Sequence[str]
+    robot: Mechanism, described: Mapping[str, JointDescription], known: Set[str]
 ) -> None:
     """Refuse joints that are stated to be dependent but that no constraint ties.
 
     The constraint is misspelt or was removed; without it the robot would be open.
+
+    Parameters
+    ----------
+    known : joints that are locked, or that the side file states to be independent.
     """
     tied = {
         robot.joints[joint].name
@@ -106,10 +140,10 @@ def _check_determined(
     }
     for joint in described.values():
         # On a fixed joint the statement means nothing; names of the side file count before it.
-        if joint.independent is not False or joint.kind is None or joint.name in named:
+        if joint.independent is not False or joint.kind is None or joint.name in known:
             continue
         names = {f"{joint.name}_{letter}" for letter in joint.chain} or {joint.name}
-        if not names <= tied:
+        if not names <= tied | known:
             raise RobotError(
                 f'joint {joint.name!r} is independent="false", but no loop, coupling or mimic '
                 "determines it, and no function given to Robot.from_urdf; add what does, or take "
@@ -119,11 +153,7 @@ def _check_determined(
 
 def _led(robot: Mechanism, motors: Sequence[str]) -> list[str]:
     """Return the independent joints of clusters with motors; motors are preferred."""
-    indices = {joint.name: i for i, joint in enumerate(robot.joints)}
-    for name in motors:
-        if name not in indices:
-            raise RobotError(f"name_mot: {unknown('joint', name, robot.joint_names)}")
-    led = {indices[name] for name in motors}
+    led = {i for i, joint in enumerate(robot.joints) if joint.name in motors}
     return [
         robot.joints[joint].name
         for group in groups_of(robot)
@@ -151,9 +181,15 @@ def _coupling(robot: Mechanism, described: LinkCoupling) -> Coupling:
     return Coupling(described.name, tuple(ratios))
 
 
-def _mimics(robot: Mechanism, described: Mapping[str, JointDescription]) -> list[Coupling]:
+def _mimics(
+    robot: Mechanism, described: Mapping[str, JointDescription], lock: Mapping[str, float]
+) -> list[Coupling]:
     single = [joint.name for joint in robot.joints if joint.kind.nv == 1]
-    mimics = {name: joint.mimic for name, joint in described.items() if joint.mimic is not None}
+    mimics = {
+        name: joint.mimic
+        for name, joint in described.items()
+        if joint.mimic is not None and (joint.mimic.joint in single or name not in lock)
+    }
     for name, mimic in mimics.items():
         what = f"joint {name!r}: <mimic>"
         if name not in single:
@@ -161,7 +197,9 @@ def _mimics(robot: Mechanism, described: Mapping[str, JointDescription]) -> list
         if mimic.joint in described and mimic.joint not in single:
             raise RobotError(f"{what}: joint {mimic.joint!r} is not revolute or prismatic")
         if mimic.joint not in single:
-            raise RobotError(f"{what}: {unknown('joint', mimic.joint, single)}")
+            raise RobotError(
+                f"{what}: {unknown('joint', mimic.joint, single)}; or lock it: {to_lock_it(name)}"
+            )
         _check_ends(name, mimics)
     for name in mimics:
         _warn_of_limits(name, mimics, {joint.name: joint for joint in robot.joints})

@@ -19,6 +19,7 @@ from delassus_ros.model.constraints import LoopKind
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.reading.elements import JOINT_TYPES, LOOP_TYPES
 from delassus_ros.model.reading.numbers import numbers_in
+from delassus_ros.model.reading.origin import origin_of
 from delassus_ros.model.spatial import Array, Inertia, Transform
 
 
@@ -44,7 +45,10 @@ class JointDescription:
     chain : letters of X, Y, Z if the joint is a chain of revolute joints about these axes.
     mimic : the joint that this one follows, if any.
     independent : URDF+'s statement about the joint's position, None without one.
-    velocity : limit of the rate [rad/s or m/s], infinite where the URDF has none or 0.
+    velocity, effort : limits of the rate [rad/s or m/s] and of the torque or force [N·m or N],
+        infinite where the URDF has none or 0.
+    damping : viscous friction [N·m·s/rad or N·s/m].
+    friction : dry friction [N·m or N], which does not count.
     """
 
     name: str
@@ -59,6 +63,9 @@ class JointDescription:
     mimic: Mimic | None = None
     independent: bool | None = None
     velocity: float = np.inf
+    effort: float = np.inf
+    damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,11 @@ class Description:
     loops: dict[str, LinkLoop] = field(default_factory=dict)
     transmissions: tuple[Transmission, ...] = ()
 
+    @property
+    def inertias(self) -> dict[str, Inertia]:
+        """Inertias of links by name, in the frames of the links."""
+        return {name: link.inertia for name, link in self.links.items()}
+
 
 def describe(root: ElementTree.Element) -> Description:
     """Build the description of a checked document.
@@ -157,12 +169,12 @@ def describe(root: ElementTree.Element) -> Description:
 
 
 def _link(element: ElementTree.Element) -> LinkDescription:
-    name = element.attrib["name"]
-    inertial = _parsed(urdf.Link, element).inertial
-    if inertial is None:
+    name, part = element.attrib["name"], element.find("inertial")
+    if part is None:
         return LinkDescription(name, Inertia())
+    pose = _taken_pose(part)
+    inertial = _parsed(urdf.Link, element).inertial
     about_com = np.array((inertial.inertia or urdf.Inertia()).to_matrix(), dtype=np.float64)
-    pose = _pose(inertial.origin)
     turned = pose.rotation @ about_com @ pose.rotation.T
     return LinkDescription(name, Inertia.from_com(inertial.mass, pose.translation, turned))
 
@@ -170,20 +182,24 @@ def _link(element: ElementTree.Element) -> LinkDescription:
 def _joint(element: ElementTree.Element) -> JointDescription:
     # Of URDF+, which urdf_parser_py does not know.
     stated = element.attrib.pop("independent", None)
+    origin = _taken_pose(element)
     parsed = _parsed(urdf.Joint, element)
-    limit, mimic = parsed.limit, parsed.mimic
+    limit, mimic, dynamics = parsed.limit, parsed.mimic, parsed.dynamics
     return JointDescription(
         parsed.name,
         JOINT_TYPES.get(parsed.type),
         parsed.parent,
         parsed.child,
-        _pose(parsed.origin),
+        origin,
         _axis(parsed.axis),
         -np.inf if limit is None else limit.lower,
         np.inf if limit is None else limit.upper,
         mimic=None if mimic is None else Mimic(mimic.joint, mimic.multiplier, mimic.offset),
         independent=None if stated is None else stated == "true",
         velocity=np.inf if limit is None else limit.velocity,
+        effort=np.inf if limit is None else limit.effort,
+        damping=0.0 if dynamics is None else dynamics.damping or 0.0,
+        friction=0.0 if dynamics is None else dynamics.friction or 0.0,
     )
 
 
@@ -215,17 +231,10 @@ def _loop(element: ElementTree.Element) -> LinkLoop:
         LOOP_TYPES[element.attrib["type"]],
         predecessor.attrib["link"],
         successor.attrib["link"],
-        _end_pose(predecessor),
-        _end_pose(successor),
+        origin_of(predecessor, "predecessor"),
+        origin_of(successor, "successor"),
         _axis(numbers_in(axis[0].attrib["xyz"]) if axis else None),
     )
-
-
-def _end_pose(end: ElementTree.Element) -> Transform:
-    """Return the pose of a loop's frame in the link of its end."""
-    origin = {} if end.find("origin") is None else end[0].attrib
-    xyz, rpy = (numbers_in(origin.get(key, "0 0 0")) for key in ("xyz", "rpy"))
-    return Transform.from_xyz_rpy(xyz, rpy)
 
 
 def _transmission(element: ElementTree.Element) -> Transmission:
@@ -252,9 +261,12 @@ def _transmission_end(element: ElementTree.Element | None) -> TransmissionEnd:
     return TransmissionEnd(element.attrib["name"], element.attrib["role"], reductions, offsets)
 
 
-def _pose(origin: Any) -> Transform:
-    """Return the pose of a parsed ``<origin>``, the identity without one."""
-    return Transform() if origin is None else Transform.from_xyz_rpy(origin.xyz, origin.rpy)
+def _taken_pose(element: ElementTree.Element) -> Transform:
+    """Take the ``<origin>`` out of an element, as urdf_parser_py knows no ``quat_xyzw``."""
+    pose = origin_of(element, element.tag)
+    for origin in element.findall("origin"):
+        element.remove(origin)
+    return pose
 
 
 def _axis(xyz: Any) -> Array:

@@ -14,6 +14,8 @@ CLOSURES = ("coupling", "loop")
 """Elements of URDF+ that close the tree."""
 READ = ("link", "joint", *CLOSURES)
 """Elements directly under ``<robot>`` that are read; a ``<transmission>`` is kept unchecked."""
+VERSIONS = ("1.0", "1.1", "1.2")
+"""Versions of URDF that urdfdom reads, the default first; 1.1 brought ``quat_xyzw``."""
 MAX_NAME = 1000
 """Most characters of a name."""
 
@@ -50,13 +52,15 @@ ELEMENTS = {
     ),
     "joint": ReadElement(
         ("name", "type", "independent"),
-        children=("origin", "parent", "child", "axis", "limit", "mimic"),
+        children=("origin", "parent", "child", "axis", "limit", "mimic", "dynamics"),
     ),
-    "origin": ReadElement(numbers={"xyz": 3, "rpy": 3}),
+    "origin": ReadElement(numbers={"xyz": 3, "rpy": 3, "quat_xyzw": 4}),
     "parent": ReadElement(("link",), required="link"),
     "child": ReadElement(("link",), required="link"),
     "axis": ReadElement(numbers={"xyz": 3}, required="xyz"),
+    # Those of effort and, of URDF 1.2, acceleration, deceleration and jerk change no matrix.
     "limit": ReadElement(numbers={"lower": 1, "upper": 1}),
+    "dynamics": ReadElement(numbers={"damping": 1, "friction": 1}),
     "mimic": ReadElement(("joint",), {"multiplier": 1, "offset": 1}, required="joint"),
     # Published couplings have a type, "rolling", which does not change the equation.
     "coupling": ReadElement(("name", "type"), children=(*ENDS, "ratio")),

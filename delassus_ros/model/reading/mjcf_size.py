@@ -31,7 +31,7 @@ _TABLES = {"hfield": ("nrow", "ncol"), "texture": ("width", "height")}
 
 
 def check_size(source: str | Path) -> None:
-    """Refuse MJCF or URDF of which MuJoCo would make a model that is too large.
+    """Refuse MJCF or URDF of which MuJoCo would make a model that is too large or another one.
 
     Parameters
     ----------
@@ -40,7 +40,8 @@ def check_size(source: str | Path) -> None:
     Raises
     ------
     RobotError
-        If the model would be too large, says in what; or if a file is none, or no XML.
+        If the model would be too large, says in what; if MuJoCo would drop a rotation unread, that
+        of URDF 1.1; or if a file is none, or no XML.
     """
     if isinstance(source, str) and source.lstrip().startswith("<"):
         _Count(Path()).add(source.encode("utf-8", "replace"), "the XML", 1.0)
@@ -105,6 +106,10 @@ class _Count:
             bodies = math.prod(map(_number, attributes.get("count", "1").split()))
         self._bodies += times * bodies
         self._limit("bodies", self._bodies, MAX_BODIES)
+        if tag == "origin" and "quat_xyzw" in attributes:
+            raise RobotError(
+                "<origin quat_xyzw=…>: MuJoCo drops this rotation unread; write Robot.from_urdf(…)"
+            )
         if tag in _TABLES:
             size = math.prod(_number(attributes.get(name, "1")) for name in _TABLES[tag])
             self._limit(f"numbers of a <{tag}>", size, MAX_NUMBERS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,12 @@ from delassus_ros.model.edit import locked
 from delassus_ros.model.joint import WORLD, Joint, JointKind, root_name
 from delassus_ros.model.mechanism import Body, Frame, MechanismT
 from delassus_ros.model.reading.mjcf_size import check_size
+from delassus_ros.model.reading.passive import (
+    MujocoPassive,
+    of_joints,
+    uncounted,
+    warn_of_uncounted,
+)
 from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_from_quaternion
 
 SAME_POSITION_TOLERANCE = 1e-9
@@ -25,7 +32,7 @@ TORQUE_SCALE_INDEX = 10
 """Index among the data of a weld: the anchor, position and quaternion come before it."""
 
 
-def read_mujoco(source: Any, robot_type: type[MechanismT]) -> MechanismT:
+def read_mujoco(source: Any, robot_type: type[MechanismT], passive: bool = True) -> MechanismT:
     """Return the robot of a mujoco.MjModel or MjSpec, or of MJCF or URDF, a path or the text.
 
     A free joint of the first body is the floating base; others are floating joints inside the
@@ -36,8 +43,16 @@ def read_mujoco(source: Any, robot_type: type[MechanismT]) -> MechanismT:
     sites; a site with the name of a body is ``name/site``. Active equalities become loops
     (connect, weld) and couplings (joint and tendon, if linear); an equality of a single joint
     locks the joint, see :func:`~delassus_ros.model.edit.locked`. Mocap bodies belong to the world,
-    at the pose in the model. Armatures of actuators count at their joints, times the squares of
-    their gears. Elements that only make forces (muscles, springs, flexes) are ignored.
+    at the pose in the model. Armatures and damping of actuators count at their joints, times the
+    squares of their gears. Springs (``stiffness``, ``springref``, ``springdamper``) and dampers of
+    hinges and slides, and gravity compensation of bodies (``gravcomp``, with or without
+    ``actuatorgravcomp`` of joints), are those of the robot, unless the model's flags disable them;
+    a warning names further elements that make forces, such as servos, dry friction
+    (``frictionloss``) and tendons.
+
+    Parameters
+    ----------
+    passive : whether to read springs, dampers and gravity compensation.
 
     Raises
     ------
@@ -47,7 +62,12 @@ def read_mujoco(source: Any, robot_type: type[MechanismT]) -> MechanismT:
         If MuJoCo cannot compile the source, it is something else, or the model would be too large,
         see :mod:`delassus_ros.model.reading.mjcf_size`.
     """
-    return _Reading(compiled(source)).robot(robot_type)
+    model = compiled(source)
+    robot = _Reading(model).robot(robot_type)
+    if not passive:
+        return robot.without_passive()
+    warn_of_uncounted(robot.name, uncounted(model, joint_names(model)))
+    return robot
 
 
 def compiled(source: Any) -> Any:
@@ -83,46 +103,39 @@ class _Reading:
         self._bodies: list[Body] = []
         # Per body of MuJoCo, the body that it is part of, and where it is in that one.
         self._place: dict[int, tuple[int, Transform]] = {0: (WORLD, Transform())}
-        self._inertias: list[Inertia] = []
-        self._names: list[str] = []
         self._armatures = self._armature_of_joints()
         self._joint_names = joint_names(model)
         self._body_names = body_names(model)
+        self._passive = MujocoPassive.of(model)
 
     def robot(self, robot_type: type[MechanismT]) -> MechanismT:
         for b in range(1, self._model.nbody):
             self._add(b)
-        bodies = [Body(*each) for each in zip(self._names, self._inertias, strict=True)]
         name = bytes(self._model.names).split(b"\0", 1)[0].decode() or "robot"
         couplings, loops = self._equalities()
         held, tied = _held_by(couplings)
-        robot = robot_type(name, self._joints, bodies, self._frames(), tied, loops)
+        robot = robot_type(name, self._joints, self._bodies, self._frames(), tied, loops)
         return locked(robot, held) if held else robot
 
     def _armature_of_joints(self) -> Array:
         """Return the armature of each hinge and slide, those of its actuators included."""
         import mujoco
 
-        model, types = self._model, mujoco.mjtTrn
-        at_joints = (int(types.mjTRN_JOINT), int(types.mjTRN_JOINTINPARENT))
+        model = self._model
         # Models of MuJoCo before 3.3.1 have none.
         for t in np.flatnonzero(getattr(model, "tendon_armature", ())):
             raise RobotError(
                 f"tendon {model.tendon(t).name!r} has an armature, which has no counterpart here; "
                 "expected armatures of joints"
             )
-        found: Array = np.array(model.dof_armature[model.jnt_dofadr], dtype=float)
-        # Nor these before 4.
-        for a in np.flatnonzero(getattr(model, "actuator_armature", ())):
-            if int(model.actuator_trntype[a]) not in at_joints:
-                name = model.actuator(a).name or f"actuator{a}"
-                kind = types(int(model.actuator_trntype[a])).name
-                raise RobotError(
-                    f"actuator {name!r} has an armature and is a {kind}, which has no counterpart "
-                    "here; expected armatures of actuators of joints"
-                )
-            gear = float(model.actuator_gear[a, 0])
-            found[model.actuator_trnid[a, 0]] += float(model.actuator_armature[a]) * gear**2
+        found, elsewhere = of_joints(model, "armature")
+        for a in elsewhere:
+            name = model.actuator(a).name or f"actuator{a}"
+            kind = mujoco.mjtTrn(int(model.actuator_trntype[a])).name
+            raise RobotError(
+                f"actuator {name!r} has an armature and is a {kind}, which has no counterpart "
+                "here; expected armatures of actuators of joints"
+            )
         return found
 
     def _add(self, b: int) -> None:
@@ -135,10 +148,12 @@ class _Reading:
         self._place[b] = above, pose
         if above == WORLD:
             return
-        about = np.diag(model.body_inertia[b])
+        about, mass = np.diag(model.body_inertia[b]), float(model.body_mass[b])
         own = pose_of(model.body_ipos[b], model.body_iquat[b])
-        inertia = Inertia.from_com(float(model.body_mass[b]), np.zeros(3), about)
-        self._inertias[above] = self._inertias[above] + inertia.in_parent(pose @ own)
+        inertia = Inertia.from_com(mass, np.zeros(3), about)
+        held = Inertia(mass * float(self._passive.compensation[b]))
+        part = Body(self._body_names[b], inertia, held)
+        self._bodies[above] = self._bodies[above].lumped(part, pose @ own)
 
     def _add_joint(self, b: int, j: int, above: int, pose: Transform) -> tuple[int, Transform]:
         """Append a joint; return its body, and where the body of MuJoCo is in that one."""
@@ -149,8 +164,7 @@ class _Reading:
         kind = int(model.jnt_type[j])
         if kind == int(types.mjJNT_BALL):
             return self._add_ball(b, j, above, pose)
-        self._names.append(self._body_names[b])
-        self._inertias.append(Inertia())
+        self._bodies.append(Body(self._body_names[b], Inertia()))
         number = len(self._joints)
         armature = float(self._armatures[j])
         if kind == int(types.mjJNT_FREE):
@@ -168,6 +182,7 @@ class _Reading:
         at = Transform(translation=model.jnt_pos[j])
         revolute = kind == int(types.mjJNT_HINGE)
         limits = model.jnt_range[j] if model.jnt_limited[j] else (-np.inf, np.inf)
+        passive = self._passive
         joint_ = Joint(
             name,
             JointKind.REVOLUTE if revolute else JointKind.PRISMATIC,
@@ -177,15 +192,13 @@ class _Reading:
             armature,
             float(limits[0]),
             float(limits[1]),
+            stiffness=float(passive.stiffness[j]),
+            spring_reference=float(passive.reference[j]),
+            damping=float(passive.damping[j]),
         )
         # Where its position is qpos0 the model is as it was written.
         back = joint_.motion(-float(model.qpos0[model.jnt_qposadr[j]]))
-        self._joints.append(
-            Joint(
-                name, joint_.kind, above, pose @ at @ back, axis, joint_.armature,
-                joint_.lower, joint_.upper,
-            )
-        )  # fmt: skip
+        self._joints.append(replace(joint_, placement=pose @ at @ back))
         return number, at.inverse()
 
     def _add_ball(self, b: int, j: int, above: int, pose: Transform) -> tuple[int, Transform]:
@@ -200,8 +213,7 @@ class _Reading:
         at = Transform(translation=self._model.jnt_pos[j])
         joints = chain(name, BALL, above, pose @ at, len(self._joints))
         self._joints += joints
-        self._names += [self._body_names[b]] * len(joints)
-        self._inertias += [Inertia()] * len(joints)
+        self._bodies += [Body(self._body_names[b], Inertia())] * len(joints)
         return len(self._joints) - 1, at.inverse()
 
     def _frames(self) -> list[Frame]:
@@ -323,6 +335,28 @@ class _Reading:
         return Loop(name, kind, first, second, at, there)
 
 
+def held_joints(model: Any) -> set[int]:
+    """Return the joints that active equalities hold: alone, or tied to held joints alone."""
+    import mujoco
+
+    joint, tendon = int(mujoco.mjtEq.mjEQ_JOINT), int(mujoco.mjtEq.mjEQ_TENDON)
+    tied: list[set[int]] = []
+    for e in range(model.neq):
+        if not model.eq_active0[e] or int(model.eq_type[e]) not in (joint, tendon):
+            continue
+        second = int(model.eq_obj2id[e]) if any(model.eq_data[e, 1:5]) else -1
+        objects = {int(model.eq_obj1id[e]), second} - {-1}
+        if int(model.eq_type[e]) == tendon:
+            wraps = [(int(model.tendon_adr[t]), int(model.tendon_num[t])) for t in objects]
+            objects = {int(model.wrap_objid[k]) for at, n in wraps for k in range(at, at + n)}
+        tied.append(objects)
+    held: set[int] = set()
+    # Each round holds at least one joint more, or is the last.
+    for _ in tied:
+        held.update(*(objects for objects in tied if len(objects - held) == 1))
+    return held
+
+
 def joint_names(model: Any) -> list[str]:
     """Return the names of a model's joints; those without one are called ``joint0`` and so on."""
     import mujoco
@@ -358,28 +392,20 @@ def pose_of(position: Array, quaternion: Array) -> Transform:
 
 
 def _held_by(couplings: Sequence[Coupling]) -> tuple[dict[str, float], list[Coupling]]:
-    """Return where equalities hold joints, and those that tie joints.
-
-    An equality of one joint holds it, and with it those that others tie to it.
-    """
-    tied = [each for each in couplings if len(each.ratios) > 1]
+    """Return where equalities of one joint hold joints, and the equalities that tie joints."""
+    tied: list[Coupling] = []
     held: dict[str, float] = {}
     by: dict[str, str] = {}
-    todo = [each for each in couplings if len(each.ratios) == 1]
-    while todo:
-        each = todo.pop()
-        moved = each.offset + sum(r * held[name] for name, r in each.ratios if name in held)
-        ((name, ratio),) = [pair for pair in each.ratios if pair[0] not in held] or each.ratios[:1]
-        if name in held:
-            if abs(moved) > SAME_POSITION_TOLERANCE:
-                raise RobotError(
-                    f"equalities {by[name]!r} and {each.name!r} hold joint {name!r} at different "
-                    f"places: at {held[name]:g} the latter is off by {abs(moved):.3g}"
-                )
+    for each in couplings:
+        if len(each.ratios) > 1:
+            tied.append(each)
             continue
-        held[name], by[name] = -moved / ratio, each.name
-        todo += [
-            other for other in tied
-            if name in dict(other.ratios) and sum(n not in held for n, _ in other.ratios) <= 1
-        ]  # fmt: skip
+        ((name, ratio),) = each.ratios
+        off = each.offset + ratio * held.setdefault(name, -each.offset / ratio)
+        if abs(off) > SAME_POSITION_TOLERANCE:
+            raise RobotError(
+                f"equalities {by[name]!r} and {each.name!r} hold joint {name!r} at different "
+                f"places: at {held[name]:g} the latter is off by {abs(off):.3g}"
+            )
+        by.setdefault(name, each.name)
     return held, tied

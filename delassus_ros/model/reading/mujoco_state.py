@@ -11,13 +11,16 @@ from delassus_ros.arguments import instance
 from delassus_ros.errors import RobotError
 from delassus_ros.model.joint import Joint, JointKind
 from delassus_ros.model.mechanism import Mechanism
-from delassus_ros.model.reading.mujoco import body_names, joint_names, pose_of
+from delassus_ros.model.reading.mujoco import body_names, held_joints, joint_names, pose_of
 from delassus_ros.model.reading.states import StateMap
 from delassus_ros.model.spatial import Array, Transform
 
 UNIT_ROUNDING = 1e-12
 """Difference between 1 and a quaternion's norm below which the quaternion is not normalized: a
 state that is converted to MuJoCo's and back stays the same to the last bit."""
+HELD_TOLERANCE = 0.02
+"""Largest distance of a joint from the position at which an equality holds the joint [rad, m]:
+equalities of a simulator are soft."""
 _FREE = (JointKind.ROOT, JointKind.FLOATING)
 _KINDS = {
     "mjJNT_HINGE": JointKind.REVOLUTE,
@@ -46,13 +49,13 @@ class MujocoMap(StateMap):
 
         instance("model", model, mujoco.MjModel, "mujoco.MjModel.from_xml_path(path)", RobotError)
         super().__init__(robot, model)
+        held = held_joints(model)
+        self._held = {number: value for number, value in self._locked.items() if number in held}
 
     def _joint_numbers(self) -> Mapping[str, int]:
         return {name: j for j, name in enumerate(joint_names(self.model))}
 
-    def _motion_of(
-        self, joint: Joint, number: int
-    ) -> tuple[JointKind | None, Sequence[float], str]:
+    def _motion_of(self, number: int) -> tuple[JointKind | None, Sequence[float], str]:
         import mujoco
 
         what: str = mujoco.mjtJoint(int(self.model.jnt_type[number])).name
@@ -101,6 +104,19 @@ class MujocoMap(StateMap):
     def _reference(self) -> Array:
         return np.array(self.model.qpos0)
 
+    def _check(self, positions: Array) -> None:
+        for number, value in self._held.items():
+            entry = int(self.model.jnt_qposadr[number])
+            if not abs(float(positions[entry]) - value) <= HELD_TOLERANCE:
+                raise RobotError(
+                    f"qpos[{entry}] (joint {list(self._by_name)[number]!r}) is "
+                    f"{positions[entry]:.6g}, but an equality of the model holds this joint at "
+                    f"{value:.6g}; expected that to {HELD_TOLERANCE:g} rad or m"
+                )
+
+    def _write_locked(self, number: int, values: Array, positions: Array) -> None:
+        positions[int(self.model.jnt_qposadr[number])] = values[0]
+
     def _position(self, joint: Joint, number: int, positions: Array) -> Array:
         first = int(self.model.jnt_qposadr[number])
         if joint.kind not in _FREE:
@@ -144,10 +160,10 @@ def _quaternion(joint: str, positions: Array, first: int) -> Array:
     """Return the unit quaternion w, x, y, z of a free or ball joint."""
     quaternion = positions[first : first + 4]
     norm = float(np.linalg.norm(quaternion))
-    if not norm:
+    if not 0.0 < norm < np.inf:
         raise RobotError(
-            f"qpos[{first}:{first + 4}] (joint {joint!r}) is zero; expected a quaternion "
-            "w, x, y, z"
+            f"qpos[{first}:{first + 4}] (joint {joint!r}) has norm {norm:g}; expected a "
+            "quaternion w, x, y, z"
         )
     unit: Array = quaternion if abs(norm - 1.0) < UNIT_ROUNDING else quaternion / norm
     return unit

@@ -12,7 +12,7 @@ from delassus_ros.arguments import instance
 from delassus_ros.errors import RobotError
 from delassus_ros.model.chains import BALL, chain
 from delassus_ros.model.constraints import Coupling
-from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.joint import SINGLE, WORLD, Joint, JointKind
 from delassus_ros.model.mechanism import Body, Frame, MechanismT
 from delassus_ros.model.reading.pinocchio_joints import Leading, Part, parts_of
 from delassus_ros.model.spatial import Array, Inertia, Transform
@@ -21,7 +21,9 @@ _NO_LIMIT = sys.float_info.max
 """Size of the position limits of a joint without limits, in models built joint by joint."""
 
 
-def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
+def read_pinocchio(
+    model: Any, robot_type: type[MechanismT], passive: bool = False
+) -> MechanismT:
     """Return the robot of a pinocchio.Model, or of the one of a pinocchio.RobotWrapper.
 
     Joints have their names, bodies are called after them; frames are those of links, operation,
@@ -36,6 +38,12 @@ def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
     :mod:`~delassus_ros.model.chains`), the parts of a composite joint ``name_1`` and so on. A
     helical joint is a revolute one on a prismatic one, ``name_slide``, that follows its angle. A
     composite of a translation and a rotation on the universe is a floating joint.
+
+    Pinocchio's algorithms do not count ``model.damping`` and the limits of dry friction.
+
+    Parameters
+    ----------
+    passive : whether dampers of single freedoms count, ``model.damping``.
 
     Raises
     ------
@@ -65,13 +73,15 @@ def read_pinocchio(model: Any, robot_type: type[MechanismT]) -> MechanismT:
         inertia = model.inertias[j]
         total = Inertia.from_com(inertia.mass, inertia.lever, inertia.inertia)
         bodies[body] = Body(model.names[j], total)
-    return robot_type(model.name or "robot", joints, bodies, _frames(model, body_of), couplings)
+    frames = _frames(model, body_of)
+    robot = robot_type(model.name or "robot", joints, bodies, frames, couplings)
+    return robot if passive else robot.without_passive()
 
 
 def _joints(model: Any, part: Part, parent: int, placement: Transform, first: int) -> list[Joint]:
     """Return the joints of a part, the first of which has the index `first`."""
     armatures = _armatures(model, part)
-    single = part.kind in (JointKind.REVOLUTE, JointKind.PRISMATIC)
+    single = part.kind in SINGLE
     if not single and armatures.any():
         raise RobotError(
             f"joint {part.name!r} is a {part.what} with armature {armatures.tolist()}, "
@@ -83,9 +93,9 @@ def _joints(model: Any, part: Part, parent: int, placement: Transform, first: in
     kind = part.kind
     if kind is JointKind.FLOATING and not first:
         kind = JointKind.ROOT
-    armature, limits = 0.0, (-np.inf, np.inf)
+    armature, damping, limits = 0.0, 0.0, (-np.inf, np.inf)
     if single and part.leading is None:
-        armature = float(armatures[0])
+        armature, damping = float(armatures[0]), float(model.damping[part.v][0])
         if part.q.stop - part.q.start == 1:
             q = part.q.start
             lower, upper = float(model.lowerPositionLimit[q]), float(model.upperPositionLimit[q])
@@ -93,7 +103,10 @@ def _joints(model: Any, part: Part, parent: int, placement: Transform, first: in
             lower = -math.inf if lower == -_NO_LIMIT else lower
             upper = math.inf if upper == _NO_LIMIT else upper
             limits = (lower, upper) if lower <= upper else limits
-    return [Joint(part.name, kind, parent, placement, np.array(part.axis), armature, *limits)]
+    axis = np.array(part.axis)
+    return [
+        Joint(part.name, kind, parent, placement, axis, armature, *limits, damping=damping)
+    ]
 
 
 def _armatures(model: Any, part: Part) -> Array:

@@ -210,6 +210,19 @@ def position_of(part: Part, q: Array) -> Array:
     return values
 
 
+def unit_entries(part: Part) -> slice | None:
+    """Return the entries of Pinocchio's q of a part that have norm 1, None without such entries.
+
+    A quaternion, or the cosine and sine of an angle.
+    """
+    size, end = part.q.stop - part.q.start, part.q.stop
+    if part.is_free or part.kind is None:
+        # A composite may end with three angles.
+        return slice(end - 4, end) if size in (4, JointKind.FLOATING.nq) else None
+    angle = JointKind.PLANAR.nq if part.kind is JointKind.PLANAR else 1
+    return slice(end - 2, end) if size > angle else None
+
+
 def write_position(part: Part, values: Array, q: Array) -> None:
     """Write the entries of Pinocchio's q; the inverse of :func:`position_of`."""
     if part.leading is not None:

@@ -18,10 +18,16 @@ from delassus_ros.model.reading.pinocchio_joints import (
     Part,
     parts_of,
     position_of,
+    unit_entries,
     write_position,
 )
-from delassus_ros.model.reading.states import StateMap
-from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
+from delassus_ros.model.reading.states import QUATERNION, StateMap
+from delassus_ros.model.spatial import (
+    Array,
+    Transform,
+    check_unit_norm,
+    rotation_from_quaternion,
+)
 
 
 class PinocchioMap(StateMap):
@@ -42,6 +48,9 @@ class PinocchioMap(StateMap):
 
     def __init__(self, robot: Mechanism, model: Any) -> None:
         super().__init__(robot, model_of(model))
+        parts = [self._parts[tie.number] for tie in self.ties]
+        entries = [(part.name, unit_entries(part)) for part in parts]
+        self._units = [(name, place) for name, place in entries if place is not None]
 
     def is_of(self, model: Any) -> bool:
         """Return whether this map is of a model, or of a RobotWrapper's, without new joints."""
@@ -58,9 +67,7 @@ class PinocchioMap(StateMap):
         self._parts = [part for _, part in found]
         return {part.name: k for k, part in enumerate(self._parts)}
 
-    def _motion_of(
-        self, joint: Joint, number: int
-    ) -> tuple[JointKind | None, Sequence[float], str]:
+    def _motion_of(self, number: int) -> tuple[JointKind | None, Sequence[float], str]:
         part = self._parts[number]
         return part.kind, part.axis, part.what
 
@@ -89,6 +96,16 @@ class PinocchioMap(StateMap):
 
         neutral: Array = pin.neutral(self.model)
         return neutral
+
+    def _check(self, positions: Array) -> None:
+        for name, place in self._units:
+            is_angle = place.stop - place.start == 2
+            expected = "cosine and sine of an angle" if is_angle else QUATERNION
+            what = f"q[{place.start}:{place.stop}] (joint {name!r})"
+            check_unit_norm(what, positions[place], expected, RobotError)
+
+    def _write_locked(self, number: int, values: Array, positions: Array) -> None:
+        write_position(self._parts[number], values, positions)
 
     def _position(self, joint: Joint, number: int, positions: Array) -> Array:
         part = self._parts[number]

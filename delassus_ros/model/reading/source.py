@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
-from delassus_ros.errors import RobotError
+from delassus_ros.errors import RobotError, listed, unknown
+from delassus_ros.model.reading.xml import parse_xml, path_of
 
+_log = logging.getLogger(__name__)
 _SCHEME = "package://"
 
 
-def located(source: str | bytes | Path) -> str | bytes | Path:
-    """Return the source of a description with ``package://`` resolved and xacro expanded.
+def document_of(
+    source: str | bytes | Path | Element, xacro_arguments: Mapping[str, object] | None = None
+) -> Element:
+    """Return the root element of a description, ``package://`` resolved and xacro expanded.
+
+    A robot without a name is called as its file, with a warning.
 
     Parameters
     ----------
-    source : as for :meth:`~delassus_ros.model.robot.Robot.from_urdf`. A file that ends in
-        ``.xacro`` is a program that its expansion runs: only for those that are trusted.
+    source, xacro_arguments : as for :meth:`~delassus_ros.model.robot.Robot.from_urdf`. A file that
+        ends in ``.xacro`` is a program that its expansion runs: only for those that are trusted.
 
     Raises
     ------
     RobotError
-        If there is no such package or file in it, or xacro is needed and absent or fails.
+        If there is no such package or file in it, xacro is needed and absent or fails, or the
+        arguments are not those of the file; as :func:`~delassus_ros.model.reading.xml.parse_xml`.
     """
-    found: str | bytes | Path = source
     if isinstance(source, str) and source.strip().startswith(_SCHEME):
-        found = in_package(source.strip())
-    if isinstance(found, str | Path) and str(found).endswith(".xacro"):
-        return _expanded(Path(found))
-    return found
+        source = in_package(source.strip())
+    file = None if isinstance(source, Element) else path_of(source)
+    if file is not None and file.suffix == ".xacro":
+        root = parse_xml(_expanded(file, xacro_arguments or {}))
+    elif xacro_arguments:
+        raise RobotError(
+            f"xacro arguments {listed('', list(xacro_arguments))} are given, but "
+            f"{'the text' if file is None else file} is no xacro; expected a file that ends in "
+            ".xacro"
+        )
+    else:
+        root = source if isinstance(source, Element) else parse_xml(source)
+    if file is not None and file.is_file() and not root.get("name"):
+        root.set("name", file.name.partition(".")[0])
+        _log.warning("%s: a <robot> has no name; it is called %r", file, root.get("name"))
+    return root
 
 
 def in_package(uri: str) -> Path:
@@ -40,9 +60,9 @@ def in_package(uri: str) -> Path:
     RobotError
         If no package has the file; names the folders.
     """
-    package, _, inside = uri.removeprefix(_SCHEME).partition("/")
+    package, inside = package_and_path(uri)
     looked = []
-    for folder in _folders(package):
+    for folder in folders_of(package):
         looked.append(str(folder))
         if (folder / inside).is_file():
             return folder / inside
@@ -54,18 +74,41 @@ def in_package(uri: str) -> Path:
     )
 
 
-def _folders(package: str) -> Iterator[Path]:
-    """Yield where a package may be, installed or as source."""
+def package_and_path(uri: str) -> tuple[str, str]:
+    """Return the package of ``package://name/path`` and the path; a third slash means nothing."""
+    package, _, inside = uri.partition("://")[2].lstrip("/").partition("/")
+    return package, inside
+
+
+def folders_of(package: str) -> Iterator[Path]:
+    """Yield where a package of ROS or a model of Gazebo may be, installed or as source."""
     for prefix in filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)):
         yield Path(prefix) / "share" / package
-    for folder in filter(None, os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)):
-        # The path of a folder of packages, or of the package itself.
-        yield Path(folder) / package
-        if Path(folder).name == package:
-            yield Path(folder)
+    for variable in ("ROS_PACKAGE_PATH", "GZ_SIM_RESOURCE_PATH", "GAZEBO_MODEL_PATH"):
+        for folder in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+            # The path of a folder of packages, or of the package itself.
+            yield Path(folder) / package
+            if Path(folder).name == package:
+                yield Path(folder)
 
 
-def _expanded(file: Path) -> bytes:
+class _Arguments(dict[str, str]):
+    """Arguments of a xacro file, which notes the names that xacro asks for."""
+
+    def __init__(self, given: Mapping[str, object]) -> None:
+        super().__init__({name: str(value) for name, value in given.items()})
+        self.known: dict[str, None] = {}
+
+    def __contains__(self, name: object) -> bool:
+        self.known[str(name)] = None
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> str:
+        self.known[name] = None
+        return super().__getitem__(name)
+
+
+def _expanded(file: Path, given: Mapping[str, object]) -> bytes:
     try:
         import xacro
     except ImportError as error:
@@ -75,9 +118,13 @@ def _expanded(file: Path) -> bytes:
         ) from error
     if not file.is_file():
         raise RobotError(f"there is no file {file}")
+    arguments = _Arguments(given)
     try:
-        text: str = xacro.process_file(str(file)).toxml()
+        text: str = xacro.process_file(str(file), mappings=arguments).toxml()
     except Exception as error:
         # Of what a file makes it do: whatever it is, the file is named.
         raise RobotError(f"xacro cannot expand {file}: {error}") from error
+    for name in given:
+        if name not in arguments.known:
+            raise RobotError(f"{file}: {unknown('xacro argument', name, arguments.known)}")
     return text.encode()

@@ -20,8 +20,10 @@ from delassus_ros.model.chains import (
 )
 from delassus_ros.model.joint import Joint, JointKind
 from delassus_ros.model.mechanism import Mechanism
-from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE, Array
+from delassus_ros.model.spatial import Array, check_unit_norm
 
+QUATERNION = "a unit quaternion x, y, z, w"
+"""Four numbers of a pose, for messages."""
 AXIS_TOLERANCE = 1e-6
 """Largest difference of two unit axes of one joint, per component: files print few digits."""
 
@@ -81,6 +83,12 @@ class StateMap(ABC):
         self._nq = model.nq
         self._by_name = self._joint_numbers()
         self.ties = tuple(self._tied())
+        single = (JointKind.REVOLUTE, JointKind.PRISMATIC)
+        self._locked = {
+            self._by_name[name]: value
+            for name, value in robot.locked.items()
+            if name in self._by_name and self._motion_of(self._by_name[name])[0] in single
+        }
 
     def is_of(self, model: Any) -> bool:
         """Return whether this map is of a model, which has got no more joints since."""
@@ -98,9 +106,10 @@ class StateMap(ABC):
         Raises
         ------
         RobotError
-            If `positions` have another size, or a quaternion of zeros.
+            If `positions` have another size, or numbers that are no rotation; if they contradict
+            a joint that the model holds and the robot lacks. Names the joint.
         """
-        theirs = sized(self.POSITIONS, positions, self.model.nq, "the model's", RobotError)
+        theirs = self._checked(positions)
         q, base = self.robot.neutral(), None
         for tie in self.ties:
             if tie.ball is not None:
@@ -116,7 +125,8 @@ class StateMap(ABC):
     def positions_to(self, q: ArrayLike, base: ArrayLike | None = None) -> Array:
         """Return the model's positions (model.nq,); the inverse of :meth:`positions_from`.
 
-        Joints that only the model has, and a base without a pose, keep the model's reference.
+        Joints that the robot has locked are where it has them. Other joints that only the model
+        has, and a base without a pose, keep the model's reference.
 
         Raises
         ------
@@ -126,6 +136,8 @@ class StateMap(ABC):
         ours = sized("q", q, self.robot.nq, "the robot's", RobotError)
         pose = _base_pose(self.robot, base)
         positions = self._reference()
+        for number, value in self._locked.items():
+            self._write_locked(number, np.array([value]), positions)
         for tie in self.ties:
             if tie.ball is not None:
                 rotation = rotation_of(ours[tie.q], tie.ball[1])
@@ -142,9 +154,9 @@ class StateMap(ABC):
         Raises
         ------
         RobotError
-            If `positions` or `velocities` have another size, or a quaternion of zeros.
+            If `velocities` have another size, or as :meth:`positions_from`.
         """
-        at = sized(self.POSITIONS, positions, self.model.nq, "the model's", RobotError)
+        at = self._checked(positions)
         theirs = sized(self.VELOCITIES, velocities, self.model.nv, "the model's", RobotError)
         v = np.zeros(self.robot.nv)
         for tie in self.ties:
@@ -164,9 +176,9 @@ class StateMap(ABC):
         Raises
         ------
         RobotError
-            If `positions` or `v` have another size, or a quaternion of zeros.
+            If `v` has another size, or as :meth:`positions_from`.
         """
-        at = sized(self.POSITIONS, positions, self.model.nq, "the model's", RobotError)
+        at = self._checked(positions)
         ours = sized("v", v, self.robot.nv, "the robot's", RobotError)
         velocities = np.zeros(self.model.nv)
         for tie in self.ties:
@@ -178,6 +190,12 @@ class StateMap(ABC):
                 E = rates_to_angular(angles, tie.ball[1])
                 velocities[self._angular(tie.number)] = E @ values
         return velocities
+
+    def _checked(self, positions: ArrayLike) -> Array:
+        """Return the model's positions after a check; :meth:`positions_from` says of what."""
+        found = sized(self.POSITIONS, positions, self.model.nq, "the model's", RobotError)
+        self._check(found)
+        return found
 
     def _tied(self) -> Iterator[Tie]:
         """Yield the joints of the robot, the three of a ball joint together."""
@@ -204,7 +222,7 @@ class StateMap(ABC):
     def _checked_number(self, joint: Joint) -> int:
         """Return the number of a joint in the model; refuse one that moves in another way."""
         number = self._number_of(joint.name)
-        kind, axis, what = self._motion_of(joint, number)
+        kind, axis, what = self._motion_of(number)
         is_along = kind is JointKind.FLOATING or bool(
             np.abs(np.subtract(axis, joint.axis)).max() < AXIS_TOLERANCE
         )
@@ -249,9 +267,7 @@ class StateMap(ABC):
         """Return the number of each joint of the model by its name."""
 
     @abstractmethod
-    def _motion_of(
-        self, joint: Joint, number: int
-    ) -> tuple[JointKind | None, Sequence[float], str]:
+    def _motion_of(self, number: int) -> tuple[JointKind | None, Sequence[float], str]:
         """Return kind and axis of the model's joint, and the type that the model calls it.
 
         The kind is None for a type that no robot has.
@@ -288,6 +304,14 @@ class StateMap(ABC):
     @abstractmethod
     def _reference(self) -> Array:
         """Return the positions (model.nq,) that the model has without a state; a new array."""
+
+    @abstractmethod
+    def _check(self, positions: Array) -> None:
+        """Refuse positions of the model that are no rotation, or contradict a held joint."""
+
+    @abstractmethod
+    def _write_locked(self, number: int, values: Array, positions: Array) -> None:
+        """Write the position of a revolute or prismatic joint that the robot has locked."""
 
     @abstractmethod
     def _position(self, joint: Joint, number: int, positions: Array) -> Array:
@@ -330,8 +354,5 @@ def _base_pose(robot: Mechanism, base: ArrayLike | None) -> Array | None:
     if robot.base == "fixed":
         raise RobotError(f"base is given, but the base of robot {robot.name!r} is fixed")
     pose = sized("base", base, 7, "x, y, z and a quaternion x, y, z, w", RobotError)
-    norm = float(np.linalg.norm(pose[3:]))
-    # Written so that NaN fails as well.
-    if not abs(norm - 1.0) <= UNIT_QUATERNION_TOLERANCE:
-        raise RobotError(f"base[3:7] has norm {norm:.4g}; expected a unit quaternion x, y, z, w")
+    check_unit_norm("base[3:7]", pose[3:], QUATERNION, RobotError)
     return pose

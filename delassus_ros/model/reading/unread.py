@@ -17,12 +17,19 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.reading.elements import CLOSURES, ELEMENTS, ENDS, READ, ReadElement
+from delassus_ros.model.reading.elements import (
+    CLOSURES,
+    ELEMENTS,
+    ENDS,
+    READ,
+    VERSIONS,
+    ReadElement,
+)
 from delassus_ros.model.reading.xml import XACRO
 
 _WITH_OTHERS = ("link", "inertial", "joint")
 """Elements that may have any other children, unless these are nearly called as a read one."""
-_SPELLED = ("mass", "inertia", "axis", "limit", "mimic")
+_SPELLED = ("mass", "inertia", "axis", "limit", "mimic", "dynamics")
 """Elements that may have any other attributes, unless these are nearly called as a read one."""
 SIMILARITY = 0.8
 """Least similarity of misspelt names by difflib: refuses 'loops' and 'copling', not 'line'."""
@@ -81,6 +88,7 @@ def _refuse_left_overs(root: ElementTree.Element, prefix: str) -> None:
     dropped: Counter[str] = Counter()
     sensors: Counter[str] = Counter()
     _check_attributes(root, "", xacro)
+    is_old = root.get("version", VERSIONS[0]) == VERSIONS[0]
     for element in root:
         where = _described(element)
         if _is_left_over(element):
@@ -91,6 +99,11 @@ def _refuse_left_overs(root: ElementTree.Element, prefix: str) -> None:
         for part, is_read in _parts(element, prefix, element.tag in _tags(prefix, READ)):
             if is_read:
                 _check_attributes(part, f"{where}: ", xacro)
+            if is_read and is_old and "quat_xyzw" in part.attrib:
+                raise RobotError(
+                    f'{where}: <origin quat_xyzw=…> needs <robot version="1.1">: version 1.0, the '
+                    "default, does not read it"
+                )
             for child in filter(_is_left_over, part):
                 if is_read:
                     raise RobotError(f"{where}: {_refusal(child, xacro)}")

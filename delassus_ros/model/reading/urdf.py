@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
@@ -13,31 +14,33 @@ from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.chains import chain
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.constraints import FunctionConstraint
-from delassus_ros.model.joint import WORLD, Joint, JointKind, root_name
+from delassus_ros.model.edit import locked, to_lock
+from delassus_ros.model.joint import SINGLE, WORLD, Joint, JointKind, root_name
 from delassus_ros.model.mechanism import Base, Body, Frame, MechanismT
-from delassus_ros.model.reading.bodies import check_bodies
+from delassus_ros.model.reading.bodies import check_bodies, links_of_bodies
 from delassus_ros.model.reading.check import checked
-from delassus_ros.model.reading.closing import closed
+from delassus_ros.model.reading.closing import closed, with_independents
 from delassus_ros.model.reading.description import (
     Description,
     JointDescription,
     describe,
 )
 from delassus_ros.model.reading.link_tree import LinkTree
-from delassus_ros.model.reading.source import located
+from delassus_ros.model.reading.passive import warn_of_uncounted
 from delassus_ros.model.reading.transmissions import warn_of_unknown_rotors
-from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.reading.yaml import SideFile, read_side_file
 from delassus_ros.model.spatial import Inertia, Transform
 
 
 def read_urdf(
-    source: str | bytes | Path,
+    document: Element,
     base: Base,
     loops: str | Path | Mapping[str, Any] | None,
     armature: Mapping[str, float] | None,
     functions: Sequence[FunctionConstraint],
     robot_type: type[MechanismT],
+    lock: Mapping[str, float] | None = None,
+    passive: bool = True,
 ) -> MechanismT:
     """Read a URDF.
 
@@ -53,14 +56,15 @@ def read_urdf(
 
     Parameters
     ----------
-    source : path of a file, one in a ROS package (``package://my_robot/urdf/my_robot.urdf``) or
-        one of xacro, where that is installed; or the XML itself (bytes, or text that starts with
-        ``<``).
+    document : root element, see :func:`~delassus_ros.model.reading.source.document_of`.
     base : ``"floating"`` or ``"fixed"``.
     loops : additions to the URDF, see :mod:`~delassus_ros.model.reading.yaml`.
     armature : see :meth:`~delassus_ros.model.mechanism.Mechanism.with_armature`.
     functions : constraints in addition to those of the files.
     robot_type : class of the result.
+    lock : positions of joints that are locked before the robot is judged, by name or pattern; see
+        :func:`~delassus_ros.model.edit.locked`.
+    passive : whether dampers of joints count; dry friction does not, which a warning says.
 
     Raises
     ------
@@ -72,31 +76,36 @@ def read_urdf(
     if base not in ("floating", "fixed"):
         raise RobotError(f"base must be 'floating' or 'fixed', got {base!r}")
     side = SideFile() if loops is None else read_side_file(loops)
-    description = with_joint_types(describe(checked(parse_xml(located(source)))), side)
+    description = with_joint_types(describe(checked(document)), side)
     assembly = _Assembly(description, LinkTree(description), base)
-    robot = closed(assembly.tree(robot_type), description, side, functions)
+    tree = assembly.tree(robot_type)
+    held = to_lock(tree, lock or {})
+    robot = closed(tree, description, side, functions, held)
     if armature is not None:
         robot = robot.with_armature(armature)
+    if held:
+        robot = locked(robot, held)
+    lost = {*tree.joint_names} - {*robot.joint_names}
+    robot = with_independents(robot, description.joints, side.motors, lost)
     warn_of_unknown_rotors(robot, description.transmissions, side.rotors)
-    check_bodies(robot, assembly.lumped, [joint.name for joint in assembly.moving_on_root()])
+    if passive:
+        warn_of_uncounted(robot.name, _uncounted(description))
+    else:
+        robot = robot.without_passive()
+    on_root = [joint.name for joint in assembly.moving_on_root()]
+    check_bodies(robot, description.inertias, [n for n in on_root if n in robot.joint_names])
     if robot.is_closed:
         clusters_of(robot)  # raises, if the loops or the coordinates are wrong
     return robot
 
 
 class _Assembly:
-    """Moving joints, the links lumped on each of them and frames, put together depth first.
-
-    Attributes
-    ----------
-    lumped : for each joint, the links it moves with their inertias in its frame.
-    """
+    """Moving joints and the frames of links, put together depth first."""
 
     def __init__(self, description: Description, tree: LinkTree, base: Base) -> None:
         self._description = description
         self._tree = tree
         self._joints: list[Joint] = []
-        self.lumped: list[list[tuple[str, Inertia]]] = []
         self._frames: list[Frame] = []
         moving = self.moving_on_root()
         self._free_flyer = None
@@ -111,7 +120,8 @@ class _Assembly:
     def tree(self, robot_type: type[MechanismT]) -> MechanismT:
         """Return the robot without constraints."""
         bodies = []
-        for joint, lumped in zip(self._joints, self.lumped, strict=True):
+        links = links_of_bodies(self._frames, self._description.inertias, len(self._joints))
+        for joint, lumped in zip(self._joints, links, strict=True):
             # Between the joints of a chain there is no link.
             name = lumped[0][0] if lumped else joint.name
             bodies.append(Body(name, sum((inertia for _, inertia in lumped), Inertia())))
@@ -156,19 +166,28 @@ class _Assembly:
             for each in chain(joint.name, joint.chain, parent, placement, len(self._joints)):
                 last = self._add_body(each)
             return last
-        limits = {"lower": joint.lower, "upper": joint.upper, "velocity": joint.velocity}
-        return self._add_body(Joint(joint.name, kind, parent, placement, joint.axis, **limits))
+        limits = {name: getattr(joint, name) for name in ("lower", "upper", "velocity", "effort")}
+        damping = joint.damping if kind in SINGLE else 0.0
+        return self._add_body(
+            Joint(joint.name, kind, parent, placement, joint.axis, damping=damping, **limits)
+        )
 
     def _add_body(self, joint: Joint) -> int:
         self._joints.append(joint)
-        self.lumped.append([])
         return len(self._joints) - 1
 
     def _add_link(self, link: str, body: int, placement: Transform) -> None:
         self._frames.append(Frame(link, body, placement))
-        if body != WORLD:
-            inertia = self._description.links[link].inertia
-            self.lumped[body].append((link, inertia.in_parent(placement)))
+
+
+def _uncounted(description: Description) -> dict[str, list[str]]:
+    """Return the forces of joints that do not count; see :func:`warn_of_uncounted`."""
+    joints = [joint for joint in description.joints.values() if joint.kind is not None]
+    several = [joint for joint in joints if joint.chain or joint.kind not in SINGLE]
+    return {
+        "dry friction of joint": [joint.name for joint in joints if joint.friction],
+        "damping of joint with several freedoms": [each.name for each in several if each.damping],
+    }
 
 
 def with_joint_types(description: Description, side: SideFile) -> Description:

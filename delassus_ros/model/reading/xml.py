@@ -116,7 +116,7 @@ def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
         deeper than the bounds of this module, or has a document type (no DTD, no entities);
         names the file.
     """
-    path = _path(source)
+    path = path_of(source)
     if path is None:
         return _parsed(source)
     data = _read(path)
@@ -159,7 +159,7 @@ _PATHLESS = re.compile(r"[<>\n]|^[^/.]*$")
 """What paths of files do not have, or all that has neither a folder nor an ending."""
 
 
-def _path(source: str | bytes | Path) -> Path | None:
+def path_of(source: str | bytes | Path) -> Path | None:
     """Return the path that `source` is; None for XML."""
     if isinstance(source, Path):
         return source

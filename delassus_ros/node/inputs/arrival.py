@@ -92,6 +92,11 @@ class Arrival:
         return since is not None and since <= timeout
 
 
+LATEST_S = 2**31
+"""Bound of the times [s] for which a message has room, from 1970 on or from its stamp."""
+TIMES = "expected finite times of less than 2^31 s"
+
+
 def delay_since(sent: int, now: int) -> int:
     """Return the time since a message was sent [ns]; 0 if unknown or in the future.
 
@@ -121,7 +126,7 @@ def write_stamp(at: Any, stamp: int) -> None:
         If the stamp is too far from 1970 for a message.
     """
     seconds, nanoseconds = divmod(stamp, 1_000_000_000)
-    if abs(seconds) >= 2**31:
+    if abs(seconds) >= LATEST_S:
         raise InputError(f"the stamp is {seconds} s; expected less than 2^31 s")
     at.sec, at.nanosec = seconds, nanoseconds
 

@@ -185,9 +185,10 @@ class ContactEstimator:
         inputs: Mapping[str, Array] = self._bound.inputs
         inputs["q"][...] = q
         warning = self.motion.write(stamp, now, inputs, max_skew, clock_step)
+        warning = warning or self.motion.implausible
         if warning is None and self._base is not None:
             warning = self._base.warning(now)
-            self._base.write(stamp, inputs[_ORIENTATION])
+            self._base.write(stamp, inputs[_ORIENTATION], q)
         if warning is None and stamp <= 0:
             warning = InputWarning(
                 Reason.STAMP_INVALID,

@@ -5,7 +5,6 @@ Knows no ROS. Stamps and times are integers, ns; an age is in seconds.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -32,18 +31,21 @@ class Latest:
     stamp : of the latest message that was noted [ns]; 0 if it has none.
     taken : stamp of the latest message that was accepted [ns]; 0 before the first.
     jumped : distance by which the latest message is older than the accepted one [ns]; 0 if newer.
+    ahead : how far the stamp was ahead of the node's clock on arrival [s]; negative behind it.
+    is_stamped : whether the latest message has a stamp; True before the first.
     """
 
-    __slots__ = ("_arrival", "_noted", "jumped", "stamp", "taken")
+    __slots__ = ("_arrival", "_noted", "ahead", "is_stamped", "jumped", "stamp", "taken")
 
     def __init__(self) -> None:
-        self._arrival = Arrival()
-        self.stamp = self.taken = self.jumped = self._noted = 0
+        self._arrival, self._noted = Arrival(), 0
+        self.reset()
 
     def reset(self) -> None:
         """Return to the state before the first message."""
         self._arrival.reset()
         self.stamp = self.taken = self.jumped = 0
+        self.ahead, self.is_stamped = 0.0, True
 
     def restart(self, now: int) -> None:
         """Let the age of the latest message, if there is one, count from now on.
@@ -52,6 +54,7 @@ class Latest:
         """
         self._arrival.restart(now)
         self.stamp = self.taken = self.jumped = 0
+        self.ahead = 0.0
 
     def note(self, stamp: int, now: int, delay: int = 0) -> None:
         """Note a message.
@@ -63,7 +66,9 @@ class Latest:
         delay : time between sending and `now`.
         """
         self._arrival.note(now, delay)
-        self.stamp, self._noted = max(stamp, 0), now
+        self.stamp, self._noted, self.is_stamped = max(stamp, 0), now, stamp > 0
+        # Without the time of sending, which a pause of this process makes too early.
+        self.ahead = 1e-9 * (stamp - now) if stamp > 0 and now > 0 else 0.0
 
     def accept(self) -> None:
         """Note that the message last noted is in use from now on."""
@@ -103,14 +108,8 @@ class Latest:
         """Whether a message has come that is at most `timeout` [s] old."""
         return self._arrival.within(1e9 * timeout, now, self.stamp)
 
-    def ahead(self, now: int) -> float:
-        """Return how far the stamp was ahead of the node's clock when it was sent [s]."""
-        if not self.stamp or now <= 0:
-            return 0.0
-        return 1e-9 * (self.stamp - now + (self._arrival.since(now) or 0))
-
     def caveat(
-        self, subject: str, now: int, max_skew: float = math.inf, clock_step: int = 0
+        self, subject: str, now: int, max_skew: float, clock_step: int, needs_stamp: bool
     ) -> InputWarning | None:
         """Return why the order or the age of the message is in doubt, or None.
 
@@ -118,10 +117,13 @@ class Latest:
         ----------
         subject : the data in words, e.g. ``"the torques"``.
         now : time of the node's clock.
-        max_skew : how far a stamp may be ahead of the clock when the message is sent [s];
-            infinite where the time of sending is enough to tell the age.
+        max_skew : how far a stamp may be ahead of the clock when the message arrives [s].
         clock_step : longest step of simulated time, by which it may be further ahead [ns].
+        needs_stamp : whether a message without a stamp is in doubt.
         """
+        if needs_stamp and not self.is_stamped:
+            text = f"{subject} came without a valid stamp: the age cannot be told"
+            return InputWarning(Reason.STAMP_INVALID, text)
         stamps = f"the stamps of {subject}"
         reasons, text = Reason.NONE, ""
         # The doubt ends after the same time for sources that repeat messages and for those that
@@ -130,10 +132,9 @@ class Latest:
             reasons = Reason.STAMP_JUMPED_BACK
             jump = backward_jump(self.jumped, "or two nodes publish them")
             text = f"{stamps} jumped back by {jump}"
-        ahead = self.ahead(now)
-        if ahead > max_skew + 1e-9 * clock_step:
+        if self.ahead > max_skew + 1e-9 * clock_step:
             reasons |= Reason.STAMP_IN_FUTURE
-            text = f"{stamps} are {ahead_of_clock(ahead, clock_step)}"
+            text = f"{stamps} are {ahead_of_clock(self.ahead, clock_step)}"
         return InputWarning(reasons, text) if reasons else None
 
 
@@ -228,10 +229,6 @@ class Input(ABC):
         """Note the publisher's sequence number of the next message; 0 if unknown."""
         self._publishers.note(now, count)
 
-    def is_doubtful(self, now: int) -> bool:
-        """Return whether :meth:`caveat` returns a reason where no stamp is needed; faster."""
-        return self.latest.jumped > 0 or self._publishers.two(now)
-
     def _accept(self) -> None:
         self.latest.accept()
         self._warning = None
@@ -278,14 +275,7 @@ class Input(ABC):
         if self._publishers.two(now):
             text = two_publishers(self.full_topic or self.topic, subject)
             return InputWarning(Reason.SOURCES_CONTRADICT, text)
-        if not self.needs_stamp:
-            return self.latest.caveat(subject, now)
-        if not self.latest.stamp:
-            verb = "has" if self.words.verb == "is" else "have"
-            return InputWarning(
-                Reason.STAMP_INVALID, f"{subject} {verb} no valid stamp: the age cannot be told"
-            )
-        return self.latest.caveat(subject, now, max_skew, clock_step)
+        return self.latest.caveat(subject, now, max_skew, clock_step, self.needs_stamp)
 
     def health(self, now: int) -> InputHealth:
         """Return the health of the input, without the name of its topic."""

@@ -207,13 +207,16 @@ class Inputs:
         if warning is not None:
             self.warn_of(warning)
         elif self._motion.caveat is not None:
-            self._warn(f"stamp of the {self._motion.in_doubt}", self._motion.caveat.text)
+            self._warn(self._motion.in_doubt, self._motion.caveat.text)
         return warning
 
-    def write_orientation(self, stamp: int, target: Array) -> None:
-        """Write the base's orientation x, y, z, w at a stamp [ns]; 0 for the one last received."""
+    def write_orientation(self, stamp: int, target: Array, q: Array) -> None:
+        """Write the base's orientation x, y, z, w at the joint positions (nq,) of a stamp [ns].
+
+        The orientation is that last received if the stamp is 0.
+        """
         if self._source is not None:
-            self._source.write(stamp, target)
+            self._source.write(stamp, target, q)
 
     def read_joints(
         self, joint_state: bytes, now: int, delay: int, q: Array, count: int = 0
@@ -310,8 +313,9 @@ class Inputs:
             text = text or stale.text
             missing = missing or not all_rows
         tick.stale = tick.doubtful = stale is not None
-        if contacts.active is not None and contacts.is_doubtful(now):
-            caveat = self._caveat(contacts, now)
+        if contacts.active is not None:
+            # Without _caveat, as a call per tick counts.
+            caveat = contacts.caveat(now, self._limits.max_skew, self.clock_step)
             if caveat is not None:
                 self._warn(f"stamp of the {contacts.words.name}", caveat.text)
                 reasons |= caveat.reason
@@ -329,7 +333,10 @@ class Inputs:
                 self.warn_of(warning)
                 missing = True
             else:
-                warning = self.placements.caveat_of(active, now)
+                limits = self._limits
+                warning = self.placements.caveat_of(
+                    active, now, limits.max_skew, self.clock_step
+                )
                 if warning is not None:
                     self._warn("stamp of the contact placements", warning.text)
                     tick.doubtful = True

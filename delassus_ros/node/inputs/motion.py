@@ -7,17 +7,20 @@ and stays valid. Knows no ROS. Stamps and times are integers, ns.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import NAMED, NumericalError, UnknownNames
+from delassus_ros.model import Robot
+from delassus_ros.model.ranges import PlausibleMotion
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Words, stamp_in
-from delassus_ros.node.inputs.orientation import OrientationInput, Quaternion, turned_back
-from delassus_ros.node.reasons import InputWarning, Limits, Reason
+from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.inputs.quaternions import turned_back
+from delassus_ros.node.reasons import InputWarning, Limits, Reason, joined
 from delassus_ros.problem import Problem
 
 FASTEST, STRONGEST = 1e6, 1e12
@@ -38,7 +41,7 @@ class TorqueInput(Input):
 
     Parameters
     ----------
-    joints : names of the robot's joints.
+    robot : robot of the joints.
     timeout : age above which torques are too old [s]; infinite for never.
 
     Attributes
@@ -48,9 +51,11 @@ class TorqueInput(Input):
 
     topic = "joint_torques"
 
-    def __init__(self, joints: Sequence[str], timeout: float) -> None:
+    def __init__(self, robot: Robot, timeout: float) -> None:
+        joints = robot.joint_names
         self._place = {name: k for k, name in enumerate(joints)}
         self._strangers = UnknownNames("joint", joints)
+        self._plausible = PlausibleMotion(robot, joints)
         self.values = np.zeros(len(joints))
         super().__init__(_WORDS, _FAULTS, timeout)
 
@@ -69,6 +74,13 @@ class TorqueInput(Input):
             self.values[self._place[name]] = effort
         return None
 
+    def caveat(
+        self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
+    ) -> InputWarning | None:
+        """Return why the torques are in doubt, or None; see :meth:`Input.caveat`."""
+        outside = _outside(self._plausible.efforts_outside(self.values))
+        return joined(super().caveat(now, max_skew, clock_step, stamp), outside)
+
     def _wrong(self, names: Sequence[str], efforts: Sequence[float]) -> str:
         """Return the fault of torques, in words; empty for none."""
         if len(names) != len(efforts):
@@ -79,6 +91,11 @@ class TorqueInput(Input):
             if not abs(effort) <= STRONGEST:
                 return f"that of joint {name!r} is {effort}; expected a finite number"
         return "a joint is listed more than once" if len(set(names)) < len(names) else ""
+
+
+def _outside(text: str) -> InputWarning | None:
+    """Return the warning about motion beyond the limits of joints; None for an empty text."""
+    return InputWarning(Reason.JOINT_OUTSIDE_LIMITS, text) if text else None
 
 
 class MotionInput:
@@ -97,7 +114,7 @@ class MotionInput:
     ----------
     torques : the torques of the topic; None unless `torques` is ``"topic"``.
     caveat : reason to doubt the values that were written last; None for no doubt.
-    in_doubt : name of the input that the caveat is of.
+    in_doubt : kind of the caveat, for the log.
     """
 
     def __init__(
@@ -108,7 +125,7 @@ class MotionInput:
         base: OrientationInput | None,
         timeout: float,
     ) -> None:
-        robot = problem.robot
+        self._robot = robot = problem.robot
         self._names = robot.joint_names
         self._first = _BASE if robot.base == "floating" else 0
         self._base = base
@@ -120,12 +137,15 @@ class MotionInput:
         self.caveat: InputWarning | None = None
         self.in_doubt = ""
         self._joints: Sequence[str] = ()
+        self._plausible = PlausibleMotion(robot, ())
         self._motion = np.full((2, len(robot.joint_names)), np.nan)
         needs_topic = torques == "topic" and "torques" in self._needed
-        self.torques = TorqueInput(self._names, timeout) if needs_topic else None
+        self.torques = TorqueInput(robot, timeout) if needs_topic else None
 
     def take(self, joints: Sequence[str], motion: Array) -> None:
         """Take velocities and efforts (2, k) of joints whose positions have passed."""
+        if joints is not self._joints:
+            self._plausible = PlausibleMotion(self._robot, joints)
         if len(joints) == len(self._names):
             self._motion[...] = motion
         else:
@@ -152,7 +172,9 @@ class MotionInput:
         None, or the fault of the motion. With a fault all values written are zero; the matrix is
         right in both cases.
         """
-        self.caveat = self._caveat(stamp, now, max_skew, clock_step)
+        doubts = [d for d in self._doubts(stamp, now, max_skew, clock_step) if d[1] is not None]
+        self.caveat = joined(*(caveat for _, caveat in doubts))
+        self.in_doubt = doubts[0][0] if doubts else ""
         try:
             warning = self._write(stamp, now, inputs)
         except NumericalError as error:
@@ -165,7 +187,7 @@ class MotionInput:
     def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> InputWarning | None:
         first, k = self._first, len(self._joints)
         velocities, efforts = self._motion[_VELOCITY, :k], self._motion[_EFFORT, :k]
-        warning = self._of_base(inputs, now)
+        warning = self._of_base(inputs, velocities, now)
         if warning is not None:
             return warning
         if "rates" in self._needed:
@@ -174,7 +196,7 @@ class MotionInput:
                 return warning
             inputs["rates"][first:] = self._rates(velocities, inputs["q"])
         if "gravity" in self._needed:
-            self._write_gravity(stamp, inputs["gravity"])
+            self._write_gravity(stamp, inputs)
         if "torques" in self._needed:
             return self._write_torques(efforts, now, inputs)
         return None
@@ -185,26 +207,55 @@ class MotionInput:
         needed = "rates" in self._needed or ("gravity" in self._needed and self._turns_gravity)
         return self._base if needed else None
 
-    def _caveat(
-        self, stamp: int, now: int, max_skew: float, clock_step: int
-    ) -> InputWarning | None:
-        for source in (self._base_in_use, self.torques):
-            if source is not None:
-                found = source.caveat(now, max_skew, clock_step, stamp)
-                if found is not None:
-                    self.in_doubt = source.words.name
-                    return found
-        return None
+    @property
+    def implausible(self) -> InputWarning | None:
+        """The caveat of motion beyond the limits of joints; None for any other caveat.
 
-    def _of_base(self, inputs: Mapping[str, Array], now: int) -> InputWarning | None:
+        Differences of velocities must not be formed with such motion.
+        """
+        caveat = self.caveat
+        return caveat if caveat and caveat.reason & Reason.JOINT_OUTSIDE_LIMITS else None
+
+    def _doubts(
+        self, stamp: int, now: int, max_skew: float, clock_step: int
+    ) -> Iterator[tuple[str, InputWarning | None]]:
+        """Yield the possible reasons to doubt the motion, each with its kind for the log."""
+        base = self._base_in_use
+        for source in (base, self.torques):
+            if source is not None:
+                caveat = source.caveat(now, max_skew, clock_step, stamp)
+                yield f"stamp of the {source.words.name}", caveat
+        if base is not None and "rates" in self._needed:
+            yield "twist", base.twist_caveat()
+        yield "motion", self._implausible()
+
+    def _implausible(self) -> InputWarning | None:
+        """Return the warning about velocities and efforts far beyond the limits of joints."""
+        text, k = "", len(self._joints)
+        if "rates" in self._needed:
+            text = self._plausible.velocities_outside(self._motion[_VELOCITY, :k])
+        if self._source == "effort" and "torques" in self._needed and not text:
+            text = self._plausible.efforts_outside(self._motion[_EFFORT, :k])
+        return _outside(text)
+
+    def _of_base(
+        self, inputs: Mapping[str, Array], velocities: Array, now: int
+    ) -> InputWarning | None:
         """Write the base's twist; return why the twist or the orientation is missing."""
         base = self._base_in_use
         if base is None:
             return None
         warning = base.warning(now)
-        if warning is None and "rates" in self._needed:
-            warning = base.write_twist(inputs["rates"][:_BASE])
-        return warning
+        if warning is not None or "rates" not in self._needed:
+            return warning
+        q, rates = inputs["q"], velocities
+        if base.carrying:
+            warning = self._refusal(velocities)
+            if warning is not None:
+                return warning
+            if self._loops is not None:
+                rates = self._loops.of_joints(self._joints, velocities, q)
+        return base.write_twist(inputs["rates"][:_BASE], q, rates)
 
     def _refusal(self, velocities: Array) -> InputWarning | None:
         if math.hypot(*velocities.tolist()) <= FASTEST:
@@ -233,15 +284,14 @@ class MotionInput:
             return velocities
         return self._loops.independent(self._joints, velocities, q)
 
-    def _write_gravity(self, stamp: int, gravity: Array) -> None:
+    def _write_gravity(self, stamp: int, inputs: Mapping[str, Array]) -> None:
         if not self._turns_gravity or self._base is None:
-            gravity[...] = self._gravity
+            inputs["gravity"][...] = self._gravity
             return
         orientation = np.empty(4)
-        self._base.write(stamp, orientation)
+        self._base.write(stamp, orientation, inputs["q"])
         x, y, z, w = orientation.tolist()
-        down: Quaternion = (x, y, z, w)
-        gravity[...] = turned_back(self._gravity, down)
+        inputs["gravity"][...] = turned_back(self._gravity, (x, y, z, w))
 
     def _write_torques(
         self, efforts: Array, now: int, inputs: Mapping[str, Array]

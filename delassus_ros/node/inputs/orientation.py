@@ -6,14 +6,27 @@ Knows no ROS: names, stamps and quaternions x, y, z, w go in. Stamps and times a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from delassus_ros.errors import SAID, InputError, UnknownNames
+from delassus_ros.errors import SAID, InputError, UnknownNames, listed
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Words, shown, stamp_in
-from delassus_ros.node.reasons import InputWarning, Reason
+from delassus_ros.node.inputs.mounting import FrameMotion, Mounting, mountings
+from delassus_ros.node.inputs.quaternions import (
+    IDENTITY,
+    Quaternion,
+    Vector3,
+    about,
+    conjugate,
+    cross,
+    normalized,
+    times,
+    turned,
+)
+from delassus_ros.node.inputs.twist_axes import ANGULAR, TwistAxes
+from delassus_ros.node.reasons import InputWarning, Reason, joined
 
 _UNIT_TOLERANCE = 1e-3
 _CARRIED_S = 0.1
@@ -30,18 +43,16 @@ _FAULTS = Faults(
 _NO_TWIST = InputWarning(
     Reason.TWIST_INVALID, "no twist of the base is known: an Imu without angular velocity"
 )
-Quaternion = tuple[float, float, float, float]
-Vector3 = tuple[float, float, float]
 
 
 class OrientationInput(Input):
     """The latest orientation and twist of the robot's root link.
 
-    A source (odometry or inertial sensor) measures the orientation of a frame, which must be
-    fixed on the root link; the robot's description has the rotation between the two. The
-    orientation is extrapolated by the measured angular velocity to the stamps of joint states,
-    which come more often; the twist is used as received. A message that is older than the
-    previous one is therefore used, with a reason for doubt.
+    A source (odometry or inertial sensor) measures the orientation of a frame. The frame is
+    extrapolated by its measured angular velocity to the stamps of joint states, which come more
+    often; the joint positions of that instant carry the orientation to the root link, over the
+    joints between. The twist is used as received, less the velocities of the joints between. A
+    message that is older than the previous one is therefore used, with a reason for doubt.
 
     Parameters
     ----------
@@ -56,8 +67,8 @@ class OrientationInput(Input):
     Raises
     ------
     InputError
-        For a frame that does not exist or can move on the root link, or a timeout that is not
-        positive.
+        For a frame that does not exist or that other joints than revolute and prismatic ones
+        carry, or a timeout that is not positive.
     """
 
     def __init__(
@@ -72,9 +83,6 @@ class OrientationInput(Input):
             raise InputError(f"orientation timeout is {timeout}; expected a positive time in s")
         self._mountings = mountings(robot)
         self._frames = robot.frames
-        self._origins = {
-            name: robot.frames[name].placement.translation.tolist() for name in self._mountings
-        }
         self._strangers = UnknownNames("frame", self._mountings)
         self._frame = frame
         self._world = world
@@ -86,10 +94,15 @@ class OrientationInput(Input):
     def reset(self) -> None:
         """Return to the state before the first orientation."""
         super().reset()
-        self._orientation: Quaternion = (0.0, 0.0, 0.0, 1.0)
-        self._rates: Vector3 | None = None
+        self._mounting: Mounting | None = None
+        self._orientation: Quaternion = IDENTITY
+        self._speed = 0.0
+        self._rates: Vector3 = (0.0, 0.0, 0.0)
+        self._velocity = self._rates
         self._is_turning_refused = self._is_turning_known = False
-        self._twist: list[float] | InputWarning = _NO_TWIST
+        self._no_twist: InputWarning | None = _NO_TWIST
+        self._axes = TwistAxes()
+        self._named = ("", "")
 
     def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
         """Take the orientation and twist of a message.
@@ -110,16 +123,18 @@ class OrientationInput(Input):
                 return self._refuse("the Imu says that it has none")
             orientation, frame, world = message.orientation, header.frame_id, None
             known = message.angular_velocity_covariance[0] != -1.0
-            rates, velocity = message.angular_velocity, (0.0, 0.0, 0.0)
+            rates, velocity, position = message.angular_velocity, (0.0, 0.0, 0.0), None
         else:
             orientation = message.pose.pose.orientation
             frame, world = message.child_frame_id, header.frame_id
             known, rates = True, message.twist.twist.angular
             linear = message.twist.twist.linear
             velocity = linear.x, linear.y, linear.z
+            at = message.pose.pose.position
+            position = at.x, at.y, at.z
         values = orientation.x, orientation.y, orientation.z, orientation.w
         turning = (rates.x, rates.y, rates.z) if known else None
-        return self.read(values, stamp, now, frame, world, turning, delay, velocity)
+        return self.read(values, stamp, now, frame, world, turning, delay, velocity, position)
 
     def read(
         self,
@@ -131,6 +146,7 @@ class OrientationInput(Input):
         rates: Sequence[float] | None = None,
         delay: int = 0,
         velocity: Sequence[float] = (0.0, 0.0, 0.0),
+        position: Sequence[float] | None = None,
     ) -> InputWarning | None:
         """Take the next orientation, and the twist with it.
 
@@ -147,6 +163,8 @@ class OrientationInput(Input):
         delay : time between sending and `now`.
         velocity : linear velocity of the origin of `frame`, in the axes of `frame` [m/s]; zero if
             unknown.
+        position : of that origin in `world` [m], by which the velocity is checked; None if
+            unknown.
 
         Returns
         -------
@@ -157,63 +175,114 @@ class OrientationInput(Input):
         if wrong:
             return self._refuse(wrong)
         mounting = self._mountings[self._frame or frame]
-        self._orientation = _normalized(_times_conjugate(orientation, mounting))
+        self._orientation = measured = normalized(orientation)
         speed = 0.0 if rates is None else math.hypot(*rates)
-        turns = _SLOWEST < speed < _FASTEST
         # Written so that NaN is refused.
         self._is_turning_refused = not speed < _FASTEST
         self._is_turning_known = rates is not None
-        self._rates = _turned(rates, mounting) if turns and rates is not None else None
-        self._twist = self._twist_of(self._frame or frame, rates, velocity)
+        self._speed = speed if _SLOWEST < speed < _FASTEST else 0.0
+        self._rates = (0.0, 0.0, 0.0) if rates is None else _vector(rates)
+        self._velocity = _vector(velocity)
+        self._mounting = mounting if mounting.joints else None
+        if self._mounting is None:
+            # Of the root link at once, which the ticks between two messages need not repeat.
+            fixed = mounting.at()
+            self._orientation = times(self._orientation, conjugate(fixed.rotation))
+            self._velocity, self._rates = self._of_base(fixed)
+        self._no_twist = _fault_of_twist(rates, velocity)
+        if rates is not None and self._no_twist is None:
+            self._named = world or "the world", self._frame or frame
+            self._axes.note(stamp, position, measured, velocity, rates)
         self._accept()
         return None
 
-    def write(self, stamp: int, target: Array) -> None:
+    @property
+    def carrying(self) -> tuple[str, ...]:
+        """Names of the joints between the root link and the frame of the latest good message."""
+        return () if self._mounting is None else self._mounting.joints
+
+    def write(self, stamp: int, target: Array, q: Array | None = None) -> InputWarning | None:
         """Write the latest good orientation, extrapolated to a stamp, to `target` (4,).
 
         Parameters
         ----------
         stamp : stamp of the joint positions; 0 if they have none.
-        """
-        taken = self.latest.taken
-        if self._rates is None or not (stamp and taken):
-            target[...] = self._orientation
-            return
-        later = min(max(1e-9 * (stamp - taken), -_CARRIED_S), _CARRIED_S)
-        target[...] = _carried_on(self._orientation, self._rates, later)
+        q : (nq,) joint positions; None if unknown.
 
-    def write_twist(self, target: Array) -> InputWarning | None:
+        Returns
+        -------
+        None, or why there is no orientation; `target` is then unchanged.
+        """
+        if q is None and self._mounting is not None:
+            return InputWarning(
+                Reason.ORIENTATION_MISSING,
+                f"the orientation of the base is unknown: {self._carried}, whose positions are "
+                "unknown",
+            )
+        measured, taken = self._orientation, self.latest.taken
+        if self._speed and stamp and taken:
+            later = min(max(1e-9 * (stamp - taken), -_CARRIED_S), _CARRIED_S)
+            x, y, z = (rate / self._speed for rate in self._rates)
+            measured = times(measured, about((x, y, z), self._speed * later))
+        if self._mounting is not None:
+            measured = times(measured, conjugate(self._mounting.at(q).rotation))
+        target[...] = measured
+        return None
+
+    def write_twist(
+        self, target: Array, q: Array | None = None, rates: Array | None = None
+    ) -> InputWarning | None:
         """Write the root link's twist (6,) to `target`: in the link's axes, linear part first.
+
+        Parameters
+        ----------
+        q, rates : joint positions (nq,), and joint rates in the order of ``robot.joint_names``;
+            None if unknown.
 
         Returns
         -------
         None, or why there is no twist; `target` is then unchanged.
         """
-        if isinstance(self._twist, InputWarning):
-            return self._twist
-        target[...] = self._twist
-        return None
-
-    def _twist_of(
-        self, frame: str, rates: Sequence[float] | None, velocity: Sequence[float]
-    ) -> list[float] | InputWarning:
-        """Return the root link's twist from that of a frame fixed to it, or why it is unusable."""
-        if rates is None:
-            return _NO_TWIST
-        # Written so that NaN is refused.
-        if not (math.hypot(*rates) < _FASTEST and math.hypot(*velocity) < _FASTEST):
+        if self._no_twist is not None:
+            return self._no_twist
+        if self._mounting is None:
+            target[...] = (*self._velocity, *self._rates)
+            return None
+        if q is None or rates is None:
             return InputWarning(
                 Reason.TWIST_INVALID,
-                f"the twist of the base is refused: it is {shown((*velocity, *rates))}; expected "
-                f"finite numbers below {_FASTEST:g} m/s and rad/s",
+                f"no twist of the base is known: {self._carried}, whose positions or velocities "
+                "are unknown",
             )
-        mounting = self._mountings[frame]
-        (wx, wy, wz), (px, py, pz) = _turned(rates, mounting), self._origins[frame]
-        vx, vy, vz = _turned(velocity, mounting)
-        return [
-            vx - (wy * pz - wz * py), vy - (wz * px - wx * pz), vz - (wx * py - wy * px),
-            wx, wy, wz,
-        ]  # fmt: skip
+        velocity, spin = self._of_base(self._mounting.at(q, rates))
+        target[...] = (*velocity, *spin)
+        return None
+
+    def _of_base(self, frame: FrameMotion) -> tuple[Vector3, Vector3]:
+        """Return the root link's velocities, from those that were measured of a frame on it."""
+        ωx, ωy, ωz = turned(self._rates, frame.rotation)
+        vx, vy, vz = turned(self._velocity, frame.rotation)
+        spin = ωx - frame.rates[0], ωy - frame.rates[1], ωz - frame.rates[2]
+        x, y, z = cross(spin, frame.place)
+        dx, dy, dz = frame.velocity
+        return (vx - dx - x, vy - dy - y, vz - dz - z), spin
+
+    @property
+    def _carried(self) -> str:
+        return f"its sensor is carried by {listed('joint', self.carrying)}"
+
+    def twist_caveat(self) -> InputWarning | None:
+        """Return why the twist contradicts the motion of the pose, or None."""
+        parts = self._axes.along_world
+        if not parts:
+            return None
+        world, frame = self._named
+        return InputWarning(
+            Reason.SOURCES_CONTRADICT,
+            f"the pose of the base moves as if its {' and '.join(parts)} were along the axes of "
+            f"{world!r}; expected a twist along those of {frame!r}, the child_frame_id of an "
+            "Odometry or the header.frame_id of an Imu: its publisher has to turn the twist",
+        )
 
     def caveat(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
@@ -234,15 +303,17 @@ class OrientationInput(Input):
                 "positions, and its source does not tell how the base turns, by which it is "
                 "carried on"
             )
-        elif self._rates and abs(apart) > _CARRIED_S:
+        elif self._speed and abs(apart) > _CARRIED_S:
             text = (
                 f"the base turns, and its orientation is {abs(apart):.4g} s away from the joint "
                 f"positions; it is carried on by {_CARRIED_S:g} s at most"
             )
+        elif ANGULAR in self._axes.along_world:
+            # The orientation is carried on by the angular velocity.
+            return joined(found, self.twist_caveat())
         else:
             return found
-        stale = InputWarning(Reason.ORIENTATION_STALE, text)
-        return stale if found is None else InputWarning(found.reason | stale.reason, found.text)
+        return joined(found, InputWarning(Reason.ORIENTATION_STALE, text))
 
     def _wrong(self, orientation: Sequence[float], frame: str, world: str | None) -> str:
         """Return the fault of an orientation, in words; empty for none."""
@@ -275,65 +346,30 @@ class OrientationInput(Input):
     def _no_mounting(self, frame: str) -> str:
         if frame in self._frames:
             return (
-                f"frame {frame!r} can move on the root link, so that its orientation is not the "
-                f"base's; frames fixed on it: {', '.join(self._mountings)}"
+                f"frame {frame!r} is not carried by the root link over revolute and prismatic "
+                f"joints alone; frames that are: {listed('', list(self._mountings))}"
             )
         return (
             self._strangers.words(frame) + " (orientation.frame names it, if the messages do not)"
         )
 
 
-def mountings(robot: Robot) -> Mapping[str, Quaternion]:
-    """Return the frames fixed on the root link of a floating base, by name.
-
-    The values are unit quaternions x, y, z, w from the axes of the frame to the root link's.
-    """
-    found: dict[str, Quaternion] = {}
-    for name, frame in robot.frames.items():
-        if frame.body == 0 and robot.base == "floating":
-            x, y, z, w = frame.placement.quaternion().tolist()
-            found[name] = (x, y, z, w)
-    return found
-
-
-def _times_conjugate(a: Sequence[float], b: Quaternion) -> Quaternion:
-    """Return a b* of quaternions x, y, z, w."""
-    ax, ay, az, aw = a
-    bx, by, bz, bw = b
-    return (
-        -aw * bx + ax * bw - ay * bz + az * by,
-        -aw * by + ax * bz + ay * bw - az * bx,
-        -aw * bz - ax * by + ay * bx + az * bw,
-        aw * bw + ax * bx + ay * by + az * bz,
+def _fault_of_twist(
+    rates: Sequence[float] | None, velocity: Sequence[float]
+) -> InputWarning | None:
+    """Return why the twist of a frame is unusable; None for a good one."""
+    if rates is None:
+        return _NO_TWIST
+    # Written so that NaN is refused.
+    if math.hypot(*rates) < _FASTEST and math.hypot(*velocity) < _FASTEST:
+        return None
+    return InputWarning(
+        Reason.TWIST_INVALID,
+        f"the twist of the base is refused: it is {shown((*velocity, *rates))}; expected finite "
+        f"numbers below {_FASTEST:g} m/s and rad/s",
     )
 
 
-def _turned(v: Sequence[float], q: Quaternion) -> Vector3:
-    """Return a vector turned by a unit quaternion."""
-    vx, vy, vz = v
-    x, y, z, w = q
-    tx, ty, tz = 2 * (y * vz - z * vy), 2 * (z * vx - x * vz), 2 * (x * vy - y * vx)
-    return (
-        vx + w * tx + y * tz - z * ty,
-        vy + w * ty + z * tx - x * tz,
-        vz + w * tz + x * ty - y * tx,
-    )
-
-
-def turned_back(v: Sequence[float], q: Quaternion) -> Vector3:
-    """Return a vector turned by the inverse of a unit quaternion."""
-    x, y, z, w = q
-    return _turned(v, (-x, -y, -z, w))
-
-
-def _carried_on(q: Quaternion, rates: Vector3, time: float) -> Quaternion:
-    """Return an orientation after a time [s] of constant angular velocity in the body's axes."""
-    speed = math.hypot(*rates)
-    factor = -math.sin(0.5 * speed * time) / speed
-    x, y, z = rates
-    return _times_conjugate(q, (factor * x, factor * y, factor * z, math.cos(0.5 * speed * time)))
-
-
-def _normalized(a: Quaternion) -> Quaternion:
-    norm = math.hypot(*a)
-    return (a[0] / norm, a[1] / norm, a[2] / norm, a[3] / norm)
+def _vector(values: Sequence[float]) -> Vector3:
+    x, y, z = values
+    return float(x), float(y), float(z)

@@ -64,7 +64,6 @@ class PlacementInput(Input):
     """
 
     topic = "contact_placements"
-    needs_stamp = False
 
     def __init__(self, problem: Problem, timeout: float = math.inf) -> None:
         self._row = {name: k for k, name in enumerate(problem.moving)}
@@ -185,8 +184,16 @@ class PlacementInput(Input):
                 )
         return None
 
-    def caveat_of(self, active: Iterable[str], now: int) -> InputWarning | None:
-        """Return why placements of the active contacts are in doubt, or None."""
+    def caveat_of(
+        self, active: Iterable[str], now: int, max_skew: float, clock_step: int
+    ) -> InputWarning | None:
+        """Return why placements of the active contacts are in doubt, or None.
+
+        Parameters
+        ----------
+        active : names of the active contacts.
+        now, max_skew, clock_step : see :meth:`Latest.caveat`.
+        """
         for name in active:
             known = self._known.get(name)
             if known is None:
@@ -195,10 +202,16 @@ class PlacementInput(Input):
             if known.publishers.two(now):
                 text = two_publishers(self.full_topic or self.topic, subject)
                 return InputWarning(Reason.SOURCES_CONTRADICT, text)
-            found = known.caveat(subject, now)
+            found = known.caveat(subject, now, max_skew, clock_step, self.needs_stamp)
             if found is not None:
                 return found
         return None
+
+    def caveat(
+        self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
+    ) -> InputWarning | None:
+        """Return why placements of any contact are in doubt, or None; see :meth:`Input.caveat`."""
+        return self.caveat_of(self._known, now, max_skew, clock_step)
 
     def write(self, inputs: Mapping[str, Array]) -> None:
         """Write all placements to the inputs of a kernel; missing ones as configured."""

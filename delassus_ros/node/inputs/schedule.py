@@ -10,6 +10,7 @@ from typing import Any
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.errors import SAID
+from delassus_ros.node.inputs.arrival import LATEST_S, TIMES
 from delassus_ros.node.inputs.contacts import STATUS
 from delassus_ros.node.inputs.input import Faults, Input, Words, stamp_in
 from delassus_ros.node.reasons import InputWarning, Reason
@@ -95,8 +96,10 @@ class ScheduleInput(Input):
                 f"{len(times)} modes of {len(names)} contacts; it is refused"
             )
         ends = [*times, message.end]
-        if not all(math.isfinite(time) for time in ends):
-            return f"{what} has a time that is not finite; it is refused"
+        # Written so that NaN is refused.
+        wrong = next((time for time in ends if not abs(time) < LATEST_S), None)
+        if wrong is not None:
+            return f"{what} has time {wrong:g} s; {TIMES}; it is refused"
         for k, (begin, end) in enumerate(zip(ends, ends[1:], strict=False)):
             if not begin < end:
                 return (
@@ -106,10 +109,10 @@ class ScheduleInput(Input):
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
             return f"{what} lists contact {twice[0][:SAID]!r} more than once; it is refused"
-        wrong = next((value for value in status if value not in STATUS), None)
-        if wrong is not None:
+        unknown = next((value for value in status if value not in STATUS), None)
+        if unknown is not None:
             expected = ", ".join(f"{word}={number}" for number, word in STATUS.items())
-            return f"{what} has status {wrong}; expected one of {expected}; it is refused"
+            return f"{what} has status {unknown}; expected one of {expected}; it is refused"
         return None
 
     def at(self, time: int, now: int) -> ActiveContacts | InputWarning:

@@ -13,6 +13,7 @@ import numpy as np
 
 from delassus_ros.model import Robot
 from delassus_ros.model.joint import JointKind
+from delassus_ros.model.ranges import LEAST_LIMITS
 
 _MARGIN = 3.0
 """Plausible velocity of a joint in units of its limit: limits are often those of a controller."""
@@ -25,8 +26,6 @@ _GONE_NS = 10_000_000_000
 _MOST_LOST = 100
 """Largest number of messages of one publisher that may be lost between two received ones."""
 _MOST_SOURCES = 4
-_SLOWEST = {JointKind.REVOLUTE: 1.0, JointKind.PRISMATIC: 0.1}
-"""Lower bounds of velocity limits [rad/s, m/s]: some limits are placeholders."""
 
 
 @dataclass(slots=True)
@@ -137,7 +136,10 @@ class SourceWatch:
         by_name = {joint.name: joint for joint in robot.joints}
         ordered = [by_name[name] for name in joints]
         fastest = np.array(
-            [_MARGIN * max(joint.velocity, _SLOWEST.get(joint.kind, 0.0)) for joint in ordered]
+            [
+                _MARGIN * max(joint.velocity, LEAST_LIMITS.get(joint.kind, (0.0,))[0])
+                for joint in ordered
+            ]
         )
         self._slowness = 1.0 / fastest
         """Shortest plausible time per motion of a joint [s/rad, s/m]; 0 without a limit."""

@@ -165,7 +165,6 @@ class Configuration:
         self._compute.set_computation(computation)
         if self.stream.active:
             self._outputs.publish_layout()
-        computation.pipeline.count_on(before.pipeline)
         self.stream.exchange(computation.pipeline)
         self._adopted()
         LoopLog(self._node.get_logger()).info(

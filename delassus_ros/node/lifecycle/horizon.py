@@ -14,6 +14,7 @@ from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
+from delassus_ros.node.inputs.arrival import LATEST_S, TIMES
 from delassus_ros.node.inputs.topics import LATEST
 from delassus_ros.node.lifecycle.services import Answer, ComputeService, Motion
 from delassus_ros.node.outputs.dynamics import blocks_of
@@ -87,8 +88,8 @@ class Horizon:
         Raises
         ------
         InputError
-            If arrays do not fit together, there are too many states, or a contact is unknown or
-            listed twice; names the field.
+            If arrays do not fit together, there are too many states, times are not finite or
+            descend, or a contact is unknown or listed twice; names the field.
         """
         computation = self._compute.computation
         count = len(states.times)
@@ -161,6 +162,16 @@ class _Rows:
                 raise InputError(unknown("contact", name, known))
             if self.contacts.count(name) > 1:
                 raise InputError(f"contact {name!r} is listed more than once")
+        times = states.times
+        wrong = next((time for time in times if not abs(time) < LATEST_S), None)
+        if wrong is not None:
+            raise InputError(f"times has {wrong:g} s; {TIMES}")
+        for k, (before, after) in enumerate(zip(times, times[1:], strict=False), 1):
+            if after < before:
+                raise InputError(
+                    f"times: state {k} at {after:.6g} s is before the state at {before:.6g} s; "
+                    "expected times that do not descend"
+                )
         joints = len(self.joints)
         self.positions = _array("positions", states.positions, count, joints)
         self.velocities = _optional("joint_velocities", states.joint_velocities, count, joints)

@@ -34,8 +34,8 @@ from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.closed_joints import BoundClosures, warning_of
 from delassus_ros.node.inputs.joints import JointNames, size_mismatch
-from delassus_ros.node.inputs.orientation import turned_back
 from delassus_ros.node.inputs.placements import places_of
+from delassus_ros.node.inputs.quaternions import turned_back
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.refusals import reason_against
 from delassus_ros.node.live.pipeline import Bindings

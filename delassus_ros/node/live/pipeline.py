@@ -74,6 +74,7 @@ _FAILURES = {
     Status.FAILED: Reason.SOLVER_FAILED,
     Status.SINGULAR_LOOP: Reason.LOOP_SINGULAR,
     Status.NOT_CLOSED: Reason.LOOP_NOT_CLOSED,
+    Status.NOT_UNIT: Reason.ORIENTATION_INVALID,
 }
 WATCHES = 10
 """Number of checks for silence within the time that silence may last."""
@@ -187,6 +188,11 @@ class Pipeline:
         return self._output.sequence
 
     @property
+    def inputs(self) -> Mapping[str, Array]:
+        """Inputs of the latest matrix by port; overwritten by the next joint state."""
+        return self._solver.inputs
+
+    @property
     def tasks(self) -> list[BackgroundTask[BoundClosure]]:
         """Running background tasks that compile closures."""
         return self._inputs.tasks
@@ -248,8 +254,10 @@ class Pipeline:
         self.last = LastAnswer()
         self.published = self.refused = self.superseded = 0
 
-    def count_on(self, before: Pipeline) -> None:
-        """Take over the counts of the pipeline that this one replaces."""
+    def take_over(self, before: Pipeline) -> None:
+        """Take over placements and counts of the pipeline that this one replaces."""
+        if self._placements is not None and before._placements is not None:
+            self._placements.adopt(before._placements)
         # A joint state that waits there is never answered.
         before.clock_jumped()
         self._output.sequence = before.sequence
@@ -321,11 +329,6 @@ class Pipeline:
         self._stale, self._mode = False, None
         self._output.set_contacts_stamp(Time())
         self._activate()
-
-    def adopt_placements(self, before: Pipeline) -> None:
-        """Copy the placements of contacts from the pipeline that this one replaces."""
-        if self._placements is not None and before._placements is not None:
-            self._placements.adopt(before._placements)
 
     def _arrived(self, sent: int) -> tuple[int, int]:
         """Return the time of the node's clock, and the time since a message was sent [ns].
@@ -502,7 +505,8 @@ class Pipeline:
         if self._placements is not None:
             self._placements.write(self._solver.inputs)
         if self._turns_rows:
-            self._inputs.write_orientation(status.stamp, self._solver.inputs[_ORIENTATION])
+            target = self._solver.inputs[_ORIENTATION]
+            self._inputs.write_orientation(status.stamp, target, self._q)
         if self._motion is not None:
             self._unmoved = self._inputs.write_motion(status.stamp, now, self._solver.inputs)
         solution = self._solver.solve()
@@ -580,9 +584,9 @@ class Pipeline:
         last.reasons, last.text, last.examination = reasons, text, seen
         last.stamp_ns, last.age = status.stamp, status.age
         last.rows, last.contacts = len(solution.matrix), solution.contacts
-        last.compute_time = solution.compute_time
+        last.compute_time = seconds = solution.compute_time
         self._matrix_of = solution, seen.matrix
-        return self._output.matrix(status.stamp, solution, seen, reasons, degraded, status.age)
+        return self._output.matrix(status.stamp, seconds, seen, reasons, degraded, status.age)
 
     def _invalid(self, status: InputStatus, reasons: Reason, text: str) -> bytes:
         self.refused += 1

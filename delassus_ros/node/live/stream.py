@@ -8,13 +8,12 @@ from functools import partial
 from time import monotonic_ns, perf_counter, time_ns
 from typing import Any
 
-from delassus_msgs.msg import ActiveContacts
 from rclpy.lifecycle import LifecycleNode
 from rclpy.subscription import Subscription
 
 from delassus_ros.node.inputs.arrival import delay_since
 from delassus_ros.node.inputs.joint_state_bytes import deserialized
-from delassus_ros.node.inputs.topics import CONTACTS, JOINTS, topic_of
+from delassus_ros.node.inputs.topics import CONTACTS, JOINTS, SCHEDULE, topic_of
 from delassus_ros.node.live.pipeline import WATCHES, Pipeline
 from delassus_ros.node.live.publishers import Outputs
 from delassus_ros.node.live.reception import Reception
@@ -31,6 +30,8 @@ _IDLE_PERIOD_S = 1.0
 """Time between garbage collections while no message is published [s]."""
 _NO_INPUT_LATENCY_S = -1.0
 """Latency in the summary of a message without an input [s]."""
+_SETS = (CONTACTS, SCHEDULE)
+"""Topics whose publishers need not repeat a message without a timeout."""
 _FAILURES = Reason.SOLVER_FAILED | Reason.RESULT_NOT_FINITE
 
 
@@ -80,8 +81,9 @@ class Stream:
             self._on_fault,
         )  # fmt: skip
         self._pending: dict[object, Callable[[], object]] = {}
-        self._latest_set: tuple[ActiveContacts, int] | None = None
-        """The latest set of contacts, and its time of sending by the monotonic clock [ns]."""
+        self._latest_sets: dict[str, tuple[Any, int]] = {}
+        """By topic of :data:`_SETS` the latest message, and its time of sending by the monotonic
+        clock [ns]."""
         self._arrived = 0.0
 
     @property
@@ -133,7 +135,7 @@ class Stream:
                 self._node.destroy_timer(timer)
         self._rate_timer = self._idle_timer = None
         self._pending.clear()
-        self._latest_set = None
+        self._latest_sets.clear()
         self._reception.stop()
         # The service ~/compute must not use contacts from before as the present ones.
         self._pipeline.reset_contacts()
@@ -145,12 +147,11 @@ class Stream:
             pipeline.begin()
             pipeline.set_clock_step(self._reception.clock_step)
             pipeline.set_topics(self._reception.full_names)
-            pipeline.adopt_placements(before)
-        pipeline.count_on(before)
+        pipeline.take_over(before)
         if self.active:
             # Subscribers get this message before the first matrix of the other robot.
             self._say(pipeline.announce())
-            self._take_set_again()
+            self._take_sets_again()
             self.timing.pause()
 
     def handover(self) -> Callable[[Callable[[], object]], None]:
@@ -179,18 +180,17 @@ class Stream:
 
     def _callback_of(self, name: str) -> OnMessage:
         """Return the callback of a topic."""
-        if name == CONTACTS:
+        if name in _SETS:
             on_message = partial(self._on_message, name)
             return self._reception.surviving(on_message, self._on_fault_of_contacts)
         if name != JOINTS:
             return partial(self._on_message, name)
         return self._keep if self._operation.rate else self._on_joint_state
 
-    def _take_set_again(self) -> None:
-        """Use the latest set of contacts again; its age goes on."""
-        if self._latest_set is not None:
-            message, sent = self._latest_set
-            self._pipeline.set_contacts(message, time_ns() - (monotonic_ns() - sent))
+    def _take_sets_again(self) -> None:
+        """Use the latest set or schedule of contacts again; its age goes on."""
+        for name, (message, sent) in self._latest_sets.items():
+            self._pipeline.read(name, message, time_ns() - (monotonic_ns() - sent))
 
     def _set_watch(self) -> None:
         self._end_watch()
@@ -218,19 +218,19 @@ class Stream:
     def _on_fault(self, text: str) -> None:
         """Drop all inputs after a fault: the next answers are INVALID until new inputs come.
 
-        A set of contacts without a timeout is used again.
+        A set or schedule of contacts without a timeout is used again.
         """
         self._without_inputs(text)
         if self._operation.limits.contacts_timeout == math.inf:
-            retake = self._reception.surviving(self._take_set_again, self._on_fault_of_contacts)
+            retake = self._reception.surviving(self._take_sets_again, self._on_fault_of_contacts)
             retake()
         else:
-            self._latest_set = None
+            self._latest_sets.clear()
 
     def _on_fault_of_contacts(self, text: str) -> None:
         """Drop all inputs after a fault in processing a set of contacts."""
         self._without_inputs(text)
-        self._latest_set = None
+        self._latest_sets.clear()
 
     def _without_inputs(self, text: str) -> None:
         self._pipeline.reset_contacts()
@@ -274,8 +274,8 @@ class Stream:
         """Take a message of any topic except the joint states."""
         topic = topic_of(name)
         message = deserialized(data, topic.kind, topic.what)
-        if name == CONTACTS:
-            self._latest_set = message, monotonic_ns() - delay_since(sent, time_ns())
+        if name in _SETS:
+            self._latest_sets[name] = message, monotonic_ns() - delay_since(sent, time_ns())
         self._pipeline.read(name, message, sent, count)
 
     def _on_instant(self) -> None:

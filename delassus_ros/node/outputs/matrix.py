@@ -17,7 +17,6 @@ from delassus_ros.model import Transform
 from delassus_ros.node.inputs.arrival import write_stamp
 from delassus_ros.node.reasons import Reason
 from delassus_ros.problem import Problem
-from delassus_ros.solver.solution import Solution
 
 _AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WORLD}
 
@@ -158,7 +157,7 @@ class MatrixOutput:
     def matrix(
         self,
         stamp: int,
-        solution: Solution,
+        compute_time: float,
         seen: Examination,
         reasons: Reason,
         degraded: bool,
@@ -169,7 +168,7 @@ class MatrixOutput:
         Parameters
         ----------
         stamp : stamp of the joint positions [ns].
-        solution : solution with its computing time.
+        compute_time : time that the solution took [s].
         seen : examination of the solution, with the matrix to publish.
         reasons, degraded : reasons of the message, and whether they make it DEGRADED.
         input_age : age of the joint positions [s]; NaN if unknown.
@@ -183,7 +182,7 @@ class MatrixOutput:
             "judgement", _DEGRADED if degraded else _OK, reasons, seen.conditioning, seen.rank,
             seen.structural_rank, seen.condition, seen.damping_mode, seen.damping,
         )  # fmt: skip
-        data.set("times", solution.compute_time, input_age)
+        data.set("times", compute_time, input_age)
         wire.matrix[...] = seen.matrix
         return data.to_bytes()
 

@@ -63,6 +63,7 @@ class Settings:
         text; empty for none.
     loops_as : how loops are closed; see :meth:`Robot.with_loops_as
         <delassus_ros.model.robot.Robot.with_loops_as>`.
+    passive : whether dampers of joints count.
     reference : joint positions [rad, m] on the branch on which the loops close.
     orientation_source : source of a floating base's orientation: ``"odometry"`` or ``"imu"``.
     orientation_frame : frame of that source; empty for the frame of its messages.
@@ -87,6 +88,7 @@ class Settings:
     fallback: str
     loops: str
     loops_as: str
+    passive: bool
     reference: Mapping[str, float]
     orientation_source: str
     orientation_frame: str
@@ -131,6 +133,7 @@ class Settings:
             fallback=values["fallback"],
             loops=values["loops"],
             loops_as=values["loops_as"],
+            passive=values["passive"],
             reference=by_joint("reference", values),
             orientation_source=values["orientation.source"],
             orientation_frame=values["orientation.frame"],
@@ -158,9 +161,9 @@ class Settings:
         # As bytes: a text that does not look like XML would be read as the path of a file.
         text = urdf.encode() if isinstance(urdf, str) else urdf
         robot = Robot.from_urdf(
-            text, self.base, self.armature, self.loops or None, loops_as=self.loops_as
-        )
-        robot = robot.lock(self.lock) if self.lock else robot
+            text, self.base, self.armature, self.loops or None, loops_as=self.loops_as,
+            lock=self.lock, passive=self.passive,
+        )  # fmt: skip
         return Problem(robot, self.contacts, axes=self.axes, outputs=needed_outputs(self.outputs))
 
     def motion(self, problem: Problem, base: OrientationInput | None) -> MotionInput | None:
@@ -231,7 +234,7 @@ class Settings:
         Raises
         ------
         InputError
-            If orientation.frame does not exist or can move on the root link,
+            If orientation.frame does not exist or a joint of several freedoms carries it,
             orientation.world_frame is empty, or outputs need the linear velocity and the source
             is an Imu.
         """

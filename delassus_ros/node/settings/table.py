@@ -111,7 +111,9 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
         holds="numbers",
     ),
     "lock.names": Setting(
-        (), "Locked joints: the robot is computed as if they did not move.", holds="names"
+        (),
+        "Locked joints, by name or pattern: the robot is computed as if they did not move.",
+        holds="names",
     ),
     "lock.values": Setting(
         (), "Positions of the joints of lock.names [rad, m].", holds="numbers"
@@ -127,6 +129,10 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
         "matrix; or, for the matrix alone, as needs fewest operations.",
         choices=LOOPS_AS,
     ),
+    "passive": Setting(
+        True,
+        "Whether outputs of motion count the dampers of joints in the robot description.",
+    ),
     "reference.names": Setting(
         (), "Joints whose positions select the branch on which loops close.", holds="names"
     ),
@@ -141,8 +147,8 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
     ),
     "orientation.frame": Setting(
         "",
-        "Link of the orientation, fixed to the root link. Empty: the link that the messages "
-        "name; a message without a name is refused.",
+        "Link of the orientation, which joints may carry on the root link. Empty: the link that "
+        "the messages name; a message without a name is refused.",
     ),
     "orientation.world_frame": Setting(
         "odom",

@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cache_support import key_of, stored, traced_again, works
+from hanging import HANG_S
 from small import Counting, contacts, problem, tiny, walker
 
-from delassus_ros import Problem
+from delassus_ros import Problem, algorithms
+from delassus_ros.algorithms.registry import TreeAlgorithm
 from delassus_ros.compiler import kernel_for
 from delassus_ros.compiler.cache import cached_code
 from delassus_ros.compiler.cache import disk as cache
@@ -184,6 +186,19 @@ def test_an_algorithm_without_a_source_file_is_not_cached(home: Path, monkeypatc
     scope: dict[str, type] = {"__name__": "nowhere"}
     exec(SOURCE, scope)
     assert works(kernel_for(tiny(), scope["Mine"]()))
+    found = []
+    for scale in (1.0, 2.0):
+        # Two functions of one source.
+        def ltl(tree, K, x, scale=scale):
+            G = algorithms.get("ltl").function(tree, K, x)
+            return [[scale * entry for entry in row] for row in G]
+
+        mine = TreeAlgorithm(ltl, clusters=False, version=1)
+        mine.name = "mine"
+        bound = kernel_for(tiny(), mine).bind()
+        assert bound.run() == 0
+        found.append(bound.outputs["G"])
+    np.testing.assert_allclose(found[1], 2.0 * found[0], rtol=1e-12)
     assert not home.exists()
 
 
@@ -237,7 +252,7 @@ def test_many_writers_leave_one_valid_file(home: Path, caplog) -> None:
         for byte in range(4)
     ]
     try:
-        said = [writer.communicate(timeout=60)[1] for writer in writers]
+        said = [writer.communicate(timeout=HANG_S)[1] for writer in writers]
     finally:
         for writer in writers:
             writer.kill()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cache_support import key_of
+from hanging import HANG_S
 from small import Counting, tiny
 from test_cache import environment
 
@@ -72,7 +73,7 @@ def first_entry(folder: Path, module: str) -> float:
     )
     run = subprocess.run(
         [sys.executable, "-B", "-c", code],
-        env=environment(), capture_output=True, text=True, timeout=120,
+        env=environment(), capture_output=True, text=True, timeout=HANG_S,
     )  # fmt: skip
     assert not run.returncode, run.stderr
     return float(run.stdout)
@@ -181,7 +182,7 @@ def test_what_was_imported_before_a_change_of_this_package_is_not_kept_after(
     run = subprocess.run(
         [sys.executable, "-B", "-c", COMPILE_ALL, str(tmp_path), change],
         env=environment(PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path / "cache")),
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S,
     )  # fmt: skip
     assert not run.returncode, run.stderr
     assert len(list((tmp_path / "cache").rglob("*.kernel"))) == count

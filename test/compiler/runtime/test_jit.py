@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hanging import HANG_S
 
 import delassus_ros
 from delassus_ros.compiler.codegen.llvm_text import Writer, literal, pointer, splat, vector_type
@@ -68,7 +69,7 @@ def import_with(folder: Path, llvmlite: str | None) -> subprocess.CompletedProce
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.run(
         [sys.executable, "-c", f"{block}import delassus_ros"],
-        env=environment, capture_output=True, text=True, timeout=60,
+        env=environment, capture_output=True, text=True, timeout=HANG_S,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hanging import HANG_S
 
 from delassus_ros.compiler.codegen.team import BOX, JOB
 from delassus_ros.compiler.runtime import team
@@ -203,7 +204,7 @@ def test_a_caller_that_is_interrupted_waits_for_those_who_work() -> None:
         if threading.get_ident() == main:
             left.set()
         else:
-            left.wait(20.0)
+            left.wait(HANG_S)
             for _ in range(3):
                 time.sleep(0.05)
                 signal.pthread_kill(main, signal.SIGINT)
@@ -250,7 +251,7 @@ time.sleep({pause})
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
-        timeout=60,
+        timeout=HANG_S,
         capture_output=True,
         cwd=Path(__file__).parents[2],
     )
