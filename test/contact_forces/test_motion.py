@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from friction import moving_residual
+from friction import FEET, moving_residual, standing_inputs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delassus_ros import InputError
+from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot
 from delassus_ros.contact_forces import ForceSolver, ForceStatus, solve_contacts
 from delassus_ros.model.spatial import Array
+from delassus_ros.sim import demo_urdf
 
 G_EARTH = 9.81
 BLOCK = np.eye(3), np.array([0.0, 0.0, -G_EARTH])
@@ -311,3 +312,34 @@ def test_a_wrench_cone_is_refused_in_a_loop_while_it_moves() -> None:
 def test_velocities_that_are_not_finite() -> None:
     found = solve_contacts(*BLOCK, friction=0.5, velocities=[0.0, np.nan, 0.0])
     assert found.status == ForceStatus.NOT_FINITE and not found.forces.any()
+
+
+@pytest.mark.parametrize(("axes", "law"), [("world", "coulomb"), ("contact", "convex")])
+def test_a_quadruped_that_slides_has_the_same_forces_at_all_doors(axes: Any, law: Any) -> None:
+    robot = Robot.from_urdf(demo_urdf().encode())
+    feet = [Contact(leg, f"{leg}_FOOT") for leg in FEET]
+    solver = DelassusSolver(Problem(robot, feet, axes=axes, outputs=["a0"]))
+    inputs = standing_inputs(solver.problem)
+    if axes == "contact":  # G and a0 do not depend on the orientation
+        del inputs["base_orientation"]
+    rest = solver.solve(**inputs).contact_forces(0.3, law=law, slip_speed=0.5)
+    inputs["rates"] = -np.eye(18)[0]  # 1 m/s backwards; from rest the feet slide forwards
+    slides = solver.solve(**inputs)
+    found = slides.contact_forces(0.3, law=law, slip_speed=0.5)
+    f, v = found.forces.reshape(4, 3), slides.output("v").reshape(4, 3)
+    assert found.status == ForceStatus.SOLVED and (np.hypot(v[:, 0], v[:, 1]) > 0.5).any()
+    for force, w in zip(f, v, strict=True):
+        slip = np.hypot(w[0], w[1])
+        if slip > 0.5 and w[2] <= 0.1:
+            np.testing.assert_allclose(force[:2], -0.3 * force[2] * w[:2] / slip, atol=1e-9)
+    assert (f[:, 0] > 0.3).all() and (rest.forces[::3] < -0.3).all()
+    bound = solver.bind()
+    bound.set_friction(0.3, law=law, slip_speed=0.5)
+    for name, values in inputs.items():
+        if name != "q":
+            bound.inputs[name] = values
+    bound.solve(inputs["q"])
+    np.testing.assert_array_equal(bound.contact_forces().forces, found.forces)
+    many = {name: np.tile(value, (3, 1)) for name, value in inputs.items()}
+    batch = solver.solve_batch(many.pop("q"), **many).contact_forces(0.3, law=law, slip_speed=0.5)
+    np.testing.assert_array_equal(batch.forces, np.tile(found.forces, (3, 1)))
