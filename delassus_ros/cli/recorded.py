@@ -14,7 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from delassus_ros.cli.options import contacts_of, given_joints
+from delassus_ros.cli.options import contacts_of, given_joints, warn
 from delassus_ros.contacts import Contact
 from delassus_ros.drawing.snapshot import Moment
 from delassus_ros.errors import InputError
@@ -122,6 +122,7 @@ def played(options: argparse.Namespace, description: Description) -> Played | No
         why = moments[0].warning if moments else "it has no joint state of the robot"
         print(f"the recording moves the joints alone: {why}", file=sys.stderr)
         return None
+    warn(options, recording.faults)
     return Played(seconds, moments, replay.computation.solver)
 
 

@@ -235,7 +235,8 @@ def replayed(options: argparse.Namespace, description: Description) -> Played | 
 
 
 def _is_recording(path: Path) -> bool:
-    return path.suffix in (".mcap", ".db3") or (path.is_dir() and any(path.glob("*.db3")))
+    files = path.iterdir() if path.is_dir() else (path,)
+    return any({".mcap", ".db3"} & set(file.suffixes) for file in files)
 
 
 def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Array]:

@@ -65,7 +65,7 @@ def test_kinds_follow_shapes(tmp_path: Path, capsys) -> None:
     assert values["lock.names"] == ["RH_KFE"] and values["lock.values"] == [-1.2]
     assert Settings.from_parameters(values).problem(file.read_bytes()).robot.nq == 11
     values = parameters(output(capsys, "config", str(file), "--lock", "R?_KFE=-1.2,LF_HAA=0"))
-    assert values["lock.names"] == ["R?_KFE", "LF_HAA"]
+    assert values["lock.names"] == ["RF_KFE", "RH_KFE", "LF_HAA"]
     assert Settings.from_parameters(values).problem(file.read_bytes()).robot.nq == 9
 
 
@@ -74,7 +74,7 @@ def test_a_robot_that_is_refused_for_its_hands_is_proposed_without_them(capsys) 
     assert "--lock LHand=0" in refusal(capsys, "config", file)
     assert main(["config", file, "--lock", "?Hand=0"]) == 0
     values = parameters(capsys.readouterr().out)
-    assert values["lock.names"] == ["?Hand"] and values["contacts.names"]
+    assert values["lock.names"] == ["LHand", "RHand"] and values["contacts.names"]
     problem = Settings.from_parameters(values).problem(Path(file).read_bytes())
     assert problem.robot.nq == 31
 

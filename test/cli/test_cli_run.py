@@ -72,7 +72,8 @@ def test_a_recording_that_is_cut_is_shown_with_a_warning(tmp_path: Path, capsys)
     (file,) = folder.glob("*.mcap")
     file.write_bytes(file.read_bytes()[:-3000])
     data = ("--data", str(folder), "--seconds", "0.1", "--port", "0")
-    assert main(["view", "quadruped", *data, *QUIET]) == 1
+    contacts = ("--contact", "LF=LF_FOOT", "--contact", "RH=RH_FOOT")
+    assert main(["view", "quadruped", *contacts, *data, *QUIET]) == 1
     captured = capsys.readouterr()
     (warning,) = json.loads(captured.out)["warnings"]
     assert str(file) in warning and f"warning: {warning}" in captured.err
