@@ -323,8 +323,9 @@ class ForceSolver:
     kinds : per contact "point", "surface", "unilateral" (one row, f >= 0) or "bilateral" (one row
         that holds: a weld, a loop, a task).
     friction : coefficient μ, 0 to 1e4, of all contacts, or one for each.
-    dimensions, normals, law, compliance, restitution, surface_cone, tolerance, budget, slip_speed,
-    leave_speed, strike_speed : those of :class:`SolverOptions`.
+    dimensions, normals, law, compliance, restitution, surface_cone, tolerance, budget : those of
+        :class:`SolverOptions`.
+    slip_speed, leave_speed, strike_speed : those of :class:`SolverOptions`, m/s.
 
     Attributes
     ----------
