@@ -18,7 +18,7 @@ _SELECTIONS = {"point": np.eye(3, 6), "surface": np.eye(6)}
 LARGEST_ROW = 1e9
 """Largest norm of a row of a selection, and inverse of the smallest; G scales by the square."""
 
-LARGEST_FRICTION = 1e6
+LARGEST_FRICTION = 1e4
 """Largest coefficient of friction: rounding hides normal accelerations at larger ones."""
 NORMALS: dict[str, tuple[float, float, float]] = {
     "x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
@@ -52,7 +52,7 @@ class Contact:
     moving : parts of the placement that are inputs of every computation, for contacts that roll
         or touch anywhere: ``"nothing"``; ``"position"``, with the axes of `placement`; or
         ``"pose"``. Missing inputs default to `placement`.
-    friction : coefficient μ, 0 to 1e6, of a point or surface; None for that of each call of
+    friction : coefficient μ, 0 to 1e4, of a point or surface; None for that of each call of
         :meth:`Solution.contact_forces <delassus_ros.solver.solution.Solution.contact_forces>`.
         G does not depend on it.
     normal : direction in which a point pushes, in the axes of its rows: ``"x"``, ``"y"``,

@@ -56,6 +56,8 @@ OUTPUTS: dict[str, Output] = {
         Output("G", "mm", "Delassus matrix J M⁻¹ Jᵀ"),
         Output("a0", "m", "free contact accelerations", _FORCES, "free_acceleration"),
         Output("JdotV", "m", "J̇ ẏ", ("rates",), "bias_acceleration"),
+        Output("v", "m", "contact velocities J ẏ", ("rates",)),
+        Output("turning", "m", "material accelerations less those of components", ("rates",)),
         Output("qdd0", "n", "free accelerations ÿ", _FORCES, "free_joint_acceleration"),
         Output("J", "mn", "contact Jacobian", (), "jacobian"),
         Output("MinvJT", "nm", "M⁻¹ Jᵀ", (), "response"),
@@ -151,6 +153,8 @@ class OutputArrays:
     dG: Array
     h: Array
     qdd0: Array
+    turning: Array
+    v: Array
 
     def output(self, name: str) -> Array:
         """Return the array of an output of the kernel.

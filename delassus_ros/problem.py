@@ -74,8 +74,9 @@ class Problem:
         floating base then needs the input ``base_orientation``.
     outputs : names of the outputs: ``"G"``, the Delassus matrix J M⁻¹ Jᵀ, always;
         ``"J"``, the contact Jacobian; ``"MinvJT"``, M⁻¹ Jᵀ; ``"M"``, the mass matrix; ``"h"``,
-        bias forces; ``"JdotV"``, J̇ ẏ; ``"a0"``, free contact accelerations; ``"qdd0"``, free
-        accelerations ÿ. See :attr:`outputs`.
+        bias forces; ``"v"``, contact velocities J ẏ; ``"JdotV"``, J̇ ẏ; ``"a0"``, free contact
+        accelerations, and with them ``"v"`` and, in contact axes, ``"turning"``, on which contact
+        forces depend; ``"qdd0"``, free accelerations ÿ. See :attr:`outputs`.
     wrenches : names of frames at which external wrenches act, an input of the kernel.
 
     Raises
@@ -102,7 +103,10 @@ class Problem:
         self._robot = instance("robot", robot, Robot, FROM_URDF, RobotError)
         self._contacts = contacts if isinstance(contacts, ContactSet) else ContactSet(contacts)
         self._axes = axes
-        self._outputs = tuple(sorted({"G", *names("outputs", outputs, ProblemError)}))
+        asked = {"G", *names("outputs", outputs, ProblemError)}
+        if "a0" in asked and asked.isdisjoint(SEEDED):
+            asked |= {"v", "turning"} if axes == "contact" else {"v"}
+        self._outputs = tuple(sorted(asked))
         self._wrenches = names("wrenches", wrenches, ProblemError)
         self._check()
 
@@ -303,9 +307,10 @@ class Problem:
         if not self.seeded:
             return self
         names = {name.removesuffix("_dot") for name in self._outputs if name not in _BARS}
-        return Problem(
-            self._robot, self._contacts, self._axes, names - {"dG"}, self._wrenches
-        )  # fmt: skip
+        names -= {"dG"}
+        found = Problem(self._robot, self._contacts, self._axes, names, self._wrenches)
+        found._outputs = tuple(sorted(names | {"G"}))  # no output that nothing differentiates
+        return found
 
     @cached_property
     def moving(self) -> tuple[str, ...]:
@@ -393,11 +398,13 @@ class Problem:
         ``MinvJT`` (n, m), contact forces → accelerations. The n velocities are those of
         :attr:`velocities`. ``M`` (n, n) the mass matrix; ``h`` (n,) the torques that a motion
         without acceleration needs, C ẏ + g less those of external wrenches, springs, dampers and
-        gravity compensation, which all outputs of torques or gravity count; ``JdotV`` (m,) J̇ ẏ;
+        gravity compensation, which all outputs of torques or gravity count; ``v`` (m,) J ẏ, the
+        velocities of the contacts; ``JdotV`` (m,) J̇ ẏ;
         ``qdd0`` (n,) the ÿ of torques, gravity and wrenches without contact forces, and ``a0``
         (m,) = J qdd0 + J̇ ẏ: with forces f, the contacts accelerate by G f + a0 and the velocities
         by MinvJT f + qdd0. J̇ ẏ is the derivative of components: with contact axes, which turn,
-        the material acceleration of a point differs by ω × v; with world axes both are equal.
+        the material acceleration of a point differs by ``turning`` (m,) = ω × v; with world axes
+        both are equal.
         ``JdotV`` and ``a0`` treat the position of a moving contact as fixed on its link: for a
         contact that rolls without slip, and moves over the link at ṗ, G f + a0 is −ω × ṗ.
 

@@ -65,6 +65,47 @@ def residual(G: Array, a0: Array, mu: Array, f: Array, law: str = "coulomb") -> 
     return float(np.sqrt(total) / np.linalg.norm(scales * a0))
 
 
+def moving_residual(
+    G: Array, a0: Array, kinds: Sequence[str], mu: Array, f: Array, v: Array,
+    law: str = "coulomb", strike: float = 0.1,
+) -> float:  # fmt: skip
+    """Return how far forces are from their laws, each condition on its own scale, over |a0|.
+
+    Contacts slide and leave above 0.1 m/s. Rows are scaled by contact; those of contacts that
+    leave do not count in |a0|.
+    """
+    sizes = [3 if kind == "point" else 1 for kind in kinds]
+    first = np.cumsum([0, *sizes])
+    s, counted = np.zeros(len(a0)), np.ones(len(a0), bool)
+    for kind, at, end in zip(kinds, first, first[1:], strict=False):
+        s[at:end] = 1 / np.sqrt(np.diag(G)[at:end].mean())
+        counted[at:end] = kind == "bilateral" or v[end - 1] <= 0.1
+    size = float(np.linalg.norm((s * a0)[counted])) or 1.0
+    forces, speeds = f / s / size, s * (G @ f + a0) / size
+    off: list[float] = []
+    for kind, friction, at, end in zip(kinds, mu, first, first[1:], strict=False):
+        F, u, w = forces[at:end], speeds[at:end], v[at:end]
+        if kind == "bilateral":
+            off.append(u[0])
+            continue
+        assert w[-1] >= -strike
+        if w[-1] > 0.1:
+            off += F.tolist()
+            continue
+        slip = np.hypot(w[0], w[1]) if kind == "point" else 0.0
+        if slip > 0.1:
+            off += [min(F[2], u[2]), *(F[:2] + friction * F[2] * w[:2] / slip)]
+        elif kind == "point" and law == "convex":
+            off += (F - nearest(friction, F - u)).tolist()
+        else:
+            off.append(min(F[-1], u[-1]))
+            if kind == "point":
+                aim, radius = F[:2] - u[:2], friction * max(F[2], 0.0)
+                reach = np.hypot(*aim)
+                off += (F[:2] - aim * min(1.0, radius / reach if reach > 0 else 1.0)).tolist()
+    return float(np.linalg.norm(off))
+
+
 def feet_problem(**cones: dict[str, Any]) -> Problem:
     """Return the quadruped on its feet, with friction and normals of some of them."""
     feet = [Contact(leg, f"{leg}_FOOT", **cones.get(leg, {})) for leg in FEET]

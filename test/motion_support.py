@@ -24,6 +24,7 @@ from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.node.reasons import InputHealth, Limits
 from delassus_ros.outputs import needed_outputs, secondary_outputs
 from delassus_ros.sim import demo_urdf
+from delassus_ros.solver.friction import ForceSettings
 
 FEET = ("LF", "RF", "LH", "RH")
 SECONDARY = tuple(secondary_outputs())
@@ -182,16 +183,18 @@ def contradicting() -> MotionRig:
     """Return a rig with two contacts of one shank that can push it along its axis, apart.
 
     Where the shank turns, the two points accelerate towards each other, and no force changes that.
-    The rig is at rest; its second contact is above its first one.
+    The rig is at rest, as contacts that turn count as well; its second contact is above its first.
     """
     places = ((-0.2, "-z"), (-0.1, "z"))
     one_shank = [
         Contact(name, "LF_SHANK", "point", Transform.from_xyz_rpy((0, 0, z)), normal=normal)
         for name, (z, normal) in zip(FEET[:2], places, strict=True)
     ]
+    still = ForceSettings(slip_speed=1e3, leave_speed=1e3, strike_speed=1e3)
     rig = MotionRig(
-        base="fixed", torques="zero", outputs=["a0", "forces"], contacts=(*one_shank, *POINTS[2:])
-    )
+        base="fixed", torques="zero", outputs=["a0", "forces"],
+        contacts=(*one_shank, *POINTS[2:]), limits=Limits(forces=still),
+    )  # fmt: skip
     rig.q = np.tile([0.0, 0.7, -0.7], 4)
     rig.rates = np.zeros(len(rig.joints))
     return rig

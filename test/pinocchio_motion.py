@@ -82,7 +82,9 @@ class Peer:
             "h": h[self.indices],
             "JdotV": self._accelerations(q, v, 0.0 * v),
             "a0": self._accelerations(q, v, free),
-            "J": self._jacobian(q)[:, self.indices],
+            "material": self._accelerations(q, v, free, material=True),
+            "J": (J := self._jacobian(q)[:, self.indices]),
+            "v": J @ inputs["rates"],
         }
 
     def _jacobian(self, q: np.ndarray) -> np.ndarray:
@@ -94,15 +96,23 @@ class Peer:
             found.append(contact.selection @ J)
         return np.vstack(found)
 
-    def _accelerations(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Of contacts: spatial ones in their own axes, classical ones in those of the world."""
+    def _accelerations(
+        self, q: np.ndarray, v: np.ndarray, a: np.ndarray, material: bool = False
+    ) -> np.ndarray:
+        """Of contacts: spatial ones in their own axes, classical ones in those of the world.
+
+        Parameters
+        ----------
+        material : classical ones in all axes.
+        """
         world = self.problem.axes == "world"
         pin.forwardKinematics(self.model, self.data, q, v, a)
         pin.updateFramePlacements(self.model, self.data)
         found = []
         for contact in self.problem.contacts:
             number = self.model.getFrameId(f"contact {contact.name}")
-            of = pin.getFrameClassicalAcceleration if world else pin.getFrameAcceleration
+            is_classical = world or material
+            of = pin.getFrameClassicalAcceleration if is_classical else pin.getFrameAcceleration
             axes = pin.LOCAL_WORLD_ALIGNED if world else pin.LOCAL
             found.append(contact.selection @ of(self.model, self.data, number, axes).vector)
         return np.concatenate(found)

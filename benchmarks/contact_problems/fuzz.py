@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.contact_problems.residual import residual
 from delassus_ros.contact_forces import ForceSolver, ForceStatus
-from delassus_ros.contact_forces.forces import BUDGET, LEAST_COMPLIANCE, Law
+from delassus_ros.contact_forces.forces import BUDGET, Law
 from delassus_ros.model.spatial import Array
 
 WRONG = 1e-9
@@ -39,6 +39,7 @@ class FuzzProblem:
     a0: Array
     law: Law
     compliance: Array
+    velocities: Array
 
 
 @dataclass
@@ -56,7 +57,10 @@ class Findings:
 
 
 def fuzz_problem(number: int) -> FuzzProblem:
-    """Return a problem: 1 to 6 contacts, rows scaled by 1e-3 to 1e3, mu 0 to 5, of any rank."""
+    """Return a problem: 1 to 6 contacts, rows scaled by 1e-3 to 1e3, mu 0 to 5, of any rank.
+
+    In half of the problems contacts slide, leave and strike.
+    """
     random = np.random.default_rng([number, 42])
     contacts = int(random.integers(1, 7))
     kinds = tuple(
@@ -107,11 +111,22 @@ def fuzz_problem(number: int) -> FuzzProblem:
         else:
             G[random.integers(n), random.integers(n)] = spoilt
     law: Law = ("coulomb", "convex", "auto")[int(random.integers(3))]
-    soft = np.zeros(len(kinds))
+    soft, v = np.zeros(len(kinds)), np.zeros(n)
+    first = np.cumsum([0, *sizes[:-1]])
     if random.random() < 0.1 and twist not in ("not finite", "zero rows", "infeasible"):
-        first = np.cumsum([0, *sizes[:-1]])
-        soft += np.add.reduceat(np.diag(G), first) * random.uniform(LEAST_COMPLIANCE, 1.0)
-    return FuzzProblem(twist, kinds, mu, G, a0, law, soft)
+        share = 10.0 ** random.uniform(-12.0, 0.0)
+        soft += np.add.reduceat(np.diag(G), first) * share
+    if random.random() < 0.5:
+        for kind, at, size in zip(kinds, first, sizes, strict=True):
+            v[at : at + size] = random.choice([0.0, 0.05, 1.0, 1e3]) * random.normal(size=size)
+            if kind != "bilateral" and random.random() < 0.9:
+                v[at + size - 1] = random.choice([0.0, 0.05, 1.0], p=[0.7, 0.2, 0.1])
+        if twist == "infeasible":  # a contact that leaves is held by nothing
+            v[-1] = 0.0
+        if random.random() < 0.02:
+            v[random.integers(n)] = random.choice([np.nan, np.inf])
+            twist = "not finite"
+    return FuzzProblem(twist, kinds, mu, G, a0, law, soft, v)
 
 
 def fuzz(first: int, count: int) -> Findings:
@@ -124,7 +139,7 @@ def fuzz(first: int, count: int) -> Findings:
         p = fuzz_problem(number)
         solver = ForceSolver(p.kinds, p.mu, law=p.law, compliance=p.compliance)
         start = time.perf_counter()
-        forces = solver.solve(p.G, p.a0)
+        forces = solver.solve(p.G, p.a0, velocities=p.velocities)
         found.longest = max(found.longest, time.perf_counter() - start)
         found.statuses[p.twist, forces.status.name] += 1
         if sum(forces.steps) > BUDGET:
@@ -135,7 +150,9 @@ def fuzz(first: int, count: int) -> Findings:
             found.not_finite.append(number)
             continue
         soft = np.repeat(p.compliance, [3 if kind == "point" else 1 for kind in p.kinds])
-        r = residual(p.G + np.diag(soft), p.a0, p.kinds, p.mu, forces.forces, forces.law)
+        r = residual(
+            p.G + np.diag(soft), p.a0, p.kinds, p.mu, forces.forces, forces.law, p.velocities
+        )
         found.worst = max(found.worst, r)
         if not r <= WRONG:
             found.wrong.append(number)

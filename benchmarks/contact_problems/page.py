@@ -43,7 +43,9 @@ def page(
         "",
         "Residuals are those of `benchmarks/contact_problems/residual.py`, which shares no code "
         "with the",
-        "solver: the norm of f − P(f − ũ) of scaled rows, relative to that of a0.",
+        "solver: in scaled rows, relative to the norm of a0, the norm of penetration, pull and",
+        "complementarity, min(f_N, u_N), and of what friction lacks of its law, each on its own "
+        "scale.",
         "",
     ]
     for law in LAWS:
@@ -164,7 +166,9 @@ def _fuzzed(found: Findings) -> list[str]:
     count = f"{found.count:,}".replace(",", " ")
     lines = [
         f"{count} random problems of 1 to 7 contacts, rows scaled by 1e-3 to 1e3, mu 0 to 5,",
-        "both laws, points and single rows, by `python -m benchmarks.contact_problems --fuzz N`:",
+        "both laws, points and single rows, at rest in half of the problems and with contacts",
+        "that slide, leave and strike in half, by",
+        "`python -m benchmarks.contact_problems --fuzz N`:",
         "",
         "| | |",
         "|---|---|",

@@ -29,7 +29,7 @@ from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.contact_forces import ContactForces, ForceStatus
 from delassus_ros.contacts import row_scales
-from delassus_ros.errors import DelassusError, InputError, listed
+from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing
 from delassus_ros.outputs import needed_outputs, row_of
@@ -146,8 +146,7 @@ def compute(options: argparse.Namespace) -> Report:
 
 def _words_of(forces: ContactForces) -> str:
     """Return status, residual and law of contact forces."""
-    names = [forces.contacts[i] for i in forces.contradiction]
-    more = f": {listed('contact', names)} cannot be held" if names else ""
+    more = f": {forces.fault}" if forces.fault else ""
     return f"{forces.status.name}{more}, residual {forces.residual:.2g}, law {forces.law}"
 
 

@@ -32,6 +32,8 @@ from delassus_ros.solver.remedies import counted
 NEUTRAL, POSE = "neutral", "pose"
 _NONE, _FINGERS = "none", "fingers"
 _KINDS = ("point", "surface")
+SPEEDS = {"slip_speed": "slides", "leave_speed": "leaves", "strike_speed": "strikes"}
+"""What a contact does above each of the velocities of contact forces."""
 
 
 def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -182,7 +184,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_forces(parser: argparse.ArgumentParser) -> None:
-    """Add friction and law of the output ``forces``."""
+    """Add friction, law and velocities of the output ``forces``."""
     parser.add_argument(
         "--friction",
         type=float,
@@ -192,13 +194,21 @@ def add_forces(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--law",
         choices=("auto", "coulomb", "convex"),
-        help="law of the output forces (default: auto: coulomb where G is regular, else convex)",
+        help=f"law of the output forces (default: {ForceSettings.law}, whose other name is auto)",
     )
     parser.add_argument(
         "--dimensions",
         metavar="LENGTH,WIDTH",
         help="length along x and width along y of surfaces [m], for the output forces",
     )
+    for name, does in SPEEDS.items():
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=float,
+            metavar="SPEED",
+            help=f"velocity above which a contact {does} [m/s], for the output forces (default: "
+            f"{getattr(ForceSettings, name)})",
+        )
 
 
 def forces_of(options: argparse.Namespace) -> tuple[float, ForceOptions] | None:
@@ -209,18 +219,16 @@ def forces_of(options: argparse.Namespace) -> tuple[float, ForceOptions] | None:
     InputError
         If an option of forces is given without them.
     """
-    names = ("friction", "law", "dimensions")
     if "forces" not in outputs_of(options):
-        for name in names:
+        for name in ("friction", "law", "dimensions", *SPEEDS):
             if getattr(options, name) is not None:
-                raise InputError(f"--{name} is of use with --outputs forces alone")
+                option = name.replace("_", "-")
+                raise InputError(f"--{option} is of use with --outputs forces alone")
         return None
-    arguments: ForceOptions = {
-        "law": options.law or ForceSettings.law,
-        "dimensions": length_and_width(options.dimensions),
-    }
-    friction = ForceSettings.friction if options.friction is None else options.friction
-    return friction, arguments
+    given = {name: getattr(options, name) for name in ("friction", "law", *SPEEDS)}
+    settings = ForceSettings(**{name: x for name, x in given.items() if x is not None})
+    dimensions = length_and_width(options.dimensions)
+    return settings.friction, {**settings.options, "dimensions": dimensions}
 
 
 def length_and_width(text: str | None) -> list[float] | None:

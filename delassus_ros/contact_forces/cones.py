@@ -11,20 +11,24 @@ from delassus_ros.compiler.codegen.loops import Doubles, Ints
 
 BILATERAL, UNILATERAL, POINT = 0, 1, 3
 """Kinds of cones: a row that holds, one that pushes, a point with its friction cone."""
-COULOMB, CONVEX, AUTO = 0, 1, 2
-"""AUTO takes Coulomb's law where the scaled H is regular, else the convex law."""
-SWEEPS, NEWTON, INTERIOR, RESIDUAL, LAW = 0, 1, 2, 3, 4
-"""Places in ``info``: the number of steps of each stage, the residual, the law."""
+COULOMB, CONVEX = 0, 1
+SWEEPS, NEWTON, INTERIOR, RESIDUAL, LAW, DIVISION, RANK, ROWS, INFO = 0, 1, 2, 3, 4, 5, 6, 7, 8
+"""Places in ``info``: the number of steps of each stage, the residual, the law, the division of
+forces where G is singular, and there rank and number of the rows that push; its size."""
+SPEEDS = 3
+"""Number of thresholds of velocities: of contacts that slide, leave and strike."""
 TINY = 1e-300
 EPSILON = 2.3e-16
 """Relative rounding error of a number."""
 
 
 def residual(contacts: int, law: int, kinds: Ints, mu: Doubles, f: Doubles, u: Doubles) -> float:
-    """Return |f - P_K(f - u~)|, the norm of the natural map.
+    """Return how far forces are from their law.
 
-    The rounding error of the forces counts: accelerations below that of large forces are not seen
-    in the differences.
+    Under Coulomb's law the norm of min(f_N, u_N) and of f_T - P(f_T - u_T), P to the disc of
+    radius mu f_N: penetration, cone and complementarity count as they are, whatever mu. Under the
+    convex law the norm of f - P_K(f - u). The rounding error of the forces counts: accelerations
+    below that of large forces are not seen in the differences.
     """
     total = 0.0
     forces = 0.0
@@ -32,9 +36,14 @@ def residual(contacts: int, law: int, kinds: Ints, mu: Doubles, f: Doubles, u: D
     for c in range(contacts):
         if kinds[c] == POINT:
             x, y, z = f[at] - u[at], f[at + 1] - u[at + 1], f[at + 2] - u[at + 2]
+            along, normal = 1.0, max(z, 0.0)
             if law == COULOMB:
-                z -= mu[c] * sqrt(u[at] * u[at] + u[at + 1] * u[at + 1])
-            along, normal = cone_factors(mu[c], x, y, z), cone_normal(mu[c], x, y, z)
+                t = sqrt(x * x + y * y)
+                radius = mu[c] * max(f[at + 2], 0.0)
+                if t > radius:
+                    along = radius / t
+            else:
+                along, normal = cone_factors(mu[c], x, y, z), cone_normal(mu[c], x, y, z)
             dx, dy, dz = f[at] - along * x, f[at + 1] - along * y, f[at + 2] - normal
             total += dx * dx + dy * dy + dz * dz
             forces += f[at] * f[at] + f[at + 1] * f[at + 1] + f[at + 2] * f[at + 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from delassus_ros.contact_forces.cones import BILATERAL, UNILATERAL
+from delassus_ros.contact_forces.motion import LEAVING, SLIDING
 from delassus_ros.contact_forces.rows import ConeRows
 from delassus_ros.model.spatial import Array
 
@@ -12,7 +13,9 @@ _RANK = 1e-10
 """Directions of the reduced matrix below this share of the largest one have no force."""
 
 
-def derivative(rows: ConeRows, H: Array, a: Array, f: Array, law: str) -> tuple[Array, float]:
+def derivative(
+    rows: ConeRows, H: Array, a: Array, f: Array, law: str, motion: Array
+) -> tuple[Array, float]:
     """Return (k, k) D with df = D (da + dH f), and the margin to the nearest other regime.
 
     At a solution each contact is open (f = 0), holds (u = 0) or slides along n = f_T / norm(f_T).
@@ -22,9 +25,12 @@ def derivative(rows: ConeRows, H: Array, a: Array, f: Array, law: str) -> tuple[
 
     D = -E (E_r' H E + diag(d))^-1 E_r'
 
+    A contact whose velocity v slides has the column e_N - mu v_T / norm(v_T) and the row e_N.
+
     Parameters
     ----------
     H, a, f : (k, k), (k,), (k,): G with R, a0 and forces in the rows of the cones.
+    motion : (cones, 3), see :func:`~delassus_ros.contact_forces.motion.find_motion`.
     """
     u = H @ f + a
     force_scale, speed_scale = max(np.abs(f).max(), 1e-300), max(np.abs(a).max(), 1e-300)
@@ -33,13 +39,22 @@ def derivative(rows: ConeRows, H: Array, a: Array, f: Array, law: str) -> tuple[
     turning: list[float] = []
     margin = np.inf
     at = 0
-    for kind, mu in zip(rows.cones.tolist(), rows.friction.tolist(), strict=True):
+    for kind, mu, (moves, vx, vy) in zip(
+        rows.cones.tolist(), rows.friction.tolist(), motion.tolist(), strict=True
+    ):
         size = max(kind, 1)
         unit = np.eye(len(f))[at : at + size]
         force, speed = f[at : at + size], u[at : at + size]
         at += size
+        if moves == LEAVING:
+            continue
         if kind == BILATERAL:
             new, asked, d = list(unit), list(unit), [0.0]
+        elif moves == SLIDING:
+            pushes = force[2] / force_scale > max(speed[2], 0.0) / speed_scale
+            new = [unit[2] - mu * (vx * unit[0] + vy * unit[1])] if pushes else []
+            asked, d = [unit[2]] * len(new), [0.0] * len(new)
+            margin = min(margin, abs(force[2] / force_scale - speed[2] / speed_scale))
         elif kind == UNILATERAL or mu == 0:
             pushes = force[-1] / force_scale > max(speed[-1], 0.0) / speed_scale
             new = asked = list(unit[-1:]) if pushes else []

@@ -6,6 +6,9 @@ from math import sqrt
 
 from delassus_ros.compiler.codegen.loops import Doubles
 
+NULL_ENTRY = 1e-6
+"""Entries of a null vector that count as zero, where its free entry is 1."""
+
 
 def eliminated(n: int, A: Doubles, b: Doubles) -> bool:
     """Solve A x = b in place by elimination with row pivots; return False for a singular A."""
@@ -36,6 +39,50 @@ def eliminated(n: int, A: Doubles, b: Doubles) -> bool:
             value -= row[j] * b[j]
         b[p] = value / row[p]
     return True
+
+
+def rank_revealed(n: int, least: float, A: Doubles, null: Doubles, order: Doubles) -> int:
+    """Return the rank of a row-major A, which is overwritten, by elimination with all pivots.
+
+    Parameters
+    ----------
+    least : size of the smallest pivot that counts.
+    null : (n,) result, 1 where an entry of a null vector is not zero, else 0.
+    order : (n,) work.
+    """
+    for i in range(n):
+        null[i], order[i] = 0.0, float(i)
+    rank = n
+    for p in range(n):
+        pivot_row, pivot_column, largest = p, p, 0.0
+        for i in range(p, n):
+            for j in range(p, n):
+                if abs(A[i * n + j]) > largest:
+                    pivot_row, pivot_column, largest = i, j, abs(A[i * n + j])
+        if not largest > least:
+            rank = p
+            break
+        order[p], order[pivot_column] = order[pivot_column], order[p]
+        for i in range(n):
+            A[i * n + p], A[i * n + pivot_column] = A[i * n + pivot_column], A[i * n + p]
+        above = A[p * n :]
+        for j in range(p, n):
+            above[j], A[pivot_row * n + j] = A[pivot_row * n + j], above[j]
+        inverse = 1.0 / above[p]
+        for j in range(p, n):
+            above[j] *= inverse
+        for i in range(n):
+            row = A[i * n :]
+            factor = row[p]
+            if i != p and factor != 0.0:
+                for j in range(p, n):
+                    row[j] -= factor * above[j]
+    for j in range(rank, n):
+        null[int(order[j])] = 1.0
+        for i in range(rank):
+            if abs(A[i * n + j]) > NULL_ENTRY:
+                null[int(order[i])] = 1.0
+    return rank
 
 
 def cholesky(k: int, A: Doubles) -> bool:

@@ -10,18 +10,18 @@ import threading
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import count as whole
 from delassus_ros.arguments import names, number, numbers, sized
-from delassus_ros.contact_forces import cones, iteration
+from delassus_ros.contact_forces import cones, division, iteration, motion
 from delassus_ros.contact_forces.derivative import derivative
-from delassus_ros.contact_forces.machine_code import BUDGET, TOLERANCE, machine_code
+from delassus_ros.contact_forces.machine_code import BUDGET, SPEED, TOLERANCE, machine_code
 from delassus_ros.contact_forces.rows import ROWS, ConeRows, SurfaceCone, kinds_of, per_contact
-from delassus_ros.errors import InputError
+from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
 
 if TYPE_CHECKING:
@@ -29,13 +29,10 @@ if TYPE_CHECKING:
 
 Law: TypeAlias = Literal["auto", "coulomb", "convex"]
 _LAWS: dict[Law, int] = {
-    "coulomb": cones.COULOMB, "convex": cones.CONVEX, "auto": cones.AUTO,
+    "coulomb": cones.COULOMB, "convex": cones.CONVEX, "auto": cones.COULOMB,
 }  # fmt: skip
-LAW_NAMES: tuple[Law, ...] = tuple(sorted(_LAWS, key=_LAWS.__getitem__))
+LAW_NAMES: tuple[Law, ...] = ("coulomb", "convex")
 """Laws by their number in the iteration."""
-LEAST_COMPLIANCE = iteration.LEAST_COMPLIANCE
-"""Smallest compliance under Coulomb's law where G is singular, as a share of the mean diagonal of
-the contact's block. Smaller ones make the problem harder than none does."""
 
 
 class ForceOptions(TypedDict, total=False):
@@ -46,18 +43,18 @@ class ForceOptions(TypedDict, total=False):
     dimensions : length and width of surfaces, m, of all or of each contact.
     normals : per contact the direction in which it pushes, name of an axis ("x", "-z", …) or
         vector (3,); z for all but points.
-    law : "coulomb": friction opposes sliding, and sliding contacts do not lift off. "convex": its
-        convex neighbour, with u_z = μ norm(u_T) where a contact slides; unique accelerations even
-        where contacts are redundant. "auto", the default: Coulomb's law where G is regular, else
-        the convex law; the result says which.
+    law : "coulomb", the default: friction opposes sliding, and sliding contacts do not lift off.
+        "convex": its convex neighbour, with u_z = μ norm(u_T) where a contact slides. "auto" is
+        another name of "coulomb", of parameter files that have it.
     compliance : R of all contacts, or one for each: m/s² per N, in u = (G + R) f + a0; default 0.
-        Under "coulomb" values between 0 and 0.001 of the mean diagonal of a contact's block are
-        refused where G is singular; "auto" takes the convex law there.
     surface_cone : "corners", the default: exact friction cones at the four corners of a surface.
         "wrench": the wrench cone of 16 faces, of inner pyramids of four sides at the corners; a
         convex problem without sliding laws, whose number of steps varies less.
-    tolerance : residual at which forces are SOLVED, above 0 and below 1; default 1e-10.
-    budget : largest number of steps, 0 or more; default 172, the bound by construction.
+    tolerance : residual at which forces are SOLVED, above 0 and up to 0.01; default 1e-10.
+    budget : largest number of steps, 0 or more; default 240.
+    slip_speed, leave_speed, strike_speed : velocity along the surface above which a contact
+        slides, and normal velocities above which a contact leaves and strikes; default 0.1 m/s
+        each. Slower contacts are at rest: their velocity is noise of sensors.
     """
 
     dimensions: ArrayLike | None
@@ -67,6 +64,9 @@ class ForceOptions(TypedDict, total=False):
     surface_cone: SurfaceCone
     tolerance: float
     budget: int
+    slip_speed: float
+    leave_speed: float
+    strike_speed: float
 
 
 class SolverOptions(ForceOptions, total=False):
@@ -82,7 +82,7 @@ class SolverOptions(ForceOptions, total=False):
 
 
 class ForceStatus(IntEnum):
-    """How far contact forces obey their law."""
+    """How far contact forces obey their law; from NOT_FINITE on there are none, and they are 0."""
 
     SOLVED = iteration.SOLVED
     """The residual is at most the tolerance."""
@@ -93,14 +93,41 @@ class ForceStatus(IntEnum):
     INFEASIBLE = iteration.INFEASIBLE
     """No forces obey the law; ``contradiction`` names contacts that contradict each other."""
     NOT_FINITE = iteration.NOT_FINITE
-    """G or a0 has NaN or infinite numbers; forces are zero."""
+    """G, a0 or a velocity has NaN or infinite numbers, or a force exceeds the range of doubles."""
     REFUSED = iteration.REFUSED
-    """A compliance is too small for Coulomb's law and a singular G; forces are zero."""
+    """An argument is out of its range; an error from Python, a status of C."""
+    STRIKING = iteration.STRIKING
+    """Contacts approach faster than ``strike_speed``: no finite force stops them.
+    ``contradiction`` names them; ``contact_impulses`` computes the impact."""
+    JAMMED = iteration.JAMMED
+    """Contacts that slide press themselves on (Painlevé): the law has no forces, or is not known
+    to have only one solution. ``contradiction`` names them."""
 
 
 _STATUSES = tuple(ForceStatus)
 _STARTS = (ForceStatus.SOLVED, ForceStatus.INACCURATE)
 """Statuses of forces that begin the next problem."""
+_NAMING = (ForceStatus.INFEASIBLE, ForceStatus.STRIKING, ForceStatus.JAMMED)
+"""Statuses that name contacts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The division of forces among redundant contacts, one of many that obey the law.
+
+    Attributes
+    ----------
+    contacts : indices of the contacts whose forces could be divided otherwise.
+    rank, rows : number of rows of forces that push, and their rank.
+    equal : whether the division is that of equal compliance; else the contacts' accelerations
+        contradict each other, as those of points of a body that turns, and the division is that
+        of the interior point.
+    """
+
+    contacts: tuple[int, ...]
+    rank: int
+    rows: int
+    equal: bool
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -114,27 +141,27 @@ class ContactForces:
     ----------
     forces : (n,), in the rows of G; N and N m.
     accelerations : (n,), G f + a0; of velocity-level problems, the velocities afterwards. NaN
-        where NOT_FINITE or REFUSED.
+        where there are no forces: from NOT_FINITE on.
     status : how far the forces obey the law.
-    contradiction : indices of the contacts that contradict each other, where INFEASIBLE.
     cone_forces : (k,), at the corners of surfaces, or along the edges of their wrench cones; a
         start for the next problem.
     cone_offsets : first row of ``cone_forces`` per contact, then k.
-    record : (5,) numbers of sweeps, Newton steps and interior-point steps, residual, law; the
-        properties read them.
-    G, a0 : (n, n), (n,), the problem, for :meth:`ForceSolver.derivative`.
+    record : numbers of sweeps, Newton steps and interior-point steps, residual, law, division,
+        rank and rows; then (k,), 1 at rows of the contacts that ``contradiction`` or ``division``
+        names, else 0. The properties read them.
+    G, a0, v : (n, n), (n,), (n,), the problem, for :meth:`ForceSolver.derivative`.
     contacts : names of the contacts, of the forces of a Solution.
     """
 
     forces: Array
     accelerations: Array
     status: ForceStatus
-    contradiction: tuple[int, ...]
     cone_forces: Array
     cone_offsets: tuple[int, ...]
     record: Array
     G: Array
     a0: Array
+    v: Array
     contacts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -146,10 +173,11 @@ class ContactForces:
 
     @property
     def residual(self) -> float:
-        """Norm of the natural map over that of a0, of scaled rows: an error of accelerations.
+        """How far the forces are from their law, in scaled rows, as a share of the norm of a0.
 
-        The error of forces is up to some 1000 times larger where G is regular, and not bounded
-        where G is singular. -1 where NOT_FINITE or REFUSED.
+        The norm of penetration, friction and complementarity, an error of accelerations. The error
+        of forces is up to some 1000 times larger where G is regular, and not bounded where G is
+        singular. -1 where there are no forces: from NOT_FINITE on.
         """
         return float(self.record[cones.RESIDUAL])
 
@@ -157,6 +185,43 @@ class ContactForces:
     def law(self) -> Law:
         """Law that the forces obey, "coulomb" or "convex"."""
         return LAW_NAMES[int(self.record[cones.LAW])]
+
+    @property
+    def contradiction(self) -> tuple[int, ...]:
+        """Indices of contacts: that contradict each other, strike or jam, as the status has it."""
+        return self._marked() if self.status in _NAMING else ()
+
+    @property
+    def fault(self) -> str:
+        """Why there are no forces, with the names of contacts; empty where none is named."""
+        indices = self.contradiction
+        names = [self.contacts[i] if self.contacts else str(i) for i in indices]
+        many = len(names) > 1
+        does = {
+            ForceStatus.INFEASIBLE: "cannot be held",
+            ForceStatus.STRIKING: "strike" if many else "strikes",
+            ForceStatus.JAMMED: "slide and jam" if many else "slides and jams",
+        }
+        return f"{listed('contact', names)} {does[self.status]}" if names else ""
+
+    @property
+    def division(self) -> Division | None:
+        """How redundant contacts share their forces; None where the forces are the only ones.
+
+        The forces are the only ones where G is regular, and where the contacts that push are not
+        redundant.
+        """
+        contacts = self._marked() if self.status in _STARTS else ()
+        if not contacts:
+            return None
+        rank, rows = self.record[[cones.RANK, cones.ROWS]].astype(int).tolist()
+        return Division(contacts, rank, rows, bool(self.record[cones.DIVISION] == division.EQUAL))
+
+    def _marked(self) -> tuple[int, ...]:
+        """Return the contacts whose rows are marked."""
+        rows = np.flatnonzero(self.record[cones.INFO :])
+        found = np.searchsorted(self.cone_offsets, rows, side="right") - 1
+        return tuple(np.unique(found).tolist())
 
     @property
     def steps(self) -> tuple[int, int, int]:
@@ -173,9 +238,9 @@ class ContactForces:
         """Return forces with separate arrays, which no other computation changes."""
         # By position: keywords take as long as half of the machine code.
         return ContactForces(
-            self.forces.copy(), self.accelerations.copy(), self.status, self.contradiction,
-            self.cone_forces.copy(), self.cone_offsets, self.record.copy(), self.G.copy(),
-            self.a0.copy(), self.contacts,
+            self.forces.copy(), self.accelerations.copy(), self.status, self.cone_forces.copy(),
+            self.cone_offsets, self.record.copy(), self.G.copy(), self.a0.copy(), self.v.copy(),
+            self.contacts,
         )  # fmt: skip
 
     def start(self, contacts: Sequence[str], offsets: Sequence[int]) -> Array:
@@ -212,6 +277,7 @@ class BatchContactForces:
     law : (N,) "coulomb" or "convex".
     steps : (N, 3) numbers of sweeps, Newton steps and interior-point steps.
     cone_forces : (N, k), at the corners of surfaces; a start for the next problems.
+    redundant : (N, contacts), whether the force of a contact could be divided otherwise.
     contacts : names of the contacts, of the forces of a BatchSolution.
     """
 
@@ -222,6 +288,7 @@ class BatchContactForces:
     law: NDArray[np.str_]
     steps: NDArray[np.int64]
     cone_forces: Array = field(repr=False)
+    redundant: NDArray[np.bool_]
     contacts: tuple[str, ...] = ()
 
 
@@ -255,9 +322,10 @@ class ForceSolver:
     ----------
     kinds : per contact "point", "surface", "unilateral" (one row, f >= 0) or "bilateral" (one row
         that holds: a weld, a loop, a task).
-    friction : coefficient μ, 0 to 1e6, of all contacts, or one for each.
+    friction : coefficient μ, 0 to 1e4, of all contacts, or one for each.
     dimensions, normals, law, compliance, restitution, surface_cone, tolerance, budget : those of
         :class:`SolverOptions`.
+    slip_speed, leave_speed, strike_speed : those of :class:`SolverOptions`, m/s.
 
     Attributes
     ----------
@@ -277,12 +345,15 @@ class ForceSolver:
         *,
         dimensions: ArrayLike | None = None,
         normals: Sequence[str | ArrayLike] | None = None,
-        law: Law = "auto",
+        law: Law = "coulomb",
         compliance: ArrayLike = 0.0,
         restitution: ArrayLike = 0.0,
         surface_cone: SurfaceCone = "corners",
         tolerance: float = TOLERANCE,
         budget: int = BUDGET,
+        slip_speed: float = SPEED,
+        leave_speed: float = SPEED,
+        strike_speed: float = SPEED,
     ) -> None:
         self.kinds = names("kinds", kinds)
         if not isinstance(law, str) or law not in _LAWS:
@@ -290,28 +361,37 @@ class ForceSolver:
         self.law: Law = law
         self.rows = rows = ConeRows.of(self.kinds, friction, dimensions, normals, surface_cone)
         self.tolerance = number("tolerance", tolerance)
-        if not 0.0 < self.tolerance < 1.0:
+        if not 0.0 < self.tolerance <= iteration.MOST_TOLERANCE:
             raise InputError(
-                f"tolerance is {self.tolerance:g}; expected a residual above 0 and below 1, which "
-                "forces of 0 have at most"
+                f"tolerance is {self.tolerance:g}; expected a residual above 0 and up to "
+                f"{iteration.MOST_TOLERANCE:g}: a larger one says nothing about the forces"
             )
         self.budget = whole("budget", budget, least=0)
         n, k = rows.size, rows.count
         self._soft = self._within("compliance", compliance, sys.float_info.max)
         self._bounce = self._within("restitution", restitution, 1.0)
+        self._corners: Array | None = None
         if surface_cone == "wrench":
             self._check_wrenches()
+            self._corners = ConeRows.of(self.kinds, friction, dimensions, normals).matrix()
         self._compliance = rows.spread(self._soft)
+        speeds = {
+            "slip_speed": slip_speed, "leave_speed": leave_speed, "strike_speed": strike_speed,
+        }  # fmt: skip
+        self._speeds = np.array([number(*each) for each in speeds.items()])
+        for name, speed in zip(speeds, self._speeds, strict=True):
+            if not speed >= 0.0:
+                raise InputError(f"{name} is {speed:g}; expected a velocity of 0 or more, m/s")
         known = (
-            np.array([self.tolerance]), rows.friction, self._bounce[rows.owner], rows.weights,
-            self._compliance,
+            np.array([self.tolerance]), self._speeds, rows.friction, self._bounce[rows.owner],
+            rows.weights, self._compliance,
         )  # fmt: skip
         start = sum(part.size for part in known)
         header = (n, k, len(rows.cones), _LAWS[law], self.budget, start)
         self._whole = np.concatenate([header, rows.cones, rows.starts, rows.columns])
-        sizes = (n * n, n, k, n, n, k, 5, iteration.work_size(k, n))
+        sizes = (n * n, n, n, k, n, n, cones.INFO + k, iteration.work_size(k, n))
         self._values = np.concatenate([*known, np.zeros(sum(sizes))])
-        (*_, G, self._a0, self._f, forces, accelerations, self._ray, record, _) = np.split(
+        (*_, G, self._a0, self._v, self._f, forces, accelerations, record, _) = np.split(
             self._values, np.cumsum([*(part.size for part in known), *sizes])[:-1]
         )
         self._G = G.reshape(n, n)
@@ -319,14 +399,20 @@ class ForceSolver:
         accelerations.fill(np.nan)
         record[cones.RESIDUAL] = -1.0
         self.result = ContactForces(
-            forces, accelerations, ForceStatus.NOT_FINITE, (), self._f, rows.offsets, record,
-            self._G, self._a0,
+            forces, accelerations, ForceStatus.NOT_FINITE, self._f, rows.offsets, record,
+            self._G, self._a0, self._v,
         )  # fmt: skip
         self._lock = threading.Lock()
         self._call = machine_code().calls["solve_block"]
         self._blocks = self._whole.ctypes.data, self._values.ctypes.data
 
-    def solve(self, G: ArrayLike, a0: ArrayLike, start: ArrayLike | None = None) -> ContactForces:
+    def solve(
+        self,
+        G: ArrayLike,
+        a0: ArrayLike,
+        start: ArrayLike | None = None,
+        velocities: ArrayLike | None = None,
+    ) -> ContactForces:
         """Return the forces of one problem.
 
         Parameters
@@ -335,11 +421,13 @@ class ForceSolver:
         a0 : (n,) accelerations of the contacts without contact forces; at the velocity level,
             velocities without impulses.
         start : (k,) ``cone_forces`` of a problem nearby; by default 0.
+        velocities : (n,) J ẏ of the contacts, which decide whether they slide, leave or strike; by
+            default 0, contacts at rest.
 
         Raises
         ------
         InputError
-            If a shape is wrong, or a compliance is too small for Coulomb's law and a singular G.
+            If a shape is wrong, or contacts have velocities and restitution or a wrench cone.
         """
         matrix, vector = numbers("G", G), numbers("a0", a0)
         if matrix.shape != self._G.shape or vector.shape != self._a0.shape:
@@ -350,50 +438,57 @@ class ForceSolver:
             )
         if start is not None:
             start = self._start(start)
+        if velocities is not None:
+            velocities = sized("velocities", velocities, len(vector), self._whose, InputError)
+            self._check_moving(velocities)
         with self._lock:
-            found = self.solve_in_place(matrix, vector, start).copy()
-        if found.status is ForceStatus.REFUSED:
-            self._refuse_compliance(matrix)
-        return found
+            return self.solve_in_place(matrix, vector, start, velocities).copy()
 
-    def solve_in_place(self, G: Array, a0: Array, start: Array | None = None) -> ContactForces:
+    def solve_in_place(
+        self, G: Array, a0: Array, start: Array | None = None, velocities: Array | None = None
+    ) -> ContactForces:
         """Return the forces of one problem without a new array: the next call overwrites them.
-
-        With a compliance that is too small for Coulomb's law and G the status is REFUSED.
 
         Parameters
         ----------
-        G, a0, start : arrays like those of :meth:`solve`; shapes are not checked, and ``start``
-            may be the ``cone_forces`` of the last result.
+        G, a0, start, velocities : arrays like those of :meth:`solve`; they are not checked, and
+            ``start`` may be the ``cone_forces`` of the last result.
         """
         self._G[...] = G
         self._a0[...] = a0
+        self._v[...] = 0.0 if velocities is None else velocities
         if start is None:
             self._f.fill(0.0)
         elif start is not self._f:
             self._f[...] = start
         found = self.result
-        found.status = status = _STATUSES[self._call(*self._blocks)]
-        found.contradiction = self._contradiction() if status is ForceStatus.INFEASIBLE else ()
+        found.status = _STATUSES[self._call(*self._blocks)]
+        if self._corners is not None and velocities is not None and self._moves(velocities):
+            found.status = ForceStatus.REFUSED
+            found.forces[...], found.cone_forces[...], found.accelerations[...] = 0.0, 0.0, np.nan
+            found.record[cones.RESIDUAL] = -1.0
         return found
 
     def solve_batch(
-        self, G: ArrayLike, a0: ArrayLike, start: ArrayLike | None = None
+        self,
+        G: ArrayLike,
+        a0: ArrayLike,
+        start: ArrayLike | None = None,
+        velocities: ArrayLike | None = None,
     ) -> BatchContactForces:
         """Return the forces of N problems, with the bits of N calls of :meth:`solve`.
 
-        The loop over the problems is machine code, and the interpreter's lock is released. Where
-        a compliance is too small for Coulomb's law and G, the problem's status is REFUSED.
+        The loop over the problems is machine code, and the interpreter's lock is released.
 
         Parameters
         ----------
-        G, a0, start : (N, n, n), (N, n), (N, k) or one start (k,) for all, like those of
-            :meth:`solve`.
+        G, a0, start, velocities : (N, n, n), (N, n), (N, k) or one start (k,) for all, (N, n),
+            like those of :meth:`solve`.
 
         Raises
         ------
         InputError
-            If a shape is wrong.
+            If a shape is wrong, or contacts have velocities and restitution or a wrench cone.
         """
         n, k = self.rows.size, self.rows.count
         matrices, vectors = numbers("G", G), numbers("a0", a0)
@@ -409,17 +504,24 @@ class ForceSolver:
                 f"start has shape {first.shape}; expected ({count}, {k}) or ({k},), "
                 "the cone_forces of the same contacts"
             )
+        v = np.zeros((count, n))
+        if velocities is not None:
+            v = np.ascontiguousarray(numbers("velocities", velocities))
+            if v.shape != vectors.shape:
+                raise InputError(f"velocities have shape {v.shape}; expected {vectors.shape}")
+            self._check_moving(v)
         f = np.array(np.broadcast_to(first, (count, k)), order="C")
         forces, accelerations = np.empty((count, n)), np.empty((count, n))
-        rays, infos = np.empty((count, k)), np.empty((count, 5))
+        rays, infos = np.empty((count, k)), np.empty((count, cones.INFO))
         status = np.empty(count, np.int64)
         matrices, vectors = np.ascontiguousarray(matrices), np.ascontiguousarray(vectors)
-        arrays = (matrices, vectors, f, forces, accelerations, rays, infos, status)
+        arrays = (matrices, vectors, v, f, forces, accelerations, rays, infos, status)
         # Another thread may write to the work area of this solver.
         blocks = self._whole, self._values.copy()
         machine_code().calls["solve_batch"](
             count, *(array.ctypes.data for array in (*blocks, *arrays))
         )
+        marked = (rays != 0.0) & (status <= ForceStatus.INACCURATE)[:, np.newaxis]
         return BatchContactForces(
             forces=forces,
             accelerations=accelerations,
@@ -428,6 +530,7 @@ class ForceSolver:
             law=np.array(LAW_NAMES)[infos[:, cones.LAW].astype(int)],
             steps=infos[:, : cones.INTERIOR + 1].astype(int),
             cone_forces=f,
+            redundant=np.logical_or.reduceat(marked, self.rows.offsets[:-1], axis=1),
         )
 
     @property
@@ -454,25 +557,34 @@ class ForceSolver:
                     f"surface_cone 'corners', or {what} 0"
                 )
 
-    def _refuse_compliance(self, G: Array) -> NoReturn:
-        W = self.rows.matrix()
-        means = np.diag(W.T @ G @ W)
-        for c, soft in enumerate(self._soft):
-            rows = slice(self.rows.offsets[c], self.rows.offsets[c + 1])
-            least = LEAST_COMPLIANCE * float(means[rows].mean())
-            if 0.0 < soft < least:
-                break
-        raise InputError(
-            f"compliance of contact {c} is {soft:g}; expected 0 or at least {least:.3g}, "
-            f"{LEAST_COMPLIANCE:g} of the mean diagonal of its block: smaller ones make Coulomb's "
-            "law harder to solve where contacts are redundant; laws 'auto' and 'convex' take any"
-        )
+    def _check_moving(self, velocities: Array) -> None:
+        if self._bounce.any():
+            raise InputError(
+                "velocities decide the law of accelerations, and restitution is a law of "
+                "velocities; expected velocities as a0, or restitution 0"
+            )
+        if self._moves(velocities):
+            raise InputError(
+                "a surface moves, and surface_cone 'wrench' is the law of surfaces at rest; "
+                "expected 'corners', which slide or lift off one by one"
+            )
 
-    def _contradiction(self) -> tuple[int, ...]:
-        """Return the contacts along whose rows the certificate has forces."""
-        size = np.abs(self._ray)
-        per_row = np.repeat(self.rows.owner, np.maximum(self.rows.cones, 1))
-        return tuple(np.unique(per_row[size > 1e-6 * size.max()]).tolist())
+    def _moves(self, velocities: Array) -> bool:
+        """Return whether a surface with a wrench cone is not at rest."""
+        if self._corners is None:
+            return False
+        return bool((np.abs(velocities @ self._corners) > self._speeds.min()).any())
+
+    def _motion(self, v: Array) -> Array:
+        """Return how each cone moves at velocities v (n,), (cones, 3)."""
+        rows = self.rows
+        found, marks = np.zeros((len(rows.cones), motion.MOTION)), np.zeros(rows.count)
+        slip, leave, strike = self._speeds.tolist()
+        motion.find_motion(
+            len(rows.cones), rows.cones, rows.starts, rows.columns, rows.weights, v, slip,
+            leave, strike, found.ravel(), marks,
+        )  # fmt: skip
+        return found
 
     def derivative(self, found: ContactForces) -> ForceDerivative:
         """Return the derivative of the forces of a problem, which may be any that was solved.
@@ -500,7 +612,7 @@ class ForceSolver:
         W = self.rows.matrix()
         H, margin = derivative(
             self.rows, W.T @ found.G @ W + np.diag(self._compliance), W.T @ found.a0,
-            found.cone_forces, found.law,
+            found.cone_forces, found.law, self._motion(found.v),
         )  # fmt: skip
         return ForceDerivative(W @ H @ W.T, margin)
 
@@ -512,6 +624,7 @@ def solve_contacts(
     friction: ArrayLike,
     kinds: str | Sequence[str] = "point",
     start: ArrayLike | None = None,
+    velocities: ArrayLike | None = None,
     **options: Unpack[SolverOptions],
 ) -> ContactForces:
     """Return the contact forces f with u = (G + R) f + a0 in their friction cones.
@@ -529,7 +642,7 @@ def solve_contacts(
     InputError
         Names the argument, what was expected and what exists.
     """
-    return solver_for(kinds_of(kinds, a0), friction, options).solve(G, a0, start)
+    return solver_for(kinds_of(kinds, a0), friction, options).solve(G, a0, start, velocities)
 
 
 def solve_contacts_batch(
@@ -539,18 +652,20 @@ def solve_contacts_batch(
     friction: ArrayLike,
     kinds: str | Sequence[str] = "point",
     start: ArrayLike | None = None,
+    velocities: ArrayLike | None = None,
     **options: Unpack[SolverOptions],
 ) -> BatchContactForces:
     """Return the contact forces of N problems with the same contacts.
 
-    Parameters are those of :func:`solve_contacts`, with G (N, n, n), a0 (N, n) and start (N, k).
+    Parameters are those of :func:`solve_contacts`, with G (N, n, n), a0 and velocities (N, n), and
+    start (N, k).
 
     Raises
     ------
     InputError
         Names the argument, what was expected and what exists.
     """
-    return solver_for(kinds_of(kinds, a0), friction, options).solve_batch(G, a0, start)
+    return solver_for(kinds_of(kinds, a0), friction, options).solve_batch(G, a0, start, velocities)
 
 
 def solver_for(kinds: Sequence[str], friction: ArrayLike, options: SolverOptions) -> ForceSolver:

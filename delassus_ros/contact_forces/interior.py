@@ -39,8 +39,8 @@ SMALLEST_FRICTION, SHIFT, SHIFT_MOST = 1e-6, 1e-11, 1e-4
 
 def interior(
     k: int, contacts: int, law: int, budget: int, tolerance: float, kinds: Ints, mu: Doubles,
-    H: Doubles, a: Doubles, f: Doubles, u: Doubles, best: Doubles, least: float, trial: Doubles,
-    info: Doubles, rest: Doubles,
+    H: Doubles, a: Doubles, weights: Doubles, f: Doubles, u: Doubles, best: Doubles, least: float,
+    trial: Doubles, info: Doubles, rest: Doubles,
 ) -> float:  # fmt: skip
     """Follow the central path; forces x = (f_T, mu f_N) lie in cones |x_T| <= x_N.
 
@@ -76,7 +76,7 @@ def interior(
         if kinds[c] != BILATERAL:
             x[at - 1], s[at - 1] = size, size
     shift, hand = SHIFT, HAND_FROM
-    most = min(INTERIOR_STEPS, budget - int(info[SWEEPS] + info[NEWTON]))
+    most = min(INTERIOR_STEPS, budget - int(info[SWEEPS] + info[NEWTON] + info[INTERIOR]))
     for _iteration in range(most):
         info[INTERIOR] += 1.0
         gap = 0.0
@@ -88,7 +88,8 @@ def interior(
             force = x[j] * scale[j]
             for i in range(k):
                 wrong[i] += H[j * k + i] * force * scale[i]
-                K[j * k + i] = H[j * k + i] * scale[i] * scale[j]
+                # H is not symmetric where contacts move.
+                K[j * k + i] = 0.5 * (H[j * k + i] + H[i * k + j]) * scale[i] * scale[j]
             K[j * k + j] *= 1.0 + shift
         at = 0
         for c in range(contacts):
@@ -189,8 +190,8 @@ def interior(
             hand = HAND_FACTOR * r
             steps = min(HAND_STEPS, budget - int(info[SWEEPS] + info[NEWTON] + info[INTERIOR]))
             least = newton(
-                k, contacts, law, steps, tolerance, kinds, mu, H, a, f, r, u, best, least, trial,
-                info, newtons,
+                k, contacts, law, steps, tolerance, kinds, mu, H, a, weights, f, r, u, best, least,
+                trial, info, newtons,
             )  # fmt: skip
         if least <= tolerance or (cones > 0 and gap < 1e-28 * size * size):
             break

@@ -3,9 +3,11 @@
 The forces f of one problem obey, with u = (G + R) f + a0 and K the product of the cones
 |f_T| <= mu f_N of points, of f >= 0 for unilateral rows and of all f for bilateral rows,
 
-- Coulomb's law with Signorini's (``COULOMB``, in De Saxce's form):
-  f = P_K(f - (u + mu |u_T| e_N)),
+- Coulomb's law with Signorini's (``COULOMB``): f_N >= 0 and u_N >= 0, one of them 0, and f_T is
+  the point of the disc of radius mu f_N nearest to f_T - u_T,
 - its convex neighbour (``CONVEX``): f = P_K(f - u), the minimum of f'(G + R) f / 2 + a0'f over K.
+
+Contacts that move obey other laws (:mod:`~delassus_ros.contact_forces.motion`).
 
 At the velocity level, a0 are velocities before impulses, and a contact of restitution e that
 approaches leaves with u_N = -e a0_N: what stands for u above has e a0_N added to its normal row
@@ -23,6 +25,10 @@ Four stages follow each other, and a later one starts only where the tolerance i
 4. proximal points: Newton steps with a compliance that acts on the change of the forces alone,
    with what is left of the budget.
 
+Where G is singular, the first three solve a problem with a small compliance, whose forces are
+moved to those without (:mod:`~delassus_ros.contact_forces.division`), before they begin on G
+itself.
+
 All quantities inside are scaled: a factor per contact, so that cones stay cones, gives G a mean
 diagonal of 1 and |a0| = 1. Matrices but G are column-major: row i of column j stands at
 ``j * k + i``.
@@ -35,36 +41,52 @@ from math import isfinite, nan, sqrt
 
 from delassus_ros.compiler.codegen.loops import Doubles, Ints
 from delassus_ros.contact_forces.cones import (
-    AUTO,
     BILATERAL,
     CONVEX,
     COULOMB,
+    DIVISION,
+    INFO,
     LAW,
-    NEWTON,
     RESIDUAL,
-    SWEEPS,
+    SPEEDS,
     TINY,
     acceleration,
     residual,
 )
+from delassus_ros.contact_forces.division import (
+    EQUAL,
+    OTHER,
+    divided,
+    is_regular,
+    redundant_rows,
+    shares,
+)
 from delassus_ros.contact_forces.elimination import cholesky, solved
-from delassus_ros.contact_forces.interior import interior
-from delassus_ros.contact_forces.newton import newton
+from delassus_ros.contact_forces.motion import (
+    MOTION,
+    SLIDING,
+    add_friction,
+    find_motion,
+    is_decided,
+    slant,
+    uncouple,
+)
+from delassus_ros.contact_forces.newton import HOLDS, OPEN, PROXIMAL, find_regimes
 from delassus_ros.contact_forces.proximal import proximal
-from delassus_ros.contact_forces.sweeps import sweep
+from delassus_ros.contact_forces.stages import stages
+from delassus_ros.contacts import LARGEST_FRICTION
 
-SOLVED, INACCURATE, FAILED, INFEASIBLE, NOT_FINITE, REFUSED = 0, 1, 2, 3, 4, 5
+SOLVED, INACCURATE, FAILED, INFEASIBLE, NOT_FINITE, REFUSED, STRIKING, JAMMED = (
+    0, 1, 2, 3, 4, 5, 6, 7,
+)  # fmt: skip
 NAN = nan
-"""Accelerations where NOT_FINITE or REFUSED."""
+"""Accelerations where there are no forces: from NOT_FINITE on."""
 ACCEPTED = 1e-6
 """Residual up to which forces are INACCURATE and not FAILED."""
-REGULAR = 1e-9
-"""Smallest eigenvalue of a regular H, whose mean diagonal is 1."""
-LEAST_COMPLIANCE = 1e-3
-"""Smallest compliance under Coulomb's law where G is singular, as a share of the mean diagonal of
-the cone's block. Smaller ones make the problem harder than none does."""
-SWEEPS_MOST, SWEEP_GAIN, ROUND_STEPS, NEWTON_STEPS = 8, 0.05, 12, 10
-"""Sweeps end where one leaves more than this share of the residual; largest numbers of steps."""
+MOST_TOLERANCE = 1e-2
+"""Largest tolerance: a larger residual says nothing about forces."""
+IMMOVABLE = 1e-16
+"""Mean diagonal of a contact that nothing moves, as a share of the largest diagonal."""
 CONTRADICTION, NULL = 1e-6, 1e-10
 """Sizes of scaled quantities at which a contradiction counts, and below which they are zero."""
 
@@ -72,8 +94,8 @@ CONTRADICTION, NULL = 1e-6, 1e-10
 def solve(
     n: int, k: int, contacts: int, law: int, budget: int, tolerance: float,
     kinds: Ints, mu: Doubles, restitution: Doubles, starts: Ints, columns: Ints,
-    weights: Doubles, G: Doubles, a0: Doubles, R: Doubles, f: Doubles, forces: Doubles,
-    accelerations: Doubles, ray: Doubles, info: Doubles, work: Doubles,
+    weights: Doubles, speeds: Doubles, G: Doubles, a0: Doubles, v: Doubles, R: Doubles, f: Doubles,
+    forces: Doubles, accelerations: Doubles, ray: Doubles, info: Doubles, work: Doubles,
 ) -> int:  # fmt: skip
     """Solve one problem and return its status.
 
@@ -83,22 +105,31 @@ def solve(
     kinds, mu, restitution : (contacts,), in the order of the rows of the cones.
     starts, columns, weights : the rows of the cones as sums of rows of G, row i by the entries
         starts[i] to starts[i + 1]: the corners of a surface, or rows in other order.
-    G : (n, n) row-major, a0 : (n,), R : (k,) compliance.
+    speeds : (SPEEDS,) velocities above which a contact slides, leaves and strikes.
+    G : (n, n) row-major; a0, v : (n,); R : (k,) compliance.
     f : (k,) forces at the rows of the cones to begin with, and the result.
     forces, accelerations : (n,) results at the rows of G: W f, and G W f + a0.
-    ray : (k,), where INFEASIBLE forces along which the contradiction shows.
-    info : (5,), see SWEEPS to LAW.
+    ray : (k,) marks, 1 or 0: where INFEASIBLE of rows that contradict each other, where STRIKING
+        or JAMMED of the rows of such contacts, else of rows whose forces could be divided
+        otherwise.
+    info : (INFO,), see SWEEPS to ROWS.
     work : at least :func:`work_size` numbers.
     """
     status = iterated(
         n, k, contacts, law, budget, tolerance, kinds, mu, restitution, starts, columns, weights,
-        G, a0, R, f, ray, info, work,
+        speeds, G, a0, v, R, f, ray, info, work,
     )  # fmt: skip
+    total = 0.0
     for i in range(n):
         forces[i] = 0.0
     for i in range(k):
         for e in range(starts[i], starts[i + 1]):
             forces[columns[e]] += weights[e] * f[i]
+        total += abs(f[i])
+    if status < NOT_FINITE and not isfinite(total):
+        status = given_up(k, f, info, NOT_FINITE)
+        for i in range(n):
+            forces[i] = 0.0
     for i in range(n):
         value = a0[i]
         row = G[i * n :]
@@ -115,19 +146,20 @@ def solve_block(whole: Ints, values: Doubles) -> int:
     ----------
     whole : n, k, contacts, law, budget, the place of G in `values`, then kinds, starts, columns,
         those of :func:`solve`.
-    values : tolerance, mu, restitution, weights, R, G, a0, f, forces, accelerations, ray, info,
-        work.
+    values : tolerance, speeds, mu, restitution, weights, R, G, a0, v, f, forces, accelerations,
+        info, ray, work.
     """
     n, k = whole[0], whole[1]
     G = values[whole[5] :]
-    f = G[n * n + n :]
+    f = G[n * n + 2 * n :]
+    info = f[k + 2 * n :]
     return solve_with(
-        whole, values, G, G[n * n :], f, f[k:], f[k + n :], f[k + 2 * n :], f[2 * k + 2 * n :]
+        whole, values, G, G[n * n :], G[n * n + n :], f, f[k:], f[k + n :], info[INFO:], info
     )
 
 
 def solve_batch(
-    count: int, whole: Ints, values: Doubles, G: Doubles, a0: Doubles, f: Doubles,
+    count: int, whole: Ints, values: Doubles, G: Doubles, a0: Doubles, v: Doubles, f: Doubles,
     forces: Doubles, accelerations: Doubles, rays: Doubles, infos: Doubles, statuses: Ints,
 ) -> int:  # fmt: skip
     """Solve problems with the same contacts in turn; return how many are SOLVED.
@@ -141,8 +173,8 @@ def solve_batch(
     many = 0
     for i in range(count):
         statuses[i] = solve_with(
-            whole, values, G[i * n * n :], a0[i * n :], f[i * k :], forces[i * n :],
-            accelerations[i * n :], rays[i * k :], infos[i * 5 :],
+            whole, values, G[i * n * n :], a0[i * n :], v[i * n :], f[i * k :], forces[i * n :],
+            accelerations[i * n :], rays[i * k :], infos[i * INFO :],
         )  # fmt: skip
         if statuses[i] == SOLVED:
             many += 1
@@ -150,88 +182,87 @@ def solve_batch(
 
 
 def solve_with(
-    whole: Ints, values: Doubles, G: Doubles, a0: Doubles, f: Doubles, forces: Doubles,
-    accelerations: Doubles, ray: Doubles, info: Doubles,
+    whole: Ints, values: Doubles, G: Doubles, a0: Doubles, v: Doubles, f: Doubles,
+    forces: Doubles, accelerations: Doubles, ray: Doubles, info: Doubles,
 ) -> int:  # fmt: skip
     """Solve a problem with the contacts and the work of two blocks."""
     n, k, contacts = whole[0], whole[1], whole[2]
     kinds = whole[6:]
     starts = kinds[contacts:]
-    restitution = values[1 + contacts :]
+    mu = values[1 + SPEEDS :]
+    restitution = mu[contacts:]
     weights = restitution[contacts:]
     R = weights[starts[k] :]
-    work = values[whole[5] + n * n + 3 * n + 2 * k + 5 :]
+    work = values[whole[5] + n * n + 4 * n + 2 * k + INFO :]
     return solve(
-        n, k, contacts, whole[3], whole[4], values[0], kinds, values[1:], restitution, starts,
-        starts[k + 1 :], weights, G, a0, R, f, forces, accelerations, ray, info, work,
+        n, k, contacts, whole[3], whole[4], values[0], kinds, mu, restitution, starts,
+        starts[k + 1 :], weights, values[1:], G, a0, v, R, f, forces, accelerations, ray, info,
+        work,
     )  # fmt: skip
 
 
 def iterated(
     n: int, k: int, contacts: int, law: int, budget: int, tolerance: float,
     kinds: Ints, mu: Doubles, restitution: Doubles, starts: Ints, columns: Ints,
-    weights: Doubles, G: Doubles, a0: Doubles, R: Doubles, f: Doubles, ray: Doubles,
-    info: Doubles, work: Doubles,
+    weights: Doubles, speeds: Doubles, G: Doubles, a0: Doubles, v: Doubles, R: Doubles, f: Doubles,
+    ray: Doubles, info: Doubles, work: Doubles,
 ) -> int:  # fmt: skip
     """Write the forces at the rows of the cones, and return the status; :func:`solve` explains."""
-    H, s, a, best, u, trial = (
+    H, s, a, best, u, trial, D = (
         work[0:], work[k * k :], work[k * k + k :], work[k * k + 2 * k :], work[k * k + 3 * k :],
-        work[k * k + 4 * k :],
+        work[k * k + 4 * k :], work[k * k + 5 * k :],
     )  # fmt: skip
-    rest = work[k * k + 5 * k :]
-    for i in range(4):
+    weight, friction, motion = (
+        work[k * k + 6 * k :], work[k * k + 7 * k :], work[k * k + 8 * k :],
+    )  # fmt: skip
+    rest = work[k * k + 11 * k :]
+    for i in range(INFO):
         info[i] = 0.0
     info[LAW] = float(law)
-    if not assembled(n, k, starts, columns, weights, G, a0, R, H, a, rest):
+    for i in range(k):
+        ray[i] = 0.0
+    if not is_accepted(contacts, law, tolerance, mu, restitution, speeds, k, R):
+        return given_up(k, f, info, REFUSED)
+    if not assembled(n, k, starts, columns, weights, G, a0, v, R, H, a, rest):
         return given_up(k, f, info, NOT_FINITE)
+    striking = find_motion(
+        contacts, kinds, starts, columns, weights, v, speeds[0], speeds[1], speeds[2], motion, ray
+    )  # fmt: skip
+    if striking > 0:
+        return given_up(k, f, info, STRIKING)
     bounced(contacts, kinds, restitution, a)
+    sliding = uncouple(k, contacts, kinds, mu, motion, H, a, friction)
     sigma = scaled(k, contacts, kinds, H, s, a)
-    if law == AUTO:
-        law = COULOMB if is_regular(k, contacts, kinds, H, s, R, rest) else CONVEX
-        info[LAW] = float(law)
-    elif law == COULOMB and is_soft(k, contacts, kinds, H, s, R):
-        if not is_regular(k, contacts, kinds, H, s, R, rest):
-            return given_up(k, f, info, REFUSED)
+    regular = is_regular(k, H, rest)
     for i in range(k):
         f[i] = f[i] / (s[i] * sigma)
-        best[i] = f[i]
+        weight[i] = PROXIMAL
+    slant(k, contacts, kinds, mu, motion, H, f)
+    if sliding > 0:
+        for c in range(contacts):
+            rest[c] = float(HOLDS) if kinds[c] == BILATERAL else float(OPEN)
+        if not is_decided(
+            k, contacts, law, kinds, friction, motion, H, a, f, u, rest, rest[k:], rest[4 * k :]
+        ):
+            return jammed(k, contacts, kinds, motion, f, ray, info)
     acceleration(k, H, a, f, u)
-    least = residual(contacts, law, kinds, mu, f, u)
-    if not isfinite(least):
+    if not isfinite(residual(contacts, law, kinds, friction, f, u)):
         for i in range(k):
-            f[i], best[i], u[i] = 0.0, 0.0, a[i]
-        least = residual(contacts, law, kinds, mu, f, u)
-    for attempt in range(1, 3):
-        if least <= tolerance or info[SWEEPS] + info[NEWTON] >= min(ROUND_STEPS, budget):
-            break
-        r = least
-        if attempt > 1:
-            for i in range(k):
-                f[i] = best[i]
-            acceleration(k, H, a, f, u)
-        for j in range(min(SWEEPS_MOST, budget - int(info[SWEEPS] + info[NEWTON]))):
-            before = r
-            sweep(k, contacts, law, kinds, mu, H, f, u)
-            # Sweeps change u step by step, and large forces leave rounding errors in it.
-            acceleration(k, H, a, f, u)
-            r = residual(contacts, law, kinds, mu, f, u)
-            info[SWEEPS] += 1.0
-            if r <= tolerance or (j + 1 >= attempt and r > SWEEP_GAIN * before):
-                break
-        if r < least:
-            least = r
-            for i in range(k):
-                best[i] = f[i]
-        if not r <= tolerance:
-            most = min(NEWTON_STEPS, budget - int(info[SWEEPS] + info[NEWTON]))
-            least = newton(
-                k, contacts, law, most, tolerance, kinds, mu, H, a, f, r, u, best, least, trial,
-                info, rest,
-            )  # fmt: skip
-    if not least <= tolerance:
-        least = interior(
-            k, contacts, law, budget, tolerance, kinds, mu, H, a, f, u, best, least, trial, info,
-            rest,
+            f[i] = 0.0
+    for i in range(k):
+        best[i] = f[i]
+    least = 1.0
+    if not regular:
+        shares(k, contacts, kinds, s, D)
+        least = divided(
+            k, contacts, law, budget, tolerance, kinds, friction, H, a, weight, D, f, u, best,
+            trial, info, rest,
+        )  # fmt: skip
+        info[DIVISION] = float(EQUAL) if least <= tolerance else float(OTHER)
+    if regular or not least <= tolerance:
+        least = stages(
+            k, contacts, law, budget, tolerance, kinds, friction, H, a, weight, f, u, best, trial,
+            info, rest, regular,
         )  # fmt: skip
     status = SOLVED
     if not least <= tolerance:
@@ -242,19 +273,57 @@ def iterated(
             or clash(k, contacts, kinds, H, a, ray, rest)
         ):
             status = INFEASIBLE
-            for i in range(k):
-                ray[i] = ray[i] * s[i]
+            mark_rows(k, s, ray)
         else:
             least = proximal(
-                k, contacts, law, budget, tolerance, kinds, mu, H, a, f, u, best, least, trial,
-                info, rest,
+                k, contacts, law, budget, tolerance, kinds, friction, H, a, weight, f, u, best,
+                least, trial, info, rest,
             )  # fmt: skip
             if not least <= tolerance:
                 status = INACCURATE if least <= ACCEPTED else FAILED
+    acceleration(k, H, a, best, u)
+    if status <= INACCURATE and not regular:
+        redundant_rows(
+            k, contacts, law, kinds, friction, H, a, best, u, weight, ray, info, rest
+        )  # fmt: skip
+    if sliding > 0:
+        find_regimes(contacts, law, kinds, friction, best, u, rest, rest[k:])
+        if not is_decided(
+            k, contacts, law, kinds, friction, motion, H, a, best, weight, rest, rest[k:],
+            rest[4 * k :],
+        ):  # fmt: skip
+            return jammed(k, contacts, kinds, motion, f, ray, info)
+        add_friction(contacts, kinds, mu, motion, best)
     for i in range(k):
         f[i] = best[i] * s[i] * sigma
     info[RESIDUAL] = least
     return status
+
+
+def mark_rows(k: int, s: Doubles, ray: Doubles) -> None:
+    """Leave 1 at the rows along which a certificate, of scaled rows, has forces, else 0."""
+    largest = 0.0
+    for i in range(k):
+        largest = max(largest, abs(ray[i] * s[i]))
+    for i in range(k):
+        ray[i] = 1.0 if abs(ray[i] * s[i]) > CONTRADICTION * largest else 0.0
+
+
+def is_accepted(
+    contacts: int, law: int, tolerance: float, mu: Doubles, restitution: Doubles, speeds: Doubles,
+    k: int, R: Doubles,
+) -> bool:  # fmt: skip
+    """Return whether arguments are in their ranges."""
+    accepted = 0.0 < tolerance and tolerance <= MOST_TOLERANCE
+    accepted = accepted and (law == COULOMB or law == CONVEX)
+    for c in range(contacts):
+        accepted = accepted and 0.0 <= mu[c] and mu[c] <= LARGEST_FRICTION
+        accepted = accepted and 0.0 <= restitution[c] and restitution[c] <= 1.0
+    for i in range(SPEEDS):
+        accepted = accepted and speeds[i] >= 0.0
+    for i in range(k):
+        accepted = accepted and R[i] >= 0.0 and isfinite(R[i])
+    return accepted
 
 
 def given_up(k: int, f: Doubles, info: Doubles, status: int) -> int:
@@ -263,6 +332,18 @@ def given_up(k: int, f: Doubles, info: Doubles, status: int) -> int:
         f[i] = 0.0
     info[RESIDUAL] = -1.0
     return status
+
+
+def jammed(
+    k: int, contacts: int, kinds: Ints, motion: Doubles, f: Doubles, ray: Doubles, info: Doubles
+) -> int:
+    """Mark the rows of contacts that slide, write that there are no forces, return JAMMED."""
+    at = 0
+    for c in range(contacts):
+        for i in range(at, at + max(kinds[c], 1)):
+            ray[i] = 1.0 if motion[MOTION * c] == SLIDING else 0.0
+        at += max(kinds[c], 1)
+    return given_up(k, f, info, JAMMED)
 
 
 def bounced(contacts: int, kinds: Ints, restitution: Doubles, a: Doubles) -> None:
@@ -274,53 +355,9 @@ def bounced(contacts: int, kinds: Ints, restitution: Doubles, a: Doubles) -> Non
             a[at - 1] *= 1.0 + restitution[c]
 
 
-def small_compliance(size: int, k: int, H: Doubles, s: float, R: Doubles) -> float:
-    """Return the scaled compliance of a cone if it is too small for Coulomb's law, else 0.
-
-    Parameters
-    ----------
-    H, R : from the cone's block and its rows on; s : factor of the rows.
-    """
-    soft = R[0] * s * s
-    mean = 0.0
-    for i in range(size):
-        mean += (H[i * k + i] - soft) / size
-    return soft if soft < LEAST_COMPLIANCE * mean else 0.0
-
-
-def is_soft(k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, R: Doubles) -> bool:
-    """Return whether a compliance is too small for Coulomb's law where G is singular."""
-    at = 0
-    for c in range(contacts):
-        if R[at] > 0.0:
-            size = max(kinds[c], 1)
-            if small_compliance(size, k, H[at * k + at :], s[at], R[at:]) > 0.0:
-                return True
-        at += max(kinds[c], 1)
-    return False
-
-
-def is_regular(
-    k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, R: Doubles, K: Doubles
-) -> bool:
-    """Return whether H without the compliances that are too small is regular."""
-    for i in range(k * k):
-        K[i] = H[i]
-    at = 0
-    for c in range(contacts):
-        size = max(kinds[c], 1)
-        soft = 0.0
-        if R[at] > 0.0:
-            soft = small_compliance(size, k, H[at * k + at :], s[at], R[at:])
-        for i in range(at, at + size):
-            K[i * k + i] -= soft + REGULAR
-        at += size
-    return cholesky(k, K)
-
-
 def assembled(
     n: int, k: int, starts: Ints, columns: Ints, weights: Doubles, G: Doubles, a0: Doubles,
-    R: Doubles, H: Doubles, a: Doubles, product: Doubles,
+    v: Doubles, R: Doubles, H: Doubles, a: Doubles, product: Doubles,
 ) -> bool:  # fmt: skip
     """Write H = W'G W + R and a = W'a0; return whether all are finite.
 
@@ -355,6 +392,8 @@ def assembled(
             for i in range(k):
                 column[i] += w * part[i]
     total = 0.0
+    for i in range(n):
+        total += v[i] * v[i]
     for i in range(k):
         total += abs(a[i])
     for i in range(k * k):
@@ -370,7 +409,7 @@ def scaled(k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, a: Double
     for i in range(k):
         largest = max(largest, H[i * k + i])
     if not largest > TINY:
-        largest = 1e16  # the factor of rows that nothing moves is 1 where nothing moves at all
+        largest = 1.0
     at = 0
     for c in range(contacts):
         size = max(kinds[c], 1)
@@ -378,7 +417,9 @@ def scaled(k: int, contacts: int, kinds: Ints, H: Doubles, s: Doubles, a: Double
         for i in range(at, at + size):
             mean += H[i * k + i]
         mean /= size
-        factor = 1.0 / sqrt(mean) if mean > 1e-16 * largest else 1e8 / sqrt(largest)
+        # Rows that nothing moves have the factor of those that move most, not a larger one, by
+        # which their accelerations would hide all others.
+        factor = 1.0 / sqrt(mean if mean > IMMOVABLE * largest else largest)
         for i in range(at, at + size):
             s[i] = factor
         at += size
@@ -418,9 +459,10 @@ def works(k: int, H: Doubles, a: Doubles, f: Doubles, ray: Doubles, v: Doubles) 
         ray[i] = f[i] / norm
         work += a[i] * ray[i]
         v[i] = 0.0
-    for j in range(k):
-        for i in range(k):
-            v[i] += H[j * k + i] * ray[j]
+    for i in range(k):
+        column = H[i * k :]
+        for j in range(k):
+            v[i] += column[j] * ray[j]
     moves = 0.0
     for i in range(k):
         moves += v[i] * v[i]
@@ -457,4 +499,4 @@ def clash(
 
 def work_size(k: int, n: int) -> int:
     """Return how many numbers of work :func:`solve` needs."""
-    return 4 * k * k + 24 * k + n + 16
+    return 4 * k * k + 32 * k + n + 16

@@ -22,7 +22,7 @@ from delassus_ros.contact_forces.elimination import eliminated
 PATIENCE_STEPS = 3
 """Steps without a gain after which the method ends."""
 PROXIMAL = 1e-8
-"""Weight of the proximal term in Newton's matrix."""
+"""Weight of the proximal term in Newton's matrix of a regular problem."""
 OPEN, HOLDS, SLIDES, NORMAL = 0, 1, 2, 3
 """Regimes of a contact; NORMAL: without friction, its normal row holds."""
 DIRECTION = 3
@@ -31,12 +31,17 @@ DIRECTION = 3
 
 def newton(
     k: int, contacts: int, law: int, steps: int, tolerance: float, kinds: Ints, mu: Doubles,
-    H: Doubles, a: Doubles, f: Doubles, r: float, u: Doubles, best: Doubles, least: float,
-    trial: Doubles, info: Doubles, rest: Doubles,
+    H: Doubles, a: Doubles, weights: Doubles, f: Doubles, r: float, u: Doubles, best: Doubles,
+    least: float, trial: Doubles, info: Doubles, rest: Doubles,
 ) -> float:  # fmt: skip
     """Take full steps from f; the best forces so far and their residual are kept and returned.
 
     Steps end after PATIENCE_STEPS that gain nothing. u belongs to f.
+
+    Parameters
+    ----------
+    weights : (k,) of the proximal term, a compliance that acts on the change of the forces alone;
+        equal for the rows of a contact.
     """
     E, A, b = rest[0:], rest[k * k :], rest[2 * k * k :]
     regimes, slide = rest[2 * k * k + k :], rest[2 * k * k + 2 * k :]
@@ -47,7 +52,9 @@ def newton(
     for _step in range(steps):
         info[NEWTON] += 1.0
         find_regimes(contacts, law, kinds, mu, trial, u, regimes, slide)
-        rows = reduced(k, contacts, law, kinds, mu, H, a, trial, regimes, slide, E, A, b)
+        rows = reduced(
+            k, contacts, law, kinds, mu, H, a, weights, trial, regimes, slide, E, A, b
+        )  # fmt: skip
         if not eliminated(rows, A, b):
             break
         expanded(contacts, kinds, mu, trial, regimes, slide, b)
@@ -111,8 +118,9 @@ def regime(law: int, kind: int, mu: float, f: Doubles, u: Doubles) -> int:
 
 
 def reduced(
-    k: int, contacts: int, law: int, kinds: Ints, mu: Doubles, H: Doubles, a: Doubles, f: Doubles,
-    regimes: Doubles, slide: Doubles, E: Doubles, A: Doubles, b: Doubles,
+    k: int, contacts: int, law: int, kinds: Ints, mu: Doubles, H: Doubles, a: Doubles,
+    weights: Doubles, f: Doubles, regimes: Doubles, slide: Doubles, E: Doubles, A: Doubles,
+    b: Doubles,
 ) -> int:  # fmt: skip
     """Write Newton's matrix A (row-major) and right side b; return the number of their rows.
 
@@ -144,8 +152,8 @@ def reduced(
         for i in range(at + first, at + first + count):
             for j in range(rows):
                 A[row * rows + j] = E[j * k + i]
-            A[row * rows + row] += PROXIMAL
-            b[row] = PROXIMAL * f[i] - a[i]
+            A[row * rows + row] += weights[i]
+            b[row] = weights[i] * f[i] - a[i]
             row += 1
         if regimes[c] == SLIDES:
             friction = mu[c] if law == CONVEX else 0.0
@@ -155,10 +163,11 @@ def reduced(
                 ex, ey, ez = E[j * k + at], E[j * k + at + 1], E[j * k + at + 2]
                 A[row * rows + j] = nx * ex + ny * ey + ez
                 A[(row + 1) * rows + j] = x * ey - y * ex
-            A[row * rows + row] += PROXIMAL * (1.0 + friction * mu[c])
-            A[(row + 1) * rows + row + 1] += PROXIMAL + slide[DIRECTION * c + 2]
-            gx, gy = PROXIMAL * f[at] - a[at], PROXIMAL * f[at + 1] - a[at + 1]
-            b[row] = nx * gx + ny * gy + PROXIMAL * f[at + 2] - a[at + 2]
+            weight = weights[at]
+            A[row * rows + row] += weight * (1.0 + friction * mu[c])
+            A[(row + 1) * rows + row + 1] += weight + slide[DIRECTION * c + 2]
+            gx, gy = weight * f[at] - a[at], weight * f[at + 1] - a[at + 1]
+            b[row] = nx * gx + ny * gy + weight * f[at + 2] - a[at + 2]
             b[row + 1] = x * gy - y * gx
             row += 2
         at += max(kinds[c], 1)

@@ -29,8 +29,8 @@ NEAR_TOLERANCE, NEAR_LEAST = 0.1, 1e-3
 
 def proximal(
     k: int, contacts: int, law: int, budget: int, tolerance: float, kinds: Ints, mu: Doubles,
-    H: Doubles, a: Doubles, f: Doubles, u: Doubles, best: Doubles, least: float, trial: Doubles,
-    info: Doubles, rest: Doubles,
+    H: Doubles, a: Doubles, weights: Doubles, f: Doubles, u: Doubles, best: Doubles, least: float,
+    trial: Doubles, info: Doubles, rest: Doubles,
 ) -> float:  # fmt: skip
     """Go on from the best forces so far; return the residual of the best forces."""
     shifted, diagonal, near = rest[0:], rest[k:], rest[2 * k :]
@@ -56,8 +56,8 @@ def proximal(
         r = residual(contacts, law, kinds, mu, f, u)
         if r > goal:
             newton(
-                k, contacts, law, min(ROUND_STEPS, left - 1), goal, kinds, mu, H, shifted, f, r, u,
-                near, r, trial, info, newtons,
+                k, contacts, law, min(ROUND_STEPS, left - 1), goal, kinds, mu, H, shifted, weights,
+                f, r, u, near, r, trial, info, newtons,
             )  # fmt: skip
         for i in range(k):
             f[i] = near[i]

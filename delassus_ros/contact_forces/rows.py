@@ -71,7 +71,7 @@ class ConeRows:
         Raises
         ------
         InputError
-            If a kind or cone is unknown, a coefficient is negative or above 1e6, a surface has no
+            If a kind or cone is unknown, a coefficient is negative or above 1e4, a surface has no
             dimensions, or normals are no directions of points.
         """
         if surface_cone not in get_args(SurfaceCone):

@@ -132,6 +132,8 @@ class Reason(IntFlag):
     FORCES_INFEASIBLE = 1 << 51
     FORCES_NOT_CONVERGED = 1 << 52
     FORCES_INACCURATE = 1 << 53
+    FORCES_STRIKING = 1 << 54
+    FORCES_JAMMED = 1 << 55
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ class Limits:
     input_timeout : age above which joint positions are too old [s]; infinite for never.
     contacts_timeout : the same for the set of active contacts.
     condition : thresholds and damping.
-    forces : friction and law of the contact forces.
+    forces : friction, law and velocities of the contact forces.
     """
 
     max_skew: float = 0.005

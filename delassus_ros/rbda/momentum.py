@@ -343,6 +343,22 @@ class CentroidalRows:
                 found[r] = value
         return found
 
+    def velocities(self, values: Vector, motion: ClusterMotion) -> Vector:
+        """Return velocities (m,) of the rows with those of the whole robot, its momentum.
+
+        Parameters
+        ----------
+        values : velocities of the rows of contacts.
+        """
+        found = list(values)
+        if self._is_spanning:
+            motion = ClusterMotion(self._problem, self._tree, self._x)
+        momentum = self._at_base(motion.momentum)
+        for rows, X in self._maps():
+            for r, row in zip(rows, X, strict=True):
+                found[r] = dot(row, momentum)
+        return found
+
     def _at_base(self, force: Vector) -> Vector:
         """Return a force at the root, angular first, as a wrench at the base, linear first."""
         if self._root == WORLD:

@@ -1,4 +1,4 @@
-"""Outputs besides G, from the same state: J, M⁻¹Jᵀ, M, h, J̇q̇, ÿ and the free acceleration a⁰.
+"""Outputs besides G, from the same state: J, M⁻¹Jᵀ, M, h, v, J̇q̇, ÿ, the free acceleration a⁰.
 
 These outputs do not depend on the algorithm of G, so every traced algorithm has them;
 sub-expressions shared with G are computed once. Columns of J and rows of M⁻¹Jᵀ are those of
@@ -96,6 +96,8 @@ FORMULAS: dict[str, Callable[[OutputState], Any]] = {
         state.motion, state.free_links, state.free.independent
     ),
     "h": lambda state: c_rnea(state.motion),
+    "v": lambda state: contact_velocities(state.motion),
+    "turning": lambda state: turning(state.motion),
     "qdd0": lambda state: state.free.independent,
 }
 """The outputs of a kernel besides G; their shapes and needs are in :mod:`delassus_ros.outputs`."""
@@ -161,12 +163,52 @@ def contact_accelerations(
             continue
         for r, value in zip(rows_of(contact), changes, strict=True):
             found[r] = found[r] + value
-    if tree.sums:
-        parts = [[found[k] for k in numbers] for numbers in tree.sums]
-        found = [sum(values[1:], values[0]) if values else 0.0 for values in parts]
+    found = _summed(tree, found)
     if not of_the_robot(problem):
         return found
     return CentroidalRows(problem, tree, x).rates(found, motion, a, independent)
+
+
+def contact_velocities(motion: ClusterMotion) -> Vector:
+    """Return J ẏ (m,), the velocities of the contacts in their rows."""
+    problem, tree, x = motion.problem, motion.tree, motion.x
+    found: Vector = [0.0] * tree.rows
+    rows = contact_rows(problem, tree, x)
+    for i, link in enumerate(tree.links):
+        for contact in link.contacts:
+            for r, row in zip(rows_of(contact), rows[contact.index], strict=True):
+                found[r] = found[r] + dot(row, motion.v[i])
+    found = _summed(tree, found)
+    if not of_the_robot(problem):
+        return found
+    return CentroidalRows(problem, tree, x).velocities(found, motion)
+
+
+def turning(motion: ClusterMotion) -> Vector:
+    """Return ω × v (m,), the material accelerations of contacts less those of components.
+
+    Zero with world axes, and for rows of several frames and of the whole robot.
+    """
+    problem, tree, x, v = motion.problem, motion.tree, motion.x, motion.v
+    found: Vector = [0.0] * tree.rows
+    rows = contact_rows(problem, tree, x)
+    shared = {end for group in tree.shared for end in group.ends}
+    for i, link in enumerate(tree.links):
+        for contact in link.contacts:
+            if contact.in_world or contact.index in shared:
+                continue
+            carried = cross(v[i][:3], _point_velocity(contact, x, v[i]))
+            for r, row in zip(rows_of(contact), rows[contact.index], strict=True):
+                found[r] = dot(row[3:], carried)
+    return _summed(tree, found)
+
+
+def _summed(tree: Tree, values: Vector) -> Vector:
+    """Return a value per row of the contacts from one per row of their ends."""
+    if not tree.sums:
+        return values
+    parts = [[values[k] for k in numbers] for numbers in tree.sums]
+    return [sum(part[1:], part[0]) if part else 0.0 for part in parts]
 
 
 def _change_of_difference(

@@ -3,6 +3,7 @@
 With the rows c of contacts and ℓ of loops, forces of the loops keep their accelerations at zero:
 
     G = G_cc − B G_ℓc,  J = J_c − B J_ℓ,  a⁰ = a⁰_c − B a⁰_ℓ,  J̇ẏ = (J̇ẏ)_c − B (J̇ẏ)_ℓ,
+    v = v_c − B v_ℓ,
     M⁻¹Jᵀ = (M⁻¹J_cᵀ) − (M⁻¹J_ℓᵀ) Bᵀ,  ÿ⁰ = ÿ⁰ − M⁻¹J_ℓᵀ G_ℓℓ⁻¹ a⁰_ℓ,  B = G_cℓ G_ℓℓ⁻¹
 
 Rows of loops are as many as the structural rank, so G_ℓℓ is regular but at singular postures.
@@ -112,6 +113,8 @@ def closed(problem: Problem, opened: Outputs) -> Outputs:
         "G": lambda: loops.matrix,
         "J": lambda: loops.rows(opened["J"]),
         "JdotV": lambda: loops.vector(opened["JdotV"]),
+        "v": lambda: loops.vector(opened["v"]),
+        "turning": lambda: opened["turning"][: problem.contacts.rows],
         "a0": lambda: loops.vector(opened["a0"]),
         "MinvJT": lambda: transpose(loops.rows(transpose(opened["MinvJT"]))),
         "qdd0": lambda: loops.free(opened["qdd0"], opened["MinvJT"], opened["a0"]),

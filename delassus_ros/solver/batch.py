@@ -19,7 +19,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import OutputArrays, row_of
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
-from delassus_ros.solver.friction import active_solver
+from delassus_ros.solver.friction import accelerations_and_velocities, active_solver
 from delassus_ros.solver.inputs import Given, InputCheck
 
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ class BatchSolution(OutputArrays):
             If ``a0`` or a coefficient is missing, an argument is of wrong shape, or a contact is a
             selection.
         """
-        G, a0 = self.matrix, self.output("a0")
+        G, (a0, v) = self.matrix, accelerations_and_velocities(self)
         if self.layout == "columns":
-            G, a0 = np.moveaxis(G, -1, 0), a0.T
+            G, a0, v = np.moveaxis(G, -1, 0), a0.T, v.T
         solver = active_solver(self.problem, self.contacts, friction, options)
-        return replace(solver.solve_batch(G, a0), contacts=self.contacts)
+        return replace(solver.solve_batch(G, a0, velocities=v), contacts=self.contacts)
 
     def __repr__(self) -> str:
         """Return a summary in one line: counts, shape and contacts."""

@@ -18,10 +18,12 @@ from delassus_ros.contact_forces.forces import (
     SolverOptions,
     solver_for,
 )
+from delassus_ros.contact_forces.machine_code import SPEED
 from delassus_ros.contact_forces.rows import per_contact
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
+from delassus_ros.outputs import OutputArrays
 from delassus_ros.problem import Problem
 
 if TYPE_CHECKING:
@@ -40,11 +42,24 @@ class ForceSettings:
     Attributes
     ----------
     friction : coefficient μ of contacts that have none.
-    law : "auto", "coulomb" or "convex".
+    law : "coulomb" or "convex"; "auto" is another name of "coulomb".
+    slip_speed, leave_speed, strike_speed : those of
+        :class:`~delassus_ros.contact_forces.forces.ForceOptions` [m/s].
     """
 
     friction: float = 0.6
-    law: Law = "auto"
+    law: Law = "coulomb"
+    slip_speed: float = SPEED
+    leave_speed: float = SPEED
+    strike_speed: float = SPEED
+
+    @property
+    def options(self) -> ForceOptions:
+        """Arguments of a solver besides the friction."""
+        return {
+            "law": self.law, "slip_speed": self.slip_speed, "leave_speed": self.leave_speed,
+            "strike_speed": self.strike_speed,
+        }  # fmt: skip
 
 
 def active_solver(
@@ -203,6 +218,24 @@ def dimensions_of(contacts: Sequence[Contact], dimensions: ArrayLike | None) -> 
     return found
 
 
+def accelerations_and_velocities(solution: OutputArrays) -> tuple[Array, Array]:
+    """Return free accelerations and velocities of the contacts' material points, in their rows.
+
+    Parameters
+    ----------
+    solution : with the output ``a0``; in contact axes, which turn, the accelerations differ from
+        ``a0`` by ``turning``.
+
+    Raises
+    ------
+    InputError
+        If an output is missing.
+    """
+    a0, v = solution.output("a0"), solution.output("v")
+    turning = solution.secondary.get("turning")
+    return (a0 if turning is None else a0 + turning), v
+
+
 class BoundFriction:
     """Contact forces of a bound solution, without new arrays: a solver per set of contacts.
 
@@ -238,7 +271,12 @@ class BoundFriction:
 
     def select(self) -> None:
         """Follow the active contacts of the solution."""
-        self._solver, self._a0 = self._of_active(), self._solution.output("a0")
+        found = self._solution
+        self._solver, self._v = self._of_active(), found.output("v")
+        self._a0 = self._material = found.output("a0")
+        self._turning = found.secondary.get("turning")
+        if self._turning is not None:
+            self._material = np.empty(len(self._a0))
 
     def compute(self, warm: bool) -> ContactForces:
         """Return the forces; see :meth:`BoundSolver.contact_forces`."""
@@ -250,7 +288,11 @@ class BoundFriction:
                 start = last.start(own.contacts, own.cone_offsets)
             elif own.is_start:
                 start = own.cone_forces
-        found = self._last = solver.solve_in_place(self._solution.matrix, self._a0, start)
+        if self._turning is not None:
+            np.add(self._a0, self._turning, out=self._material)
+        found = self._last = solver.solve_in_place(
+            self._solution.matrix, self._material, start, self._v
+        )
         return found
 
     def _of_active(self) -> ForceSolver:

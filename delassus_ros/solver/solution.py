@@ -20,7 +20,7 @@ from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver import contact_space
 from delassus_ros.solver.contact_space import Impact
-from delassus_ros.solver.friction import active_solver
+from delassus_ros.solver.friction import accelerations_and_velocities, active_solver
 from delassus_ros.task_inertia import HeldOutputs
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class Solution(OutputArrays):
     algorithm : name of the algorithm.
     compute_time : wall time of the computation [s].
     secondary : the problem's outputs besides G by name, for the active contacts;
-        also the properties ``J``, ``MinvJT``, ``M``, ``h``, ``JdotV``, ``a0`` and ``qdd0``.
+        also the properties ``J``, ``MinvJT``, ``M``, ``h``, ``v``, ``JdotV``, ``a0``, ``turning``
+        and ``qdd0``.
     problem : the problem.
     structure : computes :meth:`structural_rank`.
     """
@@ -229,7 +230,9 @@ class Solution(OutputArrays):
         of the arguments, and z is the normal and pushes.
 
         Points and surfaces, in contact axes, or in world axes on level ground; needs the output
-        ``a0``.
+        ``a0``. The contacts' velocities J ẏ at the rates of the solution decide whether they
+        slide, leave or strike. ``accelerations`` of the result are those of material points, which
+        in contact axes differ from G f + a⁰ by the output ``turning``.
 
         Parameters
         ----------
@@ -248,11 +251,12 @@ class Solution(OutputArrays):
             selection.
         """
         solver = active_solver(self.problem, self.contacts, friction, options)
-        return self._with_friction(solver, self.output("a0"), start)
+        a0, v = accelerations_and_velocities(self)
+        return self._with_friction(solver, a0, start, v)
 
     def contact_impulses(
         self,
-        rates: ArrayLike,
+        rates: ArrayLike | None = None,
         friction: ArrayLike | Mapping[str, float] | None = None,
         restitution: ArrayLike | Mapping[str, float] = 0.0,
         *,
@@ -270,7 +274,8 @@ class Solution(OutputArrays):
 
         Parameters
         ----------
-        rates : (n,) the independent velocities ẏ before the impact.
+        rates : (n,) the independent velocities ẏ before the impact; None for those of the
+            solution, which needs the output ``v`` (with ``a0``) instead of ``J``.
         friction : as in :meth:`contact_forces`.
         restitution : e from 0 to 1 of all contacts, one for each active contact, or by name.
         start, options : those of :meth:`contact_forces`.
@@ -280,22 +285,28 @@ class Solution(OutputArrays):
         NumericalError
             If the status is not OK, or the velocities overflow.
         InputError
-            If ``J`` or a coefficient is missing, an argument is of wrong shape or out of range, or
-            a contact is a selection.
+            If ``J``, ``v`` or a coefficient is missing, an argument is of wrong shape or out of
+            range, or a contact is a selection.
         """
         solver = active_solver(self.problem, self.contacts, friction, options, restitution)
         return self._with_friction(solver, self._velocities(rates), start)
 
     def _with_friction(
-        self, solver: ForceSolver, free: Array, start: ContactForces | None
+        self,
+        solver: ForceSolver,
+        free: Array,
+        start: ContactForces | None,
+        velocities: Array | None = None,
     ) -> ContactForces:
         begin = None if start is None else start.start(self.contacts, solver.rows.offsets)
-        found = solver.solve(self.valid(), free, begin)
+        found = solver.solve(self.valid(), free, begin, velocities)
         found.contacts = self.contacts
         return found
 
-    def _velocities(self, rates: ArrayLike) -> Array:
-        """Return the velocities (k,) of the contacts at these rates."""
+    def _velocities(self, rates: ArrayLike | None) -> Array:
+        """Return the velocities (k,) of the contacts at these rates, or at the solution's."""
+        if rates is None:
+            return self.output("v")
         J = self.output("J")
         before = numbers("rates", rates)
         if before.shape != (J.shape[1],):
@@ -545,7 +556,7 @@ def _task_solution(s: Solution, task: tuple[str, ...], given: tuple[str, ...]) -
     motions: Array | None = None
     found = s.secondary
     y: Array | None = None
-    for name in ("JdotV", "a0"):
+    for name in ("JdotV", "v", "turning", "a0"):
         if name in found:
             y, secondary[name] = held.vector(found[name])
     if "J" in found:

@@ -8,10 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy)")
-pytest.importorskip("delassus_msgs", reason="needs the built package delassus_msgs")
-
 from delassus_msgs.msg import ContactDynamics
 from delassus_msgs_py import (
     DynamicsReader,

@@ -9,10 +9,6 @@ import random
 from typing import Any
 
 import pytest
-
-pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy)")
-pytest.importorskip("delassus_msgs", reason="needs the built package delassus_msgs")
-
 from delassus_msgs_py.cdr import TEXT, Field, MessageLayout, NotPlainError, fields_of
 from rclpy.serialization import serialize_message
 

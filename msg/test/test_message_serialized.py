@@ -6,10 +6,6 @@ import array
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy)")
-pytest.importorskip("delassus_msgs", reason="needs the built package delassus_msgs")
-
 from delassus_msgs.msg import DelassusMatrix
 from delassus_msgs_py import MessageError, SerializedMessage
 from delassus_msgs_py.cdr import fields_of

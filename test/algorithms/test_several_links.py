@@ -180,6 +180,7 @@ def test_the_bias_is_the_derivative_of_the_rows(seed: int, axes: Axes) -> None:
     found = {k: np.array(v) for k, v in evaluate(problem, algorithms.get("ltl"), x).items()}
     assert np.abs(found["JdotV"] - expected).max() < 1e-7 * np.abs(expected).max()
     assert error(found["a0"], found["J"] @ found["qdd0"] + found["JdotV"]) < TOLERANCE
+    assert error(found["v"], found["J"] @ x["rates"]) < TOLERANCE
 
 
 def test_a_weighted_sum_is_the_sum_of_contacts() -> None:

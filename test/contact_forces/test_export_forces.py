@@ -21,16 +21,17 @@ PROGRAM = r"""
 #include "feet_forces.h"
 
 /* Reads count and indices of active contacts, rows n, cone rows k, friction, compliance and
-   restitution per contact, G, a0. */
+   restitution per contact, G, a0, velocities, a tolerance. */
 int main(void)
 {
   static double work[FEET_FORCES_WORK_SIZE + 1], G[FEET_FORCES_ROWS * FEET_FORCES_ROWS];
   static int64_t indices[FEET_FORCES_INDEX_SIZE + 1];
-  double a0[FEET_FORCES_ROWS], u[FEET_FORCES_ROWS], forces[FEET_FORCES_ROWS], info[5];
+  double a0[FEET_FORCES_ROWS], u[FEET_FORCES_ROWS], forces[FEET_FORCES_ROWS];
+  double v[FEET_FORCES_ROWS], info[FEET_FORCES_INFO_SIZE], tolerance;
   double f[FEET_FORCES_CONE_ROWS] = {0}, mu[FEET_FORCES_CONTACTS], R[FEET_FORCES_CONTACTS];
   double e[FEET_FORCES_CONTACTS];
   long long active[FEET_FORCES_CONTACTS], count, n, k;
-  int64_t chosen[FEET_FORCES_CONTACTS], status, i, law;
+  int64_t chosen[FEET_FORCES_CONTACTS], named[FEET_FORCES_CONTACTS], status, i, law;
   work[FEET_FORCES_WORK_SIZE] = 12345.0;
   indices[FEET_FORCES_INDEX_SIZE] = 12345;
   if (scanf("%lld", &count) != 1) return 2;
@@ -43,17 +44,21 @@ int main(void)
     if (scanf("%lf %lf %lf", &mu[i], &R[i], &e[i]) != 3) return 2;
   for (i = 0; i < n * n; ++i) if (scanf("%lf", &G[i]) != 1) return 2;
   for (i = 0; i < n; ++i) if (scanf("%lf", &a0[i]) != 1) return 2;
+  for (i = 0; i < n; ++i) if (scanf("%lf", &v[i]) != 1) return 2;
+  if (scanf("%lf", &tolerance) != 1) return 2;
   for (law = FEET_FORCES_COULOMB; law <= FEET_FORCES_AUTO; ++law) {
     for (i = 0; i < k; ++i) f[i] = 0.0;
     status = feet_contact_forces(
-        chosen, count, law, FEET_FORCES_BUDGET, FEET_FORCES_TOLERANCE, mu,
-        R[0] == 0.0 ? NULL : R, e[0] == 0.0 ? NULL : e, G, a0, f, forces, u, info, work, indices);
+        chosen, count, law, FEET_FORCES_BUDGET, tolerance, mu, R[0] == 0.0 ? NULL : R,
+        e[0] == 0.0 ? NULL : e, NULL, G, a0, v[0] == 0.0 ? NULL : v, f, forces, u, info, named,
+        work, indices);
     if (work[FEET_FORCES_WORK_SIZE] != 12345.0 || indices[FEET_FORCES_INDEX_SIZE] != 12345)
       return 3;
     printf("%lld %d", (long long)status, (int)info[4]);
     for (i = 0; i < 3; ++i) printf(" %d", (int)info[i]);
     for (i = 0; i < n; ++i) printf(" %.17g %.17g", forces[i], u[i]);
     for (i = 0; i < k; ++i) printf(" %.17g", f[i]);
+    for (i = 0; i < count; ++i) printf(" %d", (int)named[i]);
     printf("\n");
   }
   return 0;
@@ -80,7 +85,7 @@ def _program(folder: Path, kinds: Sequence[str], compiler: str, **options: Any) 
 
 def _same(
     program: Path, active: Sequence[int], kinds: Sequence[str], mu: Any, R: Any, G: Any, a0: Any,
-    e: float = 0.0, **options: Any,
+    e: float = 0.0, v: Any = 0.0, **options: Any,
 ) -> list[ForceStatus]:  # fmt: skip
     solvers = [
         ForceSolver(
@@ -93,19 +98,25 @@ def _same(
     sizes = [len(active), *active, rows.size, rows.count]
     given = [*map(str, sizes), *(repr(float(x)) for part in (per_contact, G, a0)
                                  for x in np.ravel(part))]  # fmt: skip
+    speeds = np.broadcast_to(v, len(a0))
+    given += [*map(repr, speeds.tolist()), "1e-10"]
     done = subprocess.run(
         [str(program)], input=" ".join(given), capture_output=True, text=True, check=True
     )
     statuses = []
     for line, solver in zip(done.stdout.splitlines(), solvers, strict=True):
-        found, values = solver.solve(G, a0), np.array(line.split(), float)
-        n = rows.size
+        found = solver.solve(G, a0, velocities=speeds if speeds.any() else None)
+        values, n, k = np.array(line.split(), float), rows.size, rows.count
         assert values[0] == found.status and tuple(values[2:5]) == found.steps
         assert ("coulomb", "convex")[int(values[1])] == found.law
         tolerance = {"rtol": 1e-12, "atol": 1e-12 * max(1.0, float(np.abs(found.forces).max()))}
         np.testing.assert_allclose(values[5 : 5 + 2 * n : 2], found.forces, **tolerance)
         np.testing.assert_allclose(values[6 : 6 + 2 * n : 2], found.accelerations, **tolerance)
-        np.testing.assert_allclose(values[5 + 2 * n :], found.cone_forces, **tolerance)
+        np.testing.assert_allclose(
+            values[5 + 2 * n : 5 + 2 * n + k], found.cone_forces, **tolerance
+        )
+        named = found.contradiction or (found.division.contacts if found.division else ())
+        assert np.flatnonzero(values[5 + 2 * n + k :]).tolist() == list(named)
         statuses.append(found.status)
     return statuses
 
@@ -120,6 +131,10 @@ def test_a_c_program_has_python_s_numbers(compiler: str, tmp_path: Path) -> None
         assert set(_same(program, active, kinds, mu, 0.0, G, a0)) == {ForceStatus.SOLVED}
         _same(program, active, kinds, mu, 0.1, G, a0)
         _same(program, active, kinds, mu, 0.0, G, a0, e=0.4)
+        v = np.tile([1.0, 0.5, 0.0], len(active))
+        v[-1] = -seed
+        moving = {ForceStatus.SOLVED, ForceStatus.JAMMED} if seed == 0 else {ForceStatus.STRIKING}
+        assert set(_same(program, active, kinds, mu, 0.0, G, a0, v=v)) <= moving
 
 
 def test_surfaces_and_rows_in_any_order(tmp_path: Path) -> None:
@@ -130,21 +145,46 @@ def test_surfaces_and_rows_in_any_order(tmp_path: Path) -> None:
         n = sum(rows[kinds[c]] for c in active)
         J = np.random.default_rng(seed).normal(size=(n, n + 6))
         G, a0 = J @ J.T / n, J @ np.random.default_rng(seed).normal(size=n + 6)
-        _same(program, active, kinds, 0.6, 0.0, 0.5 * (G + G.T), a0, dimensions=sizes)
+        G = 0.5 * (G + G.T)
+        _same(program, active, kinds, 0.6, 0.0, G, a0, dimensions=sizes)
+        v = np.random.default_rng(seed).normal(size=n)
+        _same(program, active, kinds, 0.2, 0.0, G, a0, v=v, dimensions=sizes)
 
 
-def test_what_is_not_a_number_or_refused_has_its_status(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"G": "nan 0 0 0 1 0 0 0 1"}, ForceStatus.NOT_FINITE),
+        ({"v": "1 0 inf"}, ForceStatus.NOT_FINITE),
+        ({"mu": "inf"}, ForceStatus.REFUSED),
+        ({"mu": "1e10"}, ForceStatus.REFUSED),
+        ({"mu": "-1"}, ForceStatus.REFUSED),
+        ({"mu": "nan"}, ForceStatus.REFUSED),
+        ({"R": "-1"}, ForceStatus.REFUSED),
+        ({"R": "inf"}, ForceStatus.REFUSED),
+        ({"e": "1.5"}, ForceStatus.REFUSED),
+        ({"tolerance": "inf"}, ForceStatus.REFUSED),
+        ({"tolerance": "-1"}, ForceStatus.REFUSED),
+        ({"v": "1 0 -2"}, ForceStatus.STRIKING),
+        ({"G": "1 0 3 0 1 0 3 0 1", "v": "1 0 0"}, ForceStatus.JAMMED),
+    ],
+)
+def test_arguments_without_forces_have_their_status(
+    changed: dict[str, str], status: ForceStatus, tmp_path: Path
+) -> None:
     program = _program(tmp_path, ["point"], "gcc")
-    flat = "0 0 0 0 1 0 0 0 1 0 0.5 -1"
-    for given, statuses in (
-        ("1 0 3 3 0.5 0 0 nan 0 0 0 1 0 0 0 1 1 1 1", [ForceStatus.NOT_FINITE] * 3),
-        # A compliance that is too small for Coulomb's law alone, and only where G is singular.
-        (f"1 0 3 3 0.5 1e-6 0 {flat}", [ForceStatus.REFUSED, *[ForceStatus.SOLVED] * 2]),
-    ):
-        done = subprocess.run(
-            [str(program)], input=given, capture_output=True, text=True, check=True
-        )
-        assert [int(line.split()[0]) for line in done.stdout.splitlines()] == statuses
+    given = {
+        "sizes": "1 0 3 3", "mu": "0.5", "R": "0", "e": "0", "G": "1 0 0 0 1 0 0 0 1",
+        "a0": "0 0 -1", "v": "0 0 0", "tolerance": "1e-10",
+    } | changed  # fmt: skip
+    done = subprocess.run(
+        [str(program)], input=" ".join(given.values()), capture_output=True, text=True, check=True
+    )
+    for line in done.stdout.splitlines():
+        values = np.array(line.split(), float)
+        forces, accelerations = values[5:11:2], values[6:11:2]
+        assert values[0] == status
+        assert not forces.any() and not values[11:14].any() and np.isnan(accelerations).all()
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_the_parameters_of_the_page_are_read() -> None:
         {}, {"friction": 0.3, "normal": (0.0, 0.6, 0.8)}, {"dimensions": (0.2, 0.1)},
     ]  # fmt: skip
     operation = settings.Operation.from_parameters(flat)
-    assert (operation.limits.forces.friction, operation.limits.forces.law) == (0.7, "auto")
+    assert (operation.limits.forces.friction, operation.limits.forces.law) == (0.7, "coulomb")
     assert not settings.misspelt(flat, ["LF", "RF", "sole"])
 
 
@@ -72,7 +72,7 @@ def test_what_the_page_shows_runs() -> None:
         assert names["found"].law == "coulomb"
         # The robot falls freely but for its feet, which carry it.
         assert (names["found"].forces.reshape(4, 3)[:, 2] > 0).all()
-    assert len(blocks) == 2
+    assert len(blocks) == 3
 
 
 def test_the_tables_are_complete() -> None:

@@ -26,12 +26,15 @@ from delassus_ros.node.outputs.forces import ForceOutput
 from delassus_ros.node.reasons import Limits, Reason
 from delassus_ros.solver.friction import ForceSettings, new_solver
 
-LIMITS = Limits()
+STILL: dict[str, Any] = {"slip_speed": 1e3, "leave_speed": 1e3, "strike_speed": 1e3}
+"""Thresholds below which contacts of a rig, whose velocities are random, are at rest."""
+FRICTION = Limits().forces.friction
 
 
-def compiled(**options: Any) -> MotionRig:
-    """Return a rig whose matrices have the bits of `DelassusSolver`."""
-    return MotionRig(is_compiled=True, **options)
+def compiled(forces: ForceSettings | None = None, **options: Any) -> MotionRig:
+    """Return a rig whose matrices have the bits of `DelassusSolver`; contacts are at rest."""
+    limits = Limits(forces=ForceSettings(**STILL) if forces is None else forces)
+    return MotionRig(is_compiled=True, limits=limits, **options)
 
 
 def tick(rig: MotionRig, *active: str, **changes: Any) -> list[Any]:
@@ -44,15 +47,17 @@ def tick(rig: MotionRig, *active: str, **changes: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("law", ["auto", "coulomb", "convex"])
-def test_forces_are_those_of_the_library_bit_for_bit(law: Any) -> None:
-    """Also where contacts come and go, and forces begin with those of the tick before."""
-    rig = compiled(outputs=["forces"], limits=Limits(forces=ForceSettings(0.7, law)))
+@pytest.mark.parametrize("slip_speed", [0.1, 1e3])
+def test_forces_are_those_of_the_library_bit_for_bit(law: Any, slip_speed: float) -> None:
+    """Also where contacts slide, come and go, and begin with the forces of the tick before."""
+    speeds = {**STILL, "slip_speed": slip_speed}
+    rig = compiled(ForceSettings(0.3, law, **speeds), outputs=["forces"])
     solver, before = DelassusSolver(rig.problem), None
     for step, active in enumerate((FEET, FEET, FEET[1:], ("LF", "RH"), FEET)):
         rig.q = rig.q + 0.01 * step
         matrix, dynamics = tick(rig, *active)
         s = solver.solve(active=active, **rig.inputs())
-        before = s.contact_forces(0.7, law=law, start=before)
+        before = s.contact_forces(0.3, law=law, start=before, **speeds)
         assert before.status == ForceStatus.SOLVED
         found = dynamics_to_numpy(dynamics)
         assert found.forces is not None and found.contacts == active
@@ -63,7 +68,7 @@ def test_forces_are_those_of_the_library_bit_for_bit(law: Any) -> None:
         assert found.forces_status == ContactDynamics.FORCES_SOLVED
         expected = {"coulomb": ContactDynamics.LAW_COULOMB, "convex": ContactDynamics.LAW_CONVEX}
         assert found.forces_law == expected[before.law]
-        assert found.friction is not None and found.friction.tolist() == [0.7] * len(active)
+        assert found.friction is not None and found.friction.tolist() == [0.3] * len(active)
         assert found.normals is not None and found.normals.tolist() == [[0, 0, 1]] * len(active)
 
 
@@ -73,13 +78,13 @@ def test_forces_go_on_by_name() -> None:
     tick(rig, "LF", "RF")
     found = dynamics_to_numpy(tick(rig, "RF", "LH")[1])
     s = DelassusSolver(rig.problem).solve(active=("LF", "RF"), **rig.inputs())
-    before = s.contact_forces(LIMITS.forces.friction)
+    before = s.contact_forces(FRICTION, **STILL)
     s = DelassusSolver(rig.problem).solve(active=("RF", "LH"), **rig.inputs())
-    expected = s.contact_forces(LIMITS.forces.friction, start=before)
+    expected = s.contact_forces(FRICTION, start=before, **STILL)
     assert found.forces.tobytes() == expected.forces.tobytes()
     # A start by place has other bits.
     before.contacts = ("RF", "LH")
-    wrong = s.contact_forces(LIMITS.forces.friction, start=before)
+    wrong = s.contact_forces(FRICTION, start=before, **STILL)
     assert wrong.forces.tobytes() != expected.forces.tobytes()
 
 
@@ -88,7 +93,7 @@ def test_forces_agree_with_pinocchio() -> None:
     matrix, dynamics = rig.send()
     found, G = dynamics_to_numpy(dynamics), matrix_to_numpy(matrix)
     assert np.linalg.cond(G) < 1e4 and found.forces_law == ContactDynamics.LAW_COULOMB
-    peer = pinocchio_forces(G, found.a0, LIMITS.forces.friction)
+    peer = pinocchio_forces(G, found.a0, FRICTION)
     np.testing.assert_allclose(found.forces, peer, rtol=0, atol=1e-6 * np.abs(peer).max())
     assert (np.abs(peer.reshape(4, 3)).max(axis=1) > 1.0).any()
 
@@ -101,7 +106,7 @@ def test_contacts_have_friction_and_normals_of_their_own() -> None:
     rig = compiled(outputs=["forces"], contacts=contacts)
     _, dynamics = rig.send()
     found = dynamics_to_numpy(dynamics)
-    expected = DelassusSolver(rig.problem).solve(**rig.inputs()).contact_forces(0.6)
+    expected = DelassusSolver(rig.problem).solve(**rig.inputs()).contact_forces(0.6, **STILL)
     assert found.forces.tobytes() == expected.forces.tobytes()
     assert found.friction.tolist() == [0.2, 0.6, 0.6, 0.6]
     assert found.normals.tolist() == [[0, 0, -1], [0, 0, 1], [0, 0, 1], [0, 0.6, 0.8]]
@@ -111,12 +116,12 @@ def test_friction_and_law_change_between_two_ticks() -> None:
     rig, reader = compiled(outputs=["forces"]), DynamicsReader()
     solver = DelassusSolver(rig.problem)
     for friction, law in ((0.6, "auto"), (0.2, "auto"), (0.2, "convex"), (0.0, "coulomb")):
-        settings = ForceSettings(friction, law)  # type: ignore[arg-type]
+        settings = ForceSettings(friction, law, **STILL)  # type: ignore[arg-type]
         rig.pipeline.limits = replace(rig.pipeline.limits, forces=settings)
         _, dynamics = tick(rig, *FEET)
         found = reader.read(serialize_message(dynamics))
         assert found.friction.tolist() == [friction] * 4
-        s = solver.solve(**rig.inputs()).contact_forces(friction, law=law)
+        s = solver.solve(**rig.inputs()).contact_forces(friction, law=law, **STILL)
         assert s.status == ForceStatus.SOLVED
         np.testing.assert_allclose(found.forces, s.forces, atol=1e-6 * np.abs(s.forces).max())
         by_foot = found.forces.reshape(4, 3)
@@ -138,7 +143,7 @@ def test_forces_of_all_rows_are_those_of_the_contacts_that_touch() -> None:
                 r for k, foot in enumerate(FEET) if foot in active for r in range(3 * k, 3 * k + 3)
             ]
             s = solver.solve(active=active, **rig.inputs())
-            expected[rows] = s.contact_forces(0.6).forces
+            expected[rows] = s.contact_forces(0.6, **STILL).forces
         assert found.forces.tobytes() == expected.tobytes()
     # Too old: nothing tells which contacts touch.
     rig.now += 600 * MS
@@ -203,7 +208,7 @@ def test_doubtful_motion_makes_doubtful_forces() -> None:
 
 def test_every_status_is_said() -> None:
     """Statuses of the library and of the message have the same names."""
-    statuses = {status.name for status in ForceStatus} - {"REFUSED"}  # of compliances
+    statuses = {status.name for status in ForceStatus} - {"REFUSED"}  # of wrong arguments
     constants = {
         name for name in dir(ContactDynamics) if re.fullmatch("FORCES_[A-Z]+(_FINITE)?", name)
     }
@@ -255,11 +260,45 @@ def test_a_clock_that_jumps_ends_what_forces_begin_with() -> None:
 
 def test_contact_axes_need_no_other_numbers() -> None:
     """Along the axes of the contacts the normal is the contact's own z."""
-    rig = MotionRig("contact", outputs=["forces"])
+    rig = MotionRig("contact", outputs=["forces"], limits=Limits(forces=ForceSettings(**STILL)))
     found = dynamics_to_numpy(rig.send()[1])
     gravity = rotation_from_quaternion(TURNED).T @ [0.0, 0.0, -9.81]
     s = solver_on_floats(rig.problem).solve(**{**rig.inputs(), "gravity": gravity})
-    np.testing.assert_allclose(found.forces, s.contact_forces(0.6).forces, atol=1e-6)
+    np.testing.assert_allclose(found.forces, s.contact_forces(0.6, **STILL).forces, atol=1e-6)
+
+
+def test_contacts_that_strike_or_jam_have_no_forces() -> None:
+    """The thresholds may change between two ticks."""
+    rig = compiled(ForceSettings(**{**STILL, "strike_speed": 0.1}), outputs=["forces", "a0"])
+    rig.rates = -2.0 * rig.rates
+    matrix, dynamics = rig.send()
+    found = dynamics_to_numpy(dynamics)
+    s = DelassusSolver(rig.problem).solve(**rig.inputs())
+    striking = [foot for foot, v in zip(FEET, s.v[2::3], strict=True) if v < -0.1]
+    assert striking and (matrix.validity, found.validity) == (OK, DEGRADED)
+    assert (found.forces_validity, Reason(found.reasons)) == (INVALID, Reason.FORCES_STRIKING)
+    assert found.forces_status == ContactDynamics.FORCES_STRIKING
+    assert np.isnan(found.forces).all() and np.isfinite(found.a0).all()
+    *_, text = rig.pipeline.secondary_state
+    assert text.startswith("no finite contact forces, see contact_impulses: contact")
+    assert all(foot in text for foot in striking)
+    for settings, reason in (
+        (ForceSettings(**STILL), Reason.NONE),
+        (ForceSettings(20.0, **{**STILL, "slip_speed": 0.1}), Reason.FORCES_JAMMED),
+    ):
+        rig.pipeline.limits = replace(rig.pipeline.limits, forces=settings)
+        found = dynamics_to_numpy(tick(rig, *FEET)[1])
+        assert Reason(found.reasons) == reason
+    assert found.forces_status == ContactDynamics.FORCES_JAMMED and np.isnan(found.forces).all()
+
+
+def test_with_an_imu_contacts_are_at_rest() -> None:
+    """An Imu does not tell the linear velocity of the base."""
+    rig = compiled(ForceSettings(), outputs=["forces"])
+    s = DelassusSolver(rig.problem).solve(**rig.inputs())
+    found = ForceOutput(rig.problem, is_moving=False).solve(s, None, ForceSettings())
+    at_rest = s.contact_forces(FRICTION, **STILL)
+    assert found.validity == OK and found.forces.tobytes() == at_rest.forces.tobytes()
 
 
 @pytest.mark.parametrize(

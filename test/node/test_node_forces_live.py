@@ -18,6 +18,8 @@ from delassus_ros.contact_forces import ForceStatus
 
 CONES = {"LF": {"friction": 0.3}, "RF": {"normal": "-z"}}
 GRAVITY = np.array([0.0, 0.0, -9.81])
+STILL: dict[str, Any] = {"slip_speed": 100.0, "leave_speed": 100.0, "strike_speed": 100.0}
+"""Thresholds below which contacts of random velocities are at rest."""
 
 
 def solution(urdf: str, inputs: dict[str, Any], active: tuple[str, ...] = FEET) -> Solution:
@@ -31,7 +33,7 @@ def test_forces_on_topic_and_by_service(graph: Graph, start: Start, urdf, q) -> 
     graph.peer.create_subscription(ContactDynamics, "delassus_node/dynamics", beside.append, 100)
     node = start(
         outputs=["forces"], base="fixed", torques="zero", contacts__LF__friction=0.3,
-        contacts__RF__normal="-z", friction=0.8,
+        contacts__RF__normal="-z", friction=0.8, **STILL,
     )  # fmt: skip
     graph.touch(FEET)
     names = Robot.from_urdf(urdf).joint_names
@@ -50,7 +52,7 @@ def test_forces_on_topic_and_by_service(graph: Graph, start: Start, urdf, q) -> 
     assert (found.validity, found.forces_validity, found.contacts) == (OK, OK, FEET)
     assert found.friction.tolist() == [0.3, 0.8, 0.8, 0.8]
     assert found.normals.tolist() == [[0, 0, 1], [0, 0, -1], [0, 0, 1], [0, 0, 1]]
-    expected = s.contact_forces(0.8)
+    expected = s.contact_forces(0.8, **STILL)
     assert expected.status == ForceStatus.SOLVED and np.abs(expected.forces).max() > 0.1
     size = np.abs(expected.forces).max()
     # It may begin with the forces of a tick without velocities.
@@ -71,15 +73,27 @@ def test_forces_on_topic_and_by_service(graph: Graph, start: Start, urdf, q) -> 
         return dynamics_to_numpy(answer.dynamics)
 
     few = solution(urdf, inputs, ("RF", "LH"))
-    for friction, law in ((0.8, "auto"), (0.1, "convex")):
-        changes = [Parameter("friction", value=friction), Parameter("law", value=law)]
+    for friction, law, speeds, status in (
+        (0.8, "auto", STILL, ForceStatus.SOLVED),
+        (0.1, "convex", {**STILL, "slip_speed": 0.05}, ForceStatus.SOLVED),
+        (0.1, "convex", {**STILL, "strike_speed": 1e-3}, ForceStatus.STRIKING),
+        (0.1, "convex", {**STILL, "leave_speed": 1e-3}, ForceStatus.SOLVED),
+    ):
+        values = {"friction": friction, "law": law, **speeds}
+        changes = [Parameter(name, value=value) for name, value in values.items()]
         assert all(result.successful for result in node.set_parameters(changes))
-        answer, expected = computed(), few.contact_forces(friction, law=law)
-        assert answer.forces.tobytes() == expected.forces.tobytes()
+        answer, expected = computed(), few.contact_forces(friction, law=law, **speeds)
+        assert expected.status == status
+        assert answer.forces_status == getattr(ContactDynamics, f"FORCES_{status.name}")
+        if status == ForceStatus.SOLVED:
+            assert answer.forces.tobytes() == expected.forces.tobytes()
+        else:
+            assert np.isnan(answer.forces).all()
         assert answer.forces_residual == expected.residual
-        assert answer.forces_status == ContactDynamics.FORCES_SOLVED
         assert answer.friction.tolist() == [friction] * 2
-    found, expected = answered(), s.contact_forces(0.1, law="convex")
+    changes = [Parameter(name, value=value) for name, value in STILL.items()]
+    assert all(result.successful for result in node.set_parameters(changes))
+    found, expected = answered(), s.contact_forces(0.1, law="convex", **STILL)
     assert (found.forces_law, found.friction.tolist()) == (
         ContactDynamics.LAW_CONVEX, [0.3, 0.1, 0.1, 0.1],
     )  # fmt: skip
@@ -89,6 +103,7 @@ def test_forces_on_topic_and_by_service(graph: Graph, start: Start, urdf, q) -> 
         ("friction", -0.1, "friction out of range Min: 0.0, Max: 100.0"),
         ("friction", float("nan"), "friction out of range Min: 0.0, Max: 100.0"),
         ("law", "ncp", "unknown law 'ncp'; law: auto, coulomb, convex"),
+        ("slip_speed", -0.1, "slip_speed out of range Min: 0.0, Max: 1000.0"),
         ("contacts.LF.friction", 0.9, "can be set only while the node is unconfigured"),
     ):
         (result,) = node.set_parameters([Parameter(name, value=value)])

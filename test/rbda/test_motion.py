@@ -20,6 +20,7 @@ from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.errors import InputError, NumericalError, ProblemError
 from delassus_ros.model.clusters import clusters_of, velocity_offsets
 from delassus_ros.model.robot import JointKind
+from delassus_ros.model.spatial import Transform
 from delassus_ros.rbda.constraints import loop_jacobian
 from delassus_ros.samples import random_inputs
 from delassus_ros.testing import random_problem
@@ -35,8 +36,11 @@ def with_outputs(problem: Problem, outputs=OUTPUTS, axes=None) -> Problem:
 def assert_agrees(problem: Problem, name: str, seed: int, make=solver_on_floats) -> None:
     inputs = random_inputs(problem, seed)
     solution = make(problem, name).solve(**inputs)
-    for output, expected in Peer(problem).at(inputs).items():
-        assert relative(getattr(solution, output), expected) < 1e-10, output
+    expected = Peer(problem).at(inputs)
+    material = solution.a0 + solution.secondary.get("turning", 0.0)
+    assert relative(material, expected.pop("material")) < 1e-10
+    for output, values in expected.items():
+        assert relative(getattr(solution, output), values) < 1e-10, output
 
 
 ROBOTS = but_slow(cases.CASES, "talos42", "atlas42")
@@ -119,6 +123,7 @@ def assert_consistent(problem: Problem, inputs: dict[str, np.ndarray]) -> None:
         JdotV = (J_dot @ rates).astype(float)
         power = float(rates @ M_dot @ rates / 2)
     assert relative(solution.JdotV, JdotV) < 1e-9
+    assert relative(solution.v, solution.J @ inputs["rates"]) < 1e-9
     still = solver.solve(**{**inputs, "gravity": np.zeros(3)})
     # Bias forces do no work but what the kinetic energy gains as the inertia changes.
     size = np.linalg.norm(inputs["rates"]) * np.linalg.norm(still.h)
@@ -167,6 +172,31 @@ def test_closed_robots(case) -> None:
     problem = with_outputs(closed.problem)
     inputs = {**random_inputs(problem, 4), "q": closed.pool(1)[0]}
     assert_same_as_recursive(problem, inputs)
+
+
+def test_material_accelerations_do_not_depend_on_the_axes() -> None:
+    """In contact axes, which turn, they are a0 + ω × v; so are those of moving contacts."""
+    robot = Robot.from_urdf(robots.quadruped())
+    aside = Transform.from_xyz_rpy((0.1, 0, 0), (1, 2, 3))
+    feet = [
+        Contact("LF", "LF_FOOT"), Contact("RF", "RF_FOOT", moving="position"),
+        Contact("LH", "LH_FOOT", "surface", placement=aside),
+    ]  # fmt: skip
+    world = Problem(robot, feet, "world", outputs=["a0"])
+    contact = Problem(robot, feet, "contact", outputs=["a0"])
+    inputs = random_inputs(world, 3)
+    inputs["base_orientation"] = np.array([0.0, 0.0, 0.0, 1.0])
+    inputs["contact_positions"] = {"RF": inputs["contact_positions"][0]}
+    expected = solver_on_floats(world).solve(**inputs)
+    del inputs["base_orientation"]
+    found = solver_on_floats(contact).solve(**inputs)
+    material = found.a0 + found.turning
+    for first in (0, 3, 6, 9):
+        rows = slice(first, first + 3)
+        for own, other in ((material, expected.a0), (found.v, expected.v)):
+            assert np.linalg.norm(own[rows]) == pytest.approx(np.linalg.norm(other[rows]))
+    assert np.abs(found.turning[:9]).min() > 0.0 and not found.turning[9:].any()
+    assert "turning" not in expected.secondary
 
 
 def quadruped(*outputs: str, axes="contact") -> Problem:

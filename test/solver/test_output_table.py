@@ -17,13 +17,15 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.functions import dot, transpose
 
 AXES = {
-    "G": "mm", "a0": "m", "JdotV": "m", "qdd0": "n", "J": "mn", "MinvJT": "nm", "h": "n",
+    "G": "mm", "a0": "m", "JdotV": "m", "v": "m", "turning": "m", "qdd0": "n", "J": "mn",
+    "MinvJT": "nm", "h": "n",
     "M": "nn", "dG": "nmm", "Lambda": "mm", "Jbar": "nm", "forces": "m",
 }  # fmt: skip
 ALL_FORCES = ("rates", "torques", "gravity", "wrenches")
 NEEDS = {
-    "JdotV": ("rates",), "h": ("rates", "gravity", "wrenches"), "a0": ALL_FORCES,
-    "qdd0": ALL_FORCES, "forces": ALL_FORCES,
+    "JdotV": ("rates",), "v": ("rates",), "turning": ("rates",),
+    "h": ("rates", "gravity", "wrenches"), "a0": ALL_FORCES, "qdd0": ALL_FORCES,
+    "forces": ALL_FORCES,
 }  # fmt: skip
 
 
@@ -32,7 +34,9 @@ def test_the_table_is_what_kernels_and_recordings_rely_on() -> None:
     assert {name: output.axes for name, output in OUTPUTS.items()} == AXES
     assert list(OUTPUTS) == list(AXES)
     assert {name: output.needs for name, output in OUTPUTS.items() if output.needs} == NEEDS
-    assert kernel_outputs() == ["G", "J", "JdotV", "M", "MinvJT", "a0", "dG", "h", "qdd0"]
+    assert kernel_outputs() == [
+        "G", "J", "JdotV", "M", "MinvJT", "a0", "dG", "h", "qdd0", "turning", "v",
+    ]  # fmt: skip
     assert set(FORMULAS) == set(kernel_outputs()) - {"G"}
 
 
@@ -67,7 +71,7 @@ def _transposed(state: OutputState) -> list[list[Any]]:
     ("row", "formula", "expected"),
     [
         (
-            Output("v", "m", "contact velocities J ẏ", ("rates",)),
+            Output("Jv", "m", "contact velocities J ẏ", ("rates",)),
             _contact_velocities,
             lambda s, rates: s.J @ rates,
         ),

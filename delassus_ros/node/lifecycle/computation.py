@@ -100,6 +100,10 @@ class Computation:
         seconds, nanoseconds = divmod(now(), 1_000_000_000)
         stamp = Time(sec=seconds, nanosec=nanoseconds)
         layout = make_layout(problem, stamp, world_frame, more)
+        outputs = None
+        if settings.outputs:
+            is_moving = orientation is None or settings.orientation_source != "imu"
+            outputs = DynamicsOutput(problem, layout, settings.outputs, is_moving)
         pipeline = Pipeline(
             solver,
             layout,
@@ -110,7 +114,7 @@ class Computation:
             closure,
             orientation,
             motion,
-            DynamicsOutput(problem, layout, settings.outputs) if settings.outputs else None,
+            outputs,
             estimator,
             ScheduleInput(limits.contacts_timeout) if settings.scheduled else None,
         )

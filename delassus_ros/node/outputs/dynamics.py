@@ -91,6 +91,7 @@ class DynamicsOutput:
     problem : problem of the matrices.
     layout : meaning of the rows.
     names : the secondary outputs of the messages.
+    is_moving : whether velocities of the contacts are known, which they are not with an Imu.
 
     Attributes
     ----------
@@ -103,9 +104,11 @@ class DynamicsOutput:
         If forces are among the outputs, and a contact has no law of friction.
     """
 
-    def __init__(self, problem: Problem, layout: Layout, names: Iterable[str]) -> None:
+    def __init__(
+        self, problem: Problem, layout: Layout, names: Iterable[str], is_moving: bool = True
+    ) -> None:
         self._names = tuple(name for name in secondary_outputs() if name in set(names))
-        self.forces = ForceOutput(problem) if "forces" in self._names else None
+        self.forces = ForceOutput(problem, is_moving) if "forces" in self._names else None
         self._force_settings = Limits().forces
         self._velocities = list(problem.velocities)
         self._invalid = self._empty(layout)

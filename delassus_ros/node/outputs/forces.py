@@ -15,11 +15,15 @@ from numpy.typing import NDArray
 
 from delassus_ros.contact_forces.forces import ContactForces, ForceSolver, ForceStatus
 from delassus_ros.contacts import Contact, direction
-from delassus_ros.errors import listed
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.reasons import InputWarning, Reason, Validity
 from delassus_ros.problem import Problem
-from delassus_ros.solver.friction import ForceSettings, friction_of, new_solver
+from delassus_ros.solver.friction import (
+    ForceSettings,
+    accelerations_and_velocities,
+    friction_of,
+    new_solver,
+)
 from delassus_ros.solver.solution import Solution
 
 NUMBERS = ("forces_residual", "forces_validity", "forces_status", "forces_law")
@@ -29,7 +33,7 @@ _LAWS = {"coulomb": ContactDynamics.LAW_COULOMB, "convex": ContactDynamics.LAW_C
 _STATUSES: dict[ForceStatus, int] = {
     status: getattr(ContactDynamics, f"FORCES_{status.name}")
     for status in ForceStatus
-    if status is not ForceStatus.REFUSED  # of compliances, which the node has not
+    if status is not ForceStatus.REFUSED  # of arguments that the node checks
 }
 LAW_NAMES = {number: name for name, number in _LAWS.items()}
 STATUS_NAMES = {number: status.name for status, number in _STATUSES.items()}
@@ -47,6 +51,12 @@ _JUDGEMENTS = {
     ),
     ForceStatus.NOT_FINITE: (
         Validity.INVALID, Reason.RESULT_NOT_FINITE, "contact forces have no finite matrix and a0",
+    ),
+    ForceStatus.STRIKING: (
+        Validity.INVALID, Reason.FORCES_STRIKING, "no finite contact forces, see contact_impulses",
+    ),
+    ForceStatus.JAMMED: (
+        Validity.INVALID, Reason.FORCES_JAMMED, "no contact forces, or several",
     ),
 }  # fmt: skip
 _MOST_SOLVERS = 64
@@ -119,6 +129,7 @@ class ForceOutput:
     Parameters
     ----------
     problem : problem whose contacts are points and surfaces with dimensions.
+    is_moving : whether velocities of the contacts are known; else all contacts are at rest.
 
     Raises
     ------
@@ -126,8 +137,8 @@ class ForceOutput:
         If a contact is a selection, or a surface without dimensions; names the contact.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, is_moving: bool = True) -> None:
+        self._problem, self._is_moving = problem, is_moving
         self._settings = ForceSettings()
         self._cones: dict[tuple[tuple[str, ...], tuple[str, ...]], _Cones] = {}
         self._last: ContactForces | None = None
@@ -147,7 +158,7 @@ class ForceOutput:
         solution : solution with the output a0.
         touching : contacts that touch, those of the solution if None; the forces of its other
             contacts are zero.
-        settings : friction and law of contacts that have none.
+        settings : friction of contacts that have none, law and velocities.
         """
         if settings != self._settings:
             self._settings = settings
@@ -158,15 +169,15 @@ class ForceOutput:
         cones = self._cones.get((solution.contacts, names))
         if cones is None:
             cones = self._cones_of(solution.contacts, names)
-        G, a0, rows = solution.matrix, solution.output("a0"), cones.rows
+        G, (a0, v), rows = solution.matrix, accelerations_and_velocities(solution), cones.rows
         if rows is not None:
-            G, a0 = G[np.ix_(rows, rows)], a0[rows]
+            G, a0, v = G[np.ix_(rows, rows)], a0[rows], v[rows]
         solver, last = cones.solver, self._last
         start = None
         if last is not None:
             same = last.contacts == names
             start = last.cone_forces if same else last.start(names, solver.rows.offsets)
-        found = solver.solve(G, a0, start)
+        found = solver.solve(G, a0, start, v if self._is_moving else None)
         found.contacts = names
         usable = found.is_start
         self._last = found if usable else None
@@ -200,7 +211,7 @@ class ForceOutput:
             # The oldest entry is dropped.
             del self._cones[next(iter(self._cones))]
         cones = self._cones[contacts, touching] = _Cones(
-            new_solver(problem, touching, settings.friction, {"law": settings.law}),
+            new_solver(problem, touching, settings.friction, settings.options),
             *_directions(chosen, settings),
             rows,
         )
@@ -215,9 +226,8 @@ def _directions(contacts: Sequence[Contact], settings: ForceSettings) -> tuple[A
 
 def _words(text: str, found: ContactForces) -> str:
     """Return why forces are not OK, in words."""
-    if found.status is ForceStatus.INFEASIBLE:
-        names = [found.contacts[i] for i in found.contradiction]
-        return f"{text}: {listed('contact', names)} cannot be held"
+    if found.fault:
+        return f"{text}: {found.fault}"
     if found.status is ForceStatus.NOT_FINITE:
         return text
     return f"{text}: residual {found.residual:.3g}, law {found.law}"

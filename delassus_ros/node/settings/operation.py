@@ -55,7 +55,10 @@ class Operation:
                 input_timeout=values["input_timeout"] or math.inf,
                 contacts_timeout=values["contacts_timeout"] or math.inf,
                 condition=_condition(values),
-                forces=ForceSettings(values["friction"], values["law"]),
+                forces=ForceSettings(
+                    values["friction"], values["law"], values["slip_speed"],
+                    values["leave_speed"], values["strike_speed"],
+                ),
             ),
             deadline=values["deadline"] or math.inf,
             rate=values["rate"],

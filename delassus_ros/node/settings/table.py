@@ -284,9 +284,25 @@ OPERATION_PARAMETERS: Mapping[str, Setting] = {
     ),
     "law": Setting(
         Limits().forces.law,
-        "Law of the output forces: coulomb (a contact that slides does not lift off), its convex "
-        "neighbour, or auto: coulomb where G is regular, else convex. Messages say which.",
+        "Law of the output forces: coulomb (a contact that slides does not lift off), or its "
+        "convex neighbour. auto is another name of coulomb.",
         choices=("auto", "coulomb", "convex"), live=True,
+    ),
+    "slip_speed": Setting(
+        Limits().forces.slip_speed,
+        "Velocity along the surface above which a contact slides, for the output forces [m/s]; "
+        "more than the noise of a stance foot's velocity. A slower contact is at rest.",
+        0.0, 1e3, live=True,
+    ),
+    "leave_speed": Setting(
+        Limits().forces.leave_speed,
+        "Velocity away from the surface above which a contact has no force [m/s].",
+        0.0, 1e3, live=True,
+    ),
+    "strike_speed": Setting(
+        Limits().forces.strike_speed,
+        "Velocity towards the surface above which a contact strikes: forces are INVALID [m/s].",
+        0.0, 1e3, live=True,
     ),
     "deadline": Setting(
         0.0,
