@@ -281,6 +281,8 @@ def hostile_messages() -> list[tuple[str, Callable[[Truth, int], Any]]]:
         return lambda m: setattr(m.header if target == "frame_id" else m, target, name)
 
     nan = math.nan
+    # A name of another link of the robot is none of these: an orientation may be of any link, and
+    # one message that names a wrong one is not told from a right one.
     return [
         base("pose", "xyzw", (nan, 0, 0, 1)), base("pose", "xyzw", (0, 0, 0, 0)),
         base("pose", "xyzw", (1, 1, 1, 1)), base("linear", "xyz", (nan, 0, 0)),
@@ -489,8 +491,8 @@ class Storm:
     def run(self, seconds: float, pairs: tuple[str, ...], swaps: int, least: int) -> None:
         """Send for at least this time [s].
 
-        It ends once each pair of publishers has been, the robot has changed, and so many messages
-        of each kind are OK.
+        It ends once each hostile message and each pair of publishers has been, the robot has
+        changed, and so many messages of each kind are OK.
         """
         graph, chance, truth = self.graph, random.Random(3), self.truth
         arguments = ["-p", "autostart:=true"]
@@ -512,7 +514,8 @@ class Storm:
             estimator.wait_for("ready in")
             graph.until(setting.service_is_ready, "service of parameters")
             graph.until(lambda: self.layouts, "layout")
-            hostile = itertools.cycle(hostile_messages())
+            kinds = hostile_messages()
+            hostile, all_sent = itertools.cycle(kinds), HOSTILE_EVERY * (len(kinds) + 1)
             variants = itertools.cycle(self.variants[1:] + self.variants[:1])
             begun, order, seen = 0, 0, 0
             changed = ended = time.monotonic()
@@ -522,7 +525,7 @@ class Storm:
                 now = time.monotonic()
                 assert now - begin < seconds + HANG_S, node.output + estimator.output
                 done = begun >= len(pairs) and self.pair is None and len(self.layouts) > swaps
-                if now - begin >= seconds and done and self._has(least):
+                if now - begin >= seconds and k >= all_sent and done and self._has(least):
                     break
                 order = stamp = max(time.time_ns(), order + 1)
                 if k % SENSORS_EVERY == 0:
