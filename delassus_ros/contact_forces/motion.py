@@ -88,12 +88,18 @@ def uncouple(
     k: int, contacts: int, kinds: Ints, mu: Doubles, motion: Doubles, H: Doubles, a: Doubles,
     friction: Doubles,
 ) -> int:  # fmt: skip
-    """Leave only the diagonal of contacts that leave; return how many contacts slide.
+    """Give contacts that leave a diagonal alone, so that 0 is their force; return how many slide.
+
+    The diagonal is the largest of H: rows of zeros or nearly so would leave the force open.
 
     Parameters
     ----------
     friction : (contacts,) result: mu of contacts at rest, else 0.
     """
+    largest = 0.0
+    for i in range(k):
+        largest = max(largest, H[i * k + i])
+    largest = largest if largest > 0.0 else 1.0
     sliding = 0
     at = 0
     for c in range(contacts):
@@ -102,10 +108,9 @@ def uncouple(
         if motion[MOTION * c] == LEAVING:
             friction[c] = 0.0
             for i in range(at, at + size):
-                own = H[i * k + i]
                 for j in range(k):
                     H[i * k + j], H[j * k + i] = 0.0, 0.0
-                H[i * k + i], a[i] = own, 0.0
+                H[i * k + i], a[i] = largest, 0.0
         elif motion[MOTION * c] == SLIDING:
             friction[c] = 0.0
             sliding += 1

@@ -140,6 +140,12 @@ def test_fuzzed_problems_are_never_wrong() -> None:
     assert odd["range", "SOLVED"] >= 0.99 * solvable
 
 
+@pytest.mark.parametrize("number", [327_433, 416_745])
+def test_immovable_contacts_that_leave_have_no_force(number: int) -> None:
+    found = fuzz.fuzz(number, 1)
+    assert found.statuses["tiny rows", "SOLVED"] == 1 and not found.wrong
+
+
 def test_the_page_has_its_tables(solved: list[Solved]) -> None:
     outcomes = {}
     for peer in PEERS:
