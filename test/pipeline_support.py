@@ -56,6 +56,11 @@ def reference(problem: Problem) -> DelassusSolver:
     return DelassusSolver(problem, "dense" if not problem.robot.is_closed else "ltl")
 
 
+_UNKNOWN_SET = (
+    Reason.NO_CONTACTS_RECEIVED | Reason.CONTACTS_STALE | Reason.CONTACTS_MALFORMED
+    | Reason.DUPLICATE_CONTACT
+)  # fmt: skip
+"""Reasons of matrices of all rows without a set of active contacts."""
 _LEVEL = (0.0, 0.0, 0.0, 1.0)
 _FEET = ("LF", "RF", "LH", "RH")
 
@@ -75,6 +80,9 @@ class Rig:
     now : time of the clock [ns].
     messages : all that was published; each was checked.
     warnings : kind and text of each.
+    touching : contacts that the matrix is expected to have; None after a set that is refused.
+    status : status of the contacts of the last set.
+    motion : velocity and effort of the joints in joint states, by field.
     """
 
     def __init__(
@@ -94,6 +102,8 @@ class Rig:
         self.messages: list[DelassusMatrix] = []
         self.warnings: list[tuple[str, str]] = []
         self.touching: tuple[str, ...] | None = None
+        self.status: dict[str, int] = {}
+        self.motion: dict[str, Sequence[float]] = {}
         self.orientation: list[float] | None = None
         self._all_rows = all_rows
         self._dense = reference(self.problem)
@@ -122,6 +132,7 @@ class Rig:
         refused = len(set(names)) < len(names) or len(names) != len(message.status)
         known = [c for c in self.problem.contacts.names if c in names]
         self.touching = None if refused else tuple(known)
+        self.status = dict(zip(names, message.status, strict=False))
 
     def turn(
         self,
@@ -190,7 +201,7 @@ class Rig:
         values = [positions.get(name, 0.1) for name in names]
         if count is not None:
             values = [*values, 0.1][:count]
-        message = JointState(name=list(names), position=values)
+        message = JointState(name=list(names), position=values, **self.motion)
         message.header.stamp = to_message(stamp)
         return serialize_message(message)
 
@@ -241,6 +252,11 @@ class Rig:
             assert message.reasons != 0 and last.text
         names = self.problem.contacts.names if self._all_rows else self.touching
         assert tuple(message.contacts) == names
+        if message.reasons & _UNKNOWN_SET:
+            assert set(message.status) == {ActiveContacts.UNKNOWN}
+        elif self.status:
+            inactive = ActiveContacts.INACTIVE
+            assert list(message.status) == [self.status.get(each, inactive) for each in names]
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
         expected = self.matrix(stamp, message.contacts)
         found = matrix_to_numpy(message)

@@ -51,7 +51,7 @@ class Fault:
     topic : topic that the fault is on, before remapping.
     name : unique name.
     act : makes the fault, and returns the message that is published for the next joint state.
-    validity, reason : those of the message.
+    validity, reason : those of the message; None: the joint state is ignored, and none comes.
     words : part of the log line and of the diagnostics.
     """
 
@@ -59,16 +59,38 @@ class Fault:
     topic: str
     name: str
     act: Callable[[Any], Any]
-    validity: Validity
+    validity: Validity | None
     reason: Reason
     words: str
 
 
 def _alone(rig: Rig, *names: str, **options: Any) -> DelassusMatrix | None:
     """Send a joint state when whole ones have been silent for longer than input_timeout."""
+    _silent(rig)
+    return rig.send(names, **options)
+
+
+def _silent(rig: Rig, *strangers: str) -> DelassusMatrix | None:
+    """Let no joint states come but those of strangers; return what the watch publishes."""
     rig.wait(501)
     rig.touch(*rig.problem.contacts.names)
-    return rig.send(names, **options)
+    if strangers:
+        assert rig.send(strangers) is None
+    return rig.publish(rig.pipeline.watch())
+
+
+def _of_simulation(rig: Rig, at: float) -> DelassusMatrix | None:
+    """Send a joint state that is ahead of a clock with steps of 25 ms."""
+    rig.pipeline.set_clock_step(25 * MS)
+    return rig.send(at=at)
+
+
+def _after_a_jump(rig: Rig) -> DelassusMatrix | None:
+    """Send a joint state of an earlier time, after a reset of the simulation."""
+    rig.wait(-400)
+    rig.pipeline.clock_jumped()
+    rig.touch(*FEET)
+    return rig.send()
 
 
 def _apart(rig: Rig) -> DelassusMatrix | None:
@@ -108,13 +130,13 @@ def _sensed(rig: Rig, wait: float = 0, **options: bool) -> DelassusMatrix | None
     return rig.send(at=1)
 
 
-def _no_clock(rig: Rig) -> DelassusMatrix | None:
-    """Send a joint state whose stamp has more nanoseconds than a second."""
+def _no_clock(rig: Rig, sec: int, nanosec: int) -> DelassusMatrix | None:
+    """Send a joint state with a stamp that no clock gives."""
     from rclpy.serialization import deserialize_message, serialize_message
     from sensor_msgs.msg import JointState
 
     message = deserialize_message(rig.state(stamp=0), JointState)
-    message.header.stamp.sec, message.header.stamp.nanosec = 5, 2_000_000_000
+    message.header.stamp.sec, message.header.stamp.nanosec = sec, nanosec
     return rig.publish(rig.pipeline.answer(serialize_message(message)))
 
 
@@ -126,6 +148,40 @@ def _joint_states() -> Iterator[tuple[object, ...]]:
         "the joint state lacks joint 'RF_KFE'; it has 'LF_HAA'",
     )  # fmt: skip
     yield "no joints", lambda r: _alone(r), INVALID, missing, "7 more; it has none"
+    for name, act in (
+        ("missing", lambda r: r.send(r.joints[1:])),
+        ("of another robot", lambda r: r.send(["finger", "thumb"])),
+        ("of another robot, no positions", lambda r: r.send(["finger", "thumb"], count=0)),
+        ("no positions", lambda r: r.send(count=0)),
+        ("a joint twice, no positions", lambda r: r.send([*r.joints, "LF_HAA"], count=0)),
+        ("no joints", lambda r: r.send([])),
+        ("no names", lambda r: r.send([], count=1)),
+    ):
+        yield f"{name}, beside whole ones", act, None, Reason.NONE, ""
+    yield (
+        "no positions", lambda r: _alone(r, *r.joints, count=0), INVALID, size,
+        "12 names but 0 positions; the first joint without one is 'LF_HAA'",
+    )  # fmt: skip
+    yield "silent", _silent, INVALID, Reason.INPUT_STALE, "no joint state any more for 0.501 s"
+    yield (
+        "silent but for another robot", lambda r: _silent(r, "gripper", "wheel"), INVALID,
+        Reason.INPUT_STALE,
+        "no joint state any more with joints of the robot for 0.501 s; the joint states have "
+        "'gripper', 'wheel'",
+    )  # fmt: skip
+    yield "a stamp again", lambda r: r.send(), OK, Reason.NONE, ""
+    yield "after a jump of the clock", _after_a_jump, OK, Reason.NONE, ""
+    yield "30 ms ahead of /clock", lambda r: _of_simulation(r, 30), OK, Reason.NONE, ""
+    yield (
+        "31 ms ahead of /clock", lambda r: _of_simulation(r, 31), DEGRADED,
+        Reason.STAMP_IN_FUTURE, "0.031 s ahead of /clock, which goes on by up to 0.025 s at once",
+    )  # fmt: skip
+    for value in (1.000001e6, -1e12, 1.7e308):
+        yield (
+            f"position {value}", lambda r, value=value: _alone(r, *r.joints, LH_HFE=value),
+            INVALID, Reason.JOINT_FAR,
+            f"the position of joint 'LH_HFE' is {value:.6g}, beyond 1e+06",
+        )  # fmt: skip
     yield (
         "no names", lambda r: _alone(r, count=1), INVALID, missing,
         "has 1 positions but no names, so nothing tells whose they are",
@@ -153,7 +209,8 @@ def _joint_states() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
     yield (
         "stamp back", lambda r: r.send(at=-20), DEGRADED, Reason.STAMP_JUMPED_BACK,
-        "the stamps of the joint states jumped back by 0.02 s: a simulation was reset",
+        "the stamps of the joint states jumped back by 0.02 s: a simulation was reset, a clock "
+        "was set, or two nodes publish the same joints",
     )  # fmt: skip
     yield (
         "stamp ahead", lambda r: r.send(at=300), DEGRADED, Reason.STAMP_IN_FUTURE,
@@ -161,7 +218,8 @@ def _joint_states() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
     yield (
         "old", lambda r: _old(r, 600), INVALID, Reason.INPUT_STALE,
-        "the joint positions are 0.6 s old, at most 0.5 s are allowed (input_timeout)",
+        "the joint positions are 0.6 s old, at most 0.5 s are allowed (input_timeout); or the "
+        "clock of their host is behind",
     )  # fmt: skip
     yield "as old as allowed", lambda r: _old(r, 500), OK, Reason(0), ""
     yield (
@@ -169,7 +227,26 @@ def _joint_states() -> Iterator[tuple[object, ...]]:
         Reason.INPUT_STALE | Reason.STAMP_INVALID,
         "the joint positions have no valid stamp and were sent 0.6 s ago",
     )  # fmt: skip
-    yield "impossible stamp", _no_clock, DEGRADED, Reason.STAMP_INVALID, "have no valid stamp"
+    yield (
+        "sent as long ago as allowed, without a stamp",
+        lambda r: late(r, lambda: r.send(stamp=0), 500), DEGRADED, Reason.STAMP_INVALID, "",
+    )  # fmt: skip
+    for stamp in (
+        (5, 2 * 10**9), (5, 10**9), (2**31 - 1, 2**32 - 1), (-(2**31), 0), (-1, 2**32 - 1)
+    ):  # fmt: skip
+        yield (
+            f"stamp {stamp}", lambda r, stamp=stamp: _no_clock(r, *stamp), DEGRADED,
+            Reason.STAMP_INVALID, "have no valid stamp",
+        )  # fmt: skip
+    yield (
+        "restarted publisher", lambda r: in_turn(r, lambda r: r.send(), 1, 1, 2, 3, 1, 2, 3), OK,
+        Reason.NONE, "",
+    )  # fmt: skip
+    yield (
+        "stamp of simulated time", lambda r: r.send(stamp=12 * 10**9), INVALID,
+        Reason.INPUT_STALE | Reason.STAMP_JUMPED_BACK,
+        "set use_sim_time on this node if they are of simulated time",
+    )  # fmt: skip
     yield (
         "two publishers", lambda r: in_turn(r, lambda r: r.send()), DEGRADED,
         Reason.SOURCES_CONTRADICT, "two publishers of /joint_states send all joints",
@@ -203,6 +280,12 @@ def _contacts() -> Iterator[tuple[object, ...]]:
         "unknown contact 'arm'; contacts: LF, RF, LH, RH (ignored, as it is not active)",
     )  # fmt: skip
     yield "none touches", lambda r: _touched(r), OK, Reason.NONE, ""
+
+
+def _of_all_rows(rows: Iterator[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
+    """Return the rows of contacts for matrices of all rows, which need no contacts."""
+    for name, act, validity, *rest in rows:
+        yield name, act, DEGRADED if validity == INVALID else validity, *rest
 
 
 def _planned(rig: ScheduleRig, **changes: Any) -> DelassusMatrix:
@@ -287,7 +370,12 @@ def _odometry() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
-_OF_ANY_ROBOT = {"position nan", "a joint twice", "no stamp", "stamp back", "stamp ahead", "old"}
+_OF_ANY_ROBOT = {
+    "position nan", "a joint twice", "no stamp", "stamp back", "stamp ahead", "old",
+    "30 ms ahead of /clock", "31 ms ahead of /clock", "after a jump of the clock",
+    "of another robot, beside whole ones", "no joints, beside whole ones", "silent",
+    "silent but for another robot",
+}  # fmt: skip
 
 
 def _geared() -> Iterator[tuple[object, ...]]:
@@ -568,6 +656,7 @@ FAULTS = [
     for rig, topic, rows in (
         ("", "joint_states", _joint_states()),
         ("", "active_contacts", _contacts()),
+        ("all rows", "active_contacts", _of_all_rows(_contacts())),
         ("schedule", "contact_schedule", _schedules()),
         ("world", "odometry", _odometry()),
         ("geared", "joint_states", _geared()),
@@ -584,6 +673,7 @@ FAULTS = [
         ("estimator", "odometry", _estimator_base()),
         ("estimator", "joint_states", _estimator_joints()),
         *shared(),
+        ("all rows", "active_contacts", _of_all_rows(next(shared())[2])),
     )
     for row in rows
 ]

@@ -80,10 +80,6 @@ def test_the_independent_joints_do(rig) -> None:
     assert (message.rank, message.structural_rank) == (12, 12)
 
 
-def test_all_joints_do(rig) -> None:
-    assert said(rig.send()) == (OK, Reason.NONE)
-
-
 def test_motors_do_and_names_may_change_at_any_time(rig) -> None:
     motors = [f"{name}_ROTOR" for name in LEGS]
     lists = [
@@ -319,15 +315,6 @@ def test_the_approximation_is_said() -> None:
 def test_a_closed_robot_needs_a_closure(geared) -> None:
     with pytest.raises(ProblemError, match="has loops or couplings"):
         Rig(geared.solver)
-
-
-def test_a_clock_jump_starts_from_the_reference_again(rig) -> None:
-    names = [*LEGS, "LIFT_CRANK"]
-    assert said(rig.send(names)) == (OK, Reason.NONE)
-    rig.wait(-5_000)
-    rig.pipeline.clock_jumped()
-    rig.touch(*FEET)
-    assert said(rig.send(names)) == (OK, Reason.NONE)
 
 
 def test_limits_reach_all_gates(rig) -> None:

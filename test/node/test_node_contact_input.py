@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import counted
 import pytest
 from delassus_msgs.msg import ActiveContacts
@@ -117,80 +115,7 @@ def test_other_unknown_contacts_each_time_end_the_searches(contacts, searches) -
     assert len(searches) == 64
 
 
-def test_set_that_is_not_repeated_gets_too_old() -> None:
-    contacts = ContactInput(ContactSet([Contact("LF", "LF_FOOT")]), timeout=0.5)
-    second = 1_000_000_000
-    assert contacts.stale(9 * second) is None
-    contacts.read(["LF"], [ACTIVE], now=10 * second)
-    assert contacts.stale(10 * second + second // 2) is None
-    warning = contacts.stale(11 * second)
-    assert warning.reason is Reason.CONTACTS_STALE
-    assert "for 1 s, at most 0.5 s are allowed (contacts_timeout)" in warning.text
-    contacts.read(["LF"], [ACTIVE], now=11 * second)
-    assert contacts.stale(11 * second) is None
-    # No contact at all is as good a set as any.
-    contacts.read([], [], now=12 * second)
-    assert contacts.stale(13 * second).reason is Reason.CONTACTS_STALE
-    contacts.set_timeout(2.0)
-    assert contacts.stale(13 * second) is None
-    # A clock that was set back, one that has not begun, and a set that was refused.
-    assert contacts.stale(second) is None
-    assert contacts.stale(0) is None
-    contacts.read(["LF"], [9], now=12 * second)
-    assert contacts.stale(99 * second) is None
-
-
-def test_a_set_that_is_refused_has_arrived(contacts) -> None:
-    second = 1_000_000_000
-    assert math.isnan(contacts.latest.age(3 * second))
-    contacts.read(FEET, [ACTIVE] * 4, now=5 * second)
-    contacts.read(["LF", "LF"], [ACTIVE, ACTIVE], now=7 * second)
-    assert contacts.latest.age(10 * second) == 3.0
-    contacts.restart(9 * second)
-    assert contacts.latest.age(10 * second) == 1.0
-    contacts.reset()
-    assert math.isnan(contacts.latest.age(10 * second))
-
-
-def test_without_timeout_no_set_is_too_old(contacts) -> None:
-    contacts.read(["LF"], [ACTIVE], now=1)
-    assert contacts.stale(10**18) is None
-
-
-def test_clock_set_back_keeps_nothing_alive(contacts) -> None:
-    second = 10**9
-    contacts.set_timeout(0.5)
-    contacts.read(["LF"], [ACTIVE], 5000 * second)
-    back = 1400 * second
-    assert contacts.stale(back) is None
-    assert contacts.stale(back + second // 2) is None
-    assert contacts.stale(back + second).reason is Reason.CONTACTS_STALE
-    # A set that was refused is as old in the diagnostics.
-    contacts.read(["LF"], [], 5000 * second)
-    assert contacts.latest.age(back) == 0.0
-    assert contacts.latest.age(back + 2 * second) == 2.0
-
-
 @pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan")])
 def test_timeout_must_be_positive(contacts, timeout) -> None:
     with pytest.raises(InputError, match="contacts timeout is"):
         contacts.set_timeout(timeout)
-
-
-def test_a_set_is_as_old_as_its_stamp(contacts) -> None:
-    """One that is repeated with the stamp of the last change says nothing about the present."""
-    contacts.set_timeout(0.5)
-    now = 10**18
-    assert contacts.read(["LF"], [ACTIVE], now, now - 400_000_000) is None
-    assert contacts.stale(now) is None
-    warning = contacts.stale(now + 200_000_000)
-    assert warning is not None and warning.reason is Reason.CONTACTS_STALE
-    assert "the set of active contacts is 0.6 s old by its stamp" in warning.text
-    assert contacts.latest.age(now + 200_000_000) == pytest.approx(0.6)
-    # One that is ahead of the clock makes nothing younger, and none counts from when it was sent.
-    for stamp, delay in ((now + 10**10, 0), (0, 0), (0, 400_000_000)):
-        contacts.read(["LF"], [ACTIVE], now, stamp, delay)
-        late = now + 500_000_001 - delay
-        assert contacts.stale(late - 1) is None
-        warning = contacts.stale(late)
-        assert warning is not None and "no set of active contacts has come" in warning.text

@@ -57,6 +57,7 @@ standing = cache(Standing)
 moving = cache(lambda: DelassusSolver(moving_contacts()))
 RIGS: dict[str, Callable[[], Any]] = {
     "": lambda: Rig(solver()),
+    "all rows": lambda: Rig(solver(), all_rows=True),
     "world": world,
     "geared": lambda: geared().rig(),
     "four-bar": lambda: bar().rig(),
@@ -87,20 +88,23 @@ def test_fault(fault: Fault) -> None:
 
     assert_good()
     of_matrix = not fault.rig.startswith(("motion", "estimator"))
-    counts = (rig.pipeline.published, rig.pipeline.refused) if of_matrix else (0, 0)
-    assert said(fault.act(rig)) == (fault.validity, fault.reason)
+    answer = fault.act(rig)
+    if fault.validity is None:
+        assert answer is None
+    else:
+        assert said(answer) == (fault.validity, fault.reason)
     assert fault.words in rig.text
     health = rig.healths()[fault.topic]
-    assert health.received
+    assert health.received or fault.name == "clock jumped"
     is_heard = health.silence <= health.timeout and not fault.reason & STALE
     if is_heard and (of_matrix or fault.topic == "joint_torques"):
         assert fault.words in health.warning
     if fault.rig != "estimator":
         assert not fault.words or any(fault.words in text for _, text in rig.warnings)
-    if of_matrix and fault.name not in ("parts apart", "two publishers"):
-        refused = fault.validity == INVALID
-        after = rig.pipeline.published, rig.pipeline.refused
-        assert after == (counts[0] + (not refused), counts[1] + refused)
+    if of_matrix:
+        refused = sum(message.validity == INVALID for message in rig.messages)
+        counts = rig.pipeline.published, rig.pipeline.refused
+        assert counts == (len(rig.messages) - refused, refused)
     # Doubt about publishers lasts for 1 s.
     rig.wait(1010)
     assert_good()

@@ -72,53 +72,14 @@ def test_any_order_with_extra_joints_anywhere(source, seed) -> None:
         assert source.q.tolist() == [values[names.index(joint)] for joint in source.joints]
 
 
-def test_order_may_change_from_one_to_the_next(source) -> None:
-    values = np.arange(12.0)
-    for stamp in range(0, 6, 2):
-        assert is_ready(source.send(values=values, stamp=stamp, count=stamp + 1))
-        assert source.q.tolist() == values.tolist()
-        order = source.joints[::-1]
-        assert is_ready(source.send(order, values, stamp=stamp + 1, count=stamp + 2))
-        assert source.q.tolist() == values.tolist()[::-1]
-
-
 def test_same_names_in_a_new_list_each_time(source) -> None:
     for stamp in range(5):
         assert is_ready(source.send(list(source.joints), stamp=stamp))
     assert len(source.gate._known) == 1
 
 
-def test_missing_joint_is_named_each_time_and_recovers(source) -> None:
-    names = [name for name in source.joints if name != "RF_KFE"]
-    for stamp in (1, 2):
-        status = source.send(names, stamp=stamp)
-        assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
-        assert "the joint state lacks joint 'RF_KFE'; it has 'LF_HAA'" in status.text
-    assert is_ready(source.send(stamp=3))
-    # Somebody else may have all joints; if nobody has, that is said again.
-    status = source.send(names, stamp=503)
-    assert status.gate is Gate.IGNORED
-    assert "lacks joint 'RF_KFE'; it has 'LF_HAA'" in status.text
-    assert "the message is ignored, as another publisher sends all joints" in status.text
-    for stamp in (504, 505):
-        status = source.send(names, stamp=stamp)
-        assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
-
-
-@pytest.mark.parametrize("far", [1.000001e6, -1e12, 1.7e308])
-def test_positions_so_far_that_angles_are_rounded(source, far) -> None:
-    values = np.full(12, 1.0)
-    assert is_ready(source.send(values=values))
-    values[7] = far
-    status = source.send(values=values, stamp=1)
-    assert (status.gate, status.reasons) == (Gate.READY, Reason.JOINT_FAR)
-    assert f"the position of joint {source.joints[7]!r} is {far:.6g}, beyond 1e+06" in status.text
-    # The sum of many that are near is none that is far.
-    assert is_ready(source.send(values=np.full(12, 0.99e6), stamp=2))
-    half = source.joints[:6], source.joints[6:]
-    source.send(half[0], values[:6], stamp=600)
-    status = source.send(half[1], values[6:], stamp=600)
-    assert (status.gate, status.reasons) == (Gate.READY, Reason.JOINT_FAR)
+def test_many_positions_below_the_bound_are_not_far(source) -> None:
+    assert is_ready(source.send(values=np.full(12, 0.99e6)))
 
 
 def test_without_a_timeout_parts_get_their_turn_when_whole_ones_stop(robot) -> None:
@@ -167,15 +128,6 @@ def test_stamps_of_parts_that_jump_back_are_said_for_every_order(source) -> None
     assert jumps == 100
 
 
-@pytest.mark.parametrize(("delay", "gate"), [(499, Gate.READY), (501, Gate.REFUSED)])
-def test_without_a_stamp_age_counts_from_when_it_was_sent(source, delay, gate) -> None:
-    values = np.zeros(12)
-    status = source.gate.read(source.joints, 0, values, START, source.q, delay * MS)
-    assert status.gate is gate
-    assert Reason.STAMP_INVALID in status.reasons
-    assert (Reason.INPUT_STALE in status.reasons) is (gate is Gate.REFUSED)
-
-
 def test_parts_that_have_waited_are_as_old_as_they_are(source) -> None:
     front, hind = source.joints[:6], source.joints[6:]
     values = np.zeros(6)
@@ -190,17 +142,11 @@ def test_a_long_name_without_a_position_is_cut(source) -> None:
     assert status.text.endswith(f"; the first joint without one is '{100 * 'x'}'")
 
 
-def test_joints_of_something_else_are_passed_over(source) -> None:
-    status = source.send(["finger", "thumb"])
-    assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
-    assert "none of the robot's joints; it has 'finger', 'thumb'" in status.text
-    assert is_ready(source.send(stamp=1))
-
-
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_joints_of_something_else_are_passed_over_whatever_their_sizes(source, count) -> None:
+@pytest.mark.parametrize("count", range(4))
+def test_joints_of_another_robot_ignored_whatever_their_sizes(source, count) -> None:
     status = source.send(["finger", "thumb"], np.zeros(count))
     assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
+    assert "none of the robot's joints; it has 'finger', 'thumb'" in status.text
     assert source.gate.heard.since(START) is None
 
 
@@ -211,24 +157,6 @@ def without_positions(source: Source) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("which", range(5))
-def test_without_positions_beside_whole_ones_is_passed_over(source, which) -> None:
-    names = without_positions(source)[which]
-    for stamp in range(0, 2000, 100):
-        assert is_ready(source.send(stamp=stamp))
-        status = source.send(names, [], stamp=stamp + 1)
-        assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
-        assert "the message is ignored, as other publishers send positions" in status.text
-    # Whole ones stop: that is said, and then why the others are none to go by.
-    assert source.send(names, [], stamp=2400).gate is Gate.IGNORED
-    assert source.gate.silence(START + 2401 * MS, 0).reasons == Reason.INPUT_STALE
-    status = source.send(names, [], stamp=2402)
-    reason = Reason.JOINT_SIZE_MISMATCH if names else Reason.JOINT_MISSING
-    assert (status.gate, status.reasons) == (Gate.REFUSED, reason)
-    assert "passed over" not in status.text
-    assert is_ready(source.send(stamp=2403))
-
-
-@pytest.mark.parametrize("which", range(5))
 def test_without_positions_beside_parts_is_passed_over(source, which) -> None:
     names = without_positions(source)[which]
     front, hind = halves(source)
@@ -236,15 +164,11 @@ def test_without_positions_beside_parts_is_passed_over(source, which) -> None:
     source.send(hind, stamp=0)
     for stamp in range(1, 30):
         source.send(front, stamp=stamp)
-        assert source.send(names, [], stamp=stamp).gate is Gate.IGNORED
+        status = source.send(names, [], stamp=stamp)
+        assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
+        assert "the message is ignored, as other publishers send positions" in status.text
         assert is_ready(source.send(hind, stamp=stamp))
     assert source.send(names, [], stamp=530).gate is Gate.REFUSED
-
-
-def test_positions_without_names_are_passed_over_as_well(source) -> None:
-    assert source.send([], np.zeros(12)).reasons == Reason.JOINT_MISSING
-    assert is_ready(source.send(stamp=1))
-    assert source.send([], np.zeros(12), stamp=2).gate is Gate.IGNORED
 
 
 def test_without_positions_before_time_began(source) -> None:
@@ -259,62 +183,10 @@ def test_without_positions_before_time_began(source) -> None:
 # --- stamps and clocks ------------------------------------------------------------------------
 
 
-def test_stamp_that_jumps_back_is_said_once(source) -> None:
-    assert is_ready(source.send(stamp=100))
-    status = source.send(stamp=90, now=100)
-    assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_JUMPED_BACK)
-    assert "jumped back by 0.01 s" in status.text
-    assert is_ready(source.send(stamp=91, now=101))
-
-
-def test_two_publishers_of_all_joints_in_different_order(source) -> None:
-    for stamp in range(1000, 1010):
-        status = source.send(stamp=stamp)
-        # From the second change of the order of names on.
-        two = Reason.NONE if stamp == 1000 else Reason.SOURCES_CONTRADICT
-        assert (status.gate, status.reasons) == (Gate.READY, two)
-        status = source.send([*source.joints[::-1], "x"], stamp=stamp - 300, now=stamp)
-        assert (status.gate, status.reasons) == (Gate.READY, two | Reason.STAMP_JUMPED_BACK)
-        if not two:
-            assert "jumped back by 0.3 s" in status.text
-            assert "or two nodes publish the same joints" in status.text
-
-
-def test_same_stamp_again_is_no_jump(source) -> None:
-    assert is_ready(source.send(stamp=1))
-    assert is_ready(source.send(stamp=1))
-
-
-def test_old_positions_are_refused(source) -> None:
-    assert is_ready(source.send(stamp=0, now=500))
-    status = source.send(stamp=0, now=501)
-    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
-    assert status.age == pytest.approx(0.501)
-    assert "0.501 s old, at most 0.5 s are allowed" in status.text
-    assert is_ready(source.send(stamp=502))
-
-
 def test_without_timeout_nothing_is_old(robot) -> None:
     source = Source(robot, timeout=math.inf)
     assert is_ready(source.send(stamp=0, now=1e9))
     assert source.gate.silence(START + 10**18, 0) is None
-
-
-def test_clock_ahead(source) -> None:
-    assert is_ready(source.send(stamp=5, now=0))
-    status = source.send(stamp=8, now=1)
-    assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_IN_FUTURE)
-    assert status.age == pytest.approx(-0.007)
-    assert "0.007 s ahead of this node's clock" in status.text
-
-
-@pytest.mark.parametrize("hz", [40, 100, 1000])
-def test_steps_of_simulated_time_are_no_skew(source, hz) -> None:
-    """Joint states at 1 kHz, while time goes on at a lower rate."""
-    source.gate.set_clock_step(10**9 // hz)
-    for stamp in range(2000):
-        clock = stamp // (1000 // hz) * (1000 // hz)
-        assert is_ready(source.send(stamp=stamp, now=clock))
 
 
 def test_ahead_of_simulated_time(source) -> None:
@@ -325,23 +197,11 @@ def test_ahead_of_simulated_time(source) -> None:
     assert is_ready(source.send(stamp=35, now=0))
     status = source.send(stamp=36, now=0)
     assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_IN_FUTURE)
-    assert "0.036 s ahead of /clock, which goes on by up to 0.025 s at once" in status.text
+    assert status.age == pytest.approx(-0.036)
     source.gate.set_clock_step(0)
     status = source.send(stamp=47, now=36)
     assert status.reasons == Reason.STAMP_IN_FUTURE
     assert "0.011 s ahead of this node's clock" in status.text
-
-
-def test_simulated_clock_that_has_not_begun(source) -> None:
-    status = source.gate.read(source.joints, 12 * MS, np.zeros(12), 0, source.q)
-    assert is_ready(status)
-    assert math.isnan(status.age)
-
-
-def test_forgetting_accepts_an_earlier_time(source) -> None:
-    source.send(stamp=1e6)
-    source.gate.reset(START)
-    assert is_ready(source.send(stamp=1))
 
 
 # --- parts ------------------------------------------------------------------------------------
@@ -387,6 +247,8 @@ def test_a_part_beside_whole_ones_is_passed_over(source) -> None:
         assert is_ready(source.send(stamp=stamp))
         status = source.send(front, stamp=stamp + 1)
         assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
+        assert "lacks joints 'RF_KFE'" in status.text
+        assert "the message is ignored, as another publisher sends all joints" in status.text
     # Nonsense is refused all the same.
     assert source.send(front, np.full(5, math.nan), stamp=1950).gate is Gate.REFUSED
     # Also where parts complete each other: there would be two streams, with stamps of their own.
@@ -417,16 +279,6 @@ def test_parts_too_far_apart_are_refused(source) -> None:
     assert is_ready(source.send(front, stamp=7))
 
 
-def test_constant_delay_of_one_publisher_is_refused_each_time(source) -> None:
-    front, hind = halves(source)
-    source.send(front, stamp=0)
-    for stamp in range(1, 30):
-        source.send(front, stamp=stamp)
-        status = source.send(hind, stamp=stamp - 50, now=stamp)
-        assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_SKEWED)
-        assert "joints 'RF_KFE'" in status.text
-
-
 def test_publisher_that_dies_is_named(source) -> None:
     front, hind = halves(source)
     source.send(front, stamp=0)
@@ -437,16 +289,6 @@ def test_publisher_that_dies_is_named(source) -> None:
     assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
     assert "joints 'RF_KFE', " in status.text and "did not come for 0.51 s" in status.text
     assert is_ready(source.send(hind, stamp=511))
-
-
-def test_publisher_without_stamps_that_dies_is_named(source) -> None:
-    front, hind = halves(source)
-    for step, names in enumerate((front, hind, front, hind)):
-        status = source.gate.read(names, 0, np.zeros(len(names)), START + step, source.q)
-    assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_INVALID)
-    status = source.gate.read(front, 0, np.zeros(5), START + 600 * MS, source.q)
-    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
-    assert status.stamp == 0
 
 
 def test_a_part_without_stamp_is_not_kept_for_others_to_come(source) -> None:
@@ -500,22 +342,6 @@ def test_reset_of_a_simulation_mixes_no_times(source) -> None:
 # --- silence ----------------------------------------------------------------------------------
 
 
-def test_silence_is_said(source) -> None:
-    gate = source.gate
-    assert gate.silence(START + 500 * MS, 0) is None
-    status = gate.silence(START + 501 * MS, 0)
-    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.NO_JOINT_STATE)
-    assert "no joint state for 0.501 s" in status.text
-    assert "no joint state for 0.9 s" in gate.silence(START + 900 * MS, 0).text
-    source.send(stamp=1000)
-    assert gate.silence(START + 1400 * MS, 0) is None
-    status = gate.silence(START + 1501 * MS, 0)
-    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
-    assert status.stamp == START + 1000 * MS
-    assert "no joint state any more for 0.501 s" in status.text
-    assert "no joint state any more for 8 s" in gate.silence(START + 9000 * MS, 0).text
-
-
 def test_clock_set_back_is_no_silence(source) -> None:
     source.send(stamp=1000)
     assert source.gate.silence(START, 0) is None
@@ -540,12 +366,6 @@ def test_clock_set_back_keeps_nothing_alive(source) -> None:
     status = source.send(front, stamp=501)
     assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
     assert source.send([], [], stamp=502).gate is Gate.REFUSED
-
-
-def test_paused_simulation_is_no_silence(source) -> None:
-    source.send(stamp=10)
-    for _ in range(1000):
-        assert source.gate.silence(START + 10 * MS, 0) is None
 
 
 # --- limits -----------------------------------------------------------------------------------
@@ -637,13 +457,3 @@ def test_whatever_comes_q_is_what_was_sent(robot, sequence) -> None:
             assert status.stamp == 0 or status.age <= 0.5
         elif status.gate is Gate.REFUSED:
             assert status.reasons
-
-
-def test_stamps_of_simulated_time_name_use_sim_time(source) -> None:
-    """A node without use_sim_time, and a simulation that publishes with it."""
-    status = source.gate.read(source.joints, 12 * 10**9, np.zeros(12), START, source.q)
-    assert status.gate is Gate.REFUSED
-    assert "set use_sim_time on this node if they are of simulated time" in status.text
-    assert "clock of their host is behind" not in status.text
-    status = source.send(stamp=0, now=600)
-    assert "or the clock of their host is behind" in status.text

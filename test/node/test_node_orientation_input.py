@@ -78,23 +78,6 @@ def make_source(robot) -> Source:
     return Source(robot)
 
 
-def test_nothing_before_the_first(source) -> None:
-    warning = source.at(0)
-    assert warning.reason is Reason.ORIENTATION_MISSING
-    assert source.send() is None
-    assert source.at(1) is None
-    source.input.reset()
-    assert source.at(1).reason is Reason.ORIENTATION_MISSING
-
-
-def test_an_orientation_from_before_time_began_grows_old_from_then_on(source) -> None:
-    assert source.send(now=-START // MS, stamp=0) is None
-    assert source.input.warning(0) is None
-    assert source.at(0) is None
-    assert source.at(99) is None
-    assert source.at(101).reason is Reason.ORIENTATION_STALE
-
-
 def test_odometry_of_the_root_link_is_taken_as_it_is(source) -> None:
     q = (0.1, -0.7, 0.5, math.sqrt(1 - 0.75))
     assert source.send(q, frame="base", world="odom") is None
@@ -237,51 +220,9 @@ def test_almost_unit_is_made_unit(source) -> None:
     assert source.target.tolist() == [0, 0, 0, 1]
 
 
-def test_own_timeout(robot) -> None:
-    source = Source(robot, timeout=0.05)
-    source.send(stamp=10)
-    assert source.at(60) is None
-    warning = source.at(61)
-    assert warning.reason is Reason.ORIENTATION_STALE
-    assert "0.051 s old, at most 0.05 s are allowed" in warning.text
-    assert Source(robot, timeout=math.inf).input.warning(START).reason is (
-        Reason.ORIENTATION_MISSING
-    )
+def test_timeout_of_zero_refused(robot) -> None:
     with pytest.raises(InputError, match="timeout is 0"):
         OrientationInput(robot, timeout=0.0)
-
-
-def test_a_stamp_ahead_of_the_clock_keeps_nothing_alive(source) -> None:
-    """A source whose clock is an hour ahead dies: its last orientation is no younger for that."""
-    source.input.read((0, 0, 0, 1), START + 3600 * 10**9, START, "base")
-    assert source.at(99) is None
-    assert source.input.latest.age(START + 2 * 10**9) == 2.0
-    assert source.at(101).reason is Reason.ORIENTATION_STALE
-
-
-@pytest.mark.parametrize("stamp", [0, START + 3600 * 10**9])
-def test_clock_set_back_keeps_nothing_alive(source, stamp) -> None:
-    later = START + 3600 * 10**9
-    source.input.read((0, 0, 0, 1), stamp, later, "base")
-    assert source.input.warning(later) is None
-    assert source.input.latest.age(START) == 0.0
-    assert source.at(0) is None
-    assert source.at(100) is None
-    assert source.at(101).reason is Reason.ORIENTATION_STALE
-    source.input.read((0, 0, 0, 0), 0, later, "base")
-    assert source.input.latest.silence(START) == 0.0
-    assert source.input.latest.silence(START + 2 * 10**9) == 2.0
-
-
-def test_without_a_stamp_the_arrival_counts(source) -> None:
-    source.input.read((0, 0, 0, 1), 0, START, "base")
-    assert source.at(99) is None
-    assert source.at(101).reason is Reason.ORIENTATION_STALE
-
-
-def test_simulated_clock_that_has_not_begun(source) -> None:
-    source.send()
-    assert source.input.warning(0) is None
 
 
 def test_the_twist_of_a_mounted_frame_is_turned_and_carried_to_the_root_link(robot) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import robots
@@ -11,8 +9,7 @@ from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import compute_layout_id, matrix_to_numpy
 from failing import make_fail
-from rclpy.serialization import deserialize_message, serialize_message
-from sensor_msgs.msg import JointState
+from pipeline_support import DEGRADED, INVALID, MS, OK, START, Rig, said, to_message
 
 from delassus_ros import (
     Contact,
@@ -23,16 +20,11 @@ from delassus_ros import (
     Transform,
     WeightedSum,
 )
-from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.matrix import make_layout
-from delassus_ros.node.reasons import (
-    Limits,
-    Reason,
-)
+from delassus_ros.node.reasons import Reason
 from delassus_ros.scalars.ports import Status
 
 FEET = ("LF", "RF", "LH", "RH")
-NOW = 12_000_000_000
 
 
 def make_problem(axes: str = "contact", base: str = "floating") -> Problem:
@@ -47,45 +39,14 @@ def make_solver() -> DelassusSolver:
     return DelassusSolver(make_problem())
 
 
-class Bench:
-    """A pipeline with its warnings."""
-
-    def __init__(self, solver: DelassusSolver, all_rows: bool = False) -> None:
-        self.warnings: list[tuple[str, str]] = []
-        self.robot = solver.problem.robot
-        self.layout = make_layout(solver.problem, Time(sec=3))
-        self.pipeline = Pipeline(
-            solver,
-            self.layout,
-            all_rows,
-            lambda: NOW,
-            lambda kind, text: self.warnings.append((kind, text)),
-            Limits(input_timeout=5.0, contacts_timeout=5.0),
-        )
-
-    def touch(self, *names: str, sec: int = 9) -> None:
-        message = ActiveContacts(names=list(names), status=[ActiveContacts.ACTIVE] * len(names))
-        message.header.stamp.sec = sec
-        self.pipeline.set_contacts(message)
-
-    def compute(self, q: np.ndarray) -> DelassusMatrix:
-        state = JointState(name=list(self.robot.joint_names), position=q.tolist())
-        state.header.stamp.sec = 11
-        return self.answer(state)
-
-    def answer(self, state: JointState) -> DelassusMatrix:
-        data = self.pipeline.answer(serialize_message(state))
-        return deserialize_message(data, DelassusMatrix)
-
-
-@pytest.fixture(name="bench")
-def make_bench(solver: DelassusSolver) -> Bench:
-    return Bench(solver)
-
-
 @pytest.fixture(name="q")
 def make_q(solver: DelassusSolver) -> np.ndarray:
     return np.random.default_rng(3).uniform(-1, 1, solver.problem.robot.nq)
+
+
+@pytest.fixture(name="rig")
+def make_rig(solver: DelassusSolver, q: np.ndarray) -> Rig:
+    return Rig(solver, lambda _: dict(zip(solver.problem.robot.joint_names, q, strict=True)))
 
 
 def test_layout_says_what_the_rows_mean(solver) -> None:
@@ -161,112 +122,55 @@ def test_layout_id_is_of_all_that_matrices_depend_on() -> None:
     assert make_layout(make_problem(), Time()).layout_id == first
 
 
-def test_every_field_of_a_matrix(bench, solver, q) -> None:
-    bench.touch("RH", "LF", sec=9)
-    message = bench.compute(q)
+def test_every_field_of_a_matrix(rig, solver, q) -> None:
+    rig.touch("RH", "LF", at=-100)
+    message = rig.send(at=-20)
     expected = solver.solve(q, active=("LF", "RH"))
     np.testing.assert_array_equal(matrix_to_numpy(message), expected.matrix)
-    assert list(message.contacts) == ["LF", "RH"]
     assert list(message.kinds) == ["point", "selection"]
     assert list(message.row_offsets) == [0, 3, 5]
-    assert message.header.stamp.sec == 11
+    assert message.header.stamp == to_message(START - 20 * MS)
     assert message.header.frame_id == ""
-    assert message.contacts_stamp.sec == 9
-    assert message.layout_id == bench.layout.layout_id
+    assert message.contacts_stamp == to_message(START - 100 * MS)
     assert message.axes == DelassusMatrix.AXES_CONTACT
-    assert message.validity == DelassusMatrix.VALIDITY_OK
-    assert message.reasons == 0
+    assert said(message) == (OK, Reason.NONE)
     assert message.conditioning == DelassusMatrix.CONDITIONING_OK
     assert (message.rank, message.structural_rank) == (5, 5)
     eigenvalues = np.linalg.eigvalsh(expected.matrix)
     assert message.condition == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=1e-9)
-    assert list(message.status) == [ActiveContacts.ACTIVE] * 2
     assert (message.damping_mode, message.damping) == (DelassusMatrix.DAMPING_NONE, 0.0)
     assert message.algorithm == "pv_osimr"
     assert 0.0 < message.compute_time < 1.0
-    assert message.input_age == pytest.approx(1.0)
-    assert bench.warnings == []
+    assert message.input_age == pytest.approx(0.02)
+    assert rig.warnings == []
 
 
-def test_sequence_counts_matrices_invalid_and_superseded(bench, q) -> None:
-    assert bench.compute(q).sequence == 1
-    bench.touch("LF")
-    assert bench.compute(q).sequence == 2
-    bench.pipeline.supersede(3)
-    assert bench.compute(q).sequence == 6
-    pipeline = bench.pipeline
+def test_sequence_counts_matrices_invalid_and_superseded(rig) -> None:
+    assert rig.send().sequence == 1
+    rig.touch("LF")
+    assert rig.send().sequence == 2
+    rig.pipeline.supersede(3)
+    assert rig.send().sequence == 6
+    pipeline = rig.pipeline
     assert (pipeline.published, pipeline.refused, pipeline.superseded) == (2, 1, 3)
 
 
-def test_contacts_may_change_at_every_tick(bench, solver, q) -> None:
-    for active in (("LF",), FEET, ("RF", "LH"), (), ("RH",), FEET):
-        bench.touch(*active)
-        message = bench.compute(q)
-        expected = solver.solve(q, active=active)
-        assert list(message.contacts) == list(active)
-        np.testing.assert_array_equal(matrix_to_numpy(message), expected.matrix)
-
-
-def test_no_active_contact_is_a_valid_empty_matrix(bench, q) -> None:
-    bench.touch()
-    message = bench.compute(q)
-    assert message.validity == DelassusMatrix.VALIDITY_OK
+def test_matrix_without_active_contacts_valid_and_empty(rig) -> None:
+    rig.touch()
+    message = rig.send()
+    assert said(message) == (OK, Reason.NONE)
     assert (len(message.matrix), list(message.row_offsets)) == (0, [0])
     assert message.conditioning == DelassusMatrix.CONDITIONING_UNKNOWN
     assert (message.rank, message.structural_rank, message.condition) == (0, 0, -1.0)
 
 
-def test_invalid_before_the_first_contacts(bench, q) -> None:
-    message = bench.compute(q)
-    assert message.validity == DelassusMatrix.VALIDITY_INVALID
-    assert message.reasons == DelassusMatrix.REASON_NO_CONTACTS_RECEIVED
-    assert len(message.matrix) == 0
+def test_invalid_before_the_first_contacts(rig) -> None:
+    message = rig.send()
+    assert said(message) == (INVALID, Reason.NO_CONTACTS_RECEIVED)
     assert message.algorithm == ""
-    assert message.header.stamp.sec == 11
-    assert message.layout_id == bench.layout.layout_id
+    assert message.header.stamp == to_message(START)
     assert message.contacts_stamp == Time()
-    assert bench.warnings == [("contacts", "no set of active contacts has arrived yet")]
-
-
-def test_a_refused_joint_state_never_shows_the_last_matrix(bench, q) -> None:
-    bench.touch("LF")
-    assert len(bench.compute(q).matrix) == 9
-    # Of one stamp, so what comes after it is what was there before.
-    before, q[4] = q[4], math.nan
-    message = bench.compute(q)
-    assert message.validity == DelassusMatrix.VALIDITY_INVALID
-    assert message.reasons == DelassusMatrix.REASON_JOINT_NOT_FINITE
-    assert len(message.matrix) == 0
-    assert message.contacts_stamp.sec == 9
-    ((kind, text),) = bench.warnings
-    assert kind == "JOINT_NOT_FINITE"
-    assert "'RF_HFE' is nan" in text
-    q[4] = before
-    assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK
-
-
-def test_reasons_add_up(bench, q) -> None:
-    q[0] = math.inf
-    message = bench.compute(q)
-    assert message.reasons == (
-        DelassusMatrix.REASON_NO_CONTACTS_RECEIVED | DelassusMatrix.REASON_JOINT_NOT_FINITE
-    )
-
-
-def test_all_rows_come_before_any_contacts_and_tell_which_are_active(solver, q) -> None:
-    bench = Bench(solver, all_rows=True)
-    message = bench.compute(q)
-    assert message.validity == DelassusMatrix.VALIDITY_DEGRADED
-    assert message.reasons == Reason.NO_CONTACTS_RECEIVED
-    assert list(message.contacts) == list(FEET)
-    assert list(message.status) == [ActiveContacts.UNKNOWN] * 4
-    bench.touch("RF", "LH")
-    message = bench.compute(q)
-    assert (message.validity, message.reasons) == (DelassusMatrix.VALIDITY_OK, 0)
-    assert list(message.contacts) == list(FEET)
-    inactive, active = ActiveContacts.INACTIVE, ActiveContacts.ACTIVE
-    assert list(message.status) == [inactive, active, active, inactive]
-    np.testing.assert_array_equal(matrix_to_numpy(message), solver.solve(q).matrix)
+    assert rig.warnings == [("contacts", "no set of active contacts has arrived yet")]
 
 
 def test_a_layout_says_where_contacts_are_and_what_selections_select() -> None:
@@ -284,72 +188,43 @@ def test_a_layout_says_where_contacts_are_and_what_selections_select() -> None:
     assert make_layout(Problem(robot, moved), Time()).layout_id != layout.layout_id
 
 
-def test_solvers_change_between_two_ticks(bench, solver, q) -> None:
-    bench.touch("RF", "RH")
-    before = matrix_to_numpy(bench.compute(q)).copy()
-    bench.pipeline.set_solver(DelassusSolver(solver.problem, "dense"))
-    message = bench.compute(q)
-    assert message.algorithm == bench.pipeline.algorithm == "dense"
-    assert list(message.contacts) == ["RF", "RH"]
-    np.testing.assert_allclose(matrix_to_numpy(message), before, rtol=1e-10, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
-        (Status.NOT_POSITIVE_DEFINITE, DelassusMatrix.REASON_SOLVER_FAILED),
-        (Status.NOT_FINITE, DelassusMatrix.REASON_RESULT_NOT_FINITE),
-        (Status.FAILED, DelassusMatrix.REASON_SOLVER_FAILED),
+        (Status.NOT_POSITIVE_DEFINITE, Reason.SOLVER_FAILED),
+        (Status.NOT_FINITE, Reason.RESULT_NOT_FINITE),
+        (Status.FAILED, Reason.SOLVER_FAILED),
     ],
 )
-def test_a_failing_kernel_is_invalid(bench, q, monkeypatch, status, reason) -> None:
-    bench.touch("LF")
+def test_failing_kernel_invalid(rig, monkeypatch, status, reason) -> None:
+    rig.touch("LF")
     with monkeypatch.context() as patch:
-        make_fail(patch, bench.pipeline._solver, status)
-        message = bench.compute(q)
-        assert message.validity == DelassusMatrix.VALIDITY_INVALID
-        assert message.reasons == reason
-        assert len(message.matrix) == 0
-        assert f"pv_osimr failed: {status.name}" in bench.warnings[0][1]
-    assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK
-
-
-def test_all_rows_are_degraded_while_the_set_is_refused(solver, q) -> None:
-    bench = Bench(solver, all_rows=True)
-    bench.touch("LF")
-    assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK
-    bench.touch("LF", "LF")
-    message = bench.compute(q)
-    assert message.validity == DelassusMatrix.VALIDITY_DEGRADED
-    assert message.reasons == DelassusMatrix.REASON_DUPLICATE_CONTACT
-    assert list(message.status) == [ActiveContacts.UNKNOWN] * 4
+        make_fail(patch, rig.pipeline._solver, status)
+        assert said(rig.send()) == (INVALID, reason)
+        assert f"pv_osimr failed: {status.name}" in rig.text
+    assert said(rig.send()) == (OK, Reason.NONE)
 
 
 @pytest.mark.parametrize("all_rows", [False, True])
-def test_status_is_that_of_the_set_also_when_the_active_contacts_stay(solver, q, all_rows) -> None:
-    bench = Bench(solver, all_rows=all_rows)
+def test_status_changes_while_the_active_contacts_stay(solver, all_rows) -> None:
+    rig = Rig(solver, all_rows=all_rows)
     active, slipping = ActiveContacts.ACTIVE, ActiveContacts.SLIPPING
-    for left, right in ((active, slipping), (slipping, slipping), (slipping, active)):
-        bench.pipeline.set_contacts(ActiveContacts(names=["RH", "LF"], status=[right, left]))
-        message = bench.compute(q)
-        status = dict(zip(message.contacts, message.status, strict=True))
-        others = {foot: ActiveContacts.INACTIVE for foot in ("RF", "LH")} if all_rows else {}
-        assert status == {"LF": left, "RH": right, **others}
+    for status in ((active, slipping), (slipping, slipping), (slipping, active)):
+        rig.touch("RH", "LF", status=status)
+        assert said(rig.send()) == (OK, Reason.NONE)
 
 
 @pytest.mark.parametrize("all_rows", [False, True])
-def test_forgotten_contacts_are_not_used(solver, q, all_rows) -> None:
-    bench = Bench(solver, all_rows=all_rows)
-    bench.touch("LF", sec=9)
-    bench.compute(q)
-    bench.pipeline.reset_contacts()
-    message = bench.compute(q)
-    assert message.validity == (
-        DelassusMatrix.VALIDITY_DEGRADED if all_rows else DelassusMatrix.VALIDITY_INVALID
-    )
-    assert message.reasons == DelassusMatrix.REASON_NO_CONTACTS_RECEIVED
+def test_contacts_dropped_by_reset(solver, all_rows) -> None:
+    rig = Rig(solver, all_rows=all_rows)
+    rig.touch("LF")
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.pipeline.reset_contacts()
+    message = rig.send()
+    validity = DEGRADED if all_rows else INVALID
+    assert said(message) == (validity, Reason.NO_CONTACTS_RECEIVED)
     assert message.contacts_stamp == Time()
-    assert set(message.status) <= {ActiveContacts.UNKNOWN}
-    bench.touch("LF", sec=10)
-    message = bench.compute(q)
-    assert (message.validity, message.contacts_stamp.sec) == (DelassusMatrix.VALIDITY_OK, 10)
+    rig.touch("LF", at=1)
+    message = rig.send()
+    assert said(message) == (OK, Reason.NONE)
+    assert message.contacts_stamp == to_message(START + MS)

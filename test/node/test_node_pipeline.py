@@ -11,7 +11,6 @@ import pytest
 import robots
 import small
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
-from delassus_msgs_py import matrix_to_numpy
 from failing import make_fail
 from flat_foot import flat_foot
 from hypothesis import given
@@ -170,37 +169,10 @@ def test_without_positions_behind_whole_ones_that_wait(rig, names) -> None:
     assert said(rig.publish(rig.pipeline.answer(without))) == (INVALID, reason)
 
 
-@pytest.mark.parametrize(
-    ("sec", "nanosec"),
-    [(2**31 - 1, 2**32 - 1), (2**31 - 1, 10**9), (5, 10**9), (-(2**31), 0), (-1, 2**32 - 1)],
-)
-def test_stamps_that_no_clock_gives(rig, sec, nanosec) -> None:
-    message = JointState(name=rig.joints, position=list(rig.truth(0).values()))
-    message.header.stamp.sec, message.header.stamp.nanosec = sec, nanosec
-    answer = deserialize_message(rig.pipeline.answer(serialize_message(message)), DelassusMatrix)
-    assert said(answer) == (DEGRADED, Reason.STAMP_INVALID)
-    expected = rig.matrix(0, answer.contacts)
-    assert np.linalg.norm(matrix_to_numpy(answer) - expected) < 1e-10 * np.linalg.norm(expected)
-    assert said(rig.send()) == (OK, Reason.NONE)
-
-
 def test_a_stamp_at_the_end_of_time(rig) -> None:
     end = (2**31 - 1) * 10**9 + 999_999_999
     assert said(rig.send(stamp=end)) == (DEGRADED, Reason.STAMP_IN_FUTURE)
     assert said(rig.send()) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
-
-
-def test_a_position_so_far_that_angles_are_rounded(rig) -> None:
-    assert said(rig.send()) == (OK, Reason.NONE)
-    name = rig.joints[0]
-    rig.wait(1.0)
-    message = rig.send(**{name: 2e6})
-    assert said(message) == (INVALID, Reason.JOINT_FAR) and not message.matrix
-    assert f"the position of joint {name!r} is 2e+06, beyond" in rig.pipeline.last.text
-    # It is back where it was: the matrix is right again, and checked.
-    rig.wait(1.0)
-    back = rig.send()
-    assert back is not None and back.validity != INVALID
 
 
 def test_a_fault_of_the_program_itself(rig) -> None:
@@ -317,35 +289,6 @@ def test_something_goes_out_at_least_every_input_timeout(rig) -> None:
     assert said(rig.publish(rig.pipeline.watch()))[1] & Reason.INPUT_STALE
 
 
-def test_joint_states_of_another_robot_do_not_end_the_silence(rig) -> None:
-    rig.send()
-    for _ in range(70):
-        rig.wait(10)
-        assert rig.send(["gripper", "wheel"]) is None
-        message = rig.publish(rig.pipeline.watch())
-        if message is not None:
-            break
-    assert said(message)[1] & Reason.INPUT_STALE
-    assert "with joints of the robot" in rig.pipeline.last.text
-    assert "'gripper', 'wheel'" in rig.pipeline.last.text
-
-
-def test_a_clock_that_is_set_back(rig) -> None:
-    rig.wait(10_000)
-    rig.touch(*FEET)
-    assert said(rig.send()) == (OK, Reason.NONE)
-    rig.now = START
-    rig.pipeline.clock_jumped()
-    # Contacts from before are none; who publishes them repeats them.
-    assert said(rig.send()) == (INVALID, Reason.NO_CONTACTS_RECEIVED)
-    rig.touch(*FEET)
-    assert said(rig.send(at=1)) == (OK, Reason.NONE)
-    rig.wait(490)
-    assert said(rig.send())[0] == OK
-    rig.wait(20)
-    assert said(rig.send()) == (INVALID, Reason.CONTACTS_STALE)
-
-
 @pytest.mark.parametrize("paused", ["before", "between", "not"])
 def test_a_pause_of_this_process_makes_no_message_younger(rig, paused) -> None:
     """After it has taken a message, before it has noted when: it may be stopped at any point."""
@@ -458,6 +401,9 @@ def test_contacts_that_are_not_repeated(rig) -> None:
     rig.touch(*FEET)
     assert said(rig.send()) == (OK, Reason.NONE)
     assert rig.pipeline.present_contacts == FEET
+    rig.wait(1999)
+    rig.pipeline.limits = Limits(contacts_timeout=2.0)
+    assert said(rig.send()) == (OK, Reason.NONE)
 
 
 def test_all_rows_stay_right_while_contacts_are_stale(solver) -> None:
@@ -635,6 +581,7 @@ def test_joint_states_of_another_robot_are_the_reason_for_silence(rig) -> None:
 def test_a_set_of_contacts_that_is_refused_has_come(rig) -> None:
     rig.touch("LF", "LF")
     rig.wait(700)
+    assert said(rig.send()) == (INVALID, Reason.DUPLICATE_CONTACT)
     health = rig.pipeline.healths()["active_contacts"]
     assert health.received and health.silence == pytest.approx(0.7)
     assert "'LF' is listed more than once" in health.warning
@@ -692,25 +639,6 @@ def test_whatever_comes_is_answered_right_or_marked(solver, events) -> None:
         else:
             rig.now += GRID * MS * what[0]
             rig.pipeline.clock_jumped()
-
-
-def test_two_publishers_of_contacts_that_take_turns_are_told(rig) -> None:
-    """Commands that publish once, one after the other, are none of them."""
-
-    def touch(count: int, *names: str) -> tuple[int, Reason]:
-        rig.wait(10)
-        message = ActiveContacts(names=list(names), status=[ActiveContacts.ACTIVE] * len(names))
-        message.header.stamp = to_message(rig.now)
-        rig.touching = tuple(c for c in rig.problem.contacts.names if c in names)
-        rig.pipeline.set_contacts(message, 0, count)
-        return said(rig.send())
-
-    for count in (1, 1, 1, 2, 3, 1, 2):
-        assert touch(count, "LF", "RH") == (OK, Reason.NONE)
-    found = [touch(count, *names) for count, names in
-             ((80, ("LF",)), (3, ("RF",)), (81, ("LF",)), (4, ("RF",)))]  # fmt: skip
-    assert found[-1] == (DEGRADED, Reason.SOURCES_CONTRADICT)
-    assert "two publishers of active_contacts" in rig.pipeline.last.text
 
 
 def test_a_set_out_of_order_is_in_doubt_for_a_second_alone(solver) -> None:

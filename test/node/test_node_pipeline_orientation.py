@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 import robots
-from nav_msgs.msg import Odometry
 from pipeline_support import DEGRADED, INVALID, OK, START, Rig, said
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
@@ -116,14 +115,6 @@ def test_a_sensor_on_a_link_that_moves_is_carried_to_the_base(solver, turns) -> 
         assert said(rig.send()) == (OK, Reason.NONE)
 
 
-def test_none_has_come(rig) -> None:
-    assert said(rig.send()) == (INVALID, Reason.ORIENTATION_MISSING)
-    assert "no orientation of the base has arrived yet" in rig.pipeline.last.text
-    health = rig.pipeline.healths()["odometry"]
-    assert health is not None and not health.received and health.timeout == 0.1
-    assert not health.warning
-
-
 def test_one_that_is_too_old(rig) -> None:
     rig.turn(TURNED.quaternion())
     rig.wait(100)
@@ -134,40 +125,6 @@ def test_one_that_is_too_old(rig) -> None:
     rig.turn(TURNED.quaternion(), at=-150)
     assert said(rig.send(at=1)) == (INVALID, Reason.ORIENTATION_STALE)
     assert "0.15 s old, at most 0.1 s are allowed (orientation.timeout)" in rig.pipeline.last.text
-
-
-@pytest.mark.parametrize(
-    ("stamp", "reason", "words"),
-    [
-        ((0, 0), Reason.STAMP_INVALID, "the orientation of the base came without a valid stamp"),
-        ((5, 2_000_000_000), Reason.STAMP_INVALID, "came without a valid stamp"),
-        ((2_000_000_000, 0), Reason.STAMP_IN_FUTURE, "s ahead of this node's clock"),
-    ],
-)
-def test_one_whose_age_cannot_be_told(rig, stamp, reason, words) -> None:
-    """It is used, which is said, and not of the joint states."""
-    message = Odometry(child_frame_id="base")
-    message.header.frame_id = "odom"
-    message.header.stamp.sec, message.header.stamp.nanosec = stamp
-    message.pose.pose.orientation.w = 1.0
-    rig.pipeline.read("odometry", message)
-    rig.orientation = [0.0, 0.0, 0.0, 1.0]
-    assert said(rig.send()) == (DEGRADED, reason)
-    assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.healths()["odometry"].warning
-    assert not rig.pipeline.healths()["joint_states"].warning
-    assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
-    # Both it and the joint states, each in its own words.
-    both = said(rig.send(stamp=0))
-    assert both == (DEGRADED, reason | Reason.STAMP_INVALID)
-    assert "joint states have no valid stamp" in rig.pipeline.healths()["joint_states"].warning
-    rig.turn([0, 0, 0, 1])
-    if reason is Reason.STAMP_IN_FUTURE:
-        assert said(rig.send(at=1)) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
-        rig.turn([0, 0, 0, 1])
-    assert said(rig.send(at=1)) == (OK, Reason.NONE)
-    rig.turn([0, 0, 0, 1], at=5)
-    assert said(rig.send(at=2)) == (OK, Reason.NONE)
 
 
 @pytest.mark.parametrize("apart", [101, 500])
@@ -202,33 +159,6 @@ def test_what_turns_is_not_carried_back_further_than_rates_last(solver) -> None:
     assert said(rig.send(at=-200)) == (DEGRADED, Reason.ORIENTATION_STALE)
     words = "its orientation is 0.2 s away from the joint positions; it is carried"
     assert words in rig.pipeline.last.text
-
-
-def test_steps_of_simulated_time_are_no_skew(rig) -> None:
-    rig.pipeline.set_clock_step(25_000_000)
-    rig.turn(TURNED.quaternion(), at=30)
-    assert said(rig.send()) == (OK, Reason.NONE)
-    rig.turn(TURNED.quaternion(), at=31)
-    assert said(rig.send()) == (DEGRADED, Reason.STAMP_IN_FUTURE)
-    words = "orientation of the base are 0.031 s ahead of /clock, which goes on by"
-    assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.healths()["odometry"].warning
-
-
-def test_stamps_that_jump_back(rig) -> None:
-    """Two nodes publish it: the older one is used with care, which is said."""
-    rig.turn(TURNED.quaternion())
-    rig.turn(TURNED.quaternion())
-    assert said(rig.send()) == (OK, Reason.NONE)
-    rig.turn([0, 0, 0, 1], at=-50)
-    words = "orientation of the base jumped back by 0.05 s: a simulation was reset"
-    # Also where another one comes before there is a matrix.
-    assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
-    assert said(rig.send()) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
-    assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.healths()["odometry"].warning
-    rig.turn(TURNED.quaternion(), at=-40)
-    assert said(rig.send()) == (OK, Reason.NONE)
 
 
 def test_a_refused_one_is_none_to_jump_back_from(rig) -> None:

@@ -84,13 +84,6 @@ def test_before_the_first_schedule_and_before_its_beginning_nothing_is_known() -
     assert rig.ask(mode(0)).validity == OK
 
 
-def test_a_schedule_that_comes_late_is_of_no_use() -> None:
-    rig = ScheduleRig()
-    rig.plan(at=-200.0)
-    assert rig.ask(None).validity == INVALID
-    assert "ended 0.12 s before the joint state" in rig.text
-
-
 def test_a_planner_that_has_ended_is_followed_no_longer() -> None:
     rig = ScheduleRig()
     long = {"times": [0.0], "end": 10.0, "status": list(TROT[0])}
@@ -116,13 +109,6 @@ def test_unknown_contacts_are_never_ok() -> None:
     rig.plan(status=[ACTIVE, UNKNOWN, ACTIVE, ACTIVE] * 4)
     assert rig.ask(None).validity == INVALID
     assert "contact 'RF' is UNKNOWN in the present mode" in rig.text
-
-
-def test_an_older_plan_that_comes_after_a_newer_one_is_left_out() -> None:
-    rig = ScheduleRig()
-    rig.plan()
-    rig.plan(at=-20.0)
-    assert rig.ask(mode(0)).validity == OK
 
 
 def test_any_schedule_gives_known_contacts_or_none() -> None:
