@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -10,11 +12,14 @@ import pytest
 from delassus_ros.errors import InputError
 from delassus_ros.node.inputs.arrival import (
     Arrival,
+    SystemClock,
     age_of,
     backward_jump,
+    delay_since,
     stamp_of,
     write_stamp,
 )
+from delassus_ros.node.system.queue import sent_at
 
 S = 1_000_000_000
 NOW = 5000 * S
@@ -112,3 +117,55 @@ def test_a_stamp_that_no_message_can_hold_is_refused(stamp) -> None:
     ):
         write_stamp(at, stamp)
     assert (at.sec, at.nanosec) == (7, 7)
+
+
+def test_only_steps_back_of_the_system_clock_count(monkeypatch) -> None:
+    clock = {"time_ns": 10**18, "monotonic_ns": 10**15}
+    for name in clock:
+        monkeypatch.setattr(time, name, lambda name=name: clock[name])
+    system = SystemClock()
+    for system_step, steady_step, expected in (
+        (10**9, 10**9, 0),
+        (-2 * 10**9, 10**6, 2 * 10**9 + 10**6),
+        (10**9, 10**9, 0),
+        (3600 * 10**9, 10**6, 0),
+        (10**9 - 5_000_000, 10**9, 0),
+    ):
+        clock["time_ns"] += system_step
+        clock["monotonic_ns"] += steady_step
+        assert system.set_back() == expected
+
+
+def test_a_pause_between_two_clocks_is_no_step(monkeypatch) -> None:
+    """Whichever of the looks at the clock it falls into."""
+    reads = itertools.count()
+    paused_at = set(range(2, 60, 7))
+    clock = {"time_ns": 10**18, "monotonic_ns": 10**15}
+
+    def read(name: str) -> int:
+        if next(reads) in paused_at:
+            clock["time_ns"] += 10**9
+            clock["monotonic_ns"] += 10**9
+        return clock[name]
+
+    for name in clock:
+        monkeypatch.setattr(time, name, lambda name=name: read(name))
+    system = SystemClock()
+    assert [system.set_back() for _ in range(12)] == [0] * 12
+    assert next(reads) > 50
+    clock["time_ns"] -= 2 * 10**9
+    assert system.set_back() >= 2 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("info", "delay"),
+    [
+        ({"source_timestamp": 10**18 - 7}, 7),
+        ({"source_timestamp": 10**18 + 7}, 0),
+        ({"source_timestamp": 0}, 0),
+        ({"source_timestamp": None}, 0),
+        ({}, 0),
+    ],
+)
+def test_delay_of_a_message(info, delay) -> None:
+    assert delay_since(sent_at(info), 10**18) == delay

@@ -18,7 +18,6 @@ from node_support import (
     OK,
     relative_error,
     set_when_joined,
-    state_of,
 )
 from rclpy.parameter import Parameter
 
@@ -102,31 +101,6 @@ def test_couplings_by_a_parameter(graph, start, urdf, tmp_path, as_file) -> None
     answer = graph.ask_until(lambda m: m.validity == OK, list(measured), list(measured.values()))
     assert relative_error(matrix_to_numpy(answer), dense(robot, measured)) < 1e-9
     assert answer.algorithm == "c_efpa"
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"loops": "/no/such/file.yaml"}, "cannot configure: the loops file '/no/such/file.yaml'"),
-        (
-            {"loops": BELTS, "algorithm": "kjr"},
-            "cannot configure: algorithm 'kjr' cannot solve this problem",
-        ),
-        (
-            {"loops": BELTS, "algorithm": "c_efpa", "reference__names": ["LF"],
-             "reference__values": [0.1]},
-            "cannot configure: reference: unknown joint 'LF'; joints: LF_HAA, ",
-        ),
-        (
-            {"reference__names": ["LF_HAA"], "reference__values": [0.1]},
-            "cannot configure: parameter 'reference.names' is given, but robot",
-        ),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_is_said(graph, start, parameters, words) -> None:
-    node = start(**parameters)
-    graph.wait_for_log(words)
-    assert state_of(node) == "unconfigured"
 
 
 @pytest.mark.parametrize("origin", ["question", "joint state", "joint state of the robot before"])

@@ -12,7 +12,7 @@ from delassus_msgs.srv import Compute
 from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
-from node_support import DEGRADED, FEET, INVALID, OK, Start, state_of
+from node_support import DEGRADED, FEET, INVALID, OK, Start
 from pinocchio_motion import Peer, relative
 from ros_support import Graph, stamp_of
 from sensor_msgs.msg import JointState
@@ -144,22 +144,6 @@ def test_torques_by_topic(graph, start: Start, urdf, robot, q, beside) -> None:
     expected = Peer(problem).at({name: np.array(values) for name, values in inputs.items()})
     free = np.linalg.solve(expected["M"], np.array(torques) - expected["h"])
     assert relative(dynamics_to_numpy(dynamics).qdd0, free) < 1e-10
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"outputs": ["G", "a"]}, "unknown output 'a'"),
-        ({"outputs": ["a0"], "orientation__source": "imu"}, "an Imu does not tell it"),
-        ({"outputs": ["h"], "gravity": [0.0, 9.81]}, "'gravity' is [0.0, 9.81]; expected 3"),
-        ({"outputs": ["h"], "algorithm": "pinocchio"}, "h"),
-    ],
-)
-def test_what_cannot_be_is_said(graph, start: Start, changes, words) -> None:
-    node = start(**changes)
-    line = graph.wait_for_log("cannot configure")
-    assert words in line, line
-    assert state_of(node) == "unconfigured"
 
 
 def test_compute_answers_too(graph, start: Start, robot, q) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from delassus_msgs.msg import ContactDynamics
 from delassus_msgs.srv import Compute
 from delassus_msgs_py import ReceivedDynamics, dynamics_to_numpy
-from node_support import FEET, OK, Start, state_of
+from node_support import FEET, OK, Start
 from rclpy.parameter import Parameter
 from ros_support import Graph, stamp_of
 
@@ -122,24 +121,3 @@ def test_the_corners_of_a_surface_hold_its_wrench(graph: Graph, start: Start, ur
     assert found.forces_status - 1 == expected.status == ForceStatus.SOLVED
     assert expected.forces.any()
     np.testing.assert_allclose(found.forces, expected.forces, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (
-            {"contacts__LF__kind": "surface"},
-            "contact 'LF' is a surface and has no dimensions; expected length and width in m",
-        ),
-        (
-            {"contacts__LF__kind": "selection", "contacts__LF__selection": [0.0] * 5 + [1.0]},
-            "contact 'LF' is of kind 'selection'; friction needs points and surfaces",
-        ),
-        ({"orientation__source": "imu"}, "output 'a0' needs the linear velocity of the base"),
-    ],
-)
-def test_what_has_no_forces_is_said(graph, start: Start, changes, words) -> None:
-    node = start(outputs=["forces"], **changes)
-    line = graph.wait_for_log("cannot configure")
-    assert words in line, line
-    assert state_of(node) == "unconfigured"

@@ -389,9 +389,9 @@ def test_fixed_parameters_change_only_while_unconfigured(graph, start, robot, q)
     assert list(answer.row_offsets) == [0, 3, 9]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
+def test_bad_values_refused_while_unconfigured(start) -> None:
+    node = start(autostart=False)
+    for name, value, words in (
         ("base", "flying", "unknown base 'flying'"),
         ("rows", "some", "unknown rows 'some'; rows: active, all"),
         ("contacts.LF.kind", "flat", "unknown contacts.LF.kind 'flat'"),
@@ -399,23 +399,17 @@ def test_fixed_parameters_change_only_while_unconfigured(graph, start, robot, q)
         ("algorithm", "magic", "unknown algorithm 'magic'"),
         ("base", 3, "Wrong parameter type"),
         ("autostart", True, "read-only"),
-    ],
-)
-def test_bad_values_are_refused_while_unconfigured(start, name, value, words) -> None:
-    node = start(autostart=False)
-    result = node.set_parameters([Parameter(name, value=value)])[0]
-    assert not result.successful
-    assert words in result.reason
+    ):
+        result = node.set_parameters([Parameter(name, value=value)])[0]
+        assert not result.successful, name
+        assert words in result.reason
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("contacts.LF.xyz", [0.0, 0.0, 0.1]), ("contacts.LF.selection", [0, 0, 1, 0, 0, 0])],
-)
-def test_parameters_cannot_be_deleted(start, name, value) -> None:
+def test_parameters_cannot_be_deleted(start) -> None:
     """Nobody could set one again."""
     node = start(autostart=False)
-    for _ in range(2):
+    place = "contacts.LF.xyz", [0.0, 0.0, 0.1]
+    for name, value in (place, place, ("contacts.LF.selection", [0, 0, 1, 0, 0, 0])):
         # Together with others, these are refused, too.
         result = node.set_parameters_atomically([Parameter("rate", value=5.0), Parameter(name)])
         assert not result.successful

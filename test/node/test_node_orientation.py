@@ -189,12 +189,6 @@ def test_frame_for_messages_that_name_none(start, urdf, base, robot) -> None:
     assert relative_error(matrix_to_numpy(answer), base.expected(QUATERNION)) < 1e-9
 
 
-def test_an_unknown_frame_is_refused_with_those_that_there_are(graph, start) -> None:
-    node = start(axes="world", orientation__frame="imu_lnk")
-    assert state_of(node) == "unconfigured"
-    assert "unknown frame 'imu_lnk'" in graph.wait_for_log("cannot configure: ")
-
-
 WORLD_FRAME = "matrices are labelled with frame 'odom', the default of 'orientation.world_frame'"
 
 

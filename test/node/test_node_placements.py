@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import robots
 from delassus_msgs.msg import (
     ContactPlacements,
     ContactSchedule,
@@ -22,10 +21,8 @@ from rclpy.parameter import Parameter
 from ros_support import LATCHED, Graph
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.errors import InputError
 from delassus_ros.node.inputs.placements import PlacementInput
 from delassus_ros.node.reasons import Limits, Reason
-from delassus_ros.node.settings import Settings
 
 TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])
 
@@ -142,17 +139,6 @@ def test_with_all_rows_the_active_contacts_count(solver) -> None:
     assert said(rig.send()) == (OK, Reason.NONE)
     rig.touch("stays", "rolls")
     assert said(rig.send()) == (INVALID, Reason.PLACEMENT_MISSING)
-
-
-def test_contacts_by_force_have_to_stay_where_they_are() -> None:
-    settings = Settings.from_parameters(
-        {
-            "contacts.names": ["LF"], "contacts.LF.frame": "LF_FOOT",
-            "contacts.LF.moving": "position", "contacts.source": "force",
-        }
-    )  # fmt: skip
-    with pytest.raises(InputError, match="'contacts.LF.moving' is set; leave that out, or set"):
-        settings.problem(robots.unlimited())
 
 
 def rolling(robot: Robot) -> DelassusSolver:

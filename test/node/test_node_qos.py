@@ -12,9 +12,12 @@ from node_support import (
     OK,
     state_of,
 )
+from rclpy.parameter import Parameter
+from rclpy.qos_overriding_options import QoSPolicyKind
 from std_msgs.msg import String
 
 from delassus_ros.errors import InputError
+from delassus_ros.node.system.qos import refusal
 
 JOINTS = "qos_overrides./joint_states.subscription"
 CONTACTS = "qos_overrides./active_contacts.subscription"
@@ -22,32 +25,43 @@ MATRICES = "qos_overrides./delassus_node/delassus.publisher"
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"),
+    ("policy", "value", "words"),
     [
-        (f"{JOINTS}.reliability", "foo", "unknown value 'foo'; values: system_default, reliable"),
-        (f"{JOINTS}.reliability", "reliabel", "did you mean 'reliable'?"),
-        (f"{JOINTS}.reliability", "unknown", "unknown value 'unknown'"),
-        (f"{JOINTS}.reliability", 3, "unknown value '3'"),
-        (f"{JOINTS}.history", "keep", "keep_last"),
-        (f"{JOINTS}.depth", -1, "it is -1; expected a number of messages, an integer"),
-        (f"{JOINTS}.depth", 0, "it is 0; expected a number of messages, an integer from 1 to"),
-        (
-            f"{JOINTS}.depth",
-            2**31,
-            "expected a number of messages, an integer from 1 to 2147483647",
-        ),
-        (f"{CONTACTS}.depth", 2**62, "expected a number of messages, an integer from 1 to"),
-        (f"{JOINTS}.depth", 1.5, "it is 1.5; expected a number of messages"),
-        (f"{CONTACTS}.depth", True, "it is True; expected a number of messages"),
+        ("RELIABILITY", "foo", "unknown value 'foo'; values: system_default, reliable"),
+        ("RELIABILITY", "reliabel", "did you mean 'reliable'?"),
+        ("RELIABILITY", "unknown", "unknown value 'unknown'"),
+        ("RELIABILITY", 3, "unknown value '3'"),
+        ("HISTORY", "keep", "keep_last"),
+        ("DEPTH", -1, "it is -1; expected a number of messages, an integer"),
+        ("DEPTH", 0, "it is 0; expected a number of messages, an integer from 1 to"),
+        ("DEPTH", 2**31, "expected a number of messages, an integer from 1 to 2147483647"),
+        ("DEPTH", 2**40, "it is 1099511627776; expected a number of messages, an integer from 1"),
+        ("DEPTH", 2**62, "expected a number of messages, an integer from 1 to"),
+        ("DEPTH", 1.5, "it is 1.5; expected a number of messages"),
+        ("DEPTH", True, "it is True; expected a number of messages"),
+        ("DEADLINE", -5, "it is -5; expected a number of nanoseconds, an integer"),
+        ("DEADLINE", 1, "it is 1; expected a number of nanoseconds, an integer: 100000 or more"),
+        ("LIFESPAN", 99_999, "it is 99999; expected a number of nanoseconds, an integer: 100000"),
     ],
 )
-def test_activating_with_a_wrong_value_fails_with_its_name(
-    graph, start, name: str, value: Any, words: str
-) -> None:
-    node = start(**{name: value})
-    line = graph.wait_for_log("cannot activate: ")
-    assert f"parameter {name!r}: " in line
-    assert words in line
+def test_value_of_a_policy_refused(policy: str, value: Any, words: str) -> None:
+    found = refusal(QoSPolicyKind[policy], Parameter("", value=value))
+    assert found is not None and words in found
+
+
+@pytest.mark.parametrize(
+    ("policy", "value"),
+    [("DEPTH", 1), ("DEPTH", 2**31 - 1), ("DEADLINE", 0), ("LIFESPAN", 100_000),
+     ("RELIABILITY", "Best_Effort")],
+)  # fmt: skip
+def test_value_of_a_policy_accepted(policy: str, value: Any) -> None:
+    assert refusal(QoSPolicyKind[policy], Parameter("", value=value)) is None
+
+
+def test_activation_with_a_wrong_value_fails_with_its_name(graph, start) -> None:
+    name = f"{JOINTS}.reliability"
+    node = start(**{name: "foo"})
+    assert f"parameter {name!r}: unknown value 'foo'" in graph.wait_for_log("cannot activate: ")
     assert state_of(node) == "inactive"
     graph.until(
         lambda: not node.get_subscriptions_info_by_topic("/active_contacts"), "end of what began"
@@ -60,22 +74,10 @@ def test_activating_with_a_wrong_value_fails_with_its_name(
     assert not any("Traceback" in line for line in graph.log)
 
 
-@pytest.mark.parametrize(
-    ("policy", "value", "words"),
-    [
-        ("deadline", -5, "it is -5; expected a number of nanoseconds, an integer"),
-        ("deadline", 1, "it is 1; expected a number of nanoseconds, an integer: 100000 or more"),
-        ("lifespan", 99_999, "it is 99999; expected a number of nanoseconds, an integer: 100000"),
-        ("depth", 2**40, "it is 1099511627776; expected a number of messages, an integer from 1"),
-        ("reliability", "best", "unknown value 'best'"),
-    ],
-)
-def test_configuring_with_a_wrong_value_of_an_output_fails(
-    graph, start, policy: str, value: Any, words: str
-) -> None:
-    node = start(**{f"{MATRICES}.{policy}": value})
+def test_configuration_with_a_wrong_value_of_an_output_fails(graph, start) -> None:
+    node = start(**{f"{MATRICES}.deadline": -5})
     line = graph.wait_for_log("cannot configure: ")
-    assert f"'{MATRICES}.{policy}': {words}" in line
+    assert f"'{MATRICES}.deadline': it is -5; expected a number of nanoseconds" in line
     assert state_of(node) == "unconfigured"
 
 
