@@ -106,7 +106,6 @@ class Rig:
         self.motion: dict[str, Sequence[float]] = {}
         self.orientation: list[float] | None = None
         self._all_rows = all_rows
-        self._dense = reference(self.problem)
         self.layout = make_layout(self.problem, to_message(START), "odom")
         self.pipeline = Pipeline(
             solver,
@@ -269,7 +268,8 @@ class Rig:
         """Return the matrix that is right for a stamp."""
         options = {} if self.orientation is None else {"base_orientation": self.orientation}
         q = np.array(self.full(stamp))
-        return self._dense.solve(q, active=tuple(contacts), **options).matrix.copy()
+        dense = reference(self.problem)
+        return dense.solve(q, active=tuple(contacts), **options).matrix.copy()
 
 
 def said(message: DelassusMatrix | None) -> tuple[int, Reason]:
@@ -329,7 +329,7 @@ class MovingRig(Rig):
     def matrix(self, stamp: int, contacts: Sequence[str]) -> np.ndarray:
         q = np.array(self.full(stamp))
         turning = {n: t for n, t in self.turns.items() if n in self.problem.turning}
-        return self._dense.solve(
+        return reference(self.problem).solve(
             q, active=tuple(contacts), contact_positions=self.positions,
             contact_orientations=turning or None,
         ).matrix.copy()  # fmt: skip
