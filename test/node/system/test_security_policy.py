@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hanging import HANG_S
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 POLICY = ROOT / "config" / "security" / "policy.xml"
 OTHERS = {
     "/odometry", "/imu", "/joint_torques", "/contact_placements", "/contact_schedule"

@@ -18,7 +18,7 @@ from delassus_ros.errors import DelassusError
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.node.settings import Settings
 
-HERE = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[2]
 DAMPED = robots.unlimited().replace('<limit effort', '<dynamics damping="0.1"/><limit effort')
 COUPLING = "couplings: [{name: gear, joints: {LF_HFE: 1, LF_KFE: 2}}]"
 NOW = 10**18
@@ -73,48 +73,48 @@ COMPUTED: dict[str, tuple[dict[str, Any], Any]] = {
 """Per parameter the others that it needs, and another value of it."""
 
 SHOWN = {
-    "loops_as": "test_node_several_links.py::test_loops_by_rows",
-    "contacts.LF.moving": "test_node_placements.py::test_a_rolling_foot_live",
-    "contacts.LF.friction": "test_node_forces_live.py::test_forces_on_topic_and_by_service",
-    "contacts.LF.normal": "test_node_forces_live.py::test_forces_on_topic_and_by_service",
+    "loops_as": "test_several_links_live.py::test_loops_by_rows",
+    "contacts.LF.moving": "test_placement_input.py::test_a_rolling_foot_live",
+    "contacts.LF.friction": "test_forces_live.py::test_forces_on_topic_and_by_service",
+    "contacts.LF.normal": "test_forces_live.py::test_forces_on_topic_and_by_service",
     "contacts.LF.dimensions": (
-        "test_node_forces_live.py::test_the_corners_of_a_surface_hold_its_wrench"
+        "test_forces_live.py::test_the_corners_of_a_surface_hold_its_wrench"
     ),
-    "friction": "test_node_forces_live.py::test_forces_on_topic_and_by_service",
-    "law": "test_node_forces_live.py::test_forces_on_topic_and_by_service",
-    "contacts.source": "../sim/test_walk_ros.py::test_it_walks_without_contact_sensors",
-    "contacts.estimated": "../sim/test_walk_ros.py::test_it_walks_without_contact_sensors",
-    "contacts.force_on": "../sim/test_walk_ros.py::test_thresholds_and_gain_of_contact_forces",
-    "contacts.force_off": "../sim/test_walk_ros.py::test_thresholds_and_gain_of_contact_forces",
-    "contacts.gain": "../sim/test_walk_ros.py::test_thresholds_and_gain_of_contact_forces",
-    "outputs": "test_node_dynamics_live.py::test_beside_each_matrix_comes_the_rest",
-    "torques": "test_node_dynamics_live.py::test_torques_by_topic",
-    "gravity": "test_node_dynamics_live.py::test_torques_by_topic",
+    "friction": "test_forces_live.py::test_forces_on_topic_and_by_service",
+    "law": "test_forces_live.py::test_forces_on_topic_and_by_service",
+    "contacts.source": "test_walk_ros.py::test_it_walks_without_contact_sensors",
+    "contacts.estimated": "test_walk_ros.py::test_it_walks_without_contact_sensors",
+    "contacts.force_on": "test_walk_ros.py::test_thresholds_and_gain_of_contact_forces",
+    "contacts.force_off": "test_walk_ros.py::test_thresholds_and_gain_of_contact_forces",
+    "contacts.gain": "test_walk_ros.py::test_thresholds_and_gain_of_contact_forces",
+    "outputs": "test_dynamics_live.py::test_beside_each_matrix_comes_the_rest",
+    "torques": "test_dynamics_live.py::test_torques_by_topic",
+    "gravity": "test_dynamics_live.py::test_torques_by_topic",
     "autostart": "test_node.py::test_description_by_topic_starts_the_node",
     "robot_description": (
-        "test_node_description_change.py::test_another_robot_by_parameter_and_with_another_algorithm"
+        "test_description_change.py::test_another_robot_by_parameter_and_with_another_algorithm"
     ),
     "rows": "test_node.py::test_all_rows_are_of_fixed_size_and_need_no_contacts",
-    "algorithm": "test_node_lifecycle.py::test_algorithm_changes_while_running",
-    "fallback": "test_node_faults.py::test_a_fallback_stands_in",
-    "orientation.source": "test_node_orientation.py::test_imu_at_a_link_of_its_own",
-    "max_skew": "test_node_live.py::test_max_skew",
-    "input_timeout": ("test_node_live.py::test_input_timeout_says_that_joint_states_have_stopped"),
-    "contacts_timeout": "test_node_live.py::test_contacts_timeout",
-    "conditioning.characteristic_length": "test_node_live.py::test_characteristic_length",
-    "conditioning.weak": "test_node_live.py::test_thresholds_and_hysteresis",
-    "conditioning.singular": "test_node_live.py::test_thresholds_and_hysteresis",
-    "conditioning.hysteresis": "test_node_live.py::test_thresholds_and_hysteresis",
-    "damping.mode": "test_node_live.py::test_damping",
-    "damping.ratio": "test_node_live.py::test_damping",
-    "deadline": "test_node_live.py::test_deadline",
-    "diagnostics_period": "test_node_live.py::test_diagnostics_period",
-    "rate": "test_node_live.py::test_rate",
-    "realtime.priority": "test_node_states.py::test_priority_of_all_threads_while_active",
-    "realtime.cpus": "test_node_states.py::test_processors_and_locked_memory_while_active",
-    "realtime.lock_memory": "test_node_states.py::test_processors_and_locked_memory_while_active",
-    "realtime.wakeup_latency": "test_node_states.py::test_processors_stay_awake_while_active",
-    "realtime.hold_garbage": "test_node_live.py::test_hold_garbage",
+    "algorithm": "test_lifecycle.py::test_algorithm_changes_while_running",
+    "fallback": "test_faults.py::test_a_fallback_stands_in",
+    "orientation.source": "test_orientation.py::test_imu_at_a_link_of_its_own",
+    "max_skew": "test_live.py::test_max_skew",
+    "input_timeout": "test_live.py::test_input_timeout_says_that_joint_states_have_stopped",
+    "contacts_timeout": "test_live.py::test_contacts_timeout",
+    "conditioning.characteristic_length": "test_live.py::test_characteristic_length",
+    "conditioning.weak": "test_live.py::test_thresholds_and_hysteresis",
+    "conditioning.singular": "test_live.py::test_thresholds_and_hysteresis",
+    "conditioning.hysteresis": "test_live.py::test_thresholds_and_hysteresis",
+    "damping.mode": "test_live.py::test_damping",
+    "damping.ratio": "test_live.py::test_damping",
+    "deadline": "test_live.py::test_deadline",
+    "diagnostics_period": "test_live.py::test_diagnostics_period",
+    "rate": "test_live.py::test_rate",
+    "realtime.priority": "test_transitions.py::test_priority_of_all_threads_while_active",
+    "realtime.cpus": "test_transitions.py::test_processors_and_locked_memory_while_active",
+    "realtime.lock_memory": "test_transitions.py::test_processors_and_locked_memory_while_active",
+    "realtime.wakeup_latency": "test_transitions.py::test_processors_stay_awake_while_active",
+    "realtime.hold_garbage": "test_live.py::test_hold_garbage",
 }
 """Per parameter the test that shows in a running node what it does."""
 
@@ -170,8 +170,9 @@ def test_all_parameters_are_shown_to_do_something(start) -> None:
     assert names == set(COMPUTED) | set(SHOWN)
     assert not set(COMPUTED) & set(SHOWN)
     for test in SHOWN.values():
-        file, _, function = test.partition("::")
-        tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
+        name, _, function = test.partition("::")
+        (file,) = TESTS.rglob(name)
+        tree = ast.parse(file.read_text(encoding="utf-8"))
         assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 

@@ -20,7 +20,7 @@ from lifecycle_msgs.srv import ChangeState, GetState
 from ros_support import Graph, NodeProcess
 from seeds import but_slow
 
-CONFIG = Path(__file__).resolve().parents[2] / "config" / "quadruped.yaml"
+CONFIG = Path(__file__).resolve().parents[3] / "config" / "quadruped.yaml"
 FEET = ["LF", "RF", "LH", "RH"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 ARGUMENTS = ["--params-file", str(CONFIG)]

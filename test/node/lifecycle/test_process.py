@@ -20,7 +20,7 @@ from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.node.main import main
 from delassus_ros.node.system.executor import make_executor, spin
 
-CONFIG = Path(__file__).resolve().parents[2] / "config"
+CONFIG = Path(__file__).resolve().parents[3] / "config"
 FEET = ["LF", "RF", "LH", "RH"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 

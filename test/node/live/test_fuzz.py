@@ -1,6 +1,6 @@
 """Whatever comes on topics, services and parameters, the node lives and says nothing wrong.
 
-The pipeline alone meets many more messages in test_node_pipeline.py; here they travel through ROS.
+The pipeline alone meets many more messages in test_pipeline.py; here they travel through ROS.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from delassus_ros.errors import ContactError, InputError, RobotError
 from delassus_ros.node.settings import CONTACT_PARAMETERS, PARAMETERS, Setting, Settings
 from delassus_ros.sim import demo_urdf
 
-CONFIG = Path(__file__).resolve().parents[2] / "config"
+CONFIG = Path(__file__).resolve().parents[3] / "config"
 
 
 def feet(**changes: Any) -> dict[str, Any]:

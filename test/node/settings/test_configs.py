@@ -22,7 +22,7 @@ from delassus_ros.node.settings import Settings
 from delassus_ros.problem import Problem
 from delassus_ros.sim import demo_urdf
 
-CONFIG = Path(__file__).resolve().parents[2] / "config"
+CONFIG = Path(__file__).resolve().parents[3] / "config"
 ROBOTS: dict[str, list[Callable[[], str | Path]]] = {
     "anymal": [robots.anymal, lambda: robots.shared("anymal_c")],
     "atlas": [lambda: robots.shared("atlas_v5")],

@@ -1,6 +1,6 @@
 """Faults of inputs that docs/reliability.md lists: how each is made, and what the node answers.
 
-A row makes one fault in a pipeline that works. ``test_node_fault_table.py`` runs all rows through
+A row makes one fault in a pipeline that works. ``test_fault_table.py`` runs all rows through
 the pipeline, ``test_node.py`` two of them through a node.
 """
 
@@ -47,7 +47,7 @@ class Fault:
 
     Attributes
     ----------
-    rig : which pipeline the fault is made in, see ``test_node_fault_table.py``.
+    rig : which pipeline the fault is made in, see ``test_fault_table.py``.
     topic : topic that the fault is on, before remapping.
     name : unique name.
     act : makes the fault, and returns the message that is published for the next joint state.

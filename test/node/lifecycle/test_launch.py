@@ -63,7 +63,7 @@ class Launch:
             f"service.include_launch_description(included({file!r}, **{arguments!r}))\n"
             "sys.exit(service.run())\n"
         )
-        tests = Path(__file__).parents[1]
+        tests = Path(__file__).parents[2]
         path = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
         self._output = tempfile.TemporaryFile()
         self.process = subprocess.Popen(

@@ -22,7 +22,7 @@ from rclpy.parameter import Parameter
 from rclpy.time import Time
 from ros_support import NodeProcess, stamp_of
 
-CONFIG = Path(__file__).resolve().parents[2] / "config"
+CONFIG = Path(__file__).resolve().parents[3] / "config"
 TIMEOUT = 0.5
 STALE = DelassusMatrix.REASON_CONTACTS_STALE
 STAMPS = {"stamped": True, "without a stamp": False}
