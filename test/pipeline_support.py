@@ -25,6 +25,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.node.inputs.joints import InputStatus, JointGate
 from delassus_ros.node.inputs.schedule import ScheduleInput
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.matrix import make_layout
@@ -383,3 +384,38 @@ class ScheduleRig(Rig):
 
 def mode(k: int) -> tuple[str, ...]:
     return tuple(f for f, s in zip(_FEET, TROT[k % 2], strict=True) if s != _INACTIVE)
+
+
+class GateRig:
+    """A gate of joint states without a pipeline, and the positions that it lets through.
+
+    Parameters
+    ----------
+    robot : robot of the joint states.
+    **limits : for the gate.
+    """
+
+    def __init__(self, robot: Robot, **limits: float) -> None:
+        self.robot, self.joints = robot, list(robot.joint_names)
+        self.gate = JointGate(robot, **limits)
+        self.gate.reset(START)
+        self.q = np.full(robot.nq, np.nan)
+
+    def send(
+        self,
+        names: Sequence[str] | None = None,
+        values: Any = None,
+        stamp: float = 0.0,
+        now: float | None = None,
+        count: int = 0,
+    ) -> InputStatus:
+        """Read a joint state stamped `stamp` ms after START, which comes at `now` ms.
+
+        By default it has all joints at random positions, and comes at its stamp.
+        """
+        names = self.joints if names is None else names
+        if values is None:
+            values = np.random.default_rng(1).uniform(-1, 1, len(names))
+        stamp, now = (START + round(each * MS) for each in (stamp, stamp if now is None else now))
+        positions = np.asarray(values, dtype=float)
+        return self.gate.read(names, stamp, positions, now, self.q, count=count)

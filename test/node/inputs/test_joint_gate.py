@@ -10,14 +10,12 @@ import robots
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from pipeline_support import MS, START, GateRig
 
 from delassus_ros import Robot
 from delassus_ros.errors import InputError
 from delassus_ros.node.inputs.joints import Gate, JointGate
 from delassus_ros.node.reasons import Reason
-
-MS = 1_000_000
-START = 1_700_000_000 * 1000 * MS
 
 
 @pytest.fixture(name="robot", scope="module")
@@ -25,30 +23,9 @@ def make_robot() -> Robot:
     return Robot.from_urdf(robots.unlimited())
 
 
-class Source:
-    """A gate with what is needed to ask it."""
-
-    def __init__(self, robot: Robot, **limits: float) -> None:
-        self.joints = list(robot.joint_names)
-        self.gate = JointGate(robot, **limits)
-        self.gate.reset(START)
-        self.q = np.full(robot.nq, np.nan)
-
-    def send(self, names=None, values=None, stamp=0, now=None, seed=1, count=0):
-        """Read a joint state stamped `stamp` ms after START, arriving at `now` ms."""
-        names = self.joints if names is None else names
-        if values is None:
-            values = np.random.default_rng(seed).uniform(-1, 1, len(names))
-        now = stamp if now is None else now
-        return self.gate.read(
-            names, START + round(stamp * MS), np.asarray(values, float), START + round(now * MS),
-            self.q, count=count,
-        )  # fmt: skip
-
-
 @pytest.fixture(name="source")
-def make_source(robot) -> Source:
-    return Source(robot)
+def make_source(robot) -> GateRig:
+    return GateRig(robot)
 
 
 def is_ready(status) -> bool:
@@ -83,7 +60,7 @@ def test_many_positions_below_the_bound_are_not_far(source) -> None:
 
 
 def test_without_a_timeout_parts_get_their_turn_when_whole_ones_stop(robot) -> None:
-    source = Source(robot, timeout=math.inf)
+    source = GateRig(robot, timeout=math.inf)
     half = source.joints[:6], source.joints[6:]
     assert is_ready(source.send(stamp=0))
     for stamp in range(10, 1000, 10):
@@ -97,7 +74,7 @@ def test_without_a_timeout_parts_get_their_turn_when_whole_ones_stop(robot) -> N
 
 def test_joint_states_that_make_no_matrix(robot) -> None:
     """Whoever sends what: where nothing goes out, that is said, with what is missing."""
-    source = Source(robot, timeout=math.inf)
+    source = GateRig(robot, timeout=math.inf)
     front, hind = source.joints[:6], source.joints[6:]
     source.send(front, stamp=0)
     assert is_ready(source.send(hind, stamp=0))
@@ -150,7 +127,7 @@ def test_joints_of_another_robot_ignored_whatever_their_sizes(source, count) -> 
     assert source.gate.heard.since(START) is None
 
 
-def without_positions(source: Source) -> list[list[str]]:
+def without_positions(source: GateRig) -> list[list[str]]:
     """Names in joint states of velocities or efforts alone, and in one of nothing."""
     joints = source.joints
     return [joints, joints[:3], [*joints, "x"], [*joints, "LF_HAA"], []]
@@ -184,7 +161,7 @@ def test_without_positions_before_time_began(source) -> None:
 
 
 def test_without_timeout_nothing_is_old(robot) -> None:
-    source = Source(robot, timeout=math.inf)
+    source = GateRig(robot, timeout=math.inf)
     assert is_ready(source.send(stamp=0, now=1e9))
     assert source.gate.silence(START + 10**18, 0) is None
 
@@ -207,7 +184,7 @@ def test_ahead_of_simulated_time(source) -> None:
 # --- parts ------------------------------------------------------------------------------------
 
 
-def halves(source: Source) -> tuple[list[str], list[str]]:
+def halves(source: GateRig) -> tuple[list[str], list[str]]:
     return source.joints[:5], source.joints[5:]
 
 
