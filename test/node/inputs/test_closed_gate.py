@@ -120,7 +120,7 @@ def test_two_publishers_are_merged(rig) -> None:
     assert set(found[begin:]) == {(OK, Reason.NONE)} and len(found) - begin >= 17
 
 
-def test_what_came_before_time_began_is_new_when_it_begins(geared) -> None:
+def test_joint_states_before_the_clock_began_are_new_when_it_begins(geared) -> None:
     front, hind = LEGS[:6], [*LEGS[6:], "LIFT_CRANK"]
     for first, second in ((front, hind), (front + hind, ["LIFT_ROCKER"])):
         rig = geared.rig(limits=Limits(contacts_timeout=math.inf))
@@ -326,7 +326,7 @@ def test_limits_reach_all_gates(rig) -> None:
     assert said(rig.send(at=-60)) == (INVALID, Reason.INPUT_STALE)
 
 
-def test_what_the_gate_refuses_at_its_making(bar) -> None:
+def test_arguments_of_the_closed_gate_refused(bar) -> None:
     closure = Closure(bar.problem, REFERENCE)
     with pytest.raises(InputError, match="max_skew is -1"):
         ClosedGate(closure, max_skew=-1.0)
@@ -561,7 +561,7 @@ def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) ->
     assert len(bound) == before
 
 
-def test_what_is_forgotten_is_not_the_gate_in_use(geared) -> None:
+def test_gate_in_use_is_not_forgotten(geared) -> None:
     """Limits reach it, however many lists of names have come since its own."""
     gate, q = ClosedGate(geared.closure), np.zeros(geared.robot.nq)
     truth, names = geared.truth(START), [*LEGS, "LIFT_CRANK"]

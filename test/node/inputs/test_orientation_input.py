@@ -269,7 +269,7 @@ def turning(robot, frame: str, at: float) -> np.ndarray:
 
 @pytest.mark.parametrize("frame", ["base", "imu"])
 @pytest.mark.parametrize("later", [-30, 0, 1, 99])
-def test_it_is_carried_on_to_the_stamp_of_the_joints(robot, frame, later) -> None:
+def test_orientation_extrapolated_to_the_stamp_of_the_joints(robot, frame, later) -> None:
     source = Source(robot)
     measured = TILTED.rotation @ robot.frames[frame].placement.rotation
     quaternion = Transform(measured, np.zeros(3)).quaternion()
@@ -279,7 +279,7 @@ def test_it_is_carried_on_to_the_stamp_of_the_joints(robot, frame, later) -> Non
     assert found == pytest.approx(turning(robot, frame, later), abs=1e-14)
 
 
-def test_it_is_carried_on_by_a_tenth_of_a_second_at_most(source) -> None:
+def test_orientation_extrapolated_by_a_tenth_of_a_second_at_most(source) -> None:
     source.send(rates=RATES)
     assert np.array_equal(source.as_of(100), source.as_of(100_000))
     assert np.array_equal(source.as_of(-100), source.as_of(-100_000))
@@ -299,7 +299,7 @@ def test_without_rates_that_can_be_it_stays(source, rates, frame) -> None:
     assert np.array_equal(source.as_of(50), source.target)
 
 
-def test_what_turns_in_a_way_that_no_base_does_is_doubtful(source) -> None:
+def test_implausible_angular_velocity_makes_the_orientation_doubtful(source) -> None:
     """It is not carried on, and nobody knows how far it has turned since."""
     base = source.input
     stale = Reason.ORIENTATION_STALE

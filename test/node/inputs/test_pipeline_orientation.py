@@ -115,7 +115,7 @@ def test_a_sensor_on_a_link_that_moves_is_carried_to_the_base(solver, turns) -> 
         assert said(rig.send()) == (OK, Reason.NONE)
 
 
-def test_one_that_is_too_old(rig) -> None:
+def test_stale_orientation_rejected(rig) -> None:
     rig.turn(TURNED.quaternion())
     rig.wait(100)
     assert said(rig.send()) == (OK, Reason.NONE)
@@ -128,7 +128,7 @@ def test_one_that_is_too_old(rig) -> None:
 
 
 @pytest.mark.parametrize("apart", [101, 500])
-def test_what_turns_is_not_carried_on_further_than_rates_last(solver, apart) -> None:
+def test_turning_base_extrapolated_for_a_tenth_of_a_second_at_most(solver, apart) -> None:
     """With a long timeout, an old orientation is used with care: nobody knows how it went on."""
     source = OrientationInput(solver.problem.robot, world="odom", timeout=math.inf)
     rig = Rig(solver, orientation=source)
@@ -150,7 +150,7 @@ def test_what_turns_is_not_carried_on_further_than_rates_last(solver, apart) -> 
     assert said(rig.send()) == (OK, Reason.NONE)
 
 
-def test_what_turns_is_not_carried_back_further_than_rates_last(solver) -> None:
+def test_turning_base_extrapolated_back_for_a_tenth_of_a_second_at_most(solver) -> None:
     """The joint positions are older than the orientation."""
     rig = Rig(solver, orientation=OrientationInput(solver.problem.robot, world="odom"))
     rig.touch(*FEET)
@@ -171,7 +171,7 @@ def test_a_refused_one_is_none_to_jump_back_from(rig) -> None:
     assert said(rig.send())[1] & Reason.STAMP_JUMPED_BACK == 0
 
 
-def test_it_stays_when_the_algorithm_changes_and_goes_when_the_clock_jumps(rig, solver) -> None:
+def test_orientation_kept_by_another_algorithm_and_dropped_at_a_clock_jump(rig, solver) -> None:
     rig.turn(TURNED.quaternion())
     rig.pipeline.set_solver(DelassusSolver(solver.problem, "dense"))
     assert said(rig.send()) == (OK, Reason.NONE)
@@ -186,6 +186,6 @@ def test_reasons_of_both_inputs_add_up(rig) -> None:
     assert "'LF_HAA' is nan" in rig.pipeline.last.text
 
 
-def test_it_is_needed(solver) -> None:
+def test_orientation_required_for_world_axes(solver) -> None:
     with pytest.raises(ProblemError, match="needs an orientation"):
         Rig(solver)

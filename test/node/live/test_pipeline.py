@@ -249,7 +249,7 @@ def test_a_jump_is_said_though_a_newer_joint_state_is_there(rig) -> None:
     assert said(rig.send(at=-18)) == (OK, Reason.NONE)
 
 
-def test_what_is_kept_for_an_instant_grows_old(rig) -> None:
+def test_kept_joint_state_grows_old(rig) -> None:
     rig.pipeline.take_in(rig.state())
     rig.wait(20)
     message = rig.publish(rig.pipeline.answer_kept())
@@ -391,7 +391,7 @@ def test_begin_forgets_everything(rig) -> None:
 # --- contacts -----------------------------------------------------------------------------------
 
 
-def test_contacts_that_are_not_repeated(rig) -> None:
+def test_contacts_that_are_not_repeated_become_stale(rig) -> None:
     rig.wait(499)
     assert said(rig.send()) == (OK, Reason.NONE)
     rig.wait(2)
