@@ -55,8 +55,14 @@ def test_same_names_in_a_new_list_each_time(source) -> None:
     assert len(source.gate._known) == 1
 
 
-def test_many_positions_below_the_bound_are_not_far(source) -> None:
+def test_positions_beyond_the_bound_are_far_and_many_below_are_not(source) -> None:
     assert is_ready(source.send(values=np.full(12, 0.99e6)))
+    values = np.where(np.arange(12) == 7, -1e12, 1.0)
+    status = source.send(values=values, stamp=1)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.JOINT_FAR)
+    source.send(source.joints[:6], values[:6], stamp=600)
+    status = source.send(source.joints[6:], values[6:], stamp=600)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.JOINT_FAR)
 
 
 def test_without_a_timeout_parts_get_their_turn_when_whole_ones_stop(robot) -> None:
