@@ -22,7 +22,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 TESTS = Path(__file__).resolve().parent
 # For benchmarks, examples and tools, which are not installed; behind the package, which is.
-sys.path += [str(TESTS.parent / folder) for folder in ("", "examples", "tools", "test/node")]
+_FOLDERS = ("", "examples", "tools", "test/node/inputs")
+sys.path += [str(TESTS.parent / folder) for folder in _FOLDERS]
 
 _OPTIONAL = frozenset(
     """

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import robots
-from delassus_msgs.msg import ActiveContacts, ContactDynamics, DelassusMatrix
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix
 from nav_msgs.msg import Odometry
 from on_floats import solver_on_floats
-from pipeline_support import MS, START, to_message
+from pipeline_support import MS, START, Rig, to_message
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
@@ -18,10 +18,9 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.model.spatial import Transform, rotation_from_quaternion
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.matrix import make_layout
-from delassus_ros.node.reasons import InputHealth, Limits
+from delassus_ros.node.reasons import Limits
 from delassus_ros.outputs import needed_outputs, secondary_outputs
 from delassus_ros.sim import demo_urdf
 from delassus_ros.solver.friction import ForceSettings
@@ -33,7 +32,7 @@ TURNED = np.array([0.1, -0.2, 0.3, np.sqrt(1.0 - 0.14)])
 TWIST = np.array([0.3, -0.1, 0.2, 0.4, -0.5, 0.6])
 
 
-class MotionRig:
+class MotionRig(Rig):
     """A pipeline of the quadruped with secondary outputs; velocities and efforts are random.
 
     Parameters
@@ -59,20 +58,14 @@ class MotionRig:
         urdf: str | None = None,
     ) -> None:
         robot = Robot.from_urdf(urdf or robots.unlimited(), base=base)
-        self.problem = Problem(robot, contacts, axes=axes, outputs=needed_outputs(outputs))
-        self.joints = list(robot.joint_names)
-        self.now = START
-        self.warnings: list[tuple[str, str]] = []
+        problem = Problem(robot, contacts, axes=axes, outputs=needed_outputs(outputs))
         source = OrientationInput(robot, frame, "odom") if base == "floating" else None
-        motion = MotionInput(self.problem, torques, (0.0, 0.0, -9.81), source, 0.5)
+        motion = MotionInput(problem, torques, (0.0, 0.0, -9.81), source, 0.5)
         solver = DelassusSolver if is_compiled else solver_on_floats
-        layout = make_layout(self.problem, to_message(START), "odom")
-        self.layout = layout
-        self.pipeline = Pipeline(
-            solver(self.problem, algorithm), layout, all_rows, lambda: self.now,
-            lambda kind, text: self.warnings.append((kind, text)), limits or Limits(),
-            orientation=source, motion=motion,
-            secondary=DynamicsOutput(self.problem, layout, outputs),
+        layout = make_layout(problem, to_message(START), "odom")
+        super().__init__(
+            solver(problem, algorithm), limits=limits, all_rows=all_rows, orientation=source,
+            motion=motion, secondary=DynamicsOutput(problem, layout, outputs),
         )  # fmt: skip
         random = np.random.default_rng(3)
         n = len(self.joints)
@@ -81,11 +74,6 @@ class MotionRig:
         self.touch(*FEET)
         if base == "floating":
             self.odometry()
-
-    def touch(self, *names: str) -> None:
-        message = ActiveContacts(names=list(names), status=[ActiveContacts.ACTIVE] * len(names))
-        message.header.stamp = to_message(self.now)
-        self.pipeline.set_contacts(message)
 
     def odometry(
         self,
@@ -121,13 +109,6 @@ class MotionRig:
     def text(self) -> str:
         """What is wrong, in words."""
         return self.pipeline.secondary_state[2]
-
-    def healths(self) -> dict[str, InputHealth]:
-        """Return the health of each input by topic."""
-        return self.pipeline.healths()
-
-    def wait(self, ms: float) -> None:
-        self.now += round(ms * MS)
 
     def torques(self, names: Sequence[str] | None = None, efforts: Any = None, at: Any = 0.0):
         """Send torques of the topic stamped `at` ms from now, without a stamp if None."""

@@ -25,6 +25,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.node.inputs.joints import InputStatus, JointGate
 from delassus_ros.node.inputs.schedule import ScheduleInput
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.matrix import make_layout
@@ -56,6 +57,11 @@ def reference(problem: Problem) -> DelassusSolver:
     return DelassusSolver(problem, "dense" if not problem.robot.is_closed else "ltl")
 
 
+_UNKNOWN_SET = (
+    Reason.NO_CONTACTS_RECEIVED | Reason.CONTACTS_STALE | Reason.CONTACTS_MALFORMED
+    | Reason.DUPLICATE_CONTACT
+)  # fmt: skip
+"""Reasons of matrices of all rows without a set of active contacts."""
 _LEVEL = (0.0, 0.0, 0.0, 1.0)
 _FEET = ("LF", "RF", "LH", "RH")
 
@@ -75,6 +81,9 @@ class Rig:
     now : time of the clock [ns].
     messages : all that was published; each was checked.
     warnings : kind and text of each.
+    touching : contacts that the matrix is expected to have; None after a set that is refused.
+    status : status of the contacts of the last set.
+    motion : velocity and effort of the joints in joint states, by field.
     """
 
     def __init__(
@@ -94,9 +103,10 @@ class Rig:
         self.messages: list[DelassusMatrix] = []
         self.warnings: list[tuple[str, str]] = []
         self.touching: tuple[str, ...] | None = None
+        self.status: dict[str, int] = {}
+        self.motion: dict[str, Sequence[float]] = {}
         self.orientation: list[float] | None = None
         self._all_rows = all_rows
-        self._dense = reference(self.problem)
         self.layout = make_layout(self.problem, to_message(START), "odom")
         self.pipeline = Pipeline(
             solver,
@@ -122,6 +132,7 @@ class Rig:
         refused = len(set(names)) < len(names) or len(names) != len(message.status)
         known = [c for c in self.problem.contacts.names if c in names]
         self.touching = None if refused else tuple(known)
+        self.status = dict(zip(names, message.status, strict=False))
 
     def turn(
         self,
@@ -190,7 +201,7 @@ class Rig:
         values = [positions.get(name, 0.1) for name in names]
         if count is not None:
             values = [*values, 0.1][:count]
-        message = JointState(name=list(names), position=values)
+        message = JointState(name=list(names), position=values, **self.motion)
         message.header.stamp = to_message(stamp)
         return serialize_message(message)
 
@@ -241,6 +252,11 @@ class Rig:
             assert message.reasons != 0 and last.text
         names = self.problem.contacts.names if self._all_rows else self.touching
         assert tuple(message.contacts) == names
+        if message.reasons & _UNKNOWN_SET:
+            assert set(message.status) == {ActiveContacts.UNKNOWN}
+        elif self.status:
+            inactive = ActiveContacts.INACTIVE
+            assert list(message.status) == [self.status.get(each, inactive) for each in names]
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
         expected = self.matrix(stamp, message.contacts)
         found = matrix_to_numpy(message)
@@ -253,7 +269,8 @@ class Rig:
         """Return the matrix that is right for a stamp."""
         options = {} if self.orientation is None else {"base_orientation": self.orientation}
         q = np.array(self.full(stamp))
-        return self._dense.solve(q, active=tuple(contacts), **options).matrix.copy()
+        dense = reference(self.problem)
+        return dense.solve(q, active=tuple(contacts), **options).matrix.copy()
 
 
 def said(message: DelassusMatrix | None) -> tuple[int, Reason]:
@@ -313,7 +330,7 @@ class MovingRig(Rig):
     def matrix(self, stamp: int, contacts: Sequence[str]) -> np.ndarray:
         q = np.array(self.full(stamp))
         turning = {n: t for n, t in self.turns.items() if n in self.problem.turning}
-        return self._dense.solve(
+        return reference(self.problem).solve(
             q, active=tuple(contacts), contact_positions=self.positions,
             contact_orientations=turning or None,
         ).matrix.copy()  # fmt: skip
@@ -367,3 +384,38 @@ class ScheduleRig(Rig):
 
 def mode(k: int) -> tuple[str, ...]:
     return tuple(f for f, s in zip(_FEET, TROT[k % 2], strict=True) if s != _INACTIVE)
+
+
+class GateRig:
+    """A gate of joint states without a pipeline, and the positions that it lets through.
+
+    Parameters
+    ----------
+    robot : robot of the joint states.
+    **limits : for the gate.
+    """
+
+    def __init__(self, robot: Robot, **limits: float) -> None:
+        self.robot, self.joints = robot, list(robot.joint_names)
+        self.gate = JointGate(robot, **limits)
+        self.gate.reset(START)
+        self.q = np.full(robot.nq, np.nan)
+
+    def send(
+        self,
+        names: Sequence[str] | None = None,
+        values: Any = None,
+        stamp: float = 0.0,
+        now: float | None = None,
+        count: int = 0,
+    ) -> InputStatus:
+        """Read a joint state stamped `stamp` ms after START, which comes at `now` ms.
+
+        By default it has all joints at random positions, and comes at its stamp.
+        """
+        names = self.joints if names is None else names
+        if values is None:
+            values = np.random.default_rng(1).uniform(-1, 1, len(names))
+        stamp, now = (START + round(each * MS) for each in (stamp, stamp if now is None else now))
+        positions = np.asarray(values, dtype=float)
+        return self.gate.read(names, stamp, positions, now, self.q, count=count)

@@ -26,7 +26,7 @@ def quadruped() -> Path:
 def unlimited() -> str:
     """Return the same as text, with joints that may be anywhere and jump from there.
 
-    For tests that send any positions; limits are the subject of test_node_sources.
+    For tests that send any positions; limits are the subject of test_joint_sources.
     """
     text = quadruped().read_text(encoding="utf-8")
     text, count = re.subn(

@@ -62,7 +62,7 @@ def test_every_row_of_the_table_of_faults_is_on_the_page(fault: Fault) -> None:
     found = [
         cells
         for cells in (line.split(" | ") for line in TEXT.splitlines())
-        if len(cells) == 4 and "`test_node_fault_table.py::test_fault`" in cells[3]
+        if len(cells) == 4 and "`test_fault_table.py::test_fault`" in cells[3]
     ]
     expected = {fault.validity.name, *str(fault.reason.name).split("|")}
     assert any(expected <= words(cells[2]) for cells in found)
@@ -90,7 +90,7 @@ def test_the_reasons_exist() -> None:
 def test_the_commands_at_length_find_tests() -> None:
     names = [
         node.name
-        for file in (ROOT / "test").rglob("test_node*.py")
+        for file in (ROOT / "test" / "node").rglob("test_*.py")
         for node in ast.parse(file.read_text(encoding="utf-8")).body
         if isinstance(node, ast.FunctionDef)
         and any("slow" in ast.unparse(decorator) for decorator in node.decorator_list)

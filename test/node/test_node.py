@@ -150,34 +150,11 @@ def test_a_fault_of_contacts(graph, start, robot, q) -> None:
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"robot_description": "<robot"}, "XML"),
-        (
-            {"robot_description": "/opt/robots/quadruped.urdf"},
-            "'/opt/robots/quadruped.urdf' is not how XML starts; expected the text of a URDF, "
-            "which starts with '<robot'. It looks like a path: give what the file contains, or "
-            "start a launch file with robot_description_file:=PATH",
-        ),
-        ({"contacts__LF__frame": "LF_FOT"}, "unknown frame 'LF_FOT'; did you mean 'LF_FOOT'?"),
-        ({"contacts__LF__frame": ""}, "'contacts.LF.frame' is not set"),
-        ({"contacts__LF__kind": "flat"}, "contact 'LF': unknown contacts.LF.kind 'flat'"),
-        ({"contacts__LF__moving": "it"}, "contact 'LF': unknown contacts.LF.moving 'it'"),
-        ({"algorithm": "denze"}, "unknown algorithm 'denze'; did you mean 'dense'?"),
-        ({"base": "flying"}, "unknown base 'flying'"),
-    ],
-)
-def test_what_cannot_be_configured_leaves_a_node_that_lives(graph, start, changes, words) -> None:
-    node = start(**changes)
-    assert state_of(node) == "unconfigured"
-    assert words in graph.wait_for_log("cannot configure: ")
-    assert not [p for p in node.publishers if p.topic_name.endswith(("/delassus", "/layout"))]
-
-
-def test_a_failed_configuration_can_be_mended(graph, start, robot, q) -> None:
+def test_node_with_refused_parameters_lives_and_can_be_mended(graph, start, robot, q) -> None:
     node = start(contacts__LF__frame="LF_FOT")
     assert state_of(node) == "unconfigured"
+    graph.wait_for_log("cannot configure: contact 'LF': unknown frame 'LF_FOT'")
+    assert not [p for p in node.publishers if p.topic_name.endswith(("/delassus", "/layout"))]
     result = node.set_parameters_atomically(
         [Parameter("contacts.LF.frame", value="LF_FOOT"), Parameter("rows", value="all")]
     )
@@ -213,24 +190,6 @@ def test_a_fault_of_the_program_is_logged_and_leaves_a_node_that_lives(
     graph.wait_for_log("ZeroDivisionError")
     node.trigger_configure()
     assert state_of(node) == "inactive"
-
-
-@pytest.mark.parametrize("kind", ["planar", "floating"])
-def test_joint_with_several_positions_is_refused_by_name(graph, start, kind) -> None:
-    inertial = (
-        '<inertial><mass value="1"/>'
-        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    )
-    urdf = (
-        f'<robot name="r"><link name="LF_FOOT"/><link name="b">{inertial}</link>'
-        f'<joint name="slide" type="{kind}"><parent link="LF_FOOT"/><child link="b"/></joint>'
-        "</robot>"
-    )
-    node = start(
-        robot_description=urdf, base="fixed", contacts__names=["LF"], contacts__LF__frame="b"
-    )
-    assert state_of(node) == "unconfigured"
-    assert f"joint 'slide' is {kind}" in graph.wait_for_log("cannot configure: ")
 
 
 # --- robot description ------------------------------------------------------------------------
@@ -303,14 +262,6 @@ def test_configuring_without_a_description_fails_with_the_topic(graph, start, mo
     assert state_of(node) == "unconfigured"
     line = graph.wait_for_log("cannot configure: no robot description")
     assert "/robot_description within 0.2 s (publishers there: 1)" in line
-
-
-def test_a_path_on_the_topic_is_answered_with_what_to_do(graph, start) -> None:
-    node = start(robot_description="")
-    graph.describe("/opt/robots/quadruped.urdf")
-    line = graph.wait_for_log("cannot configure: '/opt/robots/quadruped.urdf' is not how XML")
-    assert "give what the file contains, or start a launch file with robot_desc" in line
-    assert state_of(node) == "unconfigured"
 
 
 def test_a_bad_description_is_followed_by_a_good_one(graph, start, urdf) -> None:

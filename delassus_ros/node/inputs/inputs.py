@@ -343,8 +343,7 @@ class Inputs:
             if warning is not None:
                 reasons |= warning.reason
                 text = text or warning.text
-        nothing = missing or status.gate is _REFUSED
-        if nothing and not text and contacts.reasons is Reason.NO_CONTACTS_RECEIVED:
+        if not text and contacts.reasons is Reason.NO_CONTACTS_RECEIVED:
             text = "no set of active contacts has arrived yet"
             self._warn("contacts", text)
         tick.reasons, tick.text, tick.missing = reasons, text, missing

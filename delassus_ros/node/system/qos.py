@@ -61,13 +61,13 @@ def _options(
     full = node.resolve_topic_name(topic)
     for policy in policies:
         name = f"{_PREFIX}{full}.{end}.{policy.name.lower()}"
-        reason = _refusal(policy, overrides[name]) if name in overrides else None
+        reason = refusal(policy, overrides[name]) if name in overrides else None
         if reason is not None:
             raise InputError(f"parameter {name!r}: {reason}")
     return QoSOverridingOptions(policies)
 
 
-def _refusal(policy: QoSPolicyKind, override: Parameter) -> str | None:
+def refusal(policy: QoSPolicyKind, override: Parameter) -> str | None:
     """Return why a policy cannot have a value, or None if it can."""
     if policy in _CHOICES:
         choices = [choice.name.lower() for choice in _CHOICES[policy] if choice.name != "UNKNOWN"]

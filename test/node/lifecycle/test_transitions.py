@@ -1,0 +1,266 @@
+"""delassus_node in a process of its own: it ends cleanly in every state; real-time use."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import robots
+from hanging import HANG_S
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from ros_support import Graph, NodeProcess
+from seeds import but_slow
+
+CONFIG = Path(__file__).resolve().parents[3] / "config" / "quadruped.yaml"
+FEET = ["LF", "RF", "LH", "RH"]
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+ARGUMENTS = ["--params-file", str(CONFIG)]
+
+
+class Manager:
+    """Changes the state of the node in the other process."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._client = graph.peer.create_client(ChangeState, "delassus_node/change_state")
+        self._look = graph.peer.create_client(GetState, "delassus_node/get_state")
+
+    def connect(self) -> None:
+        """Wait until answers arrive."""
+        self._graph.until(self._client.service_is_ready, "service")
+        self._graph.call(self._look, GetState.Request())
+
+    def change(self, transition: int, wait: bool = True) -> None:
+        request = ChangeState.Request(transition=Transition(id=transition))
+        future = self._client.call_async(request)
+        if wait:
+            self._graph.until(future.done, "answer of the service")
+            assert future.result().success
+
+
+CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
+
+
+def unconfigured(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+    """Nothing has happened yet."""
+
+
+def configuring(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+    """On its way: the kernel is being made, or was just made."""
+    manager.change(CONFIGURE, wait=False)
+    for _ in range(3):
+        graph.executor.spin_once(timeout_sec=0.01)
+
+
+def inactive(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+    manager.change(CONFIGURE)
+
+
+def activating(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+    manager.change(CONFIGURE)
+    manager.change(ACTIVATE, wait=False)
+
+
+def active(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+    manager.change(CONFIGURE)
+    manager.change(ACTIVATE)
+    robot = robots.quadruped()
+    names = [f"{foot}_{joint}" for foot in FEET for joint in ("HAA", "HFE", "KFE")]
+    graph.touch(FEET)
+    graph.ask(names, [0.1] * 12)
+    assert robot.exists()
+    for _ in range(20):
+        graph.move(names, [0.1] * 12)
+
+
+def deactivating(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+    active(graph, node, manager)
+    manager.change(Transition.TRANSITION_DEACTIVATE, wait=False)
+
+
+def cleaned_up(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+    manager.change(CONFIGURE)
+    manager.change(Transition.TRANSITION_CLEANUP)
+
+
+def finalized(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+    manager.change(CONFIGURE)
+    manager.change(Transition.TRANSITION_INACTIVE_SHUTDOWN)
+
+
+STATES = [
+    unconfigured, configuring, inactive, activating, active, deactivating, cleaned_up, finalized
+]  # fmt: skip
+State = Callable[[Graph, NodeProcess, Manager], None]
+
+
+def end_in(graph: Graph, state: State, number: int) -> None:
+    graph.describe(robots.unlimited())
+    with NodeProcess([*ARGUMENTS, "-p", "autostart:=false"], graph.domain) as node:
+        manager = Manager(graph)
+        manager.connect()
+        state(graph, node, manager)
+        assert node.stop(number) == 0, node.output
+        assert "Traceback" not in node.output
+        assert "terminate called" not in node.output
+
+
+@pytest.mark.parametrize(
+    ("state", "number"),
+    # In turn: both in each state, and those between states, are in the long run.
+    [
+        pytest.param(
+            state,
+            number,
+            id=state.__name__,
+            marks=[pytest.mark.slow] if state.__name__.endswith("ing") else [],
+        )
+        for state, number in zip(STATES, itertools.cycle(SIGNALS))
+    ],
+)
+def test_signals_end_the_node_cleanly_in_every_state(graph, state, number) -> None:
+    end_in(graph, state, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS, ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("state", STATES, ids=[state.__name__ for state in STATES])
+def test_a_hundred_signals_in_every_state(capfd, state, number) -> None:
+    for _ in range(100):
+        with Graph(capfd) as graph:
+            end_in(graph, state, number)
+
+
+# --- real time --------------------------------------------------------------------------------
+
+
+def threads(pid: int) -> list[int]:
+    return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+
+
+def may_use_fifo() -> bool:
+    """Whether this user may: tried in a process of its own, which need not take it back."""
+    code = (
+        "import os; "
+        "os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(7))"
+    )
+    tried = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=HANG_S)
+    return tried.returncode == 0
+
+
+@contextlib.contextmanager
+def configured(graph: Graph, parameter: str) -> Iterator[tuple[NodeProcess, Manager]]:
+    """A node with this parameter that waits to be activated."""
+    graph.describe(robots.unlimited())
+    arguments = [*ARGUMENTS, "-p", "autostart:=false", "-p", parameter]
+    with NodeProcess(arguments, graph.domain) as node:
+        manager = Manager(graph)
+        manager.connect()
+        manager.change(CONFIGURE)
+        yield node, manager
+
+
+def test_priority_of_all_threads_while_active(graph) -> None:
+    if not may_use_fifo():
+        pytest.skip("this user may not use SCHED_FIFO")
+    with configured(graph, "realtime.priority:=7") as (node, manager):
+        manager.change(ACTIVATE)
+
+        def policies() -> set[tuple[int, int]]:
+            return {
+                (
+                    os.sched_getscheduler(thread) & ~os.SCHED_RESET_ON_FORK,
+                    os.sched_getparam(thread).sched_priority,
+                )
+                for thread in threads(node.process.pid)
+            }
+
+        assert len(threads(node.process.pid)) > 3
+        assert policies() == {(os.SCHED_FIFO, 7)}
+        assert "real-time priority 7 (SCHED_FIFO)" in node.output
+        manager.change(Transition.TRANSITION_DEACTIVATE)
+        assert policies() == {(os.SCHED_OTHER, 0)}
+        assert node.stop() == 0, node.output
+
+
+def test_processors_and_locked_memory_while_active(graph) -> None:
+    graph.describe(robots.unlimited())
+    first = min(os.sched_getaffinity(0))
+    arguments = [*ARGUMENTS, "-p", f"realtime.cpus:=[{first}]", "-p", "realtime.lock_memory:=true"]
+    with NodeProcess(arguments, graph.domain) as node:
+        node.wait_for("active: from ")
+        pid = node.process.pid
+        assert {frozenset(os.sched_getaffinity(t)) for t in threads(pid)} == {frozenset([first])}
+        status = Path(f"/proc/{pid}/status").read_text()
+        locked = int(next(w for w in status.splitlines() if w.startswith("VmLck")).split()[1])
+        assert locked > 1000 or "memory not locked: " in node.output
+        assert node.stop() == 0, node.output
+
+
+def test_processors_stay_awake_while_active(graph) -> None:
+    with configured(graph, "realtime.wakeup_latency:=0") as (node, manager):
+
+        def limited() -> bool:
+            links = set()
+            for file in Path(f"/proc/{node.process.pid}/fd").iterdir():
+                # It may have been closed meanwhile.
+                with contextlib.suppress(FileNotFoundError):
+                    links.add(os.readlink(file))
+            return "/dev/cpu_dma_latency" in links
+
+        assert not limited()
+        manager.change(ACTIVATE)
+        node.wait_for("active: from ")
+        assert limited() or "processors may sleep deeply: " in node.output
+        manager.change(Transition.TRANSITION_DEACTIVATE)
+        assert not limited()
+        assert node.stop() == 0, node.output
+
+
+def test_what_is_not_permitted_is_said_in_a_line_and_the_node_works(graph) -> None:
+    graph.describe(robots.unlimited())
+    with NodeProcess([*ARGUMENTS, "-p", "realtime.cpus:=[4000]"], graph.domain) as node:
+        node.wait_for("active: from ")
+        lines = [line for line in node.output.splitlines() if "processors 4000" in line]
+        assert len(lines) == 1
+        assert "there is no processor 4000" in lines[0]
+        names = [f"{foot}_{joint}" for foot in FEET for joint in ("HAA", "HFE", "KFE")]
+        graph.ask_touching(FEET, names, [0.1] * 12)
+        assert node.stop() == 0, node.output
+
+
+def storm(process: subprocess.Popen) -> None:
+    """Send signals of both kinds, one after the other, until a process has ended."""
+    deadline = time.monotonic() + HANG_S
+    for number in itertools.cycle(SIGNALS):
+        if process.poll() is not None:
+            return
+        assert time.monotonic() < deadline, "the node has not ended"
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+        time.sleep(0.0005)
+
+
+@pytest.mark.parametrize("times", [3, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("program", but_slow(["node.main", "programs"], "node.main"))
+def test_a_storm_of_signals_ends_an_active_node_cleanly(graph, program, times) -> None:
+    """As where a terminal, ros2 launch and a supervisor all want it to end."""
+    begin = ["-m", "delassus_ros.node.main"]
+    if program == "programs":
+        begin = ["-c", "import sys; from delassus_ros.programs import node; sys.exit(node())"]
+    graph.describe(robots.unlimited())
+    for _ in range(times):
+        with NodeProcess(ARGUMENTS, graph.domain, begin=begin) as node:
+            node.wait_for("active: from ")
+            storm(node.process)
+            assert node.process.returncode == 0, node.output
+            assert "Traceback" not in node.output
