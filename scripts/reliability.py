@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,8 @@ ROW = re.compile(r"^\| ([A-Z_]+) \| (.*) \| (.*) \| (.*) \| (.*) \|$", re.MULTIL
 
 def words_of(fault: Any) -> str:
     """Make a fault and return the words of the node, cut after a word."""
-    from test_node_fault_table import RIGS
-
-    rig = RIGS[fault.rig]()
+    (file,) = (ROOT / "test" / "node").rglob("test_*fault_table.py")
+    rig = import_module(file.stem).RIGS[fault.rig]()
     rig.good()
     fault.act(rig)
     text = next(line for line in rig.text.splitlines() if fault.words in line)
@@ -64,5 +64,6 @@ def filled(page: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT / folder) for folder in ("test", "test/node", "examples")]
+    sys.path.insert(0, str(ROOT / "test"))
+    import_module("conftest")  # which adds the folders of the tests
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
