@@ -42,7 +42,7 @@ def downloadable(page: str, text: str) -> str:
         return text
     link = (
         f"{{nb-download}}`Download this page as a notebook <{Path(page).name}.ipynb>`, or run it "
-        "[in a browser](index.md#tutorials-as-notebooks)."
+        "[in a browser](installing.md#tutorials-as-notebooks)."
     )
     return _NOTEBOOK.sub(lambda head: f"{head[0]}\n{link}\n", text)
 

@@ -30,8 +30,8 @@ _OPTIONAL = frozenset(
     PIL builtin_interfaces casadi clarabel daqp delassus_msgs delassus_msgs_py diagnostic_msgs
     geometry_msgs h5py jax launch launch_pytest launch_ros llvmlite matplotlib mcap mpmath mujoco
     nav_msgs pinocchio proxsuite pyarrow qpsolvers rclpy rich rosbag2_py rosbags
-    rosidl_generator_py rosidl_runtime_py scipy sensor_msgs sphinx sros2 std_msgs torch trimesh
-    trajectory_msgs viser visualization_msgs websockets xacro yaml
+    rosidl_generator_py rosidl_runtime_py scipy sensor_msgs sphinx sros2 std_msgs sybil torch
+    trajectory_msgs trimesh viser visualization_msgs websockets xacro yaml
     """.split()
 )
 """Packages without which tests that import them, or that the marker needs names, are skipped."""

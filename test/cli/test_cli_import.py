@@ -15,12 +15,11 @@ from cli_support import QUADRUPED, output, refusal
 from delassus_ros.algorithms import registry
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "tutorials" / "your_own_algorithm.md"
 (ALGORITHM,) = (
-    block
-    for block in re.findall(
-        r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.DOTALL
-    )
-    if '@register("my_algorithm")' in block
+    block.replace("by_cholesky", "my_algorithm")
+    for block in re.findall(r"```{code-cell}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    if '@register("by_cholesky")' in block
 )
 ROBOT = (QUADRUPED, "--contact", "LF_FOOT")
 

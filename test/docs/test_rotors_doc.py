@@ -106,15 +106,3 @@ def test_the_usual_error_agrees_with_the_report_s_and_refuses_what_is_no_configu
         usual_error(problem, {"q": [0.0]})
     with pytest.raises(ProblemError, match="expected a Problem"):
         usual_error(robot, {"q": q})
-
-
-def test_the_examples_run(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    first, second = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    names: dict[str, object] = {}
-    exec(first, names)
-    assert set(names["report"].armatures) == {"hip_pitch", "hip_roll", "knee", "ankle"}
-    exec(second, names)
-    calls = re.findall(r"^(\w+_error\(.*\)) +# (.*) %$", second, re.MULTILINE)
-    assert [f"{100 * eval(call, names):.1f}" for call, _ in calls] == ["2.1", "4.8"]
-    assert [percent for _, percent in calls] == ["2.1", "4.8"]

@@ -52,7 +52,9 @@ SOME = [
 
 
 def talos(contacts) -> Problem:
-    return Problem(Robot.from_urdf(robots.talos()), contacts, outputs=OUTPUTS)
+    # Pinocchio's h has no dampers.
+    robot = Robot.from_urdf(robots.talos(), passive=False)
+    return Problem(robot, contacts, outputs=OUTPUTS)
 
 
 def inputs_of(problem: Problem, posture: str) -> dict:
