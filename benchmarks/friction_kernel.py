@@ -38,9 +38,10 @@ _PROGRAM = r"""
 #include "robot_forces.h"
 
 static double in[ROBOT_IN_SIZE], out[ROBOT_OUT_SIZE], work[ROBOT_WORK_SIZE + 1];
-static double G[ROBOT_ROWS * ROBOT_ROWS], a0[ROBOT_ROWS], mu[ROBOT_CONTACTS];
+static double G[ROBOT_ROWS * ROBOT_ROWS], a0[ROBOT_ROWS], v[ROBOT_ROWS];
 static double scratch[ROBOT_FORCES_WORK_SIZE], kept[ROBOT_FORCES_CONE_ROWS];
-static double f[ROBOT_FORCES_CONE_ROWS], forces[ROBOT_ROWS], u[ROBOT_ROWS], info[5];
+static double f[ROBOT_FORCES_CONE_ROWS], forces[ROBOT_ROWS], u[ROBOT_ROWS];
+static double mu[ROBOT_CONTACTS], info[ROBOT_FORCES_INFO_SIZE];
 static int64_t indices[ROBOT_FORCES_INDEX_SIZE], active[ROBOT_CONTACTS], rows[ROBOT_ROWS];
 
 static double now(void)
@@ -55,7 +56,10 @@ static void matrix(int64_t n)
   int64_t i;
   robot_kernel(in, out, work);
   robot_slice(out + ROBOT_OUT_G, ROBOT_ROWS, rows, n, G);
-  for (i = 0; i < n; ++i) a0[i] = out[ROBOT_OUT_A0 + rows[i]];
+  for (i = 0; i < n; ++i) {
+    a0[i] = out[ROBOT_OUT_A0 + rows[i]];
+    v[i] = out[ROBOT_OUT_V + rows[i]];
+  }
 }
 
 /* Reads law, tolerance, repetitions, ticks; then per tick flags of the contacts and inputs. */
@@ -87,8 +91,8 @@ int main(void)
       start = now();
       matrix(n);
       status = robot_contact_forces(
-          active, count, (int64_t)head[0], ROBOT_FORCES_BUDGET, head[1], mu, NULL, NULL, G, a0, f,
-          forces, u, info, scratch, indices);
+          active, count, (int64_t)head[0], ROBOT_FORCES_BUDGET, head[1], mu, NULL, NULL,
+          NULL, G, a0, v, f, forces, u, info, NULL, scratch, indices);
       spent = now() - start;
       if (spent < most) most = spent;
     }

@@ -173,8 +173,8 @@ int64_t @NAME@_forces_solve(
    speeds         3 velocities in m/s, above which a contact slides, leaves and strikes, or null
                   for SPEED
    G, a0          n x n, symmetric, and n: the matrix of the active contacts and their
-                  accelerations without contact forces; at the velocity level, velocities without
-                  impulses
+                  accelerations without contact forces, in contact axes the sum of the outputs a0
+                  and turning; at the velocity level, velocities without impulses
    velocities     n: velocities of the contacts, which decide whether they slide, leave or strike,
                   or null for contacts at rest and at the velocity level
    cone_forces    k: forces to begin with, zeros or those of the previous instant; overwritten by

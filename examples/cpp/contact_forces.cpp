@@ -23,7 +23,7 @@ constexpr double RESERVE = 0.9;   // share of the friction that the feet may use
 constexpr double SHARES[] = {1.0, 0.75, 0.5, 0.25, 0.0};
 
 struct Forces {
-  double foot[M], acceleration[M], info[5];
+  double foot[M], acceleration[M], info[QUADRUPED_FORCES_INFO_SIZE];
   double start[QUADRUPED_FORCES_CONE_ROWS];  // those of the last call begin the next one
   std::int64_t status;
 };
@@ -37,9 +37,9 @@ std::int32_t predict(const double *in, double *out, Forces &forces) {
   const std::int32_t status = quadruped_kernel(in, out, work);
   if (status != QUADRUPED_OK) return status;
   forces.status = quadruped_contact_forces(
-      feet, FEET, QUADRUPED_FORCES_AUTO, QUADRUPED_FORCES_BUDGET, QUADRUPED_FORCES_TOLERANCE, friction,
-      nullptr, nullptr, out + QUADRUPED_OUT_G, out + QUADRUPED_OUT_A0, forces.start, forces.foot,
-      forces.acceleration, forces.info, scratch, indices);
+      feet, FEET, QUADRUPED_FORCES_COULOMB, QUADRUPED_FORCES_BUDGET, QUADRUPED_FORCES_TOLERANCE, friction,
+      nullptr, nullptr, nullptr, out + QUADRUPED_OUT_G, out + QUADRUPED_OUT_A0, out + QUADRUPED_OUT_V,
+      forces.start, forces.foot, forces.acceleration, forces.info, nullptr, scratch, indices);
   return status;
 }
 

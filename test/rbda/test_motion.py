@@ -12,6 +12,7 @@ from on_floats import DynamicsOnFloats, solver_on_floats
 from pinocchio_motion import Peer, relative
 from seeds import but_slow, seeds
 
+import delassus_ros.testing.mpmath_numbers  # noqa: F401 (makes mpmath numbers scalars)
 from benchmarks import cases
 from benchmarks.cluster_cases import CLUSTER_CASES
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms

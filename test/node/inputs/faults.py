@@ -499,7 +499,8 @@ def _beyond_limits() -> Iterator[tuple[object, ...]]:
     yield "effort 349", lambda r: _spoilt(r, "effort", 349.0), OK, Reason.NONE, ""
     yield (
         "degrees per second", lambda r: beside(r, velocity=np.degrees(r.rates + 4.0).tolist()),
-        DEGRADED, Reason.JOINT_OUTSIDE_LIMITS, "(6 more joints likewise): it is in another unit",
+        DEGRADED, Reason.JOINT_OUTSIDE_LIMITS | Reason.FORCES_STRIKING,
+        "(6 more joints likewise): it is in another unit",
     )  # fmt: skip
 
 
