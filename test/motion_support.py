@@ -27,6 +27,8 @@ from delassus_ros.solver.friction import ForceSettings
 
 FEET = ("LF", "RF", "LH", "RH")
 SECONDARY = tuple(secondary_outputs())
+STILL = Limits(forces=ForceSettings(slip_speed=1e3, leave_speed=1e3, strike_speed=1e3))
+"""Forces of contacts at rest, whatever the rates."""
 POINTS = tuple(Contact(foot, frame=f"{foot}_FOOT") for foot in FEET)
 TURNED = np.array([0.1, -0.2, 0.3, np.sqrt(1.0 - 0.14)])
 TWIST = np.array([0.3, -0.1, 0.2, 0.4, -0.5, 0.6])
@@ -171,10 +173,9 @@ def contradicting() -> MotionRig:
         Contact(name, "LF_SHANK", "point", Transform.from_xyz_rpy((0, 0, z)), normal=normal)
         for name, (z, normal) in zip(FEET[:2], places, strict=True)
     ]
-    still = ForceSettings(slip_speed=1e3, leave_speed=1e3, strike_speed=1e3)
     rig = MotionRig(
         base="fixed", torques="zero", outputs=["a0", "forces"],
-        contacts=(*one_shank, *POINTS[2:]), limits=Limits(forces=still),
+        contacts=(*one_shank, *POINTS[2:]), limits=STILL,
     )  # fmt: skip
     rig.q = np.tile([0.0, 0.7, -0.7], 4)
     rig.rates = np.zeros(len(rig.joints))

@@ -118,7 +118,7 @@ def played(options: argparse.Namespace, description: Description) -> Played | No
     parameters |= {"loops": options.loops or "", "loops_as": options.loops_as or "clusters"}
     parameters |= {"algorithm": "auto", "friction": options.forces or ForceSettings.friction}
     seconds, moments, replay = moments_of(recording, parameters, text, remap)
-    if all(moment.warning and not moment.active for moment in moments):
+    if all(moment.warning and moment.active == () for moment in moments):
         why = moments[0].warning if moments else "it has no joint state of the robot"
         print(f"the recording moves the joints alone: {why}", file=sys.stderr)
         return None

@@ -457,7 +457,7 @@ class Storm:
         self.received: dict[type, list[bytes]] = {}
         self._good: Counter[type] = Counter()
         self._looked: Counter[type] = Counter()
-        self._untold = set(TOLD)
+        self._untold = {*TOLD, Reason.ROBOT_CHANGED}
         self.layouts: list[Layout] = []
         self.pair: Pair | None = None
         self.sent = 0
@@ -493,7 +493,10 @@ class Storm:
             newest = [deserialize_message(data, kind) for data in received[self._looked[kind] :]]
             self._looked[kind] += len(newest)
             self._good[kind] += sum(message.validity == OK for message in newest)
-            self._untold -= {r for message in newest for r in TOLD if message.reasons & r}
+            told = Reason.NONE
+            for message in newest:
+                told |= Reason(message.reasons)
+            self._untold -= {reason for reason in self._untold if told & reason}
         return not self._untold and all(self._good[kind] >= least for kind in self.received)
 
     def run(self, seconds: float, pairs: tuple[str, ...], swaps: int, least: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from delassus_msgs.msg import ContactDynamics
 from delassus_msgs_py import DynamicsReader, dynamics_to_numpy, matrix_to_numpy
-from motion_support import FEET, SECONDARY, TURNED, TWIST, MotionRig, torques_of
+from motion_support import FEET, SECONDARY, STILL, TURNED, TWIST, MotionRig, torques_of
 from pinocchio_motion import Peer, relative
 from pipeline_support import DEGRADED, INVALID, MS, OK, to_message
 from rclpy.serialization import deserialize_message, serialize_message
@@ -44,7 +44,9 @@ def assert_right(
 @pytest.mark.parametrize("base", ["floating", "fixed"])
 @pytest.mark.parametrize("algorithm", ["pv_osimr", "efpa"])
 def test_every_block_against_pinocchio(axes, base, algorithm) -> None:
-    rig = MotionRig(axes, base=base, algorithm=algorithm, is_compiled=axes == "world")
+    rig = MotionRig(
+        axes, base=base, algorithm=algorithm, is_compiled=axes == "world", limits=STILL
+    )
     matrix, dynamics = rig.send()
     assert (matrix.validity, dynamics.validity, dynamics.reasons) == (OK, OK, 0)
     assert tuple(dynamics.velocities) == rig.problem.velocities
