@@ -114,8 +114,8 @@ def compile_c(example: Example) -> None:
     block = str(example.parsed)
     (include,) = re.findall(r"^#include .*$", block, re.MULTILINE)
     arguments = (
-        "const double *G, const double *a0, double *forces, double *accelerations, double *work, "
-        "int64_t *indices"
+        "const double *G, const double *a0, const double *v, double *forces, "
+        "double *accelerations, double *work, int64_t *indices"
     )
     # A block has its own work array, or takes that of the function around it.
     given = arguments.replace(" double *work,", "") if "double work[" in block else arguments
