@@ -14,7 +14,8 @@ import numpy as np
 
 from benchmarks.contact_problems.residual import residual
 from delassus_ros.contact_forces import ForceSolver, ForceStatus
-from delassus_ros.contact_forces.forces import BUDGET, Law
+from delassus_ros.contact_forces.machine_code import BUDGET
+from delassus_ros.contact_forces.results import Law
 from delassus_ros.model.spatial import Array
 
 WRONG = 1e-9

@@ -1,13 +1,7 @@
 """Contact forces with friction, on any Delassus matrix."""
 
-from delassus_ros.contact_forces.forces import (
-    BatchContactForces,
-    ContactForces,
-    ForceSolver,
-    ForceStatus,
-    solve_contacts,
-    solve_contacts_batch,
-)
+from delassus_ros.contact_forces.forces import ForceSolver, solve_contacts, solve_contacts_batch
+from delassus_ros.contact_forces.results import BatchContactForces, ContactForces, ForceStatus
 
 __all__ = [
     "BatchContactForces",

@@ -1,8 +1,9 @@
 """The web server of a page: viser's, which answers the page of the user of this program alone.
 
-viser answers whoever reaches its port: other users of the machine, and pages of other sites in
-the user's browser, by a websocket or a host name that resolves to this machine (DNS rebinding).
-It also sets every property of a slider that a message names, and opens a public tunnel on request.
+viser's server accepts every connection to its port: from programs of other users of the machine,
+and from pages of other sites in the user's browser, by a websocket or a host name that resolves to
+this machine (DNS rebinding). The server also sets every property of a slider that a message names,
+and opens a public tunnel on request.
 
 viser has no option for these checks. The functions of websockets that it calls have: the request
 is checked before the handshake, and messages are checked before viser sees them.

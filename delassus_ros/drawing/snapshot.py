@@ -41,7 +41,7 @@ class Moment:
     Attributes
     ----------
     q : (nq,) joint positions [rad, m].
-    active : names of the active contacts; None for those that the user chooses.
+    active : names of the active contacts; None where the user chooses the contacts.
     inputs : inputs of the solver that are known besides q, by the names of their ports: a robot
         without them stands with its root link level and holds its posture.
     warning : why the state has no matrix, or is doubtful; empty if it is neither.

@@ -164,7 +164,7 @@ class Robot(Mechanism):
     def lock(self: _RobotT, positions: Mapping[str, float]) -> _RobotT:
         """Return the robot with some joints locked: their bodies are lumped, all frames stay.
 
-        Joints to which couplings leave one position, such as those that mimic a locked joint, are
+        Joints whose position couplings determine, such as joints that mimic a locked one, are
         locked there. All joints of a loop that can no longer move must be locked, at positions
         that close the loop.
 

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from delassus_ros.arguments import count
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel, Layout
-from delassus_ros.contact_forces.forces import BatchContactForces, ForceOptions
+from delassus_ros.contact_forces.forces import ForceOptions
+from delassus_ros.contact_forces.results import BatchContactForces
 from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import OutputArrays, row_of

@@ -16,7 +16,8 @@ from delassus_ros.compiler.codegen.contact_code import OVERFLOWED, REDUNDANT, SO
 from delassus_ros.compiler.codegen.python_call import NOT_TAKEN
 from delassus_ros.compiler.runtime.contact_code import constrained
 from delassus_ros.compiler.runtime.kernel import BoundKernel, Kernel, aligned_zeros
-from delassus_ros.contact_forces.forces import ContactForces, ForceOptions
+from delassus_ros.contact_forces.forces import ForceOptions
+from delassus_ros.contact_forces.results import ContactForces
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array

@@ -10,15 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import numbers
-from delassus_ros.contact_forces.forces import (
-    ContactForces,
-    ForceOptions,
-    ForceSolver,
-    Law,
-    SolverOptions,
-    solver_for,
-)
+from delassus_ros.contact_forces.forces import ForceOptions, ForceSolver, SolverOptions, solver_for
 from delassus_ros.contact_forces.machine_code import SPEED
+from delassus_ros.contact_forces.results import ContactForces, Law
 from delassus_ros.contact_forces.rows import per_contact
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import InputError, listed

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import names, number, numbers
-from delassus_ros.contact_forces.forces import ContactForces, ForceOptions, ForceSolver
+from delassus_ros.contact_forces.forces import ForceOptions, ForceSolver
+from delassus_ros.contact_forces.results import ContactForces
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, NumericalError, listed
 from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M as LENGTH

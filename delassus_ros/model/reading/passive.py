@@ -78,7 +78,7 @@ class MujocoPassive:
 
     @classmethod
     def of(cls, model: Any) -> MujocoPassive:
-        """Return the elements of a model, without those that its flags disable."""
+        """Return the elements of a model that its flags leave enabled."""
         import mujoco
 
         flags, disabled = mujoco.mjtDisableBit, int(model.opt.disableflags)

@@ -25,7 +25,7 @@ def document_of(
     Parameters
     ----------
     source, xacro_arguments : as for :meth:`~delassus_ros.model.robot.Robot.from_urdf`. A file that
-        ends in ``.xacro`` is a program that its expansion runs: only for those that are trusted.
+        ends in ``.xacro`` is a program that its expansion runs: read trusted files alone.
 
     Raises
     ------

@@ -13,7 +13,8 @@ import numpy as np
 from delassus_msgs.msg import ContactDynamics
 from numpy.typing import NDArray
 
-from delassus_ros.contact_forces.forces import ContactForces, ForceSolver, ForceStatus
+from delassus_ros.contact_forces.forces import ForceSolver
+from delassus_ros.contact_forces.results import ContactForces, ForceStatus
 from delassus_ros.contacts import Contact, direction
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.reasons import InputWarning, Reason, Validity
