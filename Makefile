@@ -60,6 +60,8 @@ help:
 	@echo '                ROBOT=my_robot.urdf takes your own, ARGS=--forces shows contact forces'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
 	@echo 'make test-all   the long ones as well, and random cases by chance'
+	@echo 'make launch-tests'
+	@echo '                those of the launch files; LAUNCH=FOLDER has launch, launch_ros, launch_pytest'
 	@echo 'make soak       ten minutes at 1 kHz with a 30-joint humanoid, every joint state accounted'
 	@echo '                for; SOAK_SECONDS=60 makes it shorter, ARGS=--help shows the limits'
 	@echo 'make faults     single faults put into the product, and whether the tests find each of them;'
@@ -116,6 +118,20 @@ test: setup
 .PHONY: test-all
 test-all: setup
 	@HYPOTHESIS_PROFILE=chance $(BIN)/pytest -m '' $(PARALLEL) $(ARGS)
+
+# launch, launch_ros and launch_pytest come with ROS 2 and are not on PyPI: LAUNCH names the folder that
+# has them. Nothing else is taken from there, and launch_pytest gets a pytest that it works with.
+LAUNCH_TESTS := build/launch-tests
+.PHONY: launch-tests
+launch-tests: setup
+	@test -d '$(LAUNCH)/launch_pytest' || { echo 'make launch-tests: LAUNCH is the folder of Python packages' \
+	  'that has launch, launch_ros and launch_pytest, as in LAUNCH=/opt/ros/jazzy/lib/python3.12/site-packages'; \
+	  exit 2; }
+	@rm -rf $(LAUNCH_TESTS)
+	@$(INSTALL) --target $(LAUNCH_TESTS) 'pytest<8.4' osrf-pycommon psutil
+	@ln -s $(foreach name,launch composition_interfaces,$(abspath $(LAUNCH))/$(name)*) $(LAUNCH_TESTS)
+	@PYTHONPATH=$(abspath $(LAUNCH_TESTS)) $(BIN)/python -m pytest -n0 $(ARGS) \
+	  test/node/lifecycle/test_launch.py test/node/lifecycle/test_launch_pytest.py
 
 .PHONY: soak
 soak: setup

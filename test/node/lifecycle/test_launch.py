@@ -14,9 +14,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import robots
-from cli_support import output
 from delassus_msgs.msg import DelassusMatrix, Estimate, Layout
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from hanging import HANG_S
@@ -32,6 +32,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros import Robot
+from delassus_ros.cli.main import main
 
 DOMAIN = new_domain()
 
@@ -158,8 +159,11 @@ def test_delassus_launch_starts_the_node_by_itself(capfd) -> None:
 def test_two_commands_from_a_urdf_to_a_node_that_is_ok(name: str, capfd, tmp_path: Path) -> None:
     load, base, _ = robots.TEN[name]
     urdf, file = str(load()), tmp_path / "my_robot.yaml"
-    file.write_text(output(capfd, "config", urdf, "--base", base))
+    assert main(["config", urdf, "--base", base]) == 0
+    file.write_text(capfd.readouterr().out)
     robot = Robot.from_urdf(Path(urdf), base)
+    limits = {joint.name: (joint.lower, joint.upper) for joint in robot.joints}
+    positions = [float(np.clip(0.1, *limits[name])) for name in robot.joint_names]
     arguments = {"robot_description_file": urdf, "params_file": str(file)}
     with launched(capfd, "delassus.launch.py", **arguments) as graph:
         contacts = graph.until(lambda: graph.layouts, "layout")[0].contacts
@@ -168,7 +172,7 @@ def test_two_commands_from_a_urdf_to_a_node_that_is_ok(name: str, capfd, tmp_pat
             graph.touch(contacts)
             return answer.validity == DelassusMatrix.VALIDITY_OK
 
-        answer = graph.ask_until(is_valid, robot.joint_names, (robot.neutral() + 0.1).tolist())
+        answer = graph.ask_until(is_valid, robot.joint_names, positions)
     assert list(answer.contacts) == list(contacts) and answer.algorithm == "auto"
 
 
