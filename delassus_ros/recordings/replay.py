@@ -25,7 +25,6 @@ from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.live.pipeline import WATCHES
 from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
-from delassus_ros.node.system.background import wait_for_end
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
 from delassus_ros.recordings.recorded_file import Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording
@@ -217,7 +216,6 @@ class Replay:
             self.computing += pipeline.last.compute_time if answer is not None else 0.0
             if answer is not None and pipeline.last.validity is not Validity.INVALID:
                 self._judge(pipeline.positions)
-            self._wait_for_closures()
             self._check_clock(simulated)
             return answer
         taken = deserialized(data, KINDS[kind], f"a message of {message.topic}")
@@ -265,12 +263,6 @@ class Replay:
             f"the stamps of the joint states are {1e-9 * abs(off):.6g} s {side} {reference}: they "
             f"are of another clock, {advice}",
         )
-
-    def _wait_for_closures(self) -> None:
-        """Wait for code that the node builds in the background: a replay has no deadline."""
-        tasks = [task for task in self._pipeline.tasks if not task.ended]
-        if tasks:
-            wait_for_end(tasks, lambda text: self._warn("closure", str(text)))
 
     def _answer(self, time: int, matrix: bytes) -> Answer:
         start = perf_counter()

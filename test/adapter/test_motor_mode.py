@@ -205,9 +205,6 @@ def _through(
     )  # fmt: skip
     state.header.stamp = to_message(START)
     data = pipeline.answer(serialize_message(state))
-    for task in pipeline.tasks:  # code for other measured joints
-        task.wait()
-        data = pipeline.answer(serialize_message(state))
     assert data is not None, pipeline.last.text
     answer = deserialize_message(data, DelassusMatrix)
     assert answer.validity == DelassusMatrix.VALIDITY_OK, pipeline.last.text

@@ -1,7 +1,6 @@
 """The gate for robots with closed loops: a closure computes the joints that are not measured.
 
-Knows no ROS, as the gate for open chains. A closure is bound to the measured joints; the code for
-an unexpected set of them is compiled by a background thread.
+Knows no ROS, as the gate for open chains. A closure is bound to the measured joints.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from delassus_ros.node.inputs.arrival import Arrival, age_of
 from delassus_ros.node.inputs.joints import Gate, InputStatus, JointGate, Motion, size_mismatch
 from delassus_ros.node.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.node.reasons import InputWarning, Limits, Reason
-from delassus_ros.node.system.background import BackgroundTask
 
 _WARNINGS = {
     ClosureStatus.CONTRADICTION: (Reason.LOOP_INCONSISTENT, "{}"),
@@ -43,8 +41,6 @@ _WARNINGS = {
 }  # fmt: skip
 _MOST_ROUTES = 64
 """Sets of measured joints with a route; a robot has a few publishers."""
-_RETRY_NS = 1_000_000_000
-"""Time after which a failed compilation is tried again: memory may be free by then [ns]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +82,9 @@ class ClosedGate:
     insufficient messages are ignored. Otherwise the joints of several publishers are merged, as
     by :class:`~delassus_ros.node.inputs.joints.JointGate`.
 
-    The code for measured joints other than the independent ones or all of them is compiled by a
-    thread at their first message; see
-    :class:`~delassus_ros.node.inputs.closed_joints.BoundClosures`. Until the code is ready, these
-    messages are refused, or ignored while messages of another publisher pass.
+    The code for measured joints other than the independent ones or all of them is compiled at
+    their first message; see :class:`~delassus_ros.node.inputs.closed_joints.BoundClosures`. A set
+    of joints whose code cannot be compiled is refused until :meth:`reset`.
 
     Parameters
     ----------
@@ -120,11 +115,10 @@ class ClosedGate:
         self._clock_step, self._topic = 0, self._first.sources.topic
         self._routes: dict[tuple[str, ...], _Route | InputWarning] = {}
         self._status = InputStatus(Gate.IGNORED, 0, math.nan, Reason.NONE, "")
-        self._failed: dict[tuple[str, ...], Arrival] = {}
         self._route: _Route | None = None
         # Routes of the most likely sets of joints are made before the first joint state.
         for joints in (closure.independent, closure.robot.joint_names):
-            self._route_of(joints, 0)
+            self._route_of(joints)
         self.reset(0)
 
     @property
@@ -152,11 +146,6 @@ class ClosedGate:
         """Joints of messages that have none of the robot's, in words, as in :class:`JointGate`."""
         return self._gate.strangers
 
-    @property
-    def tasks(self) -> list[BackgroundTask[BoundClosure]]:
-        """Running tasks that compile closures."""
-        return self._bounds.tasks
-
     def set_limits(self, max_skew: float, timeout: float) -> None:
         """Change the limits [s], as in :class:`JointGate`."""
         for gate in self._gates():
@@ -177,15 +166,13 @@ class ClosedGate:
 
     def reset(self, now: int) -> None:
         """Return to the state before the first message, at the reference configuration."""
-        for joints in self._failed:
-            self._routes.pop(joints, None)
-        self._failed.clear()
+        routes = {joints: r for joints, r in self._routes.items() if isinstance(r, _Route)}
+        self._routes = {**routes}
         self._gate = self._first
         for gate in self._gates():
             gate.reset(now)
-        for route in self._routes.values():
-            if isinstance(route, _Route):
-                route.bound.reset()
+        for route in routes.values():
+            route.bound.reset()
         self._names: Sequence[str] | None = None
         self._route = None
         self._whole = True
@@ -251,7 +238,7 @@ class ClosedGate:
         self._names = None
         names, present = message.names, set(message.names)
         measured = tuple(joint for joint in self._robot.joint_names if joint in present)
-        found = self._route_of(measured, now) if measured else None
+        found = self._route_of(measured) if measured else None
         if isinstance(found, _Route):
             if self._whole and self._route is not None:
                 # The missing joints may come from another publisher.
@@ -273,7 +260,7 @@ class ClosedGate:
         }
         self._parts = {**others, measured: message}
         recent = set().union(*self._parts)
-        merged = self._route_of(tuple(j for j in self._robot.joint_names if j in recent), now)
+        merged = self._route_of(tuple(j for j in self._robot.joint_names if j in recent))
         if isinstance(merged, _Route):
             self._whole = False
             if merged is not route:
@@ -284,21 +271,13 @@ class ClosedGate:
             return self._use(merged)
         return merged
 
-    def _route_of(self, joints: tuple[str, ...], now: int) -> _Route | InputWarning:
+    def _route_of(self, joints: tuple[str, ...]) -> _Route | InputWarning:
         """Return the route of these measured joints, or why they have none."""
         found = self._routes.get(joints)
-        failed = self._failed.get(joints)
-        if found is not None and (failed is None or failed.within(_RETRY_NS, now)):
+        if found is not None:
             return found
         try:
             bound = self._bounds.of(joints)
-        except BeingMadeError:
-            what = listed("joint", joints)
-            return InputWarning(
-                Reason.NOT_CONFIGURED,
-                f"the code that computes the remaining joints from measured {what} is being "
-                "compiled",
-            )
         except InputError as error:
             text = f"the joint states have {listed('joint', joints)} alone: {error}"
             found = InputWarning(Reason.JOINT_MISSING, text)
@@ -313,16 +292,6 @@ class ClosedGate:
             gate.set_clock_step(self._clock_step)
             gate.set_topic(self._topic)
             found = _Route(frozenset(joints), gate, bound)
-        self._remember(joints, found, now)
-        return found
-
-    def _remember(self, joints: tuple[str, ...], found: _Route | InputWarning, now: int) -> None:
-        """Keep the route or the warning of these joints, and evict the oldest."""
-        self._failed.pop(joints, None)
-        if isinstance(found, InputWarning) and found.reason is Reason.NOT_CONFIGURED:
-            self._failed[joints] = Arrival(now)
-        # Moved to the end, as the newest.
-        self._routes.pop(joints, None)
         self._routes[joints] = found
         if len(self._routes) > _MOST_ROUTES:
             # Never evict the route in use: set_limits() and reset() must reach it.
@@ -332,7 +301,7 @@ class ClosedGate:
                 if route is not self._route and not self._bounds.is_usual(joints)
             )
             del self._routes[oldest]
-            self._failed.pop(oldest, None)
+        return found
 
     def _use(self, route: _Route) -> _Route:
         self._route, self._gate = route, route.gate
@@ -397,18 +366,12 @@ _MOST = 64
 """Sets of joints, besides the usual ones, that are kept; a robot has a few publishers."""
 
 
-class BeingMadeError(DelassusError):
-    """The closure for these measured joints is being compiled; a later call returns it."""
-
-
 class BoundClosures:
     """Bound closures of a robot, by set of measured joints.
 
-    The closures for the independent joints and for all joints are bound at construction. For any
-    other set, a thread compiles and binds the closure at the first call of :meth:`of`, one set at
-    a time. Kernels are compiled by a process instead; a process takes about 1 s to start, a
-    closure of most robots some 0.01 s to compile, and a process returns code only through a disk
-    cache. LLVM, which takes most of the time, releases Python's lock.
+    The closures for the independent joints and for all joints are bound at construction. The
+    closure for any other set is compiled at its first use, which delays one answer by some 10 to
+    100 ms, or by less if the disk cache has the code.
 
     Parameters
     ----------
@@ -425,8 +388,6 @@ class BoundClosures:
         usual = (closure.independent, closure.robot.joint_names)
         self._usual = {joints: closure.bind(joints) for joints in usual}
         self._others: dict[tuple[str, ...], BoundClosure] = {}
-        self._task: BackgroundTask[BoundClosure] | None = None
-        self._wanted: tuple[str, ...] = ()
 
     def is_usual(self, joints: tuple[str, ...]) -> bool:
         """Whether the closure for these joints was bound at construction."""
@@ -437,50 +398,15 @@ class BoundClosures:
 
         Raises
         ------
-        BeingMadeError
-            If the closure is being compiled, or waits until another one is compiled.
         InputError
             If the joints do not determine the others; names the loop.
         DelassusError
             If the closure could not be compiled; the next call tries again.
         """
-        self._take_in(joints)
         found = self._usual.get(joints) or self._others.get(joints)
-        if found is not None:
-            return found
-        if self._task is None or joints != self._wanted:
-            self._closure.check(joints)
-        if self._task is None:
-            self._wanted = joints
-            # LLVM must not be at work when the process ends: that waits for it.
-            self._task = BackgroundTask(
-                "closing loops", lambda _: self._bound(joints), daemon=False
-            )
-        raise BeingMadeError(
-            f"the code for measured {listed('joint', joints)} is being compiled; try again"
-        )
-
-    @property
-    def tasks(self) -> list[BackgroundTask[BoundClosure]]:
-        """Running task that compiles a closure, if there is one."""
-        return [] if self._task is None or self._task.ended else [self._task]
-
-    def _bound(self, joints: tuple[str, ...]) -> BoundClosure:
-        """Return a new bound closure; called by another thread."""
-        return self._closure.bind(joints)
-
-    def _take_in(self, joints: tuple[str, ...]) -> None:
-        """Keep the compiled closure; raise the error of the build if it was for these joints."""
-        task = self._task
-        if task is None or not task.ended:
-            return
-        self._task = None
-        try:
-            made = task.future.result()
-        except Exception:
-            if joints == self._wanted:
-                raise
-        else:
+        if found is None:
+            found = self._closure.bind(joints)
             if len(self._others) >= _MOST:
                 del self._others[next(iter(self._others))]
-            self._others[self._wanted] = made
+            self._others[joints] = found
+        return found

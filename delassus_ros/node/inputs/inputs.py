@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from delassus_ros.closure import BoundClosure, Closure
+from delassus_ros.closure import Closure
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.arrival import age_of, stamp_of
 from delassus_ros.node.inputs.closed_joints import ClosedGate
@@ -21,7 +21,6 @@ from delassus_ros.node.inputs.placements import PlacementInput
 from delassus_ros.node.inputs.schedule import ScheduleInput
 from delassus_ros.node.inputs.topics import JOINTS
 from delassus_ros.node.reasons import InputHealth, InputWarning, LastAnswer, Limits, Reason
-from delassus_ros.node.system.background import BackgroundTask
 from delassus_ros.problem import Problem
 
 _IGNORED, _REFUSED = Gate.IGNORED, Gate.REFUSED
@@ -112,11 +111,6 @@ class Inputs:
         self.clock_step = 0
         self._tick_status = TickStatus()
         self._silence = ""
-
-    @property
-    def tasks(self) -> list[BackgroundTask[BoundClosure]]:
-        """Running background tasks that compile closures."""
-        return self._gate.tasks if isinstance(self._gate, ClosedGate) else []
 
     def set_limits(self, limits: Limits) -> None:
         """Change the limits; raises InputError, and changes none, if one is out of range."""

@@ -11,7 +11,6 @@ from delassus_msgs.msg import Layout
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
-from delassus_ros.closure import BoundClosure
 from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.cache.cached_code import stored_kernel
 from delassus_ros.compiler.runtime.kernel import CompiledKernel
@@ -23,7 +22,7 @@ from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings import Settings
-from delassus_ros.node.system.background import BackgroundTask, CancelledTaskError
+from delassus_ros.node.system.background import CancelledTaskError
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 
@@ -127,12 +126,6 @@ class Computation:
             description, problem, solver, fallback, layout, pipeline, settings.outputs,
             settings.gravity, estimator is not None, closures,
         )  # fmt: skip
-
-    @property
-    def tasks(self) -> list[BackgroundTask[BoundClosure]]:
-        """Running background tasks that compile closures."""
-        of_questions = [] if self.closures is None else self.closures.tasks
-        return self.pipeline.tasks + of_questions
 
     @property
     def words(self) -> str:

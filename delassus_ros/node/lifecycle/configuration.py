@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 from rclpy.lifecycle import LifecycleNode
 
-from delassus_ros.closure import BoundClosure
 from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.diagnostics import Account, Entry, Report
@@ -16,7 +15,6 @@ from delassus_ros.node.lifecycle.services import ComputeService
 from delassus_ros.node.live.publishers import Outputs
 from delassus_ros.node.live.stream import Stream
 from delassus_ros.node.settings import Operation, Settings
-from delassus_ros.node.system.background import BackgroundTask, wait_for_end
 from delassus_ros.node.system.logs import LoopLog
 from delassus_ros.node.system.qos import Mismatches
 from delassus_ros.node.system.timers import now_of
@@ -62,12 +60,8 @@ class Configuration:
         self._node = node
         self._warn = warn
         self._adopted = adopted
-        self._tasks: list[BackgroundTask[BoundClosure]] = []
-        """Running tasks of computations that were replaced."""
         # If one part fails, the parts before it are closed.
         with ExitStack() as undo:
-            # Closed last, when no part starts a task any more.
-            undo.callback(self._end_tasks)
             length = operation.limits.condition.characteristic_length
             self._outputs = Outputs(
                 node,
@@ -156,7 +150,6 @@ class Configuration:
         before = self.computation
         # The limits may have changed since it was made.
         computation.pipeline.limits = self.operation.limits
-        self._tasks = [task for task in self._tasks + before.tasks if not task.ended]
         self.computation = computation
         self.algorithm.set_computation(computation)
         self._set_stand_in(computation)
@@ -173,10 +166,6 @@ class Configuration:
         )
         if self.stream.active:
             self.algorithm.follow()
-
-    def _end_tasks(self) -> None:
-        """Wait until the tasks that compile closures have ended."""
-        wait_for_end(self._tasks + self.computation.tasks, self._node.get_logger().error)
 
     def _set_stand_in(self, computation: Computation) -> None:
         stand_in = self.algorithm.stand_in

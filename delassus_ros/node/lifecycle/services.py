@@ -421,8 +421,6 @@ class OnDemand:
             no positions of the other joints close the loops on the branch of the reference.
         NumericalError
             If the matrix cannot be computed at this configuration.
-        BeingMadeError
-            If the code for these joints, neither the independent ones nor all, is being compiled.
         """
         q, warning = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
         wanted = list(active)

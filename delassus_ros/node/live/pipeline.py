@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, Layout
 
-from delassus_ros.closure import BoundClosure, Closure
+from delassus_ros.closure import Closure
 from delassus_ros.conditioning.monitor import Conditioning, ConditionMonitor
 from delassus_ros.conditioning.structural_rank import (
     closed_configurations,
@@ -39,7 +39,6 @@ from delassus_ros.node.reasons import (
     Reason,
     Validity,
 )
-from delassus_ros.node.system.background import BackgroundTask
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.bound import BoundSolver
 from delassus_ros.solver.solution import Solution
@@ -191,11 +190,6 @@ class Pipeline:
     def inputs(self) -> Mapping[str, Array]:
         """Inputs of the latest matrix by port; overwritten by the next joint state."""
         return self._solver.inputs
-
-    @property
-    def tasks(self) -> list[BackgroundTask[BoundClosure]]:
-        """Running background tasks that compile closures."""
-        return self._inputs.tasks
 
     @property
     def present_contacts(self) -> tuple[str, ...] | None:

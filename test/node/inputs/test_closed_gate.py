@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import math
-import threading
-from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from closed_rigs import FEET, LEGS, LIFT, Bar, Geared
-from hanging import HANG_S
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -25,7 +21,6 @@ from delassus_ros.closure import closure as closure_module
 from delassus_ros.errors import CompilerError, InputError, ProblemError, RobotError
 from delassus_ros.model import Body, Coupling, Frame, Inertia, Joint, JointKind
 from delassus_ros.node.inputs.closed_joints import (
-    BeingMadeError,
     ClosedGate,
 )
 from delassus_ros.node.inputs.joints import Gate
@@ -33,23 +28,6 @@ from delassus_ros.node.reasons import (
     Limits,
     Reason,
 )
-
-
-def settle(gate: ClosedGate) -> None:
-    """Wait until what is being made is there."""
-    task = gate._bounds._task
-    if task is not None:
-        task.thread.join(HANG_S)
-
-
-def know(gate: ClosedGate, *measured: Sequence[str]) -> None:
-    """Have what follows from these joints made, as by earlier joint states."""
-    for names in measured:
-        own = tuple(name for name in gate._robot.joint_names if name in names)
-        with contextlib.suppress(BeingMadeError):
-            gate._bounds.of(own)
-        settle(gate)
-        gate._bounds.of(own)
 
 
 def gate_of(rig: Rig) -> ClosedGate:
@@ -87,7 +65,6 @@ def test_motors_do_and_names_may_change_at_any_time(rig) -> None:
         for joints in (LEGS, motors, LEGS[:6] + motors[6:], rig.joints, motors)
         for lift in LIFT
     ]
-    know(gate_of(rig), *lists)
     for names in lists:
         assert said(rig.send(names)) == (OK, Reason.NONE)
         rig.wait(1)
@@ -208,7 +185,6 @@ def test_clock_set_back_keeps_nothing_alive(rig) -> None:
 
 def test_steps_of_simulated_time_are_no_skew(rig) -> None:
     rig.pipeline.set_clock_step(25 * MS)
-    know(gate_of(rig), [*LEGS, "LIFT_ROCKER"])
     # Whatever joints are measured, also where that comes up later.
     for names in ([*LEGS, "LIFT_CRANK"], rig.joints, [*LEGS, "LIFT_ROCKER"]):
         assert said(rig.send(names, at=30)) == (OK, Reason.NONE)
@@ -222,7 +198,6 @@ def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
     parts = [[*LEGS, "LIFT_CRANK"]] if not lift else [LEGS, lift]
     nothing = np.zeros(0)
     gate, q = gate_of(rig), np.zeros(len(rig.joints))
-    know(gate, [*LEGS, "LIFT_ROCKER"])
     foreign = gate.read(["gripper"], rig.now, nothing, rig.now, q)
     assert (foreign.gate, foreign.reasons) == (Gate.IGNORED, Reason.NONE)
     for _ in range(5):
@@ -349,186 +324,45 @@ def test_the_independent_joints_are_expected(geared, monkeypatch) -> None:
             patch.setattr(geared.closure, "bind", None)
             status = gate.read(names, START, np.array([truth[n] for n in names]), START, q)
         assert status.gate is Gate.READY
-        assert gate._bounds._task is None
 
 
-def fail(joints, asked):
-    asked.append(joints)
-    raise CompilerError("no room")
-
-
-def test_code_for_measured_joints_that_cannot_be_made(geared, monkeypatch) -> None:
-    """No fault of the algorithm, and tried again from time to time."""
+def test_code_for_measured_joints_that_cannot_be_compiled(geared, monkeypatch) -> None:
+    """The set of joints is refused, tried once, and tried again after a reset."""
     rig = geared.rig()
-    names = [*LEGS, "LIFT_ROCKER"]
-    asked = []
+    names, asked = [*LEGS, "LIFT_ROCKER"], []
+
+    def fail(joints):
+        asked.append(joints)
+        raise CompilerError("no room")
+
     with monkeypatch.context() as patch:
-        bind = functools.partial(fail, asked=asked)
-        patch.setattr(gate_of(rig)._bounds._closure, "bind", bind)
+        patch.setattr(gate_of(rig)._bounds._closure, "bind", fail)
         for _ in range(100):
             assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
-            settle(gate_of(rig))
             rig.wait(1)
         text = rig.pipeline.last.text
         assert "cannot be computed from measured joints 'LF_HAA', " in text and "no room" in text
-        rig.wait(1000)
-        for _ in range(3):
-            rig.touch(*FEET)
-            assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
-            settle(gate_of(rig))
-            rig.wait(1)
-        assert len(asked) == 2
+        assert len(asked) == 1
+        # Beside joint states that give matrices they are ignored.
         assert said(rig.send([*LEGS, "LIFT_CRANK"])) == (OK, Reason.NONE)
-    rig.wait(1001)
-    rig.touch(*FEET)
-    # What the disk cache has may be there before the answer is.
-    assert said(rig.send(names)) in ((INVALID, Reason.NOT_CONFIGURED), (OK, Reason.NONE))
-    settle(gate_of(rig))
-    assert said(rig.send(names, at=1)) == (OK, Reason.NONE)
-
-
-class Gatekeeper:
-    """Counts what is compiled and by which thread, and has it wait to be let through."""
-
-    def __init__(self, monkeypatch) -> None:
-        self.threads: list[threading.Thread] = []
-        self.open = threading.Event()
-        self.came = threading.Event()
-        self._compile = closure_module.newton_for
-        monkeypatch.setattr(closure_module, "newton_for", self)
-
-    def __call__(self, *arguments):
-        self.threads.append(threading.current_thread())
-        if self.threads[-1] is not threading.main_thread():
-            self.came.set()
-            assert self.open.wait(HANG_S)
-        return self._compile(*arguments)
-
-
-@pytest.fixture(name="compiling")
-def make_compiling(monkeypatch):
-    found = Gatekeeper(monkeypatch)
-    yield found
-    found.open.set()
-
-
-def test_other_joints_are_made_by_another_thread(geared, compiling) -> None:
-    rig = geared.rig()
-    rig.truth(START)  # compiles as well
-    compiling.threads.clear()
-    rotors = [*(f"{name}_ROTOR" for name in LEGS), "LIFT_ROCKER"]
-    for _ in range(20):
-        rig.wait(1)
-        assert said(rig.send(rotors)) == (INVALID, Reason.NOT_CONFIGURED)
-        text = rig.pipeline.last.text
-        assert text.startswith("the code that computes the remaining joints from measured joints")
-        assert text.endswith("_ROTOR' and 8 more is being compiled")
-    assert set(rig.warnings) == {("NOT_CONFIGURED", text)}
-    compiling.open.set()
-    settle(gate_of(rig))
-    for _ in range(20):
-        rig.wait(1)
-        assert said(rig.send(rotors)) == (OK, Reason.NONE)
-    assert len(compiling.threads) == 1
-    assert compiling.threads[0] is not threading.main_thread()
-
-
-def test_the_stream_goes_on_while_other_joints_are_made(geared, compiling) -> None:
-    """Those that are usual pass; those that are not yet known are passed over, with words."""
-    rig = geared.rig()
-    rig.truth(START)  # compiles as well
-    compiling.threads.clear()
-    names, motors = [*LEGS, "LIFT_CRANK"], [f"{name}_ROTOR" for name in LEGS]
-    others = [[*motors[:k], *LEGS[k:], "LIFT_ROCKER"] for k in range(1, 6)]
-    for k in range(20):
-        assert said(rig.send(names)) == (OK, Reason.NONE)
-        assert rig.send(others[k % 5]) is None
-        rig.wait(1)
-    words = {text for _, text in rig.warnings}
-    assert len(words) == 5
-    ignored = "compiled; the message is ignored, as other messages give matrices"
-    assert all(ignored in text for text in words)
-    # One at a time, and the others when their turn comes.
-    assert compiling.came.wait(HANG_S)
-    assert len(compiling.threads) == 1
-    compiling.open.set()
-    for _ in range(5):
-        for each in others:
-            rig.send(each)
-            settle(gate_of(rig))
-    for each in others:
-        assert said(rig.send(each)) == (OK, Reason.NONE)
-    assert len(compiling.threads) == 5
-    assert threading.main_thread() not in compiling.threads
-
-
-def test_parts_that_are_merged_are_made_by_another_thread(geared, compiling) -> None:
-    rig = geared.rig()
-    rig.truth(START)  # compiles as well
-    compiling.threads.clear()
-
-    def sent() -> list:
-        """Parts of one q, each together, and further apart than max_skew."""
-        found = []
-        for _ in range(20):
-            rig.wait(GRID)
-            found += [rig.send(part) for part in (LEGS, ["LIFT_ROCKER"])]
-        return [said(each) for each in found if each is not None]
-
-    found = sent()
-    assert found[0] == (INVALID, Reason.JOINT_MISSING)
-    assert set(found[1:]) == {(INVALID, Reason.NOT_CONFIGURED)} and len(found) > 20
-    assert compiling.came.wait(HANG_S)
-    assert len(compiling.threads) == 1
-    compiling.open.set()
-    settle(gate_of(rig))
-    found = sent()
-    assert set(found[1:]) == {(OK, Reason.NONE)} and len(found) > 10
-    assert len(compiling.threads) == 1
-    assert compiling.threads[0] is not threading.main_thread()
-
-
-def test_what_failed_is_tried_again_after_the_clock_was_set_back(
-    geared, compiling, monkeypatch
-) -> None:
-    rig = geared.rig()
-    names = [*LEGS, "LIFT_ROCKER"]
-    rig.wait(3_600_000)
-    rig.touch(*FEET)
-    with monkeypatch.context() as patch:
-        bind = functools.partial(fail, asked=[])
-        patch.setattr(gate_of(rig)._bounds._closure, "bind", bind)
-        for _ in range(2):
-            assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
-            settle(gate_of(rig))
-    rig.wait(-3_600_000)
-    rig.touch(*FEET)
-    # Of the contacts' stamps.
-    jumped = Reason.NOT_CONFIGURED | Reason.STAMP_JUMPED_BACK
-    assert said(rig.send(names)) == (INVALID, jumped)
-    rig.wait(1001)
-    rig.touch(*FEET)
-    assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
-    compiling.open.set()
-    settle(gate_of(rig))
-    assert said(rig.send(names, at=1)) == (OK, Reason.NONE)
-
-
-def test_what_failed_is_tried_again_after_a_clock_jump(geared, monkeypatch) -> None:
-    rig = geared.rig(limits=Limits(contacts_timeout=math.inf))
-    names = [*LEGS, "LIFT_ROCKER"]
-    with monkeypatch.context() as patch:
-        bind = functools.partial(fail, asked=[])
-        patch.setattr(gate_of(rig)._bounds._closure, "bind", bind)
-        for _ in range(2):
-            assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
-            settle(gate_of(rig))
-    rig.wait(-1000)
+        assert rig.send(names) is None
+        assert "ignored, as other messages give matrices" in rig.warnings[-1][1]
     rig.pipeline.clock_jumped()
-    # Begins it; the other thread may be done before the answer.
-    rig.send(names)
-    settle(gate_of(rig))
-    assert said(rig.send(names, at=1)) == (OK, Reason.NONE)
+    rig.touch(*FEET)
+    assert said(rig.send(names)) == (OK, Reason.NONE)
+
+
+def test_unusual_measured_joints_are_compiled_once(geared, monkeypatch) -> None:
+    rig = geared.rig()
+    compiling = Mock(wraps=closure_module.newton_for)
+    monkeypatch.setattr(closure_module, "newton_for", compiling)
+    motors = [f"{name}_ROTOR" for name in LEGS]
+    sets = [[*motors[:k], *LEGS[k:], "LIFT_COUPLER"] for k in range(1, 6)]
+    for _ in range(3):
+        for names in sets:
+            assert said(rig.send(names)) == (OK, Reason.NONE)
+            rig.wait(1)
+    assert compiling.call_count == len(sets)
 
 
 def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) -> None:
@@ -544,7 +378,6 @@ def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) ->
     for k in range(200):
         own = [*LEGS, "LIFT_CRANK", *(n for i, n in enumerate(names) if k >> (i % 8) & 1)]
         own = list(dict.fromkeys(own))
-        know(gate, own)
         status = gate.read(own, START + k, np.array([truth[n] for n in own]), START + k, q)
         assert status.gate is Gate.READY
         np.testing.assert_allclose(q, geared.full(START), atol=1e-9)
@@ -553,7 +386,6 @@ def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) ->
     # The usual ones are never made again, others once while they are remembered.
     assert min(bound) > 13
     assert len(bound) < 200
-    know(gate, own)
     before = len(bound)
     for names in ([*LEGS, "LIFT_CRANK"], geared.robot.joint_names, own):
         values = np.array([truth[n] for n in names])
@@ -605,7 +437,6 @@ EVENTS = st.one_of(
 def test_whatever_publishers_send_is_answered_right_or_marked(geared, events) -> None:
     """The check of each message is in Rig."""
     rig = geared.rig(limits=Limits(contacts_timeout=math.inf))
-    know(gate_of(rig), *PUBLISHERS[:2])
     for kind, *what in events:
         if kind == "wait":
             rig.wait(GRID * what[0])

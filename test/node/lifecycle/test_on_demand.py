@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 import small
-from hanging import HANG_S
 from linkages import REFERENCE, assembled, four_bar
 from small_loops import geared_chain
 
@@ -20,7 +17,7 @@ from delassus_ros.conditioning.structural_rank import (
 )
 from delassus_ros.errors import InputError
 from delassus_ros.model import Frame, Transform
-from delassus_ros.node.inputs.closed_joints import BeingMadeError, BoundClosures
+from delassus_ros.node.inputs.closed_joints import BoundClosures
 from delassus_ros.node.lifecycle.services import OnDemand, list_algorithms
 from delassus_ros.node.reasons import Reason
 
@@ -124,71 +121,27 @@ def four_bar_on_demand(algorithm: str = "pv_osimr") -> OnDemand:
     return OnDemand(solver, generic, ConditionSettings(), BoundClosures(closure))
 
 
-def test_other_joints_of_a_loop_are_made_by_another_thread(monkeypatch) -> None:
-    threads: list[threading.Thread] = []
-    bind = Closure.bind
-
-    def counted(closure, joints):
-        threads.append(threading.current_thread())
-        return bind(closure, joints)
-
+def test_other_measured_joints_give_the_same_matrix() -> None:
     on_demand = four_bar_on_demand()
-    monkeypatch.setattr(Closure, "bind", counted)
     crank = 0.9
-    rocker = assembled(crank)[1]
     expected = on_demand.compute(["crank"], [crank], ["tip"]).solution.matrix
-    assert not threads
-    words = "measured joint 'rocker' is being compiled; try again"
-    with pytest.raises(BeingMadeError, match=words):
-        on_demand.compute(["rocker"], [rocker], ["tip"])
-    on_demand._closures._task.thread.join(HANG_S)
-    for _ in range(3):
-        found = on_demand.compute(["rocker"], [rocker], ["tip"]).solution.matrix
+    for _ in range(2):
+        found = on_demand.compute(["rocker"], [assembled(crank)[1]], ["tip"]).solution.matrix
         assert np.linalg.norm(found - expected) < 1e-7 * np.linalg.norm(expected)
-    assert len(threads) == 1
-    assert threads[0] is not threading.main_thread()
 
 
-def test_one_set_of_joints_is_made_at_a_time(monkeypatch) -> None:
-    """Whoever comes meanwhile asks again; what nobody fetches is kept for later."""
-    closures = BoundClosures(Closure(four_bar(), REFERENCE))
-    bind, open_, made = Closure.bind, threading.Event(), []
-
-    def slow(closure, joints):
-        assert open_.wait(HANG_S)
-        made.append(joints)
-        return bind(closure, joints)
-
-    monkeypatch.setattr(Closure, "bind", slow)
-    sets = ("rocker",), ("coupler",), ("coupler", "rocker")
-    for joints in (*sets, *sets):
-        with pytest.raises(BeingMadeError):
-            closures.of(joints)
-    with pytest.raises(InputError, match="unknown joint 'anchor'"):
-        closures.of(("anchor",))
-    open_.set()
-    for joints in sets[1:]:
-        closures._task.thread.join(HANG_S)
-        with pytest.raises(BeingMadeError):
-            closures.of(joints)
-    closures._task.thread.join(HANG_S)
-    assert [closures.of(joints).names for joints in sets] == list(sets)
-    assert made == list(sets)
-
-
-def test_joints_that_cannot_be_bound_are_said_and_tried_again(monkeypatch) -> None:
+def test_closures_are_bound_once_per_set_of_joints(monkeypatch) -> None:
+    """A failure is not kept: the next call tries again."""
     closures = BoundClosures(Closure(four_bar(), REFERENCE))
     with monkeypatch.context() as patch:
         patch.setattr(Closure, "bind", lambda closure, joints: 1 / 0)
-        with pytest.raises(BeingMadeError):
-            closures.of(("rocker",))
-        closures._task.thread.join(HANG_S)
         with pytest.raises(ZeroDivisionError):
             closures.of(("rocker",))
-    with pytest.raises(BeingMadeError):
-        closures.of(("rocker",))
-    closures._task.thread.join(HANG_S)
-    assert closures.of(("rocker",)).names == ("rocker",)
+    bound = closures.of(("rocker",))
+    assert bound.names == ("rocker",)
+    assert closures.of(("rocker",)) is bound
+    with pytest.raises(InputError, match="unknown joint 'anchor'"):
+        closures.of(("anchor",))
 
 
 def test_the_joints_of_a_loop_follow_from_the_given_ones() -> None:
@@ -212,9 +165,6 @@ def test_positions_that_do_not_close_are_no_answer() -> None:
     crank = 0.9
     coupler, rocker = assembled(crank)
     # Elsewhere than the crank puts it: the matrix is that of the crank, with care.
-    with pytest.raises(BeingMadeError):
-        on_demand.compute(["crank", "rocker"], [crank, rocker], ["tip"])
-    on_demand._closures._task.thread.join(HANG_S)
     answer = on_demand.compute(["crank", "rocker"], [crank, rocker + 0.4], ["tip"])
     assert answer.caveats is Reason.LOOP_INCONSISTENT
     good = on_demand.compute(["crank"], [crank], ["tip"])

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from delassus_msgs.msg import DelassusMatrix
-from delassus_msgs.srv import Compute
 from delassus_msgs_py import matrix_to_numpy
-from hanging import HANG_S
 from node_support import (
     DEGRADED,
     FEET,
     INVALID,
     OK,
     relative_error,
-    set_when_joined,
 )
-from rclpy.parameter import Parameter
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.closure import BoundClosure, Closure
+from delassus_ros.closure import Closure
 from delassus_ros.sim import demo_urdf
 
 BELTS = """
@@ -101,48 +94,3 @@ def test_couplings_by_a_parameter(graph, start, urdf, tmp_path, as_file) -> None
     answer = graph.ask_until(lambda m: m.validity == OK, list(measured), list(measured.values()))
     assert relative_error(matrix_to_numpy(answer), dense(robot, measured)) < 1e-9
     assert answer.algorithm == "c_efpa"
-
-
-@pytest.mark.parametrize("origin", ["question", "joint state", "joint state of the robot before"])
-def test_cleanup_ends_what_unexpected_joints_have_begun(
-    graph, start, monkeypatch, origin: str
-) -> None:
-    """Code for measured joints that nobody had expected is made by a thread of its own."""
-    text = demo_urdf("geared")
-    node = start(robot_description=text, algorithm="pv_osimr")
-    joints = Robot.from_urdf(text).joint_names
-    names = [name for name in joints if name.endswith("_ROTOR") or name == "LIFT_ROCKER"]
-    bind, go_on, begun = Closure.bind, threading.Event(), []
-
-    def slow(closure: Closure, measured: Sequence[str]) -> BoundClosure:
-        if set(measured) == set(names):
-            begun.append(threading.current_thread())
-            assert go_on.wait(HANG_S)
-        return bind(closure, measured)
-
-    monkeypatch.setattr(Closure, "bind", slow)
-    # Long enough for the rest of the work on any machine.
-    monkeypatch.setattr("delassus_ros.node.system.background.CANCEL_LIMIT_S", 60.0)
-    if origin == "question":
-        client = graph.peer.create_client(Compute, "delassus_node/compute")
-        graph.until(client.service_is_ready, "service")
-        request = Compute.Request(joints=names, positions=[0.0] * len(names))
-        request.which_contacts = Compute.Request.CONTACTS_ALL
-        future = client.call_async(request)
-        graph.until(future.done, "answer")
-        assert "is being compiled; try again" in future.result().message
-    else:
-        answer = graph.ask(names, [0.0] * len(names))
-        assert answer.reasons & DelassusMatrix.REASON_NOT_CONFIGURED
-    if origin == "joint state of the robot before":
-        changed = text.replace('name="delassus_', 'name="another_', 1)
-        assert changed != text
-        node.set_parameters([Parameter("robot_description", value=changed)])
-        graph.wait_for_log("robot description changed")
-    graph.until(lambda: begun, "thread at work")
-    (thread,) = begun
-    set_when_joined(monkeypatch, thread, go_on)
-    node.trigger_deactivate()
-    assert thread.is_alive()
-    node.trigger_cleanup()
-    assert not thread.is_alive()
