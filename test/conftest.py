@@ -28,8 +28,8 @@ sys.path += [str(TESTS.parent / folder) for folder in _FOLDERS]
 _OPTIONAL = frozenset(
     """
     PIL builtin_interfaces casadi clarabel daqp delassus_msgs delassus_msgs_py diagnostic_msgs
-    geometry_msgs h5py jax launch launch_pytest launch_ros llvmlite matplotlib mcap mpmath mujoco
-    nav_msgs pinocchio proxsuite pyarrow qpsolvers rclpy rich rosbag2_py rosbags
+    distributed geometry_msgs h5py jax launch launch_pytest launch_ros llvmlite matplotlib mcap
+    mpmath mujoco nav_msgs pinocchio proxsuite pyarrow qpsolvers rclpy rich rosbag2_py rosbags
     rosidl_generator_py rosidl_runtime_py scipy sensor_msgs sphinx sros2 std_msgs sybil torch
     trajectory_msgs trimesh viser visualization_msgs websockets xacro yaml
     """.split()

@@ -46,18 +46,12 @@ def add_bag(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bags(parser: argparse.ArgumentParser) -> None:
-    """Add the options of many recordings, and of the engine that processes them."""
+    """Add the options of many recordings."""
     parser.add_argument(
         "recordings", nargs="+", metavar="RECORDING",
         help=".mcap or .db3 files, or folders of rosbag2",
     )  # fmt: skip
     _add_task(parser)
-    parser.add_argument(
-        "--engine",
-        choices=("local", "ray", "dask"),
-        default="local",
-        help="engine: processes of this machine (local), or a cluster (default: %(default)s)",
-    )
     parser.add_argument(
         "--workers",
         type=Whole(1, 10_000),
@@ -212,8 +206,7 @@ def trajectory(options: argparse.Namespace) -> Report:
 
 def bags(options: argparse.Namespace) -> Report:
     """Write the matrices that the node would have published for many recordings."""
-    packages = {"local": (), "ray": ("ray",), "dask": ("distributed",)}[options.engine]
-    _check_packages("delassus bags", *packages)
+    _check_packages("delassus bags")
     from delassus_ros.recordings.engines import map_recordings
 
     paths = [Path(path) for path in options.recordings]
@@ -227,14 +220,14 @@ def bags(options: argparse.Namespace) -> Report:
             replace_line(f"{count} of {len(paths)}: {episode.recording}")
 
     began = time.monotonic()
-    found = map_recordings(paths, task, options.engine, options.workers, options.retries, done)
+    found = map_recordings(paths, task, options.workers, options.retries, done)
     if sys.stderr.isatty():
         replace_line("")
     return _summary(found, time.monotonic() - began)
 
 
-def _check_packages(program: str, *more: str) -> None:
-    lacking = missing(program, *_NEEDED, *more) or missing_ros(
+def _check_packages(program: str) -> None:
+    lacking = missing(program, *_NEEDED) or missing_ros(
         program, "rclpy", "delassus_msgs", "delassus_msgs_py"
     )
     if lacking is not None:

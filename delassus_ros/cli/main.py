@@ -284,8 +284,8 @@ def _parser() -> argparse.ArgumentParser:
             "bags",
             bag.bags,
             "compute the messages of the node, and tables of matrices, from many recordings, on "
-            "all processors or on a cluster",
-            "data/*.mcap --params my_robot.yaml -o out --engine ray",
+            "all processors",
+            "data/*.mcap --params my_robot.yaml -o out",
         )
     )
     bag.add_trajectory(

@@ -23,7 +23,7 @@ from delassus_ros.node.lifecycle.diagnostics import Entry, Level, Report, names_
 from delassus_ros.node.lifecycle.lifecycle_program import LifecycleProgram
 from delassus_ros.node.lifecycle.parameters import declare_one
 from delassus_ros.node.live.reception import Reception
-from delassus_ros.node.live.timing import Histogram
+from delassus_ros.node.live.timing import Times
 from delassus_ros.node.reasons import Reason, Validity
 from delassus_ros.node.settings import RCLPY_PREFIXES
 from delassus_ros.node.system.executor import run_until_stopped
@@ -86,7 +86,7 @@ class EstimatorNode(LifecycleProgram):
         self._report: Report | None = None
         self._watch: Any = None
         self._reader = JointStateReader()
-        self._sequence, self._times = 0, Histogram()
+        self._sequence, self._times = 0, Times()
         super().__init__("delassus_estimator", **options)
 
     def declare(self) -> None:

@@ -1,4 +1,4 @@
-"""Tasks for many recordings, on the processors of this machine, Ray or Dask."""
+"""One task for many recordings, on the processors of this machine."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.recordings.episode import Episode, Task, map_episode
 from delassus_ros.recordings.recording import Recording, name_of
 from delassus_ros.solver.solver import DelassusSolver
@@ -25,7 +23,6 @@ Job = tuple[int, str]
 def map_recordings(
     recordings: Sequence[Path],
     task: Task,
-    engine: str = "local",
     workers: int | None = None,
     retries: int = 3,
     done: Callable[[Episode], object] = lambda _: None,
@@ -38,21 +35,15 @@ def map_recordings(
 
     Parameters
     ----------
-    engine : one of :data:`ENGINES`. Ray uses the cluster of ``RAY_ADDRESS``, Dask the scheduler of
-        ``DASK_SCHEDULER_ADDRESS``; without them, both start a cluster on this machine.
-    workers : number of workers on this machine; by default the number of processors.
+    workers : number of processes; by default the number of processors.
     retries : number of times that a recording is begun again.
     done : called with every outcome as soon as it exists.
 
     Raises
     ------
     InputError
-        If the engine does not exist, or two recordings would write the same file.
-    ImportError
-        If the engine's package is not installed.
+        If two recordings would write the same file.
     """
-    if engine not in ENGINES:
-        raise InputError(unknown("engine", engine, ENGINES))
     twice = [
         name for name, count in Counter(map(name_of, recordings)).items() if count > 1
     ]
@@ -67,7 +58,7 @@ def map_recordings(
     jobs = [(number, os.path.realpath(path)) for number, path in enumerate(recordings)]
     found: dict[int, Episode] = {}
     workers = len(os.sched_getaffinity(0)) if workers is None else workers
-    for number, episode in ENGINES[engine](jobs, task, workers, retries):
+    for number, episode in _episodes(jobs, task, workers, retries):
         episode.recording = str(recordings[number])
         found[number] = episode
         done(episode)
@@ -86,10 +77,10 @@ def _compile(recordings: Sequence[Path], task: Task) -> None:
         return
 
 
-def _local(
+def _episodes(
     jobs: Sequence[Job], task: Task, workers: int, retries: int
 ) -> Iterator[tuple[int, Episode]]:
-    """Do the jobs in processes of this machine."""
+    """Yield the outcomes of the jobs, each with the index of its recording."""
     # Not forked: a fork would have the threads and locks of the caller. One pool per worker: a
     # dead worker ends all workers of its pool, and the recording at fault would be unknown.
     context = multiprocessing.get_context("spawn")
@@ -127,57 +118,3 @@ def _local(
     finally:
         for worker in (*idle, *(worker for worker, _ in running.values())):
             worker.shutdown(cancel_futures=True)
-
-
-def _ray(
-    jobs: Sequence[Job], task: Task, workers: int, retries: int
-) -> Iterator[tuple[int, Episode]]:
-    """Do the jobs as tasks of Ray."""
-    ray: Any = import_module("ray")
-    starts = not ray.is_initialized()
-    if starts:
-        processors = None if os.environ.get("RAY_ADDRESS") else workers
-        ray.init(num_cpus=processors, log_to_driver=False, include_dashboard=False)
-    try:
-        remote = ray.remote(max_retries=retries)(map_episode)
-        running = {remote.remote(path, task): (number, path) for number, path in jobs}
-        while running:
-            ready, _ = ray.wait(list(running))
-            for result in ready:
-                number, path = running.pop(result)
-                try:
-                    yield number, ray.get(result)
-                except ray.exceptions.RayError as error:
-                    yield number, Episode(path, error=f"{type(error).__name__}: {error}")
-    finally:
-        if starts:
-            ray.shutdown()
-
-
-def _dask(
-    jobs: Sequence[Job], task: Task, workers: int, retries: int
-) -> Iterator[tuple[int, Episode]]:
-    """Do the jobs as tasks of Dask."""
-    distributed: Any = import_module("distributed")
-    address = os.environ.get("DASK_SCHEDULER_ADDRESS")
-    options = {"address": address} if address else {
-        "n_workers": workers, "threads_per_worker": 1, "dashboard_address": None,
-    }  # fmt: skip
-    with distributed.Client(**options) as client:
-        running = {
-            client.submit(map_episode, path, task, pure=False, retries=retries): (
-                number, path,
-            )
-            for number, path in jobs
-        }  # fmt: skip
-        for future in distributed.as_completed(list(running)):
-            number, path = running[future]
-            error = future.exception()
-            yield number, (
-                future.result() if error is None
-                else Episode(path, error=f"{type(error).__name__}: {error}")
-            )  # fmt: skip
-
-
-Engine = Callable[[Sequence[Job], Task, int, int], Iterator[tuple[int, Episode]]]
-ENGINES: dict[str, Engine] = {"local": _local, "ray": _ray, "dask": _dask}

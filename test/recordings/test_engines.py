@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from delassus_ros.recordings.episode import Episode, Task, map_episode
 from delassus_ros.recordings.tables import episode_of
 
 COUNT, STEPS = 6, 40
-PACKAGES = {"local": "pyarrow", "ray": "ray", "dask": "distributed"}
 
 
 def deadly(recording: str, task: Task) -> Episode:
@@ -45,24 +43,20 @@ def make_recordings(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture(name="surroundings", autouse=True)
 def make_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers find what this process finds, and no cluster elsewhere."""
+    """Workers find what this process finds."""
     here = str(Path(__file__).parent)
     support = str(Path(__file__).parents[1])
     path = os.pathsep.join([here, support, os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", path)
-    for name in ("RAY_ADDRESS", "DASK_SCHEDULER_ADDRESS"):
-        monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize("engine", engines.ENGINES)
-def test_a_worker_is_killed_and_nothing_is_lost_or_twice(
-    engine: str, recordings: list[Path], tmp_path: Path, monkeypatch
+def test_killed_worker_loses_and_repeats_no_recording(
+    recordings: list[Path], tmp_path: Path, monkeypatch
 ) -> None:
-    import_module(PACKAGES[engine])
     monkeypatch.setattr(engines, "map_episode", deadly)
     out = tmp_path / "out"
     seen: list[Episode] = []
-    found = map_recordings(recordings, Task(PARAMETERS, str(out)), engine, 2, done=seen.append)
+    found = map_recordings(recordings, Task(PARAMETERS, str(out)), 2, done=seen.append)
     assert (tmp_path / "killed").exists()
     assert [each.recording for each in found] == [str(path) for path in recordings]
     assert sorted(each.recording for each in seen) == sorted(str(path) for path in recordings)
@@ -150,10 +144,8 @@ def always_deadly(recording: str, task: Task) -> Episode:
     return map_episode(recording, task)
 
 
-def test_what_cannot_be_done_is_refused(recordings: list[Path], tmp_path: Path) -> None:
+def test_recordings_of_one_name_are_refused(recordings: list[Path], tmp_path: Path) -> None:
     task = Task(PARAMETERS, str(tmp_path / "out"))
-    with pytest.raises(InputError, match="unknown engine 'spark'; engines: local, ray, dask"):
-        map_recordings(recordings, task, "spark")
     twin = tmp_path / "other" / recordings[0].name
     with pytest.raises(InputError, match="several recordings are called 'walk0'"):
         map_recordings([*recordings, twin], task)

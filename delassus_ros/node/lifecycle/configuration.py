@@ -119,7 +119,6 @@ class Configuration:
     def deactivate(self) -> None:
         """Stop the stream; the kernel stays."""
         self.stream.stop()
-        self._outputs.pause()
         self.algorithm.close()
 
     def set_operation(self, operation: Operation) -> None:

@@ -23,7 +23,7 @@ from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChan
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.live.publishers import Outputs
 from delassus_ros.node.live.stream import Stream
-from delassus_ros.node.live.timing import Histogram, Timing
+from delassus_ros.node.live.timing import Times, Timing
 from delassus_ros.node.reasons import InputHealth, Mismatch, Reason, Validity
 from delassus_ros.node.system.qos import Mismatches
 from delassus_ros.node.system.realtime import Outcome
@@ -200,8 +200,8 @@ def of_timing(
     warnings += refused
     values = {
         "rate [1/s]": _number(rate),
-        **_of_histogram("latency", timing.latency),
-        **_of_histogram("jitter", timing.jitter),
+        **_of_times("latency", timing.latency),
+        **_of_times("jitter", timing.jitter),
         "ticks": str(timing.ticks),
         "overruns": str(timing.overruns),
         "real-time": "; ".join(outcome.text for outcome in realtime) or "nothing asked for",
@@ -268,7 +268,7 @@ def to_message(entries: Iterable[Entry], stamp: Any, node: str, robot: str) -> D
     return message
 
 
-def _of_histogram(name: str, times: Histogram) -> dict[str, str]:
+def _of_times(name: str, times: Times) -> dict[str, str]:
     return {
         f"{name} p50 [ms]": _number(1e3 * times.quantile(0.5)),
         f"{name} p99 [ms]": _number(1e3 * times.quantile(0.99)),
@@ -433,10 +433,7 @@ class Account:
             for topic in outputs.topics
             if (mismatch := self._mismatches.at(topic)) is not None
         ]
-        late = outputs.missed_deadlines
-        if late:
-            warnings.append(f"{late} times later than the deadline that the QoS offers")
-        values = {"topic": outputs.topic, "missed deadlines": str(late)}
+        values = {"topic": outputs.topic}
         level = Level.WARN if warnings else Level.OK
         others = self._others(outputs.topic)
         if others:

@@ -1,10 +1,9 @@
-"""Publishers of the node from configure to cleanup, except diagnostics, and their deadlines."""
+"""Publishers of the node from configure to cleanup, except diagnostics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from time import monotonic_ns
 
 from delassus_msgs.msg import (
     ContactDynamics,
@@ -24,7 +23,7 @@ from delassus_ros.node.system.qos import OUTPUTS, advertise
 from delassus_ros.node.system.timers import STEADY
 
 _LOOK_PERIOD_S = 0.5
-"""Time between checks for subscribers of the summaries and for missed deadlines [s]."""
+"""Time between checks for subscribers of the summaries [s]."""
 
 
 class Outputs:
@@ -79,15 +78,8 @@ class Outputs:
                 self._contacts = advertise(node, EstimatedContacts, "~/contacts", OUTPUTS)
                 undo.callback(node.destroy_lifecycle_publisher, self._contacts)
                 publishers.append(self._contacts)
-            self._topics = {publisher: str(publisher.topic_name) for publisher in publishers}
-            self.topics = [*self._topics.values()]
+            self.topics = [str(publisher.topic_name) for publisher in publishers]
             self.topic = self.topics[0]
-            self._deadlines = {
-                publisher: OfferedDeadline(deadline)
-                for publisher in publishers
-                if (deadline := publisher.qos_profile.deadline.nanoseconds) > 0
-            }
-            self._missed = dict.fromkeys(self._deadlines, 0)
             # The number of subscribers is read by a timer: reading takes too long for a tick.
             timer = node.create_timer(_LOOK_PERIOD_S, self._look, clock=STEADY)
             undo.callback(node.destroy_timer, timer)
@@ -99,19 +91,6 @@ class Outputs:
         self._open = False
         self._undo.close()
 
-    @property
-    def missed_deadlines(self) -> int:
-        """Number of missed deadlines that the QoS of the outputs offers."""
-        now = monotonic_ns()
-        return sum(deadline.missed(now) for deadline in self._deadlines.values())
-
-    def pause(self) -> None:
-        """Stop counting missed deadlines until the next message, e.g. while inactive."""
-        self._watch_deadlines()
-        now = monotonic_ns()
-        for deadline in self._deadlines.values():
-            deadline.pause(now)
-
     def set_layout(self, layout: Layout, characteristic_length: float) -> None:
         """Use another layout or length from now on; the caller publishes a new layout."""
         self._layout = layout
@@ -121,7 +100,6 @@ class Outputs:
         """Publish the layout, latched: it holds from now on."""
         self._layout.header.stamp = self._node.get_clock().now().to_msg()
         self._layouts.publish(self._layout)
-        self._note(self._layouts)
 
     def publish(self, matrix: bytes) -> None:
         """Publish a serialized DelassusMatrix."""
@@ -156,23 +134,6 @@ class Outputs:
     def _look(self) -> None:
         # The event may have been in the executor's queue when the publishers were destroyed.
         self.summarized = self._open and self._summaries.get_subscription_count() > 0
-        if self._open:
-            self._watch_deadlines()
-
-    def _watch_deadlines(self) -> None:
-        now = monotonic_ns()
-        for publisher, deadline in self._deadlines.items():
-            missed = deadline.missed(now)
-            if missed > self._missed[publisher]:
-                self._missed[publisher] = missed
-                topic = self._topics[publisher]
-                text = f"{topic} was later than the deadline its QoS offers"
-                self._warn(f"deadline of {topic}", text)
-
-    def _note(self, publisher: LifecyclePublisher) -> None:
-        deadline = self._deadlines.get(publisher)
-        if deadline is not None:
-            deadline.publish(monotonic_ns())
 
     def summarize(self, pipeline: Pipeline, latency: float, overruns: int) -> None:
         """Publish the summary of the last message, if the summaries have a subscriber.
@@ -196,44 +157,7 @@ class Outputs:
     def _send(self, publisher: LifecyclePublisher, message: bytes | EstimatedContacts) -> None:
         try:
             publisher.publish(message)
-            if self._deadlines:
-                self._note(publisher)
         except RuntimeError as error:
             # A signal may shut ROS down at any time; the message is then not needed.
             if self._node.context.ok():
                 self._warn("publish", f"a message on {publisher.topic_name} is lost: {error}")
-
-
-class OfferedDeadline:
-    """Counts the periods of a deadline that passed without a message.
-
-    Parameters
-    ----------
-    period : deadline [ns].
-    """
-
-    def __init__(self, period: int) -> None:
-        self._period = period
-        self._since: int | None = None
-        self._missed = 0
-
-    def publish(self, now: int) -> None:
-        """Note a message; the first one begins the count.
-
-        Parameters
-        ----------
-        now : time of a steady clock [ns].
-        """
-        self._missed = self.missed(now)
-        self._since = now
-
-    def pause(self, now: int) -> None:
-        """Stop counting until the next message."""
-        self._missed = self.missed(now)
-        self._since = None
-
-    def missed(self, now: int) -> int:
-        """Return how many periods have passed without a message so far."""
-        if self._since is None:
-            return self._missed
-        return self._missed + max(0, now - self._since - 1) // self._period

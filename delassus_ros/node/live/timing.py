@@ -1,12 +1,11 @@
-"""Timing of the node: latency, jitter, overruns, ticks at a fixed rate.
-
-Histograms have a fixed size: times from 1 µs to 30 s, with an error of 2 %.
-"""
+"""Timing of the node: latency, jitter, overruns, ticks at a fixed rate."""
 
 from __future__ import annotations
 
 from array import array
-from math import log2
+from math import nan
+
+import numpy as np
 
 from delassus_ros.errors import InputError
 
@@ -33,7 +32,7 @@ class Timing:
         if not deadline > 0 or (period is not None and not period > 0):
             raise InputError(f"deadline {deadline} and period {period} must be positive times, s")
         self.deadline = deadline
-        self.latency, self.jitter = Histogram(), Histogram()
+        self.latency, self.jitter = Times(), Times()
         self._period = period
         self.clear()
 
@@ -118,79 +117,41 @@ class Schedule:
         return True
 
 
-_SHORTEST_S, _LONGEST_S = 1e-6, 30.0
-"""Range of times that have separate bins [s]."""
-_PER_OCTAVE = 16
-_OCTAVES = 25
-_BINS = _PER_OCTAVE * _OCTAVES
-_LOG_SHORTEST = log2(_SHORTEST_S)
+_MOST_TIMES = 65_536
+"""Times that quantiles are of: the last minute at 1 kHz."""
 
 
-class Histogram:
-    """Histogram of times.
-
-    The bins are a sixteenth of an octave wide, 4.4 %. The first bin has all times up to 1 µs, the
-    last bin all times above 30 s. :meth:`add` allocates no memory.
+class Times:
+    """Times of which the last 65 536 are kept; :meth:`add` allocates no memory.
 
     Attributes
     ----------
-    count : number of times.
-    total : sum of the times [s].
-    largest : largest time [s]; 0 without times.
+    count : number of all times.
+    largest : largest of all times [s]; 0 without times.
     """
 
     def __init__(self) -> None:
-        self._bins = array("Q", bytes(8 * _BINS))
+        self._last = array("d", bytes(8 * _MOST_TIMES))
         self.clear()
 
     def clear(self) -> None:
         """Remove all times."""
         self.count = 0
-        self.total = 0.0
         self.largest = 0.0
-        for i in range(_BINS):
-            self._bins[i] = 0
 
     def add(self, seconds: float) -> None:
-        """Add a time [s]; negative times count as 0, NaN is ignored."""
-        if seconds > _SHORTEST_S:
-            at = (
-                int((log2(seconds) - _LOG_SHORTEST) * _PER_OCTAVE)
-                if seconds < _LONGEST_S
-                else _BINS - 1
-            )
-            if seconds > self.largest:
-                self.largest = seconds
-            self.total += seconds
-        elif seconds <= _SHORTEST_S:
-            at = 0
-            if seconds > 0.0:
-                self.total += seconds
-                self.largest = max(self.largest, seconds)
-        else:
-            return
-        self._bins[at] += 1
+        """Add a time [s]."""
+        self._last[self.count % _MOST_TIMES] = seconds
         self.count += 1
+        if seconds > self.largest:
+            self.largest = seconds
 
     def quantile(self, fraction: float) -> float:
-        """Return the time [s] that this fraction of the times does not exceed, within 2.2 %.
+        """Return the time [s] that this fraction of the last times does not exceed.
 
-        NaN without times; exactly the largest time for the fraction 1.
+        NaN without times.
         """
         if not self.count:
-            return float("nan")
-        needed = fraction * self.count
-        if needed >= self.count:
-            return self.largest
-        seen = 0
-        for at, number in enumerate(self._bins):
-            seen += number
-            if seen >= needed and seen:
-                # Middle of the bin on the logarithmic scale.
-                return min(_SHORTEST_S * float(2.0 ** ((at + 0.5) / _PER_OCTAVE)), self.largest)
-        return self.largest
-
-    @property
-    def mean(self) -> float:
-        """Mean of the times [s]; NaN without times."""
-        return self.total / self.count if self.count else float("nan")
+            return nan
+        last = np.frombuffer(self._last, count=min(self.count, _MOST_TIMES))
+        return float(np.quantile(last, fraction, method="inverted_cdf"))

@@ -229,37 +229,6 @@ def test_a_subscriber_with_incompatible_qos_is_named(graph, start, reports) -> N
     reports.until("output", GOOD, "offered")
 
 
-def test_a_deadline_that_the_output_offers_is_watched(graph, start, reports, robot, q) -> None:
-    deadline = {"qos_overrides__/delassus_node/delassus__publisher__deadline": 50_000_000}
-    node = start(diagnostics_period=0.05, rows="all", **deadline)
-    from rclpy.duration import Duration
-
-    heard: list[DelassusMatrix] = []
-    strict = QoSProfile(depth=10, deadline=Duration(nanoseconds=100_000_000))
-    graph.peer.create_subscription(DelassusMatrix, "delassus_node/delassus", heard.append, strict)
-    graph.ask(robot.joint_names, q)
-    graph.until(
-        lambda: graph.ask(robot.joint_names, q) and heard, "matrix for one who asks for a deadline"
-    )
-    status = reports.until("output", WARN, "times later than the deadline that the QoS offers")
-    missed = int(value_of(status, "missed deadlines"))
-    assert missed > 0
-    graph.wait_for_log("/delassus_node/delassus was later than the deadline its QoS offers")
-    # Each further period of silence counts, and none while the node is inactive.
-    graph.until(
-        lambda: (
-            int(value_of(reports.next()["delassus_node: output"], "missed deadlines")) > missed + 2
-        ),
-        "further misses",
-    )
-    node.trigger_deactivate()
-    reports.until("matrix", GOOD, "the node is not active")
-    counts = [
-        value_of(reports.next()["delassus_node: output"], "missed deadlines") for _ in range(5)
-    ]
-    assert len(set(counts)) == 1
-
-
 def test_a_build_and_its_failure_are_said(graph, start, reports, monkeypatch, tmp_path) -> None:
     from delassus_ros.algorithms import registry
     from delassus_ros.algorithms.dense import Dense

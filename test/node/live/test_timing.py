@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
+import numpy as np
 import pytest
 
 from delassus_ros.errors import InputError
-from delassus_ros.node.live.timing import Schedule, Timing, timer_period
+from delassus_ros.node.live.timing import Schedule, Times, Timing, timer_period
 
 
 def run(timing: Timing, intervals: list[float], takes: float = 1e-4, start: float = 5.0) -> float:
@@ -77,6 +79,39 @@ def test_pause_is_no_interval() -> None:
     run(timing, [0.001], start=now + 60.0)
     assert timing.jitter.largest < 1e-9
     assert timing.jitter.count == 2
+
+
+def test_quantiles_of_the_last_times() -> None:
+    times = Times()
+    assert math.isnan(times.quantile(0.5))
+    values = np.random.default_rng(1).exponential(1e-4, 70_000)
+    for value in values.tolist():
+        times.add(value)
+    last = values[-65_536:]
+    for fraction in (0.0, 0.5, 0.99, 1.0):
+        assert times.quantile(fraction) == np.quantile(last, fraction, method="inverted_cdf")
+    assert (times.count, times.largest) == (70_000, values.max())
+    times.clear()
+    assert (times.count, times.largest) == (0, 0.0)
+    times.add(0.002)
+    assert times.quantile(0.5) == 0.002
+
+
+def test_adding_times_allocates_no_memory() -> None:
+    times = Times()
+    values = np.random.default_rng(1).exponential(1e-4, 1000).tolist()
+    tracemalloc.start()
+    try:
+        for value in values:
+            times.add(value)
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(20):
+            for value in values:
+                times.add(value)
+        # A tenth of a byte for each: the interpreter itself keeps a few small objects for reuse.
+        assert tracemalloc.get_traced_memory()[0] - before < 2000
+    finally:
+        tracemalloc.stop()
 
 
 def test_rate_since_the_last_report() -> None:

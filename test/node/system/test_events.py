@@ -28,7 +28,6 @@ from rclpy.qos import (
 from ros_support import ROOT, NodeProcess
 from std_msgs.msg import String
 
-from delassus_ros.node.live.publishers import OfferedDeadline
 from delassus_ros.node.system.qos import Mismatches, incompatible_policies
 
 CONFIG = ROOT / "config"
@@ -161,17 +160,3 @@ def test_endpoints_are_compared_only_where_some_do_not_match_and_are_new(
     mismatches.look()
     assert mismatches.at("/topic") is None
     assert (len(asked), len(said)) == (1, 1)
-
-
-def test_each_period_of_a_deadline_without_a_message_counts_once() -> None:
-    deadline = OfferedDeadline(100)
-    # Nothing is promised before the first message.
-    assert deadline.missed(10_000) == 0
-    deadline.publish(10_000)
-    assert [deadline.missed(10_000 + late) for late in (0, 100, 101, 200, 201)] == [0, 0, 1, 1, 2]
-    deadline.publish(10_250)
-    assert [deadline.missed(10_250 + late) for late in (0, 100, 101)] == [2, 2, 3]
-    deadline.pause(10_351)
-    assert deadline.missed(99_000) == 3
-    deadline.publish(99_000)
-    assert [deadline.missed(99_000 + late) for late in (100, 150)] == [3, 4]
