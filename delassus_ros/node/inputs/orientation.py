@@ -26,7 +26,7 @@ from delassus_ros.node.inputs.quaternions import (
     turned,
 )
 from delassus_ros.node.inputs.twist_axes import ANGULAR, TwistAxes
-from delassus_ros.node.reasons import InputWarning, Reason, joined
+from delassus_ros.node.reasons import LONGEST_TRUST_S, InputWarning, Reason, joined
 
 _UNIT_TOLERANCE = 1e-3
 _CARRIED_S = 0.1
@@ -103,6 +103,7 @@ class OrientationInput(Input):
         self._no_twist: InputWarning | None = _NO_TWIST
         self._axes = TwistAxes()
         self._named = ("", "")
+        self._link, self._link_before, self._link_changed = "", "", 0
 
     def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
         """Take the orientation and twist of a message.
@@ -174,7 +175,11 @@ class OrientationInput(Input):
         wrong = self._wrong(orientation, frame, world)
         if wrong:
             return self._refuse(wrong)
-        mounting = self._mountings[self._frame or frame]
+        link = self._frame or frame
+        if self._link and link != self._link:
+            self._link_before, self._link_changed = self._link, now
+        self._link = link
+        mounting = self._mountings[link]
         self._orientation = measured = normalized(orientation)
         speed = 0.0 if rates is None else math.hypot(*rates)
         # Written so that NaN is refused.
@@ -191,7 +196,7 @@ class OrientationInput(Input):
             self._velocity, self._rates = self._of_base(fixed)
         self._no_twist = _fault_of_twist(rates, velocity)
         if rates is not None and self._no_twist is None:
-            self._named = world or "the world", self._frame or frame
+            self._named = world or "the world", link
             self._axes.note(stamp, position, measured, velocity, rates)
         self._accept()
         return None
@@ -289,6 +294,13 @@ class OrientationInput(Input):
     ) -> InputWarning | None:
         """Return why orientation and twist are in doubt, or None; see :meth:`Input.caveat`."""
         found = super().caveat(now, max_skew, clock_step)
+        if self._link_before and abs(now - self._link_changed) <= 1e9 * LONGEST_TRUST_S:
+            text = (
+                f"the orientation of the base was that of frame {self._link_before!r}, and is now "
+                f"that of frame {self._link!r}: expected one frame; two nodes publish it, or "
+                "orientation.frame has to name the frame"
+            )
+            found = joined(found, InputWarning(Reason.SOURCES_CONTRADICT, text))
         taken = self.latest.taken
         apart = 1e-9 * (stamp - taken) if stamp and taken else 0.0
         if self._is_turning_refused:

@@ -516,6 +516,11 @@ def _twist() -> Iterator[tuple[object, ...]]:
         Reason.TWIST_INVALID, "the twist of the base is refused: it is nan",
     )  # fmt: skip
     yield (
+        "another link's between", lambda r: (r.odometry(child="LF_FOOT"), _moved(r))[1], DEGRADED,
+        Reason.SOURCES_CONTRADICT,
+        "the orientation of the base was that of frame 'LF_FOOT', and is now that of frame 'base'",
+    )  # fmt: skip
+    yield (
         "twist along the world's axes", _along_the_world, DEGRADED, Reason.SOURCES_CONTRADICT,
         "moves as if its linear velocity and angular velocity were along the axes of 'odom'; "
         "expected a twist along those of 'base', the child_frame_id of an Odometry",

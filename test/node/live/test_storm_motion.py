@@ -287,14 +287,13 @@ def hostile_messages() -> list[tuple[str, Callable[[Truth, int], Any]]]:
         return lambda m: setattr(m.header if target == "frame_id" else m, target, name)
 
     nan = math.nan
-    # A name of another link of the robot is none of these: an orientation may be of any link, and
-    # one message that names a wrong one is not told from a right one.
     return [
         base("pose", "xyzw", (nan, 0, 0, 1)), base("pose", "xyzw", (0, 0, 0, 0)),
         base("pose", "xyzw", (1, 1, 1, 1)), base("linear", "xyz", (nan, 0, 0)),
         base("linear", "xyz", (1e9, 0, 0)), base("angular", "xyz", (0, math.inf, 0)),
         spoilt(ODOMETRY, named("frame_id", "map")), spoilt(ODOMETRY, named("frame_id", "")),
         spoilt(ODOMETRY, named("child_frame_id", "stranger")),
+        spoilt(ODOMETRY, named("child_frame_id", "RF_FOOT")),
         spoilt(ODOMETRY, unstamped), stamped(ODOMETRY, AHEAD), stamped(ODOMETRY, -LATE),
         stamped(ODOMETRY, LATE), stamped(ODOMETRY, SLOW), stamped(ODOMETRY, -60_000_000, False),
         felt(nan, 0.0, 0.0), felt(30.0, -20.0, -9.81),
