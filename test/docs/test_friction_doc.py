@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "friction.md"
 
 
-def test_the_parameters_of_the_page_are_read() -> None:
+def test_parameters_of_contact_forces_are_read() -> None:
     from delassus_ros.node import settings
     (block,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     flat: dict[str, Any] = {}
@@ -40,7 +40,7 @@ def test_the_parameters_of_the_page_are_read() -> None:
     assert not settings.misspelt(flat, ["LF", "RF", "sole"])
 
 
-def test_the_tables_are_complete() -> None:
+def test_tables_of_contact_kinds_and_statuses() -> None:
     text = PAGE.read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert rows == [*get_args(Kind), *(status.name for status in ForceStatus)]
@@ -51,7 +51,7 @@ _ERRORS = r"^\| (?:pyramid, )?(\d+ sides|convex law) \| ([\d.]+) % \| ([\d.]+) %
 
 
 @pytest.mark.needs("scipy")
-def test_errors_of_pyramids_are_those_of_the_page() -> None:
+def test_errors_of_friction_pyramids() -> None:
     from benchmarks.friction import errors
 
     text = PAGE.read_text("utf-8")
@@ -65,7 +65,7 @@ def test_errors_of_pyramids_are_those_of_the_page() -> None:
 
 
 @pytest.mark.needs("scipy")
-def test_the_picture_shows_forces_in_their_cones(tmp_path: Path) -> None:
+def test_picture_has_forces_inside_cones(tmp_path: Path) -> None:
     from benchmarks.friction import FRICTION, draw, standing_humanoid
 
     _, points, found = standing_humanoid((-0.9, 0.7))
