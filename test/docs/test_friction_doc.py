@@ -1,14 +1,13 @@
-"""The page about contact forces: its parameters are read, and its tables are complete."""
+"""Page of contact forces: complete tables, errors of pyramids, and the picture."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
-import yaml
 
 from delassus_ros.contact_forces import ForceStatus
 from delassus_ros.contact_forces.machine_code import BUDGET
@@ -16,28 +15,6 @@ from delassus_ros.contact_forces.rows import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "friction.md"
-
-
-def test_parameters_of_contact_forces_are_read() -> None:
-    from delassus_ros.node import settings
-    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    flat: dict[str, Any] = {}
-
-    def flatten(prefix: str, values: dict[str, Any]) -> None:
-        for key, value in values.items():
-            if isinstance(value, dict):
-                flatten(f"{prefix}{key}.", value)
-            else:
-                flat[prefix + key] = value
-
-    flatten("", yaml.safe_load(block)["delassus_node"]["ros__parameters"])
-    read = settings.Settings.from_parameters(flat)
-    assert [contact.cone for contact in read.contacts] == [
-        {}, {"friction": 0.3, "normal": (0.0, 0.6, 0.8)}, {"dimensions": (0.2, 0.1)},
-    ]  # fmt: skip
-    operation = settings.Operation.from_parameters(flat)
-    assert (operation.limits.forces.friction, operation.limits.forces.law) == (0.7, "coulomb")
-    assert not settings.misspelt(flat, ["LF", "RF", "sole"])
 
 
 def test_tables_of_contact_kinds_and_statuses() -> None:
