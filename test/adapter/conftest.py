@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import vendor_messages
 import pytest
+import vendor_messages
 
 
 @pytest.fixture(scope="session")
