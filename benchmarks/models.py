@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.models`` looks into those packages that are installed: the URDFs of
 ``example-robot-data``, beside Pinocchio, and the MJCFs of ``dm_control``, ``gymnasium``,
-``gymnasium-robotics`` and ``robosuite``, beside MuJoCo. It writes ``docs/models_tried.md``.
+``gymnasium-robotics`` and ``robosuite``, beside MuJoCo. It writes the models of
+``docs/tested_with.md``; the platforms of that page come from ``scripts/try_installs.py``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +25,9 @@ from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.errors import DelassusError
 from delassus_ros.model.spatial import Array
 
-OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "models_tried.md"
+OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "tested_with.md"
+HEADING = "## Robot models"
+"""Heading of the section that this benchmark writes, up to the end of the page."""
 PACKAGES = ("dm_control", "gymnasium", "gymnasium_robotics", "robosuite")
 _SKIPPED = ("test", "include", "common", "arenas", "item_assets", "build_")
 """Parts of files' paths that are no models of their own."""
@@ -159,7 +163,7 @@ def _urdf(file: Path) -> tuple[int, float, str]:
         theirs = of_pinocchio(model, frames, robot.q_to_pinocchio(model, q))
         worst = max(worst, _difference(ours(robot, frames, q), theirs))
     count = len(robot.couplings)
-    words = [f"{count} mimic joints" if count else "", *(f"lock `{name}`" for name in lock)]
+    words = [f"mimic joints: {count}" if count else "", *(f"lock `{name}`" for name in lock)]
     return len(robot.joints), worst, ", ".join(filter(None, words))
 
 
@@ -198,7 +202,7 @@ def _mjcf(model: Any) -> tuple[int, float, str]:
         qpos = robot.q_to_mujoco(model, q, base)
         worst = max(worst, _difference(ours(robot, frames, q), of_mujoco(model, frames, qpos)))
     kinds = [("loops", robot.loops), ("couplings", robot.couplings)]
-    return len(robot.joints), worst, ", ".join(f"{len(x)} {what}" for what, x in kinds if x)
+    return len(robot.joints), worst, ", ".join(f"{what}: {len(x)}" for what, x in kinds if x)
 
 
 def tried(package: str, name: str, act: Callable[[], tuple[int, float, str]]) -> Outcome:
@@ -213,35 +217,51 @@ def _difference(G: Array, expected: Array) -> float:
     return float(np.linalg.norm(G - expected) / np.linalg.norm(expected))
 
 
-def page(outcomes: list[Outcome]) -> str:
-    """Return the page."""
-    packages = sorted({each.package for each in outcomes})
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+def short(name: str) -> str:
+    """Return the name of a model's file without suffix, or of its folder if each folder has it."""
+    path = Path(name)
+    return path.parent.name if path.stem == "robot" else path.stem
+
+
+def section(outcomes: list[Outcome], versions: dict[str, str]) -> str:
+    """Return the models' section of the page: names by package, then models with remarks."""
     read = [each for each in outcomes if each.joints]
     lines = [
-        "# Supported models",
+        HEADING,
         "",
-        f"Written by `python -m benchmarks.models`: {len(read)} of {len(outcomes)} are read. With",
-        f"{versions}.",
-        "G of up to four leaf bodies is held at three random configurations (of loops where they",
-        "were written closed) against Pinocchio for URDF, and against MuJoCo for MJCF; relative",
-        "differences.",
+        f"`python -m benchmarks.models` reads {len(read)} of {len(outcomes)} models of five",
+        "packages. G of up to four leaf bodies at three random configurations (of robots with",
+        "loops: one closed configuration) is compared with Pinocchio for URDF and with MuJoCo for",
+        "MJCF. Differences are relative, in the Frobenius norm.",
         "",
-        "| package | model | joints | difference of G | |",
-        "|---|---|---|---|---|",
     ]
+    for package, version in versions.items():
+        of_package = [each for each in outcomes if each.package == package]
+        names = ", ".join(dict.fromkeys(short(each.name) for each in of_package))
+        largest = np.nanmax([each.error for each in of_package])
+        lines += [
+            f"**{package} {version}**: {sum(each.joints > 0 for each in of_package)} of "
+            f"{len(of_package)} files are read, largest difference {largest:.0e}.",
+            *textwrap.wrap(f"Models: {names}.", 110, break_on_hyphens=False),
+            "",
+        ]
+    lines += ["| model with a remark | joints | difference of G | remark |", "|---|---|---|---|"]
     for each in outcomes:
-        error = "" if np.isnan(each.error) else f"{each.error:.0e}"
-        joints = each.joints or "refused"
-        lines.append(f"| {each.package} | {each.name} | {joints} | {error} | {each.words} |")
+        if each.words:
+            error = "" if np.isnan(each.error) else f"{each.error:.0e}"
+            joints = each.joints or "refused"
+            lines.append(f"| {short(each.name)} | {joints} | {error} | {each.words} |")
     return "\n".join([*lines, ""])
 
 
 def main() -> None:
-    """Try all, and write the page."""
+    """Try all, and write the models' section of the page."""
     output = output_of("models", __doc__, OUTPUT)
     outcomes = [*urdfs(), *(each for package in PACKAGES for each in mjcfs(package))]
-    output.write_text(page(outcomes), encoding="utf-8")
+    packages = dict.fromkeys(each.package for each in outcomes)
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    head, *_ = OUTPUT.read_text(encoding="utf-8").partition(HEADING)
+    output.write_text(head + section(outcomes, versions), encoding="utf-8")
     print(output)
 
 

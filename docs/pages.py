@@ -49,9 +49,9 @@ def downloadable(page: str, text: str) -> str:
 
 def remove_stale(app: Any) -> None:
     """Remove pages of the reference whose names are no longer listed."""
-    source = Path(app.srcdir) / "reference"
+    source = Path(app.srcdir)
     listed = (source / "library.md").read_text(encoding="utf-8").split()
-    for page in (source / "api").glob("*.rst"):
+    for page in (source / "reference" / "api").glob("*.rst"):
         if f"~{page.stem}" not in listed:
             page.unlink()
 

@@ -4,7 +4,7 @@
 
 builds source archives and wheels of both packages, installs each of library, simulation and ROS
 for each Python, runs a program of it, builds a workspace with colcon for the first Python, and
-writes ``docs/installs_tried.md``.
+writes the platforms of ``docs/tested_with.md``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "installs_tried.md"
+PAGE = ROOT / "docs" / "tested_with.md"
+NEXT_HEADING = "## Robot models"
+"""First heading after the platforms, which ``benchmarks/models.py`` writes."""
 
 LIBRARY = """
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
@@ -57,22 +59,25 @@ TRIALS = {
 
 
 WORDS = """\
-# Tested platforms
+# Tested with
 
-Both packages were built from their sources, as archives and wheels, and installed with pip into
-fresh environments on {system}, by `python scripts/try_installs.py`. The library
-computes a matrix, the simulation loads its robot, and with ROS 2 a node answers at 100 Hz while
-every joint state is accounted for.
+## Platforms
+
+Both packages were built as source archives and wheels, and installed with pip into fresh
+environments on {system}, by `python scripts/try_installs.py`. Three programs
+ran: the library computes a matrix, the simulation loads its robot, and a node in ROS 2 answers
+every joint state at 100 Hz.
 
 {table}
 
-A workspace was built with `colcon build` from PyPI (`colcon-common-extensions`, {colcon}, Python
-{version}), against the ROS 2 packages of PyPI instead of a distribution. Both packages lay side by
-side, by `python scripts/lay_out_release.py`:
+A workspace was built with `colcon build` ({colcon} from PyPI, Python {version})
+against the ROS 2 packages of PyPI instead of a distribution. The script
+`python scripts/lay_out_release.py` had put both packages side by side:
 
 | step | result |
 |---|---|
 {steps}
+
 """
 
 
@@ -199,6 +204,7 @@ def main(pythons: Sequence[str]) -> int:
         colcon, results = workspace(pythons[0], Path(place))
     has_failed |= set(results.values()) != {"works"}
     head = f"| Python | {' | '.join(TRIALS)} |\n|---|{'---|' * len(TRIALS)}\n"
+    _, heading, models = PAGE.read_text(encoding="utf-8").partition(NEXT_HEADING)
     PAGE.write_text(
         WORDS.format(
             system=f"Linux ({platform.machine()}, {' '.join(platform.libc_ver())})",
@@ -207,6 +213,9 @@ def main(pythons: Sequence[str]) -> int:
             version=rows[0].split(" | ")[0].strip("| "),
             steps="\n".join(f"| {step} | {result} |" for step, result in results.items()),
         )
+        + heading
+        + models,
+        encoding="utf-8",
     )
     return int(has_failed)
 

@@ -5,7 +5,7 @@ cost of the root. The sum changes by one joint's share from a body to the next, 
 are compared in O(n). Bodies with the least sum are connected. Along a chain of these bodies only
 the constants of link frames and armatures differ, while at its ends and where branches meet the
 rows at the root itself differ: a search by exact count starts from those bodies and walks from
-body to body (``docs/best_root.md``).
+body to body (``docs/clusters.md``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 G does not depend on which body of a floating robot has the free joint. For another root, a joint
 between body p and its child i, with placement X and motion q along an axis s, becomes a joint from
 i to p with motion q along −s, and the frame of body p moves to the joint, so that the pose of the
-joint in its new parent is constant. The derivation is in ``docs/best_root.md``.
+joint in its new parent is constant. The derivation is in ``docs/clusters.md``.
 """
 
 from __future__ import annotations

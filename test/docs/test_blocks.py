@@ -34,6 +34,7 @@ from delassus_ros.cli import main as cli
 from delassus_ros.cli.options import parameters_of
 from delassus_ros.errors import DelassusError
 from delassus_ros.model.reading.yaml import read_side_file
+from delassus_ros.node import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -91,7 +92,12 @@ def read_yaml(example: Example) -> None:
         else:
             parameters = content if node else {"/**": {"ros__parameters": content}}
             Path("parameters.yaml").write_text(yaml.safe_dump(parameters))
-            assert parameters_of("parameters.yaml")
+            values = parameters_of("parameters.yaml")
+            assert values
+            if "contacts.names" not in values:
+                values |= {"contacts.names": ["LF"], "contacts.LF.frame": "LF_FOOT"}
+            settings.Settings.from_parameters(values)
+            settings.Operation.from_parameters(values)
 
 
 def flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -251,6 +257,8 @@ def test_blocks_of_page(page: Path, kind: str, desk: Path) -> None:
         ("python", "pass\n```\n<!-- invisible-code-block: python\nassert False\n-->\n```text"),
         ("yaml", "loops:\n  - {name: lift}"),
         ("yaml", "delassus_node: {ros__parameters: {contacts: {names: [LF], LF: {fram: foot}}}}"),
+        ("yaml", "conditioning: {weak: 1.0e+6, singular: 1.0e+4}"),
+        ("yaml", "contacts: {names: [LF], LF: {frame: foot, normal: up}}"),
         ("c", '#include "quadruped.h"\nint status = nothing();'),
         ("bash", "delassus compute nowhere.urdf --contact LF_FOOT"),
         ("bash", "ros2 launch delassus_ros delassus.launch.py robots:=mine"),

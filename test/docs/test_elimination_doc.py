@@ -1,4 +1,4 @@
-"""The page about algorithms as orders of elimination: its table is counted."""
+"""Page of orders of elimination: operation counts of its table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROBOTS = but_slow(cases.CASES, "talos42", "atlas42")
 
 
 @pytest.mark.parametrize("case", ROBOTS, ids=lambda case: case.name)
-def test_the_table_has_what_is_counted(case: cases.Case) -> None:
+def test_operation_counts_of_table(case: cases.Case) -> None:
     try:
         problem = case.load()
     except cases.AbsentError as reason:

@@ -1,14 +1,13 @@
-"""The page about contact forces: its parameters are read, and its tables are complete."""
+"""Page of contact forces: complete tables, errors of pyramids, and the picture."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
-import yaml
 
 from delassus_ros.contact_forces import ForceStatus
 from delassus_ros.contact_forces.machine_code import BUDGET
@@ -18,29 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "friction.md"
 
 
-def test_the_parameters_of_the_page_are_read() -> None:
-    from delassus_ros.node import settings
-    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    flat: dict[str, Any] = {}
-
-    def flatten(prefix: str, values: dict[str, Any]) -> None:
-        for key, value in values.items():
-            if isinstance(value, dict):
-                flatten(f"{prefix}{key}.", value)
-            else:
-                flat[prefix + key] = value
-
-    flatten("", yaml.safe_load(block)["delassus_node"]["ros__parameters"])
-    read = settings.Settings.from_parameters(flat)
-    assert [contact.cone for contact in read.contacts] == [
-        {}, {"friction": 0.3, "normal": (0.0, 0.6, 0.8)}, {"dimensions": (0.2, 0.1)},
-    ]  # fmt: skip
-    operation = settings.Operation.from_parameters(flat)
-    assert (operation.limits.forces.friction, operation.limits.forces.law) == (0.7, "coulomb")
-    assert not settings.misspelt(flat, ["LF", "RF", "sole"])
-
-
-def test_the_tables_are_complete() -> None:
+def test_tables_of_contact_kinds_and_statuses() -> None:
     text = PAGE.read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert rows == [*get_args(Kind), *(status.name for status in ForceStatus)]
@@ -51,7 +28,7 @@ _ERRORS = r"^\| (?:pyramid, )?(\d+ sides|convex law) \| ([\d.]+) % \| ([\d.]+) %
 
 
 @pytest.mark.needs("scipy")
-def test_errors_of_pyramids_are_those_of_the_page() -> None:
+def test_errors_of_friction_pyramids() -> None:
     from benchmarks.friction import errors
 
     text = PAGE.read_text("utf-8")
@@ -65,7 +42,7 @@ def test_errors_of_pyramids_are_those_of_the_page() -> None:
 
 
 @pytest.mark.needs("scipy")
-def test_the_picture_shows_forces_in_their_cones(tmp_path: Path) -> None:
+def test_picture_has_forces_inside_cones(tmp_path: Path) -> None:
     from benchmarks.friction import FRICTION, draw, standing_humanoid
 
     _, points, found = standing_humanoid((-0.9, 0.7))

@@ -17,7 +17,7 @@ from delassus_ros.node.settings import CONTACT_PARAMETERS
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTED = re.findall(
-    r"^   ~(delassus_ros\.\S+)$", (ROOT / "docs/reference/library.md").read_text(), re.MULTILINE
+    r"^   ~(delassus_ros\.\S+)$", (ROOT / "docs/library.md").read_text(), re.MULTILINE
 )
 
 

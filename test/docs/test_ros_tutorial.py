@@ -1,4 +1,4 @@
-"""The tutorial "Your robot in ROS", done as it says: its commands and programs, and one node."""
+"""Tutorial "Your robot in ROS": its command and programs run beside one node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "your_robot_
 make_graph = pytest.fixture(name="graph")(graph_of_programs)
 
 
-def test_the_tutorial_ends_with_matrices(graph, tmp_path, capfd) -> None:
+def test_tutorial_programs_print_matrix(graph, tmp_path, capfd) -> None:
     text = PAGE.read_text()
     gait, controller = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     robot = Robot.from_urdf(robots.quadruped())

@@ -14,7 +14,6 @@ import delassus_ros
 from delassus_ros.cli import main as cli
 from delassus_ros.dynamics.methods import FORWARD, INVERSE
 from delassus_ros.measured.quantities import Quantity
-from delassus_ros.model.reading.yaml import read_side_file
 from delassus_ros.node import settings
 from delassus_ros.outputs import OUTPUTS, kernel_outputs
 
@@ -90,7 +89,8 @@ def test_packages_of_the_demo() -> None:
 
 
 def test_extras() -> None:
-    assert first_column(text_of("library")) == {f.stem for f in ROOT.glob("requirements/*.txt")}
+    extras = {file.stem for file in ROOT.glob("requirements/*.txt")}
+    assert first_column(text_of("tutorials/installing")) == extras
 
 
 def test_programs() -> None:
@@ -106,14 +106,6 @@ def test_verbs_of_the_command() -> None:
     (shown,) = re.findall(r"for verb in \((.*?)\):", text_of("reference/commands"), re.DOTALL)
     (verbs,) = [a.choices for a in cli._parser()._actions if isinstance(a.choices, dict)]
     assert set(re.findall(r'"(\w+)"', shown)) == set(verbs)
-
-
-def test_file_of_loops() -> None:
-    (text,) = [b for b in blocks("tutorials/closed_loops", "yaml") if b.startswith("loops:")]
-    side = read_side_file(text)
-    assert [loop.name for loop in side.loops] == ["lift"]
-    assert dict(side.couplings[0].ratios) == {"ankle_rotor": -1.0, "knee": 12.0, "ankle": 12.0}
-    assert side.independent == ("crank",)
 
 
 PROGRAMS = {

@@ -1,4 +1,4 @@
-"""docs/closed_loop_positions.md: what it shows is read as it says; its table is the code's."""
+"""Page of closed loops: both forms close the same robot, and the table of types is complete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from delassus_ros.model.reading import yaml as side_file
 from delassus_ros.model.reading.yaml import read_side_file
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "closed_loop_positions.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "tutorials" / "closed_loops.md").read_text(encoding="utf-8")
 YAML = re.findall(r"```yaml\n(loops:.*?)```", PAGE, re.DOTALL)
 (XML,) = re.findall(r"```xml\n(.*?)```", PAGE, re.DOTALL)
 GEARED = {f"{name}_joint": value for name, value in REFERENCE.items()} | {"rotor_joint": 4.8}
@@ -52,7 +52,7 @@ def follows(robot: Robot, crank: float) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("robot", [four_bar(XML), four_bar(loops=YAML[1])], ids=["URDF+", "YAML"])
-def test_both_forms_close_the_page_s_robot(robot: Robot) -> None:
+def test_urdf_and_yaml_close_the_same_robot(robot: Robot) -> None:
     (loop,) = robot.loops
     assert (loop.name, loop.kind) == ("four_bar", LoopKind.HINGE)
     found = follows(robot, 1.1)
@@ -62,25 +62,28 @@ def test_both_forms_close_the_page_s_robot(robot: Robot) -> None:
     assert found["rotor_joint"] == pytest.approx(6 * 1.1), "ratio x crank - rotor = 0"
 
 
-def test_a_negative_ratio_turns_the_other_way() -> None:
+def test_negative_ratio_reverses_rotation() -> None:
     assert follows(four_bar(XML.replace('"6"', '"-6"')), 1.1)["rotor_joint"] == pytest.approx(-6.6)
 
 
-def test_mimic_is_the_coupling_that_the_page_says() -> None:
+def test_mimic_is_the_coupling_of_the_page() -> None:
     (mimic,) = re.findall(r"`(<mimic [^`]*/>)` in joint b is the coupling 2·a − b \+ 0\.1", PAGE)
     (loop, _) = XML.split("<coupling")
     found = follows(four_bar(loop, mimic=mimic.replace('"a"', '"crank_joint"')), 1.1)
     assert found["rotor_joint"] == pytest.approx(2 * 1.1 + 0.1)
 
 
-def test_the_form_of_the_file_is_that_of_the_reader() -> None:
+def test_form_of_the_file_is_that_of_the_reader() -> None:
     shown = (side_file.__doc__ or "").split("::\n")[1].split("Every part may")[0]
     lines = [line[4:] for line in shown.strip("\n").splitlines()]
     assert YAML[0].splitlines() == lines
-    assert read_side_file(YAML[0]).independent == ("motor", "hip")
+    side = read_side_file(YAML[0])
+    assert side.independent == ("motor", "hip")
+    assert [loop.name for loop in side.loops][0] == "knee"
+    assert dict(side.couplings[0].ratios) == {"motor": -1.0, "hip": 2.0, "knee": 2.0}
 
 
-def test_the_table_of_types_is_that_of_the_code() -> None:
+def test_table_of_loop_types() -> None:
     rows = re.findall(r"^\| (`.*) \| (`.*) \| (\d) \| (.*) \| .* \|$", PAGE, re.MULTILINE)
     yaml, urdf = {}, {}
     for ours, theirs, count, axis in rows:
