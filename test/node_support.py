@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import robots
 from delassus_msgs.msg import DelassusMatrix
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 from ros_support import Graph, overrides
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
@@ -90,6 +92,32 @@ def make_start(graph: Graph, urdf: str) -> Start:
         return node
 
     return start
+
+
+class Manager:
+    """Drives delassus_node through its services, as a lifecycle manager does."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def state(self) -> int:
+        """Return the id of the state, once answers arrive."""
+        answer = self._graph.call(GetState, "delassus_node/get_state", GetState.Request())
+        return int(answer.current_state.id)
+
+    def change(self, id: int = 0, label: str = "") -> bool:
+        """Ask for a transition by its id or its label; return whether the node made it."""
+        answer = self.begin(id, label)
+        self._graph.until(answer.done, "answer to a change of state")
+        return bool(answer.result().success)
+
+    def begin(self, id: int = 0, label: str = "") -> Any:
+        """Ask for a transition, and return the future of the answer.
+
+        It is asked for once: a repeated request would be another transition.
+        """
+        client = self._graph.ready_client(ChangeState, "delassus_node/change_state")
+        return client.call_async(ChangeState.Request(transition=Transition(id=id, label=label)))
 
 
 def solve(

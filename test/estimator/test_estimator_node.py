@@ -12,8 +12,8 @@ import rclpy
 from delassus_msgs.msg import Estimate
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Vector3, Wrench, WrenchStamped
-from hanging import HANG_S
 from nav_msgs.msg import Odometry
+from processes import wait_until
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
@@ -88,11 +88,7 @@ class Scene:
         rclpy.try_shutdown(context=self.context)
 
     def until(self, condition: Callable[[], Any], what: str) -> Any:
-        deadline = time.monotonic() + HANG_S
-        while not (value := condition()):
-            assert time.monotonic() < deadline, f"no {what}"
-            self.executor.spin_once(timeout_sec=0.05)
-        return value
+        return wait_until(condition, what, idle=lambda: self.executor.spin_once(timeout_sec=0.05))
 
     def send(self, q: np.ndarray, rates: np.ndarray, torques: np.ndarray) -> Estimate:
         """Publish base and joint states, and wait for the answer."""

@@ -18,7 +18,6 @@ from node_support import (
     solve,
     state_of,
 )
-from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from ros_support import LATCHED, overrides, stamp_of
@@ -211,15 +210,9 @@ def test_description_by_parameter_starts_the_node(graph, start, urdf, simulated)
     node = start(robot_description="", use_sim_time=simulated)
     graph.wait_for_log("waiting for the robot description on /robot_description")
     timers = len(list(node.timers))
-    client = graph.peer.create_client(SetParameters, "delassus_node/set_parameters")
-    graph.until(client.service_is_ready, "service")
 
     def set_parameters(**values: Any) -> None:
-        changes = [Parameter(name, value=value) for name, value in values.items()]
-        request = SetParameters.Request(parameters=[c.to_parameter_msg() for c in changes])
-        future = client.call_async(request)
-        graph.until(future.done, "answer")
-        assert all(result.successful for result in future.result().results)
+        assert all(result.successful for result in graph.set_parameters(**values))
 
     set_parameters(robot_description="<robot")
     graph.wait_for_log("cannot configure: ")

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,7 @@ import pytest
 import robots
 from delassus_msgs.msg import ContactDynamics
 from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
-from hanging import HANG_S
+from processes import Program, python
 from ros_support import Graph, graph_of_programs, overrides
 from std_msgs.msg import Float64MultiArray
 
@@ -35,24 +31,11 @@ def program(page: str) -> str:
     return found
 
 
-@contextmanager
-def running(text: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run a program from a file; it is ended with the block."""
+def running(text: str, folder: Path) -> Program:
+    """Run a program from a file."""
     file = folder / "program.py"
     file.write_text(text, encoding="utf-8")
-    process = subprocess.Popen([sys.executable, str(file)], stderr=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Return exit status and standard error of a program after Ctrl-C."""
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=HANG_S)
-    return process.returncode, error
+    return python(file, apart=True)
 
 
 def silence(messages: list[Any]) -> Callable[[], bool]:
@@ -89,7 +72,7 @@ def test_the_controller_publishes_the_forces_of_contacts_that_hold(graph: Graph,
     with running(program("controllers.md"), tmp_path) as controller:
 
         def came() -> Any:
-            assert controller.poll() is None, controller.communicate()
+            assert controller.fault() is None, controller.report()
             graph.move(robot.joint_names, q, velocity=rest, effort=rest)
             return forces
 
@@ -97,8 +80,7 @@ def test_the_controller_publishes_the_forces_of_contacts_that_hold(graph: Graph,
         # A message that is being published while Ctrl-C ends rclpy is an error of rclpy's.
         node.trigger_deactivate()
         graph.until(silence(forces), "silence")
-        status, error = interrupted(controller)
-    assert (status, error) == (0, "")
+        assert (controller.stop(), controller.errors) == (0, "")
     # Every state is the same, at rest, so the latest matrix is that of any force.
     G, a0 = matrix_to_numpy(graph.matrices[-1]), dynamics_to_numpy(dynamics[-1]).a0
     assert f.shape == (6,) and np.linalg.norm(a0) > 1.0
@@ -112,5 +94,4 @@ def test_two_nodes_run_in_one_process(graph: Graph, tmp_path) -> None:
 
     with running(program("reliability.md"), tmp_path) as both:
         graph.until(lambda: {"/left", "/right"} <= names(), "two nodes")
-        status, error = interrupted(both)
-    assert status == 0 and "Traceback" not in error, error
+        assert both.stop() == 0 and "Traceback" not in both.errors, both.errors

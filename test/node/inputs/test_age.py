@@ -18,9 +18,10 @@ from node_support import (
     INVALID,
     OK,
 )
+from processes import node_program
 from rclpy.parameter import Parameter
 from rclpy.time import Time
-from ros_support import NodeProcess, stamp_of
+from ros_support import stamp_of
 
 CONFIG = Path(__file__).resolve().parents[3] / "config"
 TIMEOUT = 0.5
@@ -95,7 +96,7 @@ def test_another_robot(graph, start, urdf, robot, q, stamped) -> None:
 def test_a_node_that_was_stopped_for_a_while(graph, robot, q, stamped) -> None:
     """What has waited in the middleware meanwhile is not of the present."""
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
-    with NodeProcess(arguments, graph.domain) as node:
+    with node_program(*arguments, domain=graph.domain) as node:
         graph.describe(robots.unlimited())
         valid(graph, robot, q, stamped)
         os.kill(node.process.pid, signal.SIGSTOP)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from delassus_msgs.msg import DelassusMatrix, Layout
 from delassus_msgs_py import matrix_to_numpy
-from hanging import HANG_S
 from nav_msgs.msg import Odometry
 from node_support import (
     FEET,
@@ -18,6 +17,7 @@ from node_support import (
     relative_error,
     state_of,
 )
+from processes import wait_until
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import Imu, JointState
 
@@ -57,8 +57,9 @@ class Base:
         self, quaternion=None, frame="base", world="odom", imu=False, late=0.0, **imu_fields: Any
     ):
         """Publish an orientation and joint states until one is answered; return the answer."""
-        already, deadline = len(self._graph.matrices), time.monotonic() + HANG_S
-        while time.monotonic() < deadline:
+        already = len(self._graph.matrices)
+
+        def publish() -> None:
             now = time.time_ns()
             if quaternion is not None:
                 message = Imu(**imu_fields) if imu else Odometry(child_frame_id=frame)
@@ -76,18 +77,20 @@ class Base:
             self._graph._joints.publish(state)
             for _ in range(5):
                 self._graph.executor.spin_once(timeout_sec=0.01)
-                if len(self._graph.matrices) > already:
-                    return self._graph.matrices[-1]
-        return pytest.fail("no answer")
+
+        wait_until(lambda: len(self._graph.matrices) > already, "answer", idle=publish)
+        return self._graph.matrices[-1]
 
     def until(self, condition, *arguments: Any, **options: Any):
         """Ask until a condition holds for the answer; return it."""
-        deadline = time.monotonic() + HANG_S
-        while time.monotonic() < deadline:
-            answer = self.ask(*arguments, **options)
-            if condition(answer):
-                return answer
-        return pytest.fail(f"not the expected answer; the last one: {answer}")
+        answers = [self.ask(*arguments, **options)]
+        wait_until(
+            lambda: condition(answers[-1]),
+            "such an answer",
+            report=lambda: f"the last one: {answers[-1]}",
+            idle=lambda: answers.append(self.ask(*arguments, **options)),
+        )
+        return answers[-1]
 
 
 @pytest.fixture(name="base")

@@ -15,7 +15,6 @@ import pytest
 from allocated import allocated
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import matrix_to_numpy
-from hanging import HANG_S
 from node_support import (
     FEET,
     OK,
@@ -160,7 +159,7 @@ def test_a_destroyed_node_is_in_no_graph(graph, start, state) -> None:
         graph.nodes.remove(node)
         graph.executor.remove_node(node)
         node.destroy_node()
-        graph.until(lambda: not seen(), "end of the node", limit=HANG_S)
+        graph.until(lambda: not seen(), "end of the node")
     finally:
         gc.enable()
 

@@ -76,12 +76,9 @@ def parts(matrices: PredictedMatrices) -> list[tuple[np.ndarray, np.ndarray, np.
 def make_asked(graph, start):
     """Return a function that asks a service of a node with a0 and Λ."""
     node = start(outputs=["a0", "Lambda"])
-    clients: dict[str, Any] = {}
 
     def asked(kind: Any, name: str, request: Any) -> Any:
-        if name not in clients:
-            clients[name] = graph.peer.create_client(kind, f"delassus_node/{name}")
-        return graph.call(clients[name], request)
+        return graph.call(kind, f"delassus_node/{name}", request)
 
     asked.node = node
     return asked

@@ -9,18 +9,18 @@ import pytest
 from delassus_msgs.srv import ListAlgorithms
 from delassus_msgs_py import matrix_to_numpy
 from lifecycle_msgs.msg import State, Transition
-from lifecycle_msgs.srv import ChangeState, GetState
 from node_support import (
     DEGRADED,
     FEET,
     INVALID,
     OK,
+    Manager,
     solve,
     state_of,
 )
 from rclpy.exceptions import ParameterException
 from rclpy.parameter import Parameter
-from ros_support import Graph, children, endless, stamp_of
+from ros_support import children, endless, stamp_of
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms import registry
@@ -60,7 +60,6 @@ def test_the_algorithm_asked_for_is_reported(graph, start, urdf, robot, q) -> No
     """An alias at the start, another spelling, and a change between names of one algorithm."""
     node = start(algorithm="C-EFPA", rows="all")
     expected = solve(urdf, q, algorithm="efpa")
-    client = graph.peer.create_client(ListAlgorithms, "delassus_node/list_algorithms")
     for asked, reported in (
         ("C-EFPA", "c_efpa"), ("efpa", "efpa"), ("PV-OSIMr", "pv_osimr"), ("c_efpa", "c_efpa"),
     ):  # fmt: skip
@@ -70,7 +69,9 @@ def test_the_algorithm_asked_for_is_reported(graph, start, urdf, robot, q) -> No
         graph.until(lambda: not node._configuration.algorithm.building, "end of the change")
         found = matrix_to_numpy(graph.ask(robot.joint_names, q))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-        listed = graph.call(client, ListAlgorithms.Request())
+        listed = graph.call(
+            ListAlgorithms, "delassus_node/list_algorithms", ListAlgorithms.Request()
+        )
         assert listed.active == reported
         assert reported in listed.names
         entries, _ = node._configuration._entries()
@@ -232,28 +233,6 @@ def test_what_is_no_list_of_numbers_is_refused(graph, start) -> None:
         start(contacts__LF__xyz="up")
 
 
-class Manager:
-    """Drives the node through its services, as a lifecycle manager does."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._change = graph.peer.create_client(ChangeState, "delassus_node/change_state")
-        self._get = graph.peer.create_client(GetState, "delassus_node/get_state")
-
-    def change(self, transition: int) -> bool:
-        request = ChangeState.Request(transition=Transition(id=transition))
-        return bool(self._call(self._change, request).success)
-
-    def state(self) -> int:
-        return int(self._call(self._get, GetState.Request()).current_state.id)
-
-    def _call(self, client: Any, request: Any) -> Any:
-        self._graph.until(client.service_is_ready, "service")
-        future = client.call_async(request)
-        self._graph.until(future.done, "answer of the service")
-        return future.result()
-
-
 @pytest.mark.parametrize(
     ("autostart", "wanted", "words"),
     [
@@ -274,19 +253,15 @@ def test_a_transition_that_the_state_lacks_is_refused(
     node = start(autostart=autostart)
     manager = Manager(graph)
     before = state_of(node)
-    request = ChangeState.Request(transition=Transition(**wanted))
-    assert not manager._call(manager._change, request).success
+    assert not manager.change(**wanted)
     graph.wait_for_log(f"refused the {words}")
     assert state_of(node) == before
     if autostart:
         graph.touch(FEET)
         graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
-    assert manager._call(
-        manager._change,
-        ChangeState.Request(transition=Transition(label="shutdown")),
-    ).success
+    assert manager.change(label="shutdown")
     assert state_of(node) == "finalized"
-    assert not manager._call(manager._change, request).success
+    assert not manager.change(**wanted)
 
 
 def entities(node: DelassusNode) -> tuple[list[str], ...]:

@@ -11,7 +11,7 @@ import pytest
 import robots
 from on_floats import solver_on_floats
 from rcl_interfaces.msg import ParameterType
-from rcl_interfaces.srv import GetParameters, SetParameters
+from rcl_interfaces.srv import GetParameters
 from rclpy.parameter import Parameter
 
 from delassus_ros.errors import DelassusError
@@ -229,12 +229,9 @@ def test_all_parameters_can_be_asked_for_at_once(graph, overrides: list[str]) ->
     """As `ros2 param dump` does: to one without a value rclpy answers nothing of any."""
     arguments = ["--ros-args", "-p", "contacts.names:=[LF]", *overrides]
     node = graph.add(DelassusNode(context=graph.context, cli_args=arguments))
-    client = graph.peer.create_client(GetParameters, "delassus_node/get_parameters")
-    graph.until(client.service_is_ready, "get_parameters")
     names = list(node._parameters)
-    future = client.call_async(GetParameters.Request(names=names))
-    graph.until(future.done, "the values")
-    values = future.result().values
+    request = GetParameters.Request(names=names)
+    values = graph.call(GetParameters, "delassus_node/get_parameters", request).values
     assert len(values) == len(names) > 40
     assert all(value.type != ParameterType.PARAMETER_NOT_SET for value in values)
 
@@ -259,13 +256,7 @@ def test_contacts_with_dots_in_their_names_are_no_misspelt_keys(graph, tmp_path)
 
 def test_an_unknown_parameter_is_named_in_the_answer(graph, start) -> None:
     start(autostart=False)
-    client = graph.peer.create_client(SetParameters, "delassus_node/set_parameters")
-    graph.until(client.service_is_ready, "set_parameters")
-    wanted = [Parameter("algoritm", value="efpa"), Parameter("max_skew", value=0.25)]
-    request = SetParameters.Request(parameters=[each.to_parameter_msg() for each in wanted])
-    future = client.call_async(request)
-    graph.until(future.done, "the answer")
-    first, second = future.result().results
+    first, second = graph.set_parameters(algoritm="efpa", max_skew=0.25)
     assert not first.successful and second.successful
     assert first.reason.startswith("unknown parameter 'algoritm'; did you mean 'algorithm'?")
 

@@ -33,20 +33,11 @@ PRESENT, LISTED, ALL = (
 @pytest.fixture(name="call")
 def make_call(graph):
     """Return a function that asks the node and returns its answer."""
-    clients: dict[str, Any] = {}
 
     def call(request: Any) -> Any:
-        kind, name = (
-            (Compute, "compute")
-            if isinstance(request, Compute.Request)
-            else (ListAlgorithms, "list_algorithms")
-        )
-        if name not in clients:
-            clients[name] = graph.peer.create_client(kind, f"delassus_node/{name}")
-        graph.until(clients[name].service_is_ready, "service")
-        future = clients[name].call_async(request)
-        graph.until(future.done, "answer of the service")
-        return future.result()
+        if isinstance(request, Compute.Request):
+            return graph.compute(request)
+        return graph.call(ListAlgorithms, "delassus_node/list_algorithms", request)
 
     return call
 

@@ -147,14 +147,11 @@ def test_a_fallback_stands_in(graph, start, urdf, robot, q, moody, mood) -> None
     line = graph.wait_for_log("'moody' failed: 'dense' stands in for it")
     assert "until the parameter 'algorithm' is set again" in line
     # Also for who asks.
-    client = graph.peer.create_client(Compute, "delassus_node/compute")
-    graph.until(client.service_is_ready, "service")
     everything = Compute.Request.CONTACTS_ALL
-    asked = client.call_async(
+    asked = graph.compute(
         Compute.Request(joints=robot.joint_names, positions=q, which_contacts=everything)
     )
-    graph.until(asked.done, "answer of the service")
-    assert asked.result().success and asked.result().matrix.algorithm == "dense"
+    assert asked.success and asked.matrix.algorithm == "dense"
     prepared = moody.prepared
     # Set again, the configured one is tried again, and fails again ...
     node.set_parameters([Parameter("algorithm", value="moody")])

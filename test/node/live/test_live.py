@@ -284,7 +284,7 @@ def test_garbage_is_collected_without_joint_states(graph, start) -> None:
     del garbage
     enough = [[] for _ in range(3000)]
     assert gone() is not None
-    graph.until(lambda: gone() is None, "collection", limit=HANG_S)
+    graph.until(lambda: gone() is None, "collection")
     assert len(enough) == 3000
 
 
@@ -302,7 +302,7 @@ def test_garbage_that_outlived_many_collections_is_collected(graph, start, monke
     gc.collect(0)
     gc.collect(1)
     del garbage
-    graph.until(lambda: gone() is None, "collection", limit=HANG_S)
+    graph.until(lambda: gone() is None, "collection")
 
 
 def test_ranges_and_choices_are_in_the_descriptors(start) -> None:

@@ -57,17 +57,13 @@ def test_forces_on_topic_and_by_service(graph: Graph, start: Start, urdf, q) -> 
     # It may begin with the forces of a tick without velocities.
     np.testing.assert_allclose(found.forces, expected.forces, rtol=0, atol=1e-6 * size)
 
-    client = graph.peer.create_client(Compute, "delassus_node/compute")
-    graph.until(client.service_is_ready, "service")
     request = Compute.Request(
         joints=list(names), positions=q, which_contacts=Compute.Request.CONTACTS_LISTED,
         contacts=["RF", "LH"], joint_velocities=rates.tolist(),
     )  # fmt: skip
 
     def computed() -> ReceivedDynamics:
-        future = client.call_async(request)
-        graph.until(future.done, "answer of the service")
-        answer = future.result()
+        answer = graph.compute(request)
         assert answer.success, answer.message
         return dynamics_to_numpy(answer.dynamics)
 
@@ -114,19 +110,12 @@ def test_the_corners_of_a_surface_hold_its_wrench(graph: Graph, start: Start, ur
         outputs=["forces"], base="fixed", torques="zero", contacts__LH__kind="surface",
         contacts__LH__dimensions=[0.2, 0.1],
     )  # fmt: skip
-    client = graph.peer.create_client(Compute, "delassus_node/compute")
-    graph.until(client.service_is_ready, "service")
     robot = Robot.from_urdf(urdf, base="fixed")
-    future = client.call_async(
-        Compute.Request(
-            joints=list(robot.joint_names),
-            positions=q,
-            contacts=["LH"],
-            which_contacts=Compute.Request.CONTACTS_LISTED,
-        )  # fmt: skip
-    )
-    graph.until(future.done, "answer of the service")
-    found = dynamics_to_numpy(future.result().dynamics)
+    request = Compute.Request(
+        joints=list(robot.joint_names), positions=q, contacts=["LH"],
+        which_contacts=Compute.Request.CONTACTS_LISTED,
+    )  # fmt: skip
+    found = dynamics_to_numpy(graph.compute(request).dynamics)
     sole = Contact("LH", "LH_FOOT", "surface", friction=0.6, dimensions=(0.2, 0.1))
     zeros = np.zeros(robot.nq)
     s = DelassusSolver(Problem(robot, [sole], outputs=["a0"])).solve(

@@ -22,6 +22,7 @@ import rclpy
 from hanging import HANG_S
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from processes import ROOT
 from rcl_interfaces.srv import GetParameters
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
@@ -30,7 +31,6 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from ros_domains import new_domain
-from ros_support import ROOT
 from std_msgs.msg import String
 
 import delassus_ros
