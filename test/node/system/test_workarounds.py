@@ -83,7 +83,7 @@ def test_event_handlers() -> None:
             while time.monotonic() < end and not all(
                 publisher.get_subscription_count() for publisher in publishers
             ):
-                time.sleep(0.001)
+                time.sleep(0.001)  # discovery runs in threads of the middleware
             for publisher in publishers:
                 node.destroy_publisher(publisher)
             for subscription in subscriptions:
@@ -113,6 +113,7 @@ def test_late_event(context: Any) -> None:
         while time.monotonic() < end:
             # A request that comes too late for the destruction is sent again, to a new service.
             client.call_async(GetParameters.Request())
+            # The request has to be under way in the middleware when its service is destroyed.
             time.sleep(0.01)
             node.destroy_service(service)
             try:
