@@ -82,7 +82,7 @@ def make_start(graph: Graph, urdf: str) -> Start:
             # Else each start and stop looks at all that the tests' process has, for 0.1 s or more.
             "realtime.hold_garbage": False,
             **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
-            **{name.replace("__", "."): value for name, value in changes.items()},
+            **_dotted(changes),
         }
         node = DelassusNode(
             context=graph.context, namespace=namespace, parameter_overrides=overrides(parameters)
@@ -92,6 +92,19 @@ def make_start(graph: Graph, urdf: str) -> Start:
         return node
 
     return start
+
+
+@pytest.fixture(name="ready")
+def make_ready(graph: Graph, start: Start, robot: Robot, q: list[float]) -> Start:
+    """Return a function that starts a node, and waits for its matrix of all feet."""
+
+    def ready(**changes: Any) -> DelassusNode:
+        node = start(**changes)
+        graph.touch(FEET)
+        graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+        return node
+
+    return ready
 
 
 class Manager:
@@ -138,6 +151,23 @@ def _solver(urdf: str, algorithm: str) -> DelassusSolver:
 
 def relative_error(matrix: np.ndarray, expected: np.ndarray) -> float:
     return float(np.linalg.norm(matrix - expected) / np.linalg.norm(expected))
+
+
+def set_parameters(node: DelassusNode, **values: Any) -> None:
+    """Set parameters together, which must be accepted; two underscores stand for a dot."""
+    result = node.set_parameters_atomically(overrides(_dotted(values)))
+    assert result.successful, result.reason
+
+
+def refused(node: DelassusNode, **values: Any) -> str:
+    """Return the reason for which parameters that are set together are refused."""
+    result = node.set_parameters_atomically(overrides(_dotted(values)))
+    assert not result.successful, values
+    return str(result.reason)
+
+
+def _dotted(values: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace("__", "."): value for name, value in values.items()}
 
 
 def state_of(node: DelassusNode) -> str:

@@ -11,6 +11,7 @@ if find_spec("rclpy") is not None and find_spec("delassus_msgs") is not None:
     from node_support import (  # noqa: F401
         make_graph,
         make_q,
+        make_ready,
         make_robot,
         make_start,
         make_urdf,

@@ -15,10 +15,10 @@ from node_support import (
     FEET,
     OK,
     relative_error,
+    set_parameters,
     solve,
     state_of,
 )
-from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from ros_support import LATCHED, overrides, stamp_of
 from sensor_msgs.msg import JointState
@@ -60,10 +60,8 @@ def test_any_joint_order_extra_joints_and_missing_velocities(graph, start, urdf,
     assert relative_error(matrix_to_numpy(answer), expected) < 1e-12
 
 
-def test_contacts_switch_from_one_joint_state_to_the_next(graph, start, urdf, robot, q) -> None:
-    start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_contacts_switch_from_one_joint_state_to_the_next(graph, ready, urdf, robot, q) -> None:
+    ready()
     for active in (("LF", "RH"), ("RF",), FEET, ()):
         stamp = graph.touch(active)
         # The node has the set at the latest when it answers with its stamp.
@@ -154,10 +152,7 @@ def test_node_with_refused_parameters_lives_and_can_be_mended(graph, start, robo
     assert state_of(node) == "unconfigured"
     graph.wait_for_log("cannot configure: contact 'LF': unknown frame 'LF_FOT'")
     assert not [p for p in node.publishers if p.topic_name.endswith(("/delassus", "/layout"))]
-    result = node.set_parameters_atomically(
-        [Parameter("contacts.LF.frame", value="LF_FOOT"), Parameter("rows", value="all")]
-    )
-    assert result.successful, result.reason
+    set_parameters(node, contacts__LF__frame="LF_FOOT", rows="all")
     node.start()
     assert state_of(node) == "active"
     assert graph.ask(robot.joint_names, q).validity == DEGRADED
@@ -211,19 +206,19 @@ def test_description_by_parameter_starts_the_node(graph, start, urdf, simulated)
     graph.wait_for_log("waiting for the robot description on /robot_description")
     timers = len(list(node.timers))
 
-    def set_parameters(**values: Any) -> None:
+    def set_by_service(**values: Any) -> None:
         assert all(result.successful for result in graph.set_parameters(**values))
 
-    set_parameters(robot_description="<robot")
+    set_by_service(robot_description="<robot")
     graph.wait_for_log("cannot configure: ")
     assert len(list(node.timers)) == timers
-    set_parameters(robot_description=urdf, rows="all")
+    set_by_service(robot_description=urdf, rows="all")
     graph.until(lambda: state_of(node) == "active", "activation")
     assert node.get_parameter("rows").value == "all"
     # Once: not again after it was cleaned up.
     node.trigger_deactivate()
     node.trigger_cleanup()
-    set_parameters(robot_description=urdf)
+    set_by_service(robot_description=urdf)
     assert len(list(node.timers)) == timers
     assert state_of(node) == "unconfigured"
 
@@ -231,7 +226,7 @@ def test_description_by_parameter_starts_the_node(graph, start, urdf, simulated)
 def test_description_by_parameter_without_autostart_waits(start, urdf) -> None:
     node = start(robot_description="", autostart=False)
     timers = list(node.timers)
-    assert node.set_parameters([Parameter("robot_description", value=urdf)])[0].successful
+    set_parameters(node, robot_description=urdf)
     assert list(node.timers) == timers
 
 
@@ -389,10 +384,8 @@ def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) 
     assert len(taken) == 1000
 
 
-def test_bytes_that_are_no_joint_state_are_dropped_with_a_warning(graph, start, robot, q) -> None:
-    node = start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_bytes_that_are_no_joint_state_are_dropped_with_a_warning(graph, ready, robot, q) -> None:
+    node = ready()
     already = len(graph.matrices)
     subscription = node._configuration.stream.subscriptions["joint_states"]
     subscription.callback((b"\x00\x01\x00\x00nonsense", {}))

@@ -184,7 +184,8 @@ def test_what_was_taken_back_is_done_by_nobody(ears: Ears) -> None:
     # It takes the next one.
     after = joint()
     after.during = lambda: (
-        ears.wake(), wait_until(lambda: len(after.threads) == 2, "second thread")
+        ears.wake(),
+        wait_until(lambda: len(after.threads) == 2, "second thread"),
     )
     after.do()
     after.check()

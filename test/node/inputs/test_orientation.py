@@ -15,6 +15,7 @@ from node_support import (
     INVALID,
     OK,
     relative_error,
+    set_parameters,
     state_of,
 )
 from processes import wait_until
@@ -201,7 +202,7 @@ def test_what_an_inertial_sensor_is_relative_to_is_asked_for(graph, start) -> No
     # Once, and no more when it has been set, if only to the same.
     node.trigger_deactivate()
     node.trigger_cleanup()
-    node.set_parameters([Parameter("orientation.world_frame", value="odom")])
+    set_parameters(node, orientation__world_frame="odom")
     node.trigger_configure()
     graph.until(lambda: sum("ready in" in line for line in graph.log) == 2, "configuration")
     assert sum(WORLD_FRAME in line for line in graph.log) == 1

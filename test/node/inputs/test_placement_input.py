@@ -15,9 +15,8 @@ from delassus_msgs.msg import (
 from delassus_msgs.srv import Compute
 from delassus_msgs_py import matrix_to_numpy
 from diagnostic_msgs.msg import DiagnosticArray
-from node_support import DEGRADED, FEET, INVALID, OK, Start, relative_error
+from node_support import DEGRADED, FEET, INVALID, OK, Start, relative_error, set_parameters
 from pipeline_support import MovingRig, moving_contacts, placed, said
-from rclpy.parameter import Parameter
 from ros_support import LATCHED, Graph
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
@@ -214,7 +213,7 @@ def test_placements_and_a_schedule_outlive_a_change_of_the_robot(
 
     first = graph.ask_until(is_placed, robot.joint_names, q)
     other = urdf.replace('mass value="', 'mass value="1', 1)
-    node.set_parameters([Parameter("robot_description", value=other)])
+    set_parameters(node, robot_description=other)
     answer = graph.ask_until(lambda m: m.layout_id != first.layout_id, robot.joint_names, q)
     assert said(answer) == (OK, Reason.NONE), node._configuration.computation.pipeline.last.text
     expected = rolling(Robot.from_urdf(other)).solve(q, contact_positions={"LF": place}).matrix

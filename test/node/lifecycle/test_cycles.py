@@ -18,13 +18,13 @@ from node_support import (
     FEET,
     OK,
     relative_error,
+    set_parameters,
     solve,
     state_of,
 )
 from processes import wait_until
 from rclpy.clock import JumpHandle
 from rclpy.exceptions import InvalidParameterTypeException
-from rclpy.parameter import Parameter
 from ros_support import LATCHED, children, overrides, stamp_of
 from sensor_msgs.msg import JointState
 
@@ -221,8 +221,7 @@ def test_several_nodes_in_one_process(graph, urdf, robot, q) -> None:
         for space in feet:
             ask(space, scale)
     # Parameters are each node's own.
-    result = nodes["one"].set_parameters([Parameter("max_skew", value=0.25)])[0]
-    assert result.successful
+    set_parameters(nodes["one"], max_skew=0.25)
     assert nodes["two"].get_parameter("max_skew").value == 0.005
     # Automatic garbage collection comes back with the end of the last one, as the log does.
     nodes["one"].trigger_deactivate()

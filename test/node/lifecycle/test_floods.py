@@ -7,9 +7,9 @@ import time
 import pytest
 from node_support import (
     Manager,
+    set_parameters,
     state_of,
 )
-from rclpy.parameter import Parameter
 from ros_support import Graph
 
 TIMES = 8
@@ -58,7 +58,7 @@ def test_a_flood_of_algorithms_that_cannot_be_made(graph, start, monkeypatch) ->
     monkeypatch.setattr("delassus_ros.node.lifecycle.changes.make_solver", fail)
     change = node._configuration.algorithm
     for _ in range(TIMES):
-        assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
+        set_parameters(node, algorithm="dense")
         graph.until(lambda: not change.building, "failure of the change")
         assert node.get_parameter("algorithm").value == "pv_osimr"
     settle(graph)

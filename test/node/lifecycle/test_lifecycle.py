@@ -15,11 +15,12 @@ from node_support import (
     INVALID,
     OK,
     Manager,
+    refused,
+    set_parameters,
     solve,
     state_of,
 )
 from rclpy.exceptions import ParameterException
-from rclpy.parameter import Parameter
 from ros_support import children, endless, stamp_of
 
 from delassus_ros import algorithms
@@ -37,16 +38,13 @@ from delassus_ros.node.settings import (
 # --- algorithm --------------------------------------------------------------------------------
 
 
-def test_algorithm_changes_while_running(graph, start, urdf, robot, q) -> None:
-    node = start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_algorithm_changes_while_running(graph, ready, urdf, robot, q) -> None:
+    node = ready()
     already = len(graph.matrices)
     # A kernel to be built, soon; a back end; and one that is there.
     others = [name for name in ("ltl", "pinocchio", "pv_osimr") if name in algorithms.names()]
     for name in others:
-        result = node.set_parameters([Parameter("algorithm", value=name)])[0]
-        assert result.successful, result.reason
+        set_parameters(node, algorithm=name)
         answer = graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
         expected = solve(urdf, q, algorithm=name)
         np.testing.assert_allclose(matrix_to_numpy(answer), expected, rtol=0, atol=1e-14)
@@ -63,8 +61,7 @@ def test_the_algorithm_asked_for_is_reported(graph, start, urdf, robot, q) -> No
     for asked, reported in (
         ("C-EFPA", "c_efpa"), ("efpa", "efpa"), ("PV-OSIMr", "pv_osimr"), ("c_efpa", "c_efpa"),
     ):  # fmt: skip
-        result = node.set_parameters([Parameter("algorithm", value=asked)])[0]
-        assert result.successful, result.reason
+        set_parameters(node, algorithm=asked)
         graph.ask_until(lambda m, name=reported: m.algorithm == name, robot.joint_names, q)
         graph.until(lambda: not node._configuration.algorithm.building, "end of the change")
         found = matrix_to_numpy(graph.ask(robot.joint_names, q))
@@ -84,21 +81,19 @@ def test_the_algorithm_asked_for_is_reported(graph, start, urdf, robot, q) -> No
 def test_algorithm_set_while_inactive_is_followed_when_active(graph, start, robot, q) -> None:
     node = start(rows="all")
     node.trigger_deactivate()
-    node.set_parameters([Parameter("algorithm", value="dense")])
+    set_parameters(node, algorithm="dense")
     node.trigger_activate()
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
 
 
 def test_algorithm_refusals_give_the_reason(graph, start, monkeypatch) -> None:
     node = start()
-    result = node.set_parameters([Parameter("algorithm", value="denze")])[0]
-    assert not result.successful
-    assert "unknown algorithm 'denze'; did you mean 'dense'?" in result.reason
-    assert ", ".join(algorithms.names()) in result.reason
+    reason = refused(node, algorithm="denze")
+    assert "unknown algorithm 'denze'; did you mean 'dense'?" in reason
+    assert ", ".join(algorithms.names()) in reason
     monkeypatch.setattr(Dense, "supports", lambda self, problem: "it has feet")
-    result = node.set_parameters([Parameter("algorithm", value="dense")])[0]
-    assert not result.successful
-    assert result.reason == "algorithm 'dense' cannot solve this problem: it has feet"
+    reason = refused(node, algorithm="dense")
+    assert reason == "algorithm 'dense' cannot solve this problem: it has feet"
     assert node.get_parameter("algorithm").value == "pv_osimr"
 
 
@@ -114,7 +109,7 @@ def test_a_failed_build_keeps_the_old_algorithm(graph, start, robot, q, monkeypa
     stranger.name = "stranger"
     monkeypatch.setitem(registry._registry, "stranger", stranger)
     node = start(rows="all")
-    assert node.set_parameters([Parameter("algorithm", value="stranger")])[0].successful
+    set_parameters(node, algorithm="stranger")
     line = graph.wait_for_log("cannot change the algorithm to 'stranger'")
     assert "'pv_osimr' goes on" in line
     assert "unknown algorithm 'stranger'" in line
@@ -133,7 +128,7 @@ def test_whatever_fails_when_a_build_starts_reverts_the_parameter(
 
     node = start(rows="all")
     monkeypatch.setattr("delassus_ros.node.lifecycle.changes.make_solver", fail)
-    assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
+    set_parameters(node, algorithm="dense")
     line = graph.wait_for_log("cannot change the algorithm to 'dense', 'pv_osimr' goes on")
     assert "no more of it" in line
     assert node.get_parameter("algorithm").value == "pv_osimr"
@@ -142,10 +137,8 @@ def test_whatever_fails_when_a_build_starts_reverts_the_parameter(
 # --- lifecycle and parameters -----------------------------------------------------------------
 
 
-def test_contacts_from_before_a_pause_are_not_used(graph, start, robot, q) -> None:
-    node = start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_contacts_from_before_a_pause_are_not_used(graph, ready, robot, q) -> None:
+    node = ready()
     node.trigger_deactivate()
     # Nobody repeats the set: the publisher has gone meanwhile.
     graph.peer.destroy_publisher(graph._contacts)
@@ -196,21 +189,19 @@ def test_a_contact_that_was_given_badly_cannot_be_listed_later(
     graph, start, key, value, words
 ) -> None:
     node = start(autostart=False, **{f"contacts__toe__{key}": value})
-    result = node.set_parameters([Parameter("contacts.names", value=["LF", "toe"])])[0]
-    assert not result.successful
+    reason = refused(node, contacts__names=["LF", "toe"])
     name = f"contacts.toe.{key}"
-    assert result.reason.startswith("contact 'toe' cannot be listed, as the node was started")
-    assert f"a bad {name!r}: " in result.reason
-    assert words in result.reason
+    assert reason.startswith("contact 'toe' cannot be listed, as the node was started")
+    assert f"a bad {name!r}: " in reason
+    assert words in reason
     assert node.get_parameter("contacts.names").value == list(FEET)
     assert not node.has_parameter(name)
-    assert node.set_parameters([Parameter("contacts.names", value=["LF", "heel"])])[0].successful
+    set_parameters(node, contacts__names=["LF", "heel"])
 
 
 def test_what_was_given_for_a_contact_counts_once_it_is_listed(graph, start) -> None:
     node = start(autostart=False, contacts__toe__kind="surface", contacts__toe__xyz=[0, 0, 1])
-    result = node.set_parameters([Parameter("contacts.names", value=["LF", "toe"])])[0]
-    assert result.successful, result.reason
+    set_parameters(node, contacts__names=["LF", "toe"])
     assert node.get_parameter("contacts.toe.kind").value == "surface"
     assert list(node.get_parameter("contacts.toe.xyz").value) == [0, 0, 1]
 
@@ -225,10 +216,9 @@ def test_what_is_no_list_of_numbers_is_refused(graph, start) -> None:
     node = start(autostart=False)
     for name in ("contacts.LF.xyz", "contacts.LF.selection", "armature.values"):
         for value in ("up", 3.0, ["a"]):
-            result = node.set_parameters([Parameter(name, value=value)])[0]
-            assert not result.successful
-            assert f"{name!r} is {value!r}; expected a list of numbers" in result.reason
-        assert node.set_parameters([Parameter(name, value=[1, 2, 3])])[0].successful
+            reason = refused(node, **{name: value})
+            assert f"{name!r} is {value!r}; expected a list of numbers" in reason
+        set_parameters(node, **{name: [1, 2, 3]})
     with pytest.raises(ParameterException, match=r"contacts\.LF\.xyz"):
         start(contacts__LF__xyz="up")
 
@@ -296,12 +286,12 @@ def test_lifecycle_walk_leaves_nothing_behind(
             monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("empty")))
             with monkeypatch.context() as patch:
                 patch.setattr(child, "command", endless)
-                node.set_parameters([Parameter("algorithm", value="dense")])
+                set_parameters(node, algorithm="dense")
                 graph.until(children, "process that builds")
             assert manager.change(Transition.TRANSITION_DEACTIVATE)
             assert children() == set()
             assert entities(node) == inactive
-            node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+            set_parameters(node, algorithm="pv_osimr")
         assert manager.change(Transition.TRANSITION_CLEANUP)
         assert manager.state() == State.PRIMARY_STATE_UNCONFIGURED
         assert entities(node) == unconfigured
@@ -344,19 +334,16 @@ def test_fixed_parameters_change_only_while_unconfigured(graph, start, robot, q)
         ("rate", 100.0),
         ("realtime.priority", 1),
     ):
-        result = node.set_parameters_atomically(
-            [Parameter("algorithm", value="dense"), Parameter(name, value=value)]
-        )
-        assert not result.successful
-        assert f"{name!r} can be set only while the node is unconfigured" in result.reason
-        assert "clean up" in result.reason
+        reason = refused(node, algorithm="dense", **{name: value})
+        assert f"{name!r} can be set only while the node is unconfigured" in reason
+        assert "clean up" in reason
     # Refused as a whole: the algorithm did not change either.
     assert node.get_parameter("algorithm").value == "pv_osimr"
     node.trigger_deactivate()
     node.trigger_cleanup()
-    assert node.set_parameters([Parameter("contacts.names", value=["LH", "NEW"])])[0].successful
-    assert node.set_parameters([Parameter("contacts.NEW.frame", value="RF_FOOT")])[0].successful
-    assert node.set_parameters([Parameter("contacts.NEW.kind", value="surface")])[0].successful
+    set_parameters(node, contacts__names=["LH", "NEW"])
+    set_parameters(node, contacts__NEW__frame="RF_FOOT")
+    set_parameters(node, contacts__NEW__kind="surface")
     node.trigger_configure()
     node.trigger_activate()
     answer = graph.ask_until(lambda m: len(m.contacts) == 2, robot.joint_names, q)
@@ -375,9 +362,7 @@ def test_bad_values_refused_while_unconfigured(start) -> None:
         ("base", 3, "Wrong parameter type"),
         ("autostart", True, "read-only"),
     ):
-        result = node.set_parameters([Parameter(name, value=value)])[0]
-        assert not result.successful, name
-        assert words in result.reason
+        assert words in refused(node, **{name: value})
 
 
 def test_parameters_cannot_be_deleted(start) -> None:
@@ -386,10 +371,9 @@ def test_parameters_cannot_be_deleted(start) -> None:
     place = "contacts.LF.xyz", [0.0, 0.0, 0.1]
     for name, value in (place, place, ("contacts.LF.selection", [0, 0, 1, 0, 0, 0])):
         # Together with others, these are refused, too.
-        result = node.set_parameters_atomically([Parameter("rate", value=5.0), Parameter(name)])
-        assert not result.successful
-        assert result.reason.startswith(f"{name!r} cannot be deleted; ")
-        assert node.set_parameters([Parameter(name, value=value)])[0].successful
+        reason = refused(node, rate=5.0, **{name: None})
+        assert reason.startswith(f"{name!r} cannot be deleted; ")
+        set_parameters(node, **{name: value})
         assert list(node.get_parameter(name).value) == value
     assert node.get_parameter("rate").value == 0.0
 
@@ -404,7 +388,7 @@ def test_to_list_a_contact_takes_no_longer_among_many(start, monkeypatch) -> Non
     def listed(count: int) -> float:
         names = [f"c{count}_{k}" for k in range(count)]
         read.clear()
-        assert node.set_parameters([Parameter("contacts.names", value=names)])[0].successful
+        set_parameters(node, contacts__names=names)
         assert node.has_parameter(f"contacts.{names[-1]}.xyz")
         return len(read) / count
 

@@ -14,9 +14,9 @@ from node_support import (
     INVALID,
     OK,
     relative_error,
+    set_parameters,
     solve,
 )
-from rclpy.parameter import Parameter
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.dense import Dense
@@ -176,7 +176,7 @@ def test_a_closed_robot_needs_the_joints_that_others_follow_from(start, call) ->
     assert (answer.matrix.validity, answer.matrix.reasons) == (OK, 0)
     assert relative_error(matrix_to_numpy(answer.matrix), expected) < 1e-7
     # Also after the thresholds have changed, with which another solver is set.
-    node.set_parameters([Parameter("conditioning.weak", value=1e5)])
+    set_parameters(node, conditioning__weak=1e5)
     assert asked(rotors).success
     few = {name: value for name, value in given.items() if name != "LF_KFE"}
     answer = asked(few)
@@ -187,7 +187,7 @@ def test_a_closed_robot_needs_the_joints_that_others_follow_from(start, call) ->
 def test_thresholds_hold_on_demand_and_damping_does_not(start, call, urdf, robot, q) -> None:
     node = start()
     changes = {"conditioning.weak": 1.5, "damping.mode": "uniform", "damping.ratio": 0.1}
-    node.set_parameters([Parameter(name, value=value) for name, value in changes.items()])
+    set_parameters(node, **changes)
     answer = call(request(robot, q)).matrix
     assert answer.conditioning == DelassusMatrix.CONDITIONING_WEAK
     assert answer.reasons == DelassusMatrix.REASON_ILL_CONDITIONED
@@ -197,7 +197,7 @@ def test_thresholds_hold_on_demand_and_damping_does_not(start, call, urdf, robot
 def test_compute_follows_the_algorithm(graph, start, call, robot, q) -> None:
     node = start(rows="all")
     assert call(request(robot, q)).matrix.algorithm == "pv_osimr"
-    node.set_parameters([Parameter("algorithm", value="dense")])
+    set_parameters(node, algorithm="dense")
     graph.wait_for_log("algorithm changed from 'pv_osimr' to 'dense'")
     assert call(request(robot, q)).matrix.algorithm == "dense"
 

@@ -17,9 +17,9 @@ from node_support import (
     INVALID,
     OK,
     relative_error,
+    set_parameters,
     set_when_joined,
 )
-from rclpy.parameter import Parameter
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import BoundClosure, Closure
@@ -133,7 +133,7 @@ def test_cleanup_ends_what_unexpected_joints_have_begun(
     if origin == "joint state of the robot before":
         changed = text.replace('name="delassus_', 'name="another_', 1)
         assert changed != text
-        node.set_parameters([Parameter("robot_description", value=changed)])
+        set_parameters(node, robot_description=changed)
         graph.wait_for_log("robot description changed")
     graph.until(lambda: begun, "thread at work")
     (thread,) = begun

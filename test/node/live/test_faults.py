@@ -20,13 +20,14 @@ from node_support import (
     FEET,
     INVALID,
     OK,
+    refused,
     relative_error,
+    set_parameters,
     set_when_joined,
     solve,
     state_of,
 )
 from rclpy.clock_type import ClockType
-from rclpy.parameter import Parameter
 from ros_support import stamp_of
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
@@ -121,10 +122,8 @@ MOODS = [
 
 
 @pytest.mark.parametrize(("mood", "reason"), MOODS, ids=[mood.__name__ for mood, _ in MOODS])
-def test_a_failing_plug_in(graph, start, urdf, robot, q, moody, mood, reason) -> None:
-    start(algorithm="moody")
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_a_failing_plug_in(graph, ready, urdf, robot, q, moody, mood, reason) -> None:
+    ready(algorithm="moody")
     moody.mood = mood
     answer = graph.ask(robot.joint_names, q)
     assert (answer.validity, answer.reasons) == (INVALID, reason)
@@ -154,12 +153,12 @@ def test_a_fallback_stands_in(graph, start, urdf, robot, q, moody, mood) -> None
     assert asked.success and asked.matrix.algorithm == "dense"
     prepared = moody.prepared
     # Set again, the configured one is tried again, and fails again ...
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     graph.ask_until(lambda m: m.validity == INVALID, robot.joint_names, q)
     # ... until it is well.
     moody.mood = lambda G: Status.OK
     assert graph.ask(robot.joint_names, q).algorithm == "dense"
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     answer = graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
     assert (answer.algorithm, answer.reasons) == ("moody", 0)
     # Made anew each time, as a back end may have been left in any state.
@@ -198,7 +197,7 @@ def test_plug_ins_are_prepared_beside_the_stream(
 
     monkeypatch.setattr(moody, "prepare", noted)
     node = start(algorithm="pv_osimr", rows="all")
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
     # Once for the stream, and once for questions beside it.
     assert len(threads) == 2
@@ -225,7 +224,7 @@ def test_an_algorithm_that_cannot_be_tried_again_leaves_the_fallback(
     monkeypatch.setattr(moody, "prepare", prepare)
     for wanted in ("moody", "efpa", "moody"):
         moody.mood = raising
-        node.set_parameters([Parameter("algorithm", value=wanted)])
+        set_parameters(node, algorithm=wanted)
         graph.until(lambda: not change.building, "end of the change")
         if wanted == "efpa":
             # It is the configured one now, and nothing stands in for it.
@@ -252,7 +251,7 @@ def begin_slowly(graph, node, moody) -> threading.Event:
         return prepare(problem)
 
     moody.prepare = slow
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     graph.until(going.is_set, "preparation")
     return on
 
@@ -261,7 +260,7 @@ def test_a_change_that_is_given_up_is_not_waited_for(graph, start, robot, q, moo
     """What a plug-in does there may take long, and the loop has no time for it."""
     node = start(rows="all")
     on = begin_slowly(graph, node, moody)
-    node.set_parameters([Parameter("algorithm", value="dense")])
+    set_parameters(node, algorithm="dense")
     assert not on.is_set()
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
     on.set()
@@ -301,12 +300,12 @@ def test_a_plug_in_that_hangs_holds_up_nothing_for_long(
         raise ZeroDivisionError("nobody is there any more")
 
     moody.prepare = hang
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     graph.until(going.is_set, "preparation")
     node.trigger_deactivate()
     assert not on.is_set()
     graph.wait_for_log("making moody was given up but has not ended within 0.1 s")
-    node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+    set_parameters(node, algorithm="pv_osimr")
     node.trigger_activate()
     assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
     on.set()
@@ -325,7 +324,7 @@ def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(
     words = "making moody was given up but has not ended within 0.5 s: its thread is left alone"
 
     def left_alone() -> bool:
-        node.set_parameters([Parameter("algorithm", value=wanted[0])])
+        set_parameters(node, algorithm=wanted[0])
         wanted.reverse()
         return any(words in line for line in graph.log)
 
@@ -333,7 +332,7 @@ def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(
     # Those that are asked for from now on need not wait at all: they have no second chance here.
     monkeypatch.setattr("delassus_ros.node.system.background.CANCEL_LIMIT_S", 600.0)
     for name in ("ltl", "efpa", "kjr"):
-        node.set_parameters([Parameter("algorithm", value=name)])
+        set_parameters(node, algorithm=name)
         graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
     assert not on.is_set()
     assert sum(words in line for line in graph.log) == 1
@@ -346,7 +345,7 @@ def test_a_plug_in_that_ends_the_process_ends_its_change(graph, start, robot, q,
 
     moody.prepare = prepare
     node = start(rows="all")
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     line = graph.wait_for_log("cannot change the algorithm to 'moody', 'pv_osimr' goes on")
     assert "SystemExit: no licence" in line
     assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
@@ -392,7 +391,7 @@ def test_a_plug_in_that_cannot_be_prepared_is_not_taken(graph, start, robot, q, 
         raise ZeroDivisionError("no licence")
 
     moody.prepare = prepare
-    assert node.set_parameters([Parameter("algorithm", value="moody")])[0].successful
+    set_parameters(node, algorithm="moody")
     line = graph.wait_for_log("cannot change the algorithm to 'moody', 'pv_osimr' goes on")
     assert "no licence" in line
     answer = graph.ask(robot.joint_names, q)
@@ -403,9 +402,7 @@ def test_a_plug_in_that_cannot_be_prepared_is_not_taken(graph, start, robot, q, 
 def test_a_plug_in_that_cannot_say_what_it_supports_is_refused(graph, start, moody) -> None:
     node = start()
     moody.refuse = ZeroDivisionError("nobody knows")
-    result = node.set_parameters([Parameter("algorithm", value="moody")])[0]
-    assert not result.successful
-    assert "it cannot say: ZeroDivisionError: nobody knows" in result.reason
+    assert "it cannot say: ZeroDivisionError: nobody knows" in refused(node, algorithm="moody")
     assert state_of(node) == "active"
 
 
@@ -420,14 +417,12 @@ def test_a_plug_in_that_cannot_say_what_it_supports_is_refused(graph, start, moo
     ],
 )  # fmt: skip
 def test_a_fault_of_the_program_ends_nothing(
-    graph, start, urdf, robot, q, monkeypatch, where, error
+    graph, ready, urdf, robot, q, monkeypatch, where, error
 ) -> None:
     def fail(*_: object) -> None:
         raise error("a fault")
 
-    node = start(input_timeout=0.2)
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node = ready(input_timeout=0.2)
     pipeline = node._configuration.computation.pipeline
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, where, fail)
@@ -616,7 +611,7 @@ def test_stamps_between_two_steps_of_simulated_time(graph, start, robot, q) -> N
     assert ask(now + 100_000_000).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
     graph.wait_for_log("s ahead of /clock, which goes on by up to 0.025 s at once")
     # The clock of the machine has no steps.
-    node.set_parameters([Parameter("use_sim_time", value=False)])
+    set_parameters(node, use_sim_time=False)
     stamp = time.time_ns() + 10_000_000_000
     assert ask(stamp).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
 
@@ -660,10 +655,10 @@ def test_no_timer_waits_for_a_clock_that_can_be_set_back(start, sim: bool) -> No
 def test_changes_are_made_while_simulated_time_stands_still(graph, start, urdf) -> None:
     """Nor does it have to have begun."""
     node = start(use_sim_time=True, rows="all")
-    assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
+    set_parameters(node, algorithm="dense")
     graph.wait_for_log("algorithm changed from 'pv_osimr' to 'dense'")
     renamed = urdf.replace('<robot name="', '<robot name="other_', 1)
-    assert node.set_parameters([Parameter("robot_description", value=renamed)])[0].successful
+    set_parameters(node, robot_description=renamed)
     graph.wait_for_log("robot description changed from that of")
 
 
@@ -756,7 +751,7 @@ def test_a_cache_that_was_tampered_with(
     node = start()
 
     def change(algorithm: str) -> None:
-        assert node.set_parameters([Parameter("algorithm", value=algorithm)])[0].successful
+        set_parameters(node, algorithm=algorithm)
         graph.ask_until(lambda m: m.algorithm == algorithm, robot.joint_names, q)
 
     def forget() -> None:
@@ -784,7 +779,7 @@ def test_a_cache_that_was_tampered_with(
             cache_module.store(path.stem, packing.pack(*parts, changed))
         else:
             path.chmod(0o666)
-    assert node.set_parameters([Parameter("algorithm", value="efpa")])[0].successful
+    set_parameters(node, algorithm="efpa")
     line = graph.wait_for_log(begins)
     assert words in line
     assert begins != "kernel cache not used: " or str(cache) in line
@@ -797,12 +792,10 @@ def test_a_cache_that_was_tampered_with(
     check(graph.matrices, solve(urdf, q))
 
 
-def test_a_cache_that_cannot_be_written(graph, start, urdf, robot, q, monkeypatch) -> None:
+def test_a_cache_that_cannot_be_written(graph, ready, urdf, robot, q, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nothing")
-    node = start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
-    node.set_parameters([Parameter("algorithm", value="efpa")])
+    node = ready()
+    set_parameters(node, algorithm="efpa")
     graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
     check(graph.matrices, solve(urdf, q))
 

@@ -103,12 +103,10 @@ def test_nobody_asks_nothing_comes(graph, start: Start) -> None:
     assert not any(name.endswith("/dynamics") for name in names)
 
 
-def test_diagnostics_have_a_line(graph, start: Start, robot, q) -> None:
+def test_diagnostics_have_a_line(graph, ready) -> None:
     reports: list[DiagnosticArray] = []
     graph.peer.create_subscription(DiagnosticArray, "/diagnostics", reports.append, 10)
-    start(outputs=["h"], base="fixed", diagnostics_period=0.1)
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    ready(outputs=["h"], base="fixed", diagnostics_period=0.1)
 
     def line() -> Any:
         found = [s for r in reports for s in r.status if s.name.endswith(": dynamics")]

@@ -6,6 +6,7 @@ import pytest
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from node_support import (
     Manager,
+    set_parameters,
     state_of,
 )
 from processes import ROOT, node_program, wait_until
@@ -15,7 +16,6 @@ from rclpy.event_handler import (
     PublisherEventCallbacks,
     SubscriptionEventCallbacks,
 )
-from rclpy.parameter import Parameter
 from rclpy.qos import (
     DurabilityPolicy,
     LivelinessPolicy,
@@ -41,7 +41,7 @@ def test_no_end_of_the_node_has_a_handler_of_events(graph, start) -> None:
     deadline = "qos_overrides./delassus_node/delassus.publisher.deadline"
     node = start(**{deadline: 1_000_000})
     assert state_of(node) == "active"
-    node.set_parameters([Parameter("use_sim_time", value=True)])
+    set_parameters(node, use_sim_time=True)
     topics = {end.topic_name for end in (*node.publishers, *node.subscriptions)}
     assert {"/clock", "/joint_states", "/delassus_node/delassus", "/parameter_events"} <= topics
     assert handlers(node) == []
