@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,29 +69,35 @@ def no_second_line(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(name="start")
 def make_start(graph: Graph, urdf: str) -> Start:
     """Return a function that makes a node of the quadruped and starts it."""
+    return functools.partial(start_node, graph, urdf)
 
-    def start(namespace: str = "", **changes: Any) -> DelassusNode:
-        parameters = {
-            "autostart": True,
-            "robot_description": urdf,
-            "contacts.names": list(FEET),
-            # The tests say once what touches, and do not repeat it; and a busy machine may hold
-            # them up between two joint states.
-            "contacts_timeout": 0.0,
-            "input_timeout": 0.0,
-            # Else each start and stop looks at all that the tests' process has, for 0.1 s or more.
-            "realtime.hold_garbage": False,
-            **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
-            **_dotted(changes),
-        }
-        node = DelassusNode(
-            context=graph.context, namespace=namespace, parameter_overrides=overrides(parameters)
-        )
-        graph.add(node)
-        node.start()
-        return node
 
-    return start
+def start_node(
+    graph: Graph, urdf: str, namespace: str = "", feet: Sequence[str] = FEET, **changes: Any
+) -> DelassusNode:
+    """Make a node of the quadruped with these feet as contacts, and start it.
+
+    In the names of other parameters two underscores stand for a dot.
+    """
+    parameters = {
+        "autostart": True,
+        "robot_description": urdf,
+        "contacts.names": list(feet),
+        # The tests say once what touches, and do not repeat it; and a busy machine may hold
+        # them up between two joint states.
+        "contacts_timeout": 0.0,
+        "input_timeout": 0.0,
+        # Else each start and stop looks at all that the tests' process has, for 0.1 s or more.
+        "realtime.hold_garbage": False,
+        **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in feet},
+        **_dotted(changes),
+    }
+    node = DelassusNode(
+        context=graph.context, namespace=namespace, parameter_overrides=overrides(parameters)
+    )
+    graph.add(node)
+    node.start()
+    return node
 
 
 @pytest.fixture(name="ready")

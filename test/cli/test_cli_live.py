@@ -15,8 +15,9 @@ import pytest
 import robots
 from delassus_msgs.msg import ContactDynamics, DelassusMatrix
 from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix, contact_block
+from node_support import start_node
 from processes import Program, python
-from ros_support import Graph, graph_of_programs, overrides
+from ros_support import Graph, graph_of_programs
 
 from delassus_ros import Robot
 from delassus_ros.cli.live import MessageRate, _Strange, _view, contact_forces_of
@@ -58,20 +59,7 @@ def watched(
 
 @pytest.fixture(name="node")
 def make_node(graph: Graph) -> DelassusNode:
-    values = {
-        "autostart": True,
-        "robot_description": robots.unlimited(),
-        "contacts.names": list(FEET),
-        # Nothing is too old for these tests, however long the machine holds them up.
-        "input_timeout": 0.0,
-        "contacts_timeout": 0.0,
-        "realtime.hold_garbage": False,
-        **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
-    }
-    node = DelassusNode(context=graph.context, parameter_overrides=overrides(values))
-    graph.add(node)
-    node.start()
-    return node
+    return start_node(graph, robots.unlimited())
 
 
 def test_contacts_by_hand_make_a_matrix_and_watch_shows_it(graph, node, capfd) -> None:

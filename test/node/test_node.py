@@ -20,7 +20,7 @@ from node_support import (
     state_of,
 )
 from rclpy.serialization import serialize_message
-from ros_support import LATCHED, overrides, stamp_of
+from ros_support import LATCHED, stamp_of
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
@@ -319,22 +319,8 @@ def test_whole_ones_that_wait_are_not_superseded_by_parts(graph, start, robot, q
         assert graph.matrices[-1].validity == DEGRADED
 
 
-def test_relative_names_follow_the_namespace(graph, urdf) -> None:
-    node = graph.add(
-        DelassusNode(
-            context=graph.context,
-            namespace="robot1",
-            parameter_overrides=overrides(
-                {
-                    "autostart": True,
-                    "robot_description": urdf,
-                    "contacts.names": ["LF"],
-                    "contacts.LF.frame": "LF_FOOT",
-                }
-            ),
-        )
-    )
-    node.start()
+def test_relative_names_follow_the_namespace(start) -> None:
+    node = start("robot1")
     names = {name for name, _ in node.get_topic_names_and_types()}
     assert {
         "/robot1/joint_states",

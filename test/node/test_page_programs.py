@@ -13,12 +13,12 @@ import pytest
 import robots
 from delassus_msgs.msg import ContactDynamics
 from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
+from node_support import start_node
 from processes import Program, python
-from ros_support import Graph, graph_of_programs, overrides
+from ros_support import Graph, graph_of_programs
 from std_msgs.msg import Float64MultiArray
 
 from delassus_ros import Robot
-from delassus_ros.node.delassus_node import DelassusNode
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 make_graph = pytest.fixture(name="graph")(graph_of_programs)
@@ -52,20 +52,14 @@ def silence(messages: list[Any]) -> Callable[[], bool]:
 
 def test_the_controller_publishes_the_forces_of_contacts_that_hold(graph: Graph, tmp_path) -> None:
     robot = Robot.from_urdf(robots.unlimited(), base="fixed")
-    values = {
-        "autostart": True, "robot_description": robots.unlimited(), "base": "fixed",
-        "outputs": ["G", "a0"], "contacts.names": ["LF", "RH"], "input_timeout": 0.0,
-        "contacts_timeout": 0.0, "realtime.hold_garbage": False,
-        "contacts.LF.frame": "LF_FOOT", "contacts.RH.frame": "RH_FOOT",
-    }  # fmt: skip
     forces: list[Float64MultiArray] = []
     dynamics: list[ContactDynamics] = []
     peer = graph.peer
     peer.create_subscription(Float64MultiArray, "contact_forces", forces.append, 10)
     peer.create_subscription(ContactDynamics, "delassus_node/dynamics", dynamics.append, 100)
-    node = DelassusNode(context=graph.context, parameter_overrides=overrides(values))
-    graph.add(node)
-    node.start()
+    node = start_node(
+        graph, robots.unlimited(), feet=("LF", "RH"), base="fixed", outputs=["G", "a0"]
+    )
     graph.touch(["LF", "RH"])
     q = np.tile([0.1, 0.7, -1.4], 4).tolist()
     rest = [0.0] * robot.nq

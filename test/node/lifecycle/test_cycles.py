@@ -130,17 +130,10 @@ def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
     assert not [line for line in graph.log if "cannot change" in line or "fault of" in line]
 
 
-def test_a_destroyed_node_is_gone(graph, urdf) -> None:
-    node = DelassusNode(
-        context=graph.context,
-        parameter_overrides=overrides(
-            {
-                "robot_description": urdf, "contacts.names": ["LF"],
-                "contacts.LF.frame": "LF_FOOT", "autostart": True,
-            }
-        ),
-    )  # fmt: skip
-    node.start()
+def test_a_destroyed_node_is_gone(graph, start) -> None:
+    node = start(realtime__hold_garbage=True)
+    graph.executor.remove_node(node)
+    graph.nodes.remove(node)
     assert state_of(node) == "active"
     gone = weakref.ref(node._configuration)
     node.destroy_node()
@@ -176,7 +169,7 @@ def test_a_node_that_cannot_be_made_leaves_nothing_behind(graph) -> None:
     assert logging.getLogger("delassus_ros").handlers == handlers
 
 
-def test_several_nodes_in_one_process(graph, urdf, robot, q) -> None:
+def test_several_nodes_in_one_process(graph, start, urdf, robot, q) -> None:
     """Two namespaces, two configurations; each is right, and survives the other's end."""
     answers: dict[str, list[DelassusMatrix]] = {"one": [], "two": []}
     joints, contacts, nodes = {}, {}, {}
@@ -193,15 +186,8 @@ def test_several_nodes_in_one_process(graph, urdf, robot, q) -> None:
         contacts[space].publish(
             ActiveContacts(names=names, status=[ActiveContacts.ACTIVE] * len(names))
         )
-        parameters = {
-            "autostart": True, "robot_description": urdf, "contacts_timeout": 0.0,
-            "contacts.names": names, "algorithm": "pv_osimr" if space == "one" else "efpa",
-            **{f"contacts.{name}.frame": f"{name}_FOOT" for name in names},
-        }  # fmt: skip
-        nodes[space] = DelassusNode(
-            context=graph.context, namespace=space, parameter_overrides=overrides(parameters)
-        )
-        graph.add(nodes[space]).start()
+        algorithm = "pv_osimr" if space == "one" else "efpa"
+        nodes[space] = start(space, names, algorithm=algorithm, realtime__hold_garbage=True)
 
     def ask(space: str, scale: float) -> None:
         message = JointState(name=list(robot.joint_names), position=[scale * x for x in q])
