@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -171,6 +172,17 @@ def _content(file: IO[bytes]) -> str:
     # Without a seek, as the process writes where this one's place in the file is.
     size = os.fstat(file.fileno()).st_size
     return os.pread(file.fileno(), size, 0).decode(errors="replace")
+
+
+@functools.lru_cache(maxsize=1)
+def may_use_fifo() -> bool:
+    """Whether this user may use SCHED_FIFO: tried in a process, which need not take it back."""
+    code = (
+        "import os; "
+        "os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(7))"
+    )
+    with python("-c", code) as tried:
+        return tried.wait() == 0
 
 
 def children_of(pid: int | str) -> list[int]:

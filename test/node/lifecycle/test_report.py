@@ -319,10 +319,11 @@ def test_only_what_stands_in_is_said_to(graph, start, reports, monkeypatch, robo
     reports.until("algorithm", WARN, "dense stands in for pv_osimr; efpa comes with activation")
 
 
-def test_what_real_time_use_was_refused_is_said(graph, start, reports) -> None:
-    start(diagnostics_period=0.05, realtime__cpus=[100_000])
+def test_refused_real_time_use_reported_once_and_node_works(ready, graph, reports) -> None:
+    ready(diagnostics_period=0.05, realtime__cpus=[100_000])
     reports.until("timing", WARN, "there is no processor 100000")
     graph.wait_for_log("not kept to processors 100000: there is no processor 100000")
+    assert sum("processors 100000" in line for line in graph.log) == 1
 
 
 def test_what_cannot_be_undone_of_real_time_use_is_said(graph, start, monkeypatch) -> None:
