@@ -13,7 +13,7 @@ import robots
 from delassus_msgs.msg import DelassusMatrix
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
-from ros_support import Graph, overrides
+from ros_support import Domain, Graph, overrides
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.node.delassus_node import DelassusNode
@@ -73,7 +73,7 @@ def make_start(graph: Graph, urdf: str) -> Start:
 
 
 def start_node(
-    graph: Graph, urdf: str, namespace: str = "", feet: Sequence[str] = FEET, **changes: Any
+    graph: Domain, urdf: str, namespace: str = "", feet: Sequence[str] = FEET, **changes: Any
 ) -> DelassusNode:
     """Make a node of the quadruped with these feet as contacts, and start it.
 

@@ -20,7 +20,9 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.experimental import EventsExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.time import Time
 from ros_domains import new_domain
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -123,6 +125,10 @@ class Domain:
 
         return self.until(answered, f"answer of {service}").result()
 
+    def compute(self, request: Compute.Request) -> Compute.Response:
+        """Ask delassus_node for a matrix, and return its answer."""
+        return self.call(Compute, "delassus_node/compute", request)
+
     def set_parameters(self, **values: Any) -> list[SetParametersResult]:
         """Set parameters of delassus_node by its service, and return the results."""
         changes = [change.to_parameter_msg() for change in overrides(values)]
@@ -135,6 +141,7 @@ class Graph(Domain):
 
     Attributes
     ----------
+    joints, contacts, descriptions : publishers of the inputs.
     matrices, layouts : what was received so far, oldest first.
     log : lines that nodes logged so far, without severity and time.
 
@@ -155,21 +162,17 @@ class Graph(Domain):
         self._file, self._read = 0, 0
         self.report = lambda: "\n".join(self.log)
         self._stamp = 0
-        self._joints = self.peer.create_publisher(JointState, "joint_states", 100)
-        self._contacts = self.peer.create_publisher(ActiveContacts, "active_contacts", LATCHED)
-        self._descriptions = self.peer.create_publisher(String, "robot_description", LATCHED)
+        self.joints = self.peer.create_publisher(JointState, "joint_states", 100)
+        self.contacts = self.peer.create_publisher(ActiveContacts, "active_contacts", LATCHED)
+        self.descriptions = self.peer.create_publisher(String, "robot_description", LATCHED)
         self.peer.create_subscription(
             DelassusMatrix, "delassus_node/delassus", self.matrices.append, 100
         )
         self.peer.create_subscription(Layout, "delassus_node/layout", self.layouts.append, LATCHED)
 
-    def compute(self, request: Compute.Request) -> Compute.Response:
-        """Ask delassus_node for a matrix, and return its answer."""
-        return self.call(Compute, "delassus_node/compute", request)
-
     def describe(self, urdf: str) -> None:
         """Publish a robot description."""
-        self._descriptions.publish(String(data=urdf))
+        self.descriptions.publish(String(data=urdf))
 
     def touch(
         self, names: Sequence[str], status: Sequence[int] | None = None, stamp: int | None = None
@@ -181,14 +184,17 @@ class Graph(Domain):
         message = ActiveContacts(names=list(names))
         message.status = [ActiveContacts.ACTIVE] * len(names) if status is None else list(status)
         self._stamp_next(message, stamp)
-        self._contacts.publish(message)
+        self.contacts.publish(message)
         return self._stamp
 
-    def move(self, names: Sequence[str], positions: Sequence[float], **others: Any) -> int:
-        """Publish one joint state and return its stamp [ns]."""
+    def move(
+        self, names: Sequence[str], positions: Sequence[float], stamp: int | None = None,
+        **others: Any,
+    ) -> int:  # fmt: skip
+        """Publish one joint state; return its stamp [ns], that of now or a given one."""
         message = JointState(name=list(names), position=list(positions), **others)
-        self._stamp_next(message)
-        self._joints.publish(message)
+        self._stamp_next(message, stamp)
+        self.joints.publish(message)
         return self._stamp
 
     def ask(self, names: Sequence[str], positions: Sequence[float], **others: Any) -> Any:
@@ -279,10 +285,35 @@ def graph_of_programs(
         yield graph
 
 
+def nanoseconds(stamp: Any) -> int:
+    """Return a time of a message [ns]."""
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+
+
 def stamp_of(message: Any) -> int:
     """Return the stamp of a message with a header [ns]."""
-    stamp = message.header.stamp
-    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+    return nanoseconds(message.header.stamp)
+
+
+class SimulatedTime:
+    """The clock of a simulation in which a node runs."""
+
+    def __init__(self, graph: Domain, node: Any) -> None:
+        self._graph, self._node = graph, node
+        self._publisher = graph.peer.create_publisher(Clock, "/clock", 10)
+
+    def publish(self, instant: int) -> None:
+        """Publish a time [ns] once."""
+        self._publisher.publish(Clock(clock=Time(nanoseconds=instant).to_msg()))
+
+    def run_to(self, instant: int) -> None:
+        """Publish a time [ns] until the node has it."""
+
+        def arrived() -> bool:
+            self.publish(instant)
+            return bool(self._node.get_clock().now().nanoseconds == instant)
+
+        self._graph.until(arrived, "simulated time")
 
 
 def children() -> set[int]:

@@ -20,7 +20,7 @@ from node_support import (
     state_of,
 )
 from rclpy.serialization import serialize_message
-from ros_support import LATCHED, stamp_of
+from ros_support import LATCHED, nanoseconds, stamp_of
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
@@ -66,16 +66,12 @@ def test_contacts_switch_from_one_joint_state_to_the_next(graph, ready, urdf, ro
         stamp = graph.touch(active)
         # The node has the set at the latest when it answers with its stamp.
         answer = graph.ask_until(
-            lambda m, stamp=stamp: contacts_stamp(m) == stamp, robot.joint_names, q
+            lambda m, stamp=stamp: nanoseconds(m.contacts_stamp) == stamp, robot.joint_names, q
         )
         assert tuple(answer.contacts) == active
         assert answer.validity == OK
         expected = solve(urdf, q, active)
         np.testing.assert_allclose(matrix_to_numpy(answer), expected, rtol=0.0, atol=1e-12)
-
-
-def contacts_stamp(message: DelassusMatrix) -> int:
-    return message.contacts_stamp.sec * 10**9 + message.contacts_stamp.nanosec
 
 
 def test_slipping_counts_and_unknown_does_not(graph, start, robot, q) -> None:
@@ -139,7 +135,9 @@ def test_a_fault_of_contacts(graph, start, robot, q) -> None:
     fault = BY_NAME["active_contacts: a contact twice"]
     start()
     stamp = graph.touch(["LF", "LF"])
-    answer = graph.ask_until(lambda m: contacts_stamp(m) == stamp, robot.joint_names, q)
+    answer = graph.ask_until(
+        lambda m: nanoseconds(m.contacts_stamp) == stamp, robot.joint_names, q
+    )
     assert (answer.validity, answer.reasons) == (fault.validity, fault.reason)
     assert not answer.contacts
     graph.wait_for_log(fault.words)
@@ -304,7 +302,7 @@ def test_contacts_between_joint_states_that_wait(graph, start, robot, q, rate) -
         graph.until(lambda s=stamp: stamp_of(graph.matrices[-1]) == s, "answer")
         answer = graph.matrices[-1]
         assert (answer.validity, sorted(answer.contacts)) == (OK, sorted(names))
-        assert answer.contacts_stamp.sec * 10**9 + answer.contacts_stamp.nanosec == touched
+        assert nanoseconds(answer.contacts_stamp) == touched
 
 
 def test_whole_ones_that_wait_are_not_superseded_by_parts(graph, start, robot, q) -> None:

@@ -34,7 +34,7 @@ def touch(graph, stamped: bool) -> int:
     if stamped:
         return graph.touch(FEET)
     message = ActiveContacts(names=list(FEET), status=[ActiveContacts.ACTIVE] * len(FEET))
-    graph._contacts.publish(message)
+    graph.contacts.publish(message)
     return time.time_ns()
 
 

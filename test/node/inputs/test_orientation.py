@@ -75,7 +75,7 @@ class Base:
                 self._graph.executor.spin_once(timeout_sec=0.005)
             now = time.time_ns()
             state.header.stamp.sec, state.header.stamp.nanosec = divmod(now, 10**9)
-            self._graph._joints.publish(state)
+            self._graph.joints.publish(state)
             for _ in range(5):
                 self._graph.executor.spin_once(timeout_sec=0.01)
 

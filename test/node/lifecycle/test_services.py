@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from node_support import (
     relative_error,
     set_parameters,
     solve,
+    start_node,
 )
+from ros_support import Domain
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.dense import Dense
@@ -40,6 +43,14 @@ def make_call(graph):
         return graph.call(ListAlgorithms, "delassus_node/list_algorithms", request)
 
     return call
+
+
+@pytest.fixture(name="asked", scope="module")
+def make_asked(urdf: str) -> Iterator[Domain]:
+    """Yield the domain of an active node, which tests only ask."""
+    with Domain() as domain:
+        start_node(domain, urdf)
+        yield domain
 
 
 def request(robot, q, which=ALL, contacts=()) -> Compute.Request:
@@ -112,14 +123,11 @@ def test_the_stream_is_not_disturbed(graph, start, call, urdf, robot, q) -> None
         ({"which_contacts": 9}, "which_contacts is 9; expected CONTACTS_PRESENT (0)"),
     ],
 )
-def test_what_cannot_be_computed_is_answered_in_words(
-    start, call, robot, q, change, words
-) -> None:
-    start()
+def test_what_cannot_be_computed_is_answered_in_words(asked, robot, q, change, words) -> None:
     question = request(robot, q)
     for name, value in change.items():
         setattr(question, name, value)
-    answer = call(question)
+    answer = asked.compute(question)
     assert not answer.success
     assert words in answer.message
     assert (answer.matrix.validity, len(answer.matrix.matrix)) == (INVALID, 0)

@@ -148,8 +148,8 @@ def throw(graph: Graph, start: Callable[..., Any], urdf: str, much: Any) -> None
     node = start(axes="world", orientation__timeout=0.0, input_timeout=0.0)
     odometry = graph.peer.create_publisher(Odometry, "odometry", 10)
     outputs = {
-        "joints": graph._joints, "contacts": graph._contacts, "odometry": odometry,
-        "description": graph._descriptions,
+        "joints": graph.joints, "contacts": graph.contacts, "odometry": odometry,
+        "description": graph.descriptions,
     }  # fmt: skip
     truth = Truth(urdf)
     graph.until(lambda: all(p.get_subscription_count() for p in outputs.values()), "subscribers")

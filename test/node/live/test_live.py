@@ -48,7 +48,7 @@ def ask_in_parts(graph, robot, q, apart: float):
         for part, stamp in ((slice(half), now - round(apart * 1e9)), (slice(half, None), now)):
             message = JointState(name=names[part], position=q[part])
             message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
-            graph._joints.publish(message)
+            graph.joints.publish(message)
         again = time.monotonic() + 0.5
         before = len(graph.matrices)
         while len(graph.matrices) == before and time.monotonic() < again:

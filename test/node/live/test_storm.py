@@ -177,7 +177,7 @@ def storm(graph, urdf: str, seconds: float, algorithms: Sequence[str] = ALGORITH
             newest = [deserialize_message(data, DelassusMatrix) for data in received[looked:]]
             looked = len(received)
             used.update(message.algorithm for message in newest if message.validity == OK)
-            graph._joints.publish(joint_state(time.time_ns(), names, chance))
+            graph.joints.publish(joint_state(time.time_ns(), names, chance))
             tick = max(tick + 1.0 / RATE, time.monotonic() + 0.5 / RATE)
             graph.spin(tick)
         graph.until(lambda: all(future.done() for _, future in answers), "answers")
