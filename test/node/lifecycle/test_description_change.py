@@ -6,6 +6,8 @@ import gc
 import itertools
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,12 +51,28 @@ def follow(graph, robot, q, layout_id: str):
     )
 
 
-def test_another_robot_by_topic(graph, start, urdf, robot, q) -> None:
-    node = start(robot_description="")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
+@pytest.fixture(name="described")
+def make_described(graph, start, urdf) -> Callable[..., Any]:
+    """Return a function that starts a node whose robot comes by the topic."""
+
+    def described(**changes: Any) -> Any:
+        node = start(robot_description="", **changes)
+        graph.describe(urdf)
+        graph.until(lambda: state_of(node) == "active", "activation")
+        return node
+
+    return described
+
+
+def first_of_all_feet(graph, robot, q) -> Any:
+    """Return the first valid matrix."""
     graph.touch(FEET)
-    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    return graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+
+
+def test_another_robot_by_topic(graph, described, urdf, robot, q) -> None:
+    node = described()
+    first = first_of_all_feet(graph, robot, q)
     already = len(graph.layouts)
     other = heavier(urdf, 3.0)
     graph.describe(other)
@@ -73,12 +91,10 @@ def test_another_robot_by_topic(graph, start, urdf, robot, q) -> None:
 
 @pytest.mark.parametrize("active", [True, False])
 def test_robots_that_were_given_up_for_others_are_let_go_without_joint_states(
-    graph, start, urdf, active
+    graph, described, urdf, active
 ) -> None:
     """No matrix is published, after which each would be taken; each is of many megabytes."""
-    node = start(robot_description="")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
+    node = described()
     if not active:
         node.trigger_deactivate()
     for k in range(6):
@@ -96,8 +112,7 @@ def test_another_robot_by_parameter_and_with_another_algorithm(
     graph, start, urdf, robot, q
 ) -> None:
     node = start()
-    graph.touch(FEET)
-    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    first = first_of_all_feet(graph, robot, q)
     other = heavier(urdf, 2.0)
     set_parameters(node, robot_description=other, algorithm="dense")
     answer = follow(graph, robot, q, first.layout_id)
@@ -159,13 +174,10 @@ def test_simulated_time_that_stands_still_is_not_waited_for(graph, start, urdf) 
     ],
 )
 def test_a_bad_description_leaves_the_old_robot(
-    graph, start, urdf, robot, q, way, spoil, words
+    graph, described, urdf, robot, q, way, spoil, words
 ) -> None:
-    node = start(robot_description="")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
-    graph.touch(FEET)
-    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node = described()
+    first = first_of_all_feet(graph, robot, q)
     if way == "topic":
         graph.describe(spoil(urdf))
     else:
@@ -185,20 +197,22 @@ def test_a_bad_description_leaves_the_old_robot(
     follow(graph, robot, q, first.layout_id)
 
 
-@pytest.mark.parametrize(
-    ("description", "words"),
-    [
-        (" \n", "the URDF is empty"),
-        ("quadruped.urdf", "'quadruped.urdf' is not how XML starts; expected the text of a URDF"),
-        ("<" * 9 * 2**20, "the XML is larger than 8388608 bytes"),
-        (5, "Wrong parameter type"),
-    ],
-)
-def test_what_a_glance_shows_is_refused_at_once(start, urdf, description, words) -> None:
-    node = start()
-    assert words in refused(node, robot_description=description)
-    assert node.get_parameter("robot_description").value == urdf
-    assert not node._configuration.description.building
+@pytest.mark.parametrize("active", [True, False])
+def test_description_without_xml_refused_at_once(start, urdf, active) -> None:
+    node = start(autostart=active)
+    unused = "'robot_description' cannot be used: "
+    for description, begin, words in (
+        (" \n", unused, "the URDF is empty"),
+        ("nonsense", unused, "'nonsense' is not how XML starts; expected the text of a URDF"),
+        ("package://robot/robot.urdf", unused, ""),
+        ("{robot: 1}", unused, ""),
+        ("<" * 9 * 2**20, unused, "the XML is larger than 8388608 bytes"),
+        (5, "Wrong parameter type", ""),
+    ):
+        reason = refused(node, robot_description=description)
+        assert reason.startswith(begin) and words in reason
+        assert node.get_parameter("robot_description").value == urdf
+        assert not active or not node._configuration.description.building
 
 
 @pytest.mark.parametrize("good", [True, False])
@@ -335,12 +349,10 @@ def test_the_algorithm_of_a_change_that_is_taken_back_is_used(
 
 @pytest.mark.parametrize("end", ["taken back", "refused"])
 def test_an_algorithm_in_the_making_outlives_a_robot_that_does_not_come(
-    graph, start, urdf, robot, q, monkeypatch, tmp_path, end
+    graph, described, urdf, robot, q, monkeypatch, tmp_path, end
 ) -> None:
     tmp_path.chmod(0o700)
-    node = start(robot_description="", rows="all")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
+    node = described(rows="all")
     first = graph.ask(robot.joint_names, q)
     # An empty one, so that building takes a while.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -366,11 +378,9 @@ def test_an_algorithm_in_the_making_outlives_a_robot_that_does_not_come(
         ("<robot", "cannot change the robot description, delassus_quadruped goes on: broken XML"),
     ],
 )
-def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch, text, words) -> None:
+def test_what_cannot_be_set_back_is_said(graph, described, urdf, monkeypatch, text, words) -> None:
     """The description by topic, which was in use, has become a bad one meanwhile."""
-    node = start(robot_description="")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
+    node = described()
     monkeypatch.setattr("sys.executable", "/bin/false")
     change = node._configuration.description
     with monkeypatch.context() as patch:
@@ -472,16 +482,13 @@ def test_many_descriptions_replaced_under_load(graph, start, urdf, robot, q) -> 
     replace_under_load(graph, start, urdf, robot, q, times=200)
 
 
-def describe_in_a_row(graph, start, urdf, robot, q, times: int) -> None:
+def describe_in_a_row(graph, described, urdf, robot, q, times: int) -> None:
     """Send a description every 0.3 s; the last is in use at the end, and no build goes on.
 
     Every matrix is right for the robot whose layout it names, those of robots in between as well.
     """
-    node = start(robot_description="", input_timeout=10.0)
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
-    graph.touch(FEET)
-    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node = described(input_timeout=10.0)
+    first = first_of_all_feet(graph, robot, q)
     already, layouts = len(graph.matrices), len(graph.layouts)
     others = [heavier(urdf, 1.5 + 0.01 * k, f"number_{k}") for k in range(times)]
     due = time.monotonic()
@@ -516,13 +523,15 @@ def describe_in_a_row(graph, start, urdf, robot, q, times: int) -> None:
     assert checked > times
 
 
-def test_of_descriptions_in_a_row_the_last_comes(graph, start, urdf, robot, q) -> None:
-    describe_in_a_row(graph, start, urdf, robot, q, times=10)
+def test_of_descriptions_in_a_row_the_last_comes(graph, described, urdf, robot, q) -> None:
+    describe_in_a_row(graph, described, urdf, robot, q, times=10)
 
 
 @pytest.mark.slow
-def test_of_descriptions_for_twenty_seconds_the_last_comes(graph, start, urdf, robot, q) -> None:
-    describe_in_a_row(graph, start, urdf, robot, q, times=67)
+def test_of_descriptions_for_twenty_seconds_the_last_comes(
+    graph, described, urdf, robot, q
+) -> None:
+    describe_in_a_row(graph, described, urdf, robot, q, times=67)
 
 
 def test_the_demo_robot_has_a_trunk_to_make_heavier() -> None:

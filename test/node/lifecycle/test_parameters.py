@@ -256,12 +256,3 @@ def test_an_unknown_parameter_is_named_in_the_answer(graph, start) -> None:
     first, second = graph.set_parameters(algoritm="efpa", max_skew=0.25)
     assert not first.successful and second.successful
     assert first.reason.startswith("unknown parameter 'algoritm'; did you mean 'algorithm'?")
-
-
-@pytest.mark.parametrize("autostart", [False, True])
-def test_a_description_that_is_no_xml_is_refused_in_the_answer(graph, start, autostart) -> None:
-    """In every state, as that can be told at once."""
-    node = start(autostart=autostart)
-    for text in ("nonsense", "package://robot/robot.urdf", "{robot: 1}"):
-        reason = refused(node, robot_description=text)
-        assert reason.startswith("'robot_description' cannot be used: ")
