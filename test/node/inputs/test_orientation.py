@@ -20,7 +20,7 @@ from node_support import (
 )
 from processes import wait_until
 from rclpy.parameter import Parameter
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.node.delassus_node import DelassusNode
@@ -70,12 +70,9 @@ class Base:
                 o = message.orientation if imu else message.pose.pose.orientation
                 o.x, o.y, o.z, o.w = (float(value) for value in quaternion)
                 (self._imu if imu else self._odometry).publish(message)
-            state = JointState(name=self._names, position=self._q)
             for _ in range(5):
                 self._graph.executor.spin_once(timeout_sec=0.005)
-            now = time.time_ns()
-            state.header.stamp.sec, state.header.stamp.nanosec = divmod(now, 10**9)
-            self._graph.joints.publish(state)
+            self._graph.move(self._names, self._q)
             for _ in range(5):
                 self._graph.executor.spin_once(timeout_sec=0.01)
 
@@ -150,14 +147,18 @@ def test_world_frame(graph, start, base) -> None:
     assert base.until(good, QUATERNION, world="map").header.frame_id == "map"
 
 
-def test_imu_at_a_link_of_its_own(graph, start, urdf, base, robot, q) -> None:
-    """Its orientation is turned into that of the root link."""
+@pytest.fixture(name="with_imu")
+def make_with_imu(urdf, robot) -> str:
+    """Return the quadruped with a link that is turned by 0.4 rad about z."""
     imu = (
         '<link name="other_imu"/><joint name="other_imu_joint" type="fixed">'
         '<parent link="{root}"/><child link="other_imu"/><origin rpy="0 0 0.4"/></joint></robot>'
     )
-    root = next(iter(robot.frames))
-    with_imu = urdf.replace("</robot>", imu.format(root=root))
+    return urdf.replace("</robot>", imu.format(root=next(iter(robot.frames))))
+
+
+def test_imu_at_a_link_of_its_own(graph, start, with_imu, base) -> None:
+    """Its orientation is turned into that of the root link."""
     # As the link is turned by 0.4 rad about z: base = imu * conjugate of that turn.
     measured = times(QUATERNION, TURN)
     node = start(
@@ -179,12 +180,7 @@ def test_imu_at_a_link_of_its_own(graph, start, urdf, base, robot, q) -> None:
     assert times(measured, conjugate(TURN)) == pytest.approx(QUATERNION)
 
 
-def test_frame_for_messages_that_name_none(start, urdf, base, robot) -> None:
-    imu = (
-        '<link name="other_imu"/><joint name="other_imu_joint" type="fixed">'
-        '<parent link="{root}"/><child link="other_imu"/><origin rpy="0 0 0.4"/></joint></robot>'
-    )
-    with_imu = urdf.replace("</robot>", imu.format(root=next(iter(robot.frames))))
+def test_frame_for_messages_that_name_none(start, with_imu, base) -> None:
     start(
         robot_description=with_imu, axes="world", orientation__source="imu",
         orientation__frame="other_imu", orientation__timeout=5.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,6 @@ from node_support import (
     solve,
 )
 from ros_support import stamp_of
-from sensor_msgs.msg import JointState
 
 from delassus_ros.node.settings import OPERATION_PARAMETERS
 from delassus_ros.node.system import realtime as collection
@@ -38,22 +38,22 @@ def ask_in_parts(graph, robot, q, apart: float):
     """Publish the halves of a joint state with stamps `apart` [s]; return the answer to it."""
     names, half = list(robot.joint_names), robot.nq // 2
     already = len(graph.matrices)
-    deadline = time.monotonic() + HANG_S
     # Of the very first part the others are unknown. While whole joint states are still awaited
     # parts are passed over, and if that takes long, the node reports silence.
     no_answer = DelassusMatrix.REASON_JOINT_MISSING, DelassusMatrix.REASON_INPUT_STALE
-    while all(m.reasons in no_answer for m in graph.matrices[already:]):
-        assert time.monotonic() < deadline, graph.log
-        now = time.time_ns()
-        for part, stamp in ((slice(half), now - round(apart * 1e9)), (slice(half, None), now)):
-            message = JointState(name=names[part], position=q[part])
-            message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
-            graph.joints.publish(message)
-        again = time.monotonic() + 0.5
-        before = len(graph.matrices)
-        while len(graph.matrices) == before and time.monotonic() < again:
-            graph.executor.spin_once(timeout_sec=0.02)
-    return graph.matrices[-1]
+    again = 0.0
+
+    def answer() -> Any:
+        nonlocal again
+        if time.monotonic() > again:
+            again = time.monotonic() + 0.5
+            now = time.time_ns()
+            graph.move(names[:half], q[:half], stamp=now - round(apart * 1e9))
+            graph.move(names[half:], q[half:], stamp=now)
+        answers = graph.matrices[already:]
+        return answers[-1] if any(m.reasons not in no_answer for m in answers) else None
+
+    return graph.until(answer, "answer to both parts")
 
 
 def test_max_skew(graph, ready, urdf, robot, q) -> None:
