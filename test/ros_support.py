@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -134,6 +135,21 @@ class Domain:
         changes = [change.to_parameter_msg() for change in overrides(values)]
         request = SetParameters.Request(parameters=changes)
         return self.call(SetParameters, "delassus_node/set_parameters", request).results
+
+
+@contextlib.contextmanager
+def node_in_own_domain(make: Callable[[], Any]) -> Iterator[Any]:
+    """Make a node of rclpy's default context; both are ended with the block.
+
+    The node's ends would else stay in the graph until it is collected.
+    """
+    rclpy.init(args=[], domain_id=new_domain())
+    node = make()
+    try:
+        yield node
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
 
 
 class Graph(Domain):

@@ -403,16 +403,13 @@ def test_books_tell_the_errors_by_state() -> None:
 @pytest.mark.needs("nav_msgs", "delassus_msgs")
 def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -> None:
     """A gripper, or who publishes no efforts, on the same topic and with the same stamp."""
-    import rclpy
     from delassus_msgs.msg import DelassusMatrix, Layout
     from force_prediction.node import ForceNode
     from nav_msgs.msg import Odometry
-    from ros_domains import new_domain
+    from ros_support import node_in_own_domain
     from sensor_msgs.msg import JointState
 
-    rclpy.init(args=[], domain_id=new_domain())
-    node = ForceNode()
-    try:
+    with node_in_own_domain(ForceNode) as node:
         node._layout, node.books = Layout(joints=["a", "b"]), Books(("LF",))
         found: list[RobotState] = []
         monkeypatch.setattr(node, "_predict", lambda message, state: found.append(state))
@@ -433,32 +430,22 @@ def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -
         said = [line for line in capfd.readouterr().err.splitlines() if "WARN" in line]
         assert len(said) == 1
         assert "a joint state lacks joints a, b; it is passed over" in said[0]
-    finally:
-        # Its subscriptions would stay in the graph until it is collected.
-        node.destroy_node()
-        rclpy.try_shutdown()
 
 
 @pytest.mark.needs("nav_msgs", "delassus_msgs")
 def test_node_refuses_a_layout_without_all_rows() -> None:
-    import rclpy
     from delassus_msgs.msg import Layout
     from force_prediction.node import ForceNode
-    from ros_domains import new_domain
+    from ros_support import node_in_own_domain
     from std_msgs.msg import String
 
-    rclpy.init(args=[], domain_id=new_domain())
-    node = ForceNode()
-    try:
+    with node_in_own_domain(ForceNode) as node:
         take = {each.topic_name: each.callback for each in node.subscriptions}
         take["/robot_description"](String(data=demo_urdf()))
         with pytest.raises(
             ValueError, match="contacts are of kinds point, point, point, point; expected surface"
         ):
             take["/delassus_node/layout"](Layout(kinds=["point"] * 4))
-    finally:
-        node.destroy_node()
-        rclpy.try_shutdown()
 
 
 @pytest.mark.needs("nav_msgs", "delassus_msgs")

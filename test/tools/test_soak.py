@@ -364,15 +364,12 @@ def test_node_arguments_describe_the_contacts() -> None:
 @pytest.mark.needs("delassus_msgs")
 def test_the_soak_consumer_notes_a_message_that_contradicts_itself() -> None:
     """And goes on: the run says so at its next look."""
-    import rclpy
     from delassus_msgs.msg import DelassusMatrix
     from rclpy.serialization import serialize_message
+    from ros_support import node_in_own_domain
     from soak.consumer import SoakNode
 
-    context = rclpy.Context()
-    rclpy.init(args=[], context=context, domain_id=new_domain())
-    node = SoakNode(9, 6, context=context)
-    try:
+    with node_in_own_domain(lambda: SoakNode(9, 6)) as node:
         good = DelassusMatrix(
             sequence=3, contacts=["LF"], kinds=["surface"], status=[2], row_offsets=[0, 6],
             matrix=[1.0] * 36, validity=DelassusMatrix.VALIDITY_OK,
@@ -383,9 +380,6 @@ def test_the_soak_consumer_notes_a_message_that_contradicts_itself() -> None:
                 on_message(serialize_message(message))
         assert [arrivals.count for arrivals in node.arrivals.values()] == [2, 2]
         assert node.malformed is not None and "1 matrix values" in node.malformed
-    finally:
-        node.destroy_node()
-        rclpy.shutdown(context=context)
 
 
 # --- changes of the algorithm -----------------------------------------------------------------
