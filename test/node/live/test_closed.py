@@ -17,9 +17,9 @@ from node_support import (
     INVALID,
     OK,
     relative_error,
-    set_parameters,
     set_when_joined,
 )
+from rclpy.parameter import Parameter
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import BoundClosure, Closure
@@ -124,16 +124,20 @@ def test_cleanup_ends_what_unexpected_joints_have_begun(
     # Long enough for the rest of the work on any machine.
     monkeypatch.setattr("delassus_ros.node.system.background.CANCEL_LIMIT_S", 60.0)
     if origin == "question":
+        client = graph.peer.create_client(Compute, "delassus_node/compute")
+        graph.until(client.service_is_ready, "service")
         request = Compute.Request(joints=names, positions=[0.0] * len(names))
         request.which_contacts = Compute.Request.CONTACTS_ALL
-        assert "is being compiled; try again" in graph.compute(request).message
+        future = client.call_async(request)
+        graph.until(future.done, "answer")
+        assert "is being compiled; try again" in future.result().message
     else:
         answer = graph.ask(names, [0.0] * len(names))
         assert answer.reasons & DelassusMatrix.REASON_NOT_CONFIGURED
     if origin == "joint state of the robot before":
         changed = text.replace('name="delassus_', 'name="another_', 1)
         assert changed != text
-        set_parameters(node, robot_description=changed)
+        node.set_parameters([Parameter("robot_description", value=changed)])
         graph.wait_for_log("robot description changed")
     graph.until(lambda: begun, "thread at work")
     (thread,) = begun
