@@ -6,21 +6,18 @@ import base64
 import json
 import re
 import shutil
-import subprocess
+import signal
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hanging import HANG_S
+from processes import Program
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-_START_LIMIT_S = 60.0
 _CALL_LIMIT_S = 240.0
-_POLL_S = 0.05
 
 
 class Page:
@@ -58,14 +55,6 @@ class Page:
         return base64.b64decode(self.call("Page.captureScreenshot")["data"])
 
 
-def wait_until(condition: Callable[[], bool], limit: float = 60.0) -> None:
-    """Wait for a condition; the test fails after the limit [s]."""
-    deadline = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {limit} s: {condition}"
-        time.sleep(_POLL_S)
-
-
 @contextmanager
 def browser(size: tuple[int, int] = (1280, 800)) -> Iterator[Page]:
     """Provide an empty page of a browser that ends with the block."""
@@ -74,38 +63,28 @@ def browser(size: tuple[int, int] = (1280, 800)) -> Iterator[Page]:
         pytest.skip(f"none of {', '.join(_PROGRAMS)} is installed")
     from websockets.sync import client
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        log = Path(folder) / "log"
-        with log.open("w") as output:
-            process = subprocess.Popen(
-                [program, "--headless=new", "--no-sandbox", "--enable-unsafe-swiftshader",
-                 "--use-gl=angle", "--use-angle=swiftshader", "--remote-debugging-port=0",
-                 "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile",
-                 f"--window-size={size[0]},{size[1]}", "about:blank"],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-        try:
-            found: list[str] = []
+        command = [
+            program, "--headless=new", "--no-sandbox", "--enable-unsafe-swiftshader",
+            "--use-gl=angle", "--use-angle=swiftshader", "--remote-debugging-port=0",
+            "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile",
+            f"--window-size={size[0]},{size[1]}", "about:blank",
+        ]  # fmt: skip
+        with Program(*command) as chromium:
 
-            def listens() -> bool:
-                assert process.poll() is None, log.read_text()
-                found[:] = re.findall(r"DevTools listening on (ws://[^/]+)", log.read_text())
-                return bool(found)
+            def address() -> list[str]:
+                return re.findall(r"DevTools listening on (ws://[^/]+)", chromium.output)
 
-            wait_until(listens, _START_LIMIT_S)
-            with client.connect(f"{_page_address(client, found[0])}", max_size=None) as socket:
-                page = Page(socket)
-                page.call("Page.enable")
-                yield page
-        finally:
-            process.terminate()
+            (found,) = chromium.until(address, "address of the browser")
             try:
-                process.wait(HANG_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(HANG_S)
+                with client.connect(_page_address(found), max_size=None) as socket:
+                    page = Page(socket)
+                    page.call("Page.enable")
+                    yield page
+            finally:
+                chromium.stop(signal.SIGTERM)
 
 
-def _page_address(client: Any, browser_address: str) -> str:
+def _page_address(browser_address: str) -> str:
     """Return the address of the browser's first page."""
     import urllib.request
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import robots
 from delassus_msgs.msg import DelassusMatrix
-from ros_support import Graph, overrides
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from ros_support import Domain, Graph, overrides
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.node.delassus_node import DelassusNode
@@ -67,29 +69,74 @@ def no_second_line(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(name="start")
 def make_start(graph: Graph, urdf: str) -> Start:
     """Return a function that makes a node of the quadruped and starts it."""
+    return functools.partial(start_node, graph, urdf)
 
-    def start(namespace: str = "", **changes: Any) -> DelassusNode:
-        parameters = {
-            "autostart": True,
-            "robot_description": urdf,
-            "contacts.names": list(FEET),
-            # The tests say once what touches, and do not repeat it; and a busy machine may hold
-            # them up between two joint states.
-            "contacts_timeout": 0.0,
-            "input_timeout": 0.0,
-            # Else each start and stop looks at all that the tests' process has, for 0.1 s or more.
-            "realtime.hold_garbage": False,
-            **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
-            **{name.replace("__", "."): value for name, value in changes.items()},
-        }
-        node = DelassusNode(
-            context=graph.context, namespace=namespace, parameter_overrides=overrides(parameters)
-        )
-        graph.add(node)
-        node.start()
+
+def start_node(
+    graph: Domain, urdf: str, namespace: str = "", feet: Sequence[str] = FEET, **changes: Any
+) -> DelassusNode:
+    """Make a node of the quadruped with these feet as contacts, and start it.
+
+    In the names of other parameters two underscores stand for a dot.
+    """
+    parameters = {
+        "autostart": True,
+        "robot_description": urdf,
+        "contacts.names": list(feet),
+        # The tests say once what touches, and do not repeat it; and a busy machine may hold
+        # them up between two joint states.
+        "contacts_timeout": 0.0,
+        "input_timeout": 0.0,
+        # Else each start and stop looks at all that the tests' process has, for 0.1 s or more.
+        "realtime.hold_garbage": False,
+        **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in feet},
+        **_dotted(changes),
+    }
+    node = DelassusNode(
+        context=graph.context, namespace=namespace, parameter_overrides=overrides(parameters)
+    )
+    graph.add(node)
+    node.start()
+    return node
+
+
+@pytest.fixture(name="ready")
+def make_ready(graph: Graph, start: Start, robot: Robot, q: list[float]) -> Start:
+    """Return a function that starts a node, and waits for its matrix of all feet."""
+
+    def ready(**changes: Any) -> DelassusNode:
+        node = start(**changes)
+        graph.touch(FEET)
+        graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
         return node
 
-    return start
+    return ready
+
+
+class Manager:
+    """Drives delassus_node through its services, as a lifecycle manager does."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def state(self) -> int:
+        """Return the id of the state, once answers arrive."""
+        answer = self._graph.call(GetState, "delassus_node/get_state", GetState.Request())
+        return int(answer.current_state.id)
+
+    def change(self, id: int = 0, label: str = "") -> bool:
+        """Ask for a transition by its id or its label; return whether the node made it."""
+        answer = self.begin(id, label)
+        self._graph.until(answer.done, "answer to a change of state")
+        return bool(answer.result().success)
+
+    def begin(self, id: int = 0, label: str = "") -> Any:
+        """Ask for a transition, and return the future of the answer.
+
+        It is asked for once: a repeated request would be another transition.
+        """
+        client = self._graph.ready_client(ChangeState, "delassus_node/change_state")
+        return client.call_async(ChangeState.Request(transition=Transition(id=id, label=label)))
 
 
 def solve(
@@ -110,6 +157,23 @@ def _solver(urdf: str, algorithm: str) -> DelassusSolver:
 
 def relative_error(matrix: np.ndarray, expected: np.ndarray) -> float:
     return float(np.linalg.norm(matrix - expected) / np.linalg.norm(expected))
+
+
+def set_parameters(node: DelassusNode, **values: Any) -> None:
+    """Set parameters together, which must be accepted; two underscores stand for a dot."""
+    result = node.set_parameters_atomically(overrides(_dotted(values)))
+    assert result.successful, result.reason
+
+
+def refused(node: DelassusNode, **values: Any) -> str:
+    """Return the reason for which parameters that are set together are refused."""
+    result = node.set_parameters_atomically(overrides(_dotted(values)))
+    assert not result.successful, values
+    return str(result.reason)
+
+
+def _dotted(values: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace("__", "."): value for name, value in values.items()}
 
 
 def state_of(node: DelassusNode) -> str:

@@ -1,34 +1,32 @@
-"""Helpers for tests with ROS: separate graphs, waiting with a limit, child processes."""
+"""Helpers for tests with ROS: separate graphs, waiting for what nodes say."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import signal
 import stat
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import resource_tracker
-from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
 import rclpy
-from child_processes import children_of
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout
-from hanging import HANG_S
+from delassus_msgs.srv import Compute
+from processes import children_of, wait_until
+from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.srv import SetParameters
 from rclpy.experimental import EventsExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.time import Time
 from ros_domains import new_domain
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-ROOT = Path(__file__).resolve().parents[1]
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 _ERRORS = 2
@@ -40,56 +38,36 @@ def overrides(parameters: Mapping[str, Any]) -> list[Parameter]:
     return [Parameter(name, value=value) for name, value in parameters.items()]
 
 
-class Graph:
-    """A ROS context in a domain of its own, with an executor and a peer of the tested node.
+class Domain:
+    """A ROS context in a domain of its own, with an executor and a peer of the tested nodes.
 
     Attributes
     ----------
-    peer : publishes joint states, contacts and descriptions, and receives what the node says.
-    matrices, layouts : what was received so far, oldest first.
-    log : lines that nodes logged so far, without severity and time.
+    peer : the node of the test.
     fault : returns the reason to stop waiting, or None; called while waiting.
+    report : returns what the failure of a wait quotes.
 
     Parameters
     ----------
-    capture : pytest's ``capfd``, by which the log of this process, too, goes to a file.
     domain : ROS domain; one of its own by default.
     """
 
-    def __init__(self, capture: pytest.CaptureFixture[str], domain: int | None = None) -> None:
+    def __init__(self, domain: int | None = None) -> None:
         self.context = rclpy.Context()
         self.domain = new_domain() if domain is None else domain
         rclpy.init(args=[], context=self.context, domain_id=self.domain)
         self.executor = EventsExecutor(context=self.context)
         self.nodes: list[Any] = []
-        self.matrices: list[DelassusMatrix] = []
-        self.layouts: list[Layout] = []
-        # Looked at in place: where it is asked for, pytest reads the file and then empties it, and
-        # what another thread writes in between is lost.
-        assert stat.S_ISREG(os.fstat(_ERRORS).st_mode), f"{capture} captures no file descriptor"
-        self._log: list[str] = []
-        self._file, self._read = 0, 0
         self.fault: Callable[[], str | None] = lambda: None
+        self.report: Callable[[], str] = lambda: ""
         self.peer = rclpy.create_node("peer", context=self.context, enable_rosout=False)
         self.add(self.peer)
-        self._stamp = 0
-        self._joints = self.peer.create_publisher(JointState, "joint_states", 100)
-        self._contacts = self.peer.create_publisher(ActiveContacts, "active_contacts", LATCHED)
-        self._descriptions = self.peer.create_publisher(String, "robot_description", LATCHED)
-        self.peer.create_subscription(
-            DelassusMatrix, "delassus_node/delassus", self.matrices.append, 100
-        )
-        self.peer.create_subscription(Layout, "delassus_node/layout", self.layouts.append, LATCHED)
+        self._clients: dict[str, Any] = {}
 
-    def __enter__(self) -> Graph:
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for node in self.nodes:
             self.executor.remove_node(node)
             node.destroy_node()
@@ -113,28 +91,29 @@ class Graph:
         while (rest := due - time.monotonic()) > 0.0:
             self.executor.spin_once(timeout_sec=rest)
 
-    def until(self, condition: Callable[[], Any], what: str, limit: float = HANG_S) -> Any:
-        """Spin until a condition holds and return its value; fail the test after the limit."""
-        deadline = time.monotonic() + limit
-        while not (value := condition()):
-            if time.monotonic() > deadline:
-                log = "\n".join(self.log)
-                pytest.fail(f"no {what} within {limit:g} s; log of the node:\n{log}")
-            self._look(what)
+    def until(self, condition: Callable[[], Any], what: str) -> Any:
+        """Spin until a condition holds and return its value; see `wait_until`."""
+
+        def idle() -> None:
             self.executor.spin_once(timeout_sec=0.02)
-        return value
 
-    def _look(self, what: str) -> None:
-        fault = self.fault()
-        if fault is not None:
-            pytest.fail(f"no {what}: {fault}")
+        return wait_until(condition, what, self.fault, self.report, idle)
 
-    def call(self, client: Any, request: Any) -> Any:
-        """Ask a service until it answers, and return that.
+    def ready_client(self, kind: type, service: str) -> Any:
+        """Return the client of a service, once that is there."""
+        if service not in self._clients:
+            self._clients[service] = self.peer.create_client(kind, service)
+        client = self._clients[service]
+        self.until(client.service_is_ready, f"service {service}")
+        return client
 
-        The first answer may get lost, as who answers may not know yet where it goes.
+    def call(self, kind: type, service: str, request: Any) -> Any:
+        """Ask a service and return its answer.
+
+        The first answer may get lost, as who answers may not know yet where it goes: the request
+        is repeated each second.
         """
-        self.until(client.service_is_ready, f"service {client.srv_name}")
+        client = self.ready_client(kind, service)
         futures: list[Any] = []
         again = 0.0
 
@@ -145,11 +124,71 @@ class Graph:
                 futures.append(client.call_async(request))
             return next((future for future in futures if future.done()), None)
 
-        return self.until(answered, f"answer of {client.srv_name}").result()
+        return self.until(answered, f"answer of {service}").result()
+
+    def compute(self, request: Compute.Request) -> Compute.Response:
+        """Ask delassus_node for a matrix, and return its answer."""
+        return self.call(Compute, "delassus_node/compute", request)
+
+    def set_parameters(self, **values: Any) -> list[SetParametersResult]:
+        """Set parameters of delassus_node by its service, and return the results."""
+        changes = [change.to_parameter_msg() for change in overrides(values)]
+        request = SetParameters.Request(parameters=changes)
+        return self.call(SetParameters, "delassus_node/set_parameters", request).results
+
+
+@contextlib.contextmanager
+def node_in_own_domain(make: Callable[[], Any]) -> Iterator[Any]:
+    """Make a node of rclpy's default context; both are ended with the block.
+
+    The node's ends would else stay in the graph until it is collected.
+    """
+    rclpy.init(args=[], domain_id=new_domain())
+    node = make()
+    try:
+        yield node
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+class Graph(Domain):
+    """A domain of delassus_node: its inputs are published, and what it says is kept.
+
+    Attributes
+    ----------
+    joints, contacts, descriptions : publishers of the inputs.
+    matrices, layouts : what was received so far, oldest first.
+    log : lines that nodes logged so far, without severity and time.
+
+    Parameters
+    ----------
+    capture : pytest's ``capfd``, by which the log of this process, too, goes to a file.
+    domain : ROS domain; one of its own by default.
+    """
+
+    def __init__(self, capture: pytest.CaptureFixture[str], domain: int | None = None) -> None:
+        super().__init__(domain)
+        self.matrices: list[DelassusMatrix] = []
+        self.layouts: list[Layout] = []
+        # Looked at in place: where it is asked for, pytest reads the file and then empties it, and
+        # what another thread writes in between is lost.
+        assert stat.S_ISREG(os.fstat(_ERRORS).st_mode), f"{capture} captures no file descriptor"
+        self._log: list[str] = []
+        self._file, self._read = 0, 0
+        self.report = lambda: "\n".join(self.log)
+        self._stamp = 0
+        self.joints = self.peer.create_publisher(JointState, "joint_states", 100)
+        self.contacts = self.peer.create_publisher(ActiveContacts, "active_contacts", LATCHED)
+        self.descriptions = self.peer.create_publisher(String, "robot_description", LATCHED)
+        self.peer.create_subscription(
+            DelassusMatrix, "delassus_node/delassus", self.matrices.append, 100
+        )
+        self.peer.create_subscription(Layout, "delassus_node/layout", self.layouts.append, LATCHED)
 
     def describe(self, urdf: str) -> None:
         """Publish a robot description."""
-        self._descriptions.publish(String(data=urdf))
+        self.descriptions.publish(String(data=urdf))
 
     def touch(
         self, names: Sequence[str], status: Sequence[int] | None = None, stamp: int | None = None
@@ -161,14 +200,17 @@ class Graph:
         message = ActiveContacts(names=list(names))
         message.status = [ActiveContacts.ACTIVE] * len(names) if status is None else list(status)
         self._stamp_next(message, stamp)
-        self._contacts.publish(message)
+        self.contacts.publish(message)
         return self._stamp
 
-    def move(self, names: Sequence[str], positions: Sequence[float], **others: Any) -> int:
-        """Publish one joint state and return its stamp [ns]."""
+    def move(
+        self, names: Sequence[str], positions: Sequence[float], stamp: int | None = None,
+        **others: Any,
+    ) -> int:  # fmt: skip
+        """Publish one joint state; return its stamp [ns], that of now or a given one."""
         message = JointState(name=list(names), position=list(positions), **others)
-        self._stamp_next(message)
-        self._joints.publish(message)
+        self._stamp_next(message, stamp)
+        self.joints.publish(message)
         return self._stamp
 
     def ask(self, names: Sequence[str], positions: Sequence[float], **others: Any) -> Any:
@@ -176,32 +218,36 @@ class Graph:
 
         Best effort may lose one, above all before discovery is complete: it is sent again.
         """
-        deadline = time.monotonic() + HANG_S
         stamps = set()
-        while time.monotonic() < deadline:
-            stamps.add(self.move(names, positions, **others))
-            again = time.monotonic() + 0.5
-            while time.monotonic() < again:
-                for message in reversed(self.matrices):
-                    if stamp_of(message) in stamps:
-                        return message
-                self._look("answer to a joint state")
-                self.executor.spin_once(timeout_sec=0.02)
-        log = "\n".join(self.log)
-        return pytest.fail(f"no answer to a joint state within {HANG_S:g} s; log:\n{log}")
+        again = 0.0
+
+        def answer() -> Any:
+            nonlocal again
+            if time.monotonic() > again:
+                again = time.monotonic() + 0.5
+                stamps.add(self.move(names, positions, **others))
+            return next((m for m in reversed(self.matrices) if stamp_of(m) in stamps), None)
+
+        return self.until(answer, "answer to a joint state")
 
     def ask_until(
         self, condition: Callable[[Any], bool], names: Sequence[str], positions: Sequence[float]
     ) -> Any:
         """Ask again and again until a condition holds for the answer; return it."""
-        deadline = time.monotonic() + HANG_S
-        while time.monotonic() < deadline:
-            answer = self.ask(names, positions)
-            if condition(answer):
-                return answer
+        answers: list[Any] = []
+
+        def expected() -> bool:
+            answers.append(self.ask(names, positions))
+            return condition(answers[-1])
+
+        wait_until(
+            expected,
+            "such an answer",
+            report=lambda: f"the last one: {answers[-1]}",
             # A process that builds a kernel at low priority wants to get on, too.
-            self.spin(time.monotonic() + 0.02)
-        return pytest.fail(f"not the expected answer within {HANG_S:g} s; the last one: {answer}")
+            idle=lambda: self.spin(time.monotonic() + 0.02),
+        )
+        return answers[-1]
 
     def ask_touching(
         self, contacts: Sequence[str], names: Sequence[str], positions: Sequence[float]
@@ -255,10 +301,35 @@ def graph_of_programs(
         yield graph
 
 
+def nanoseconds(stamp: Any) -> int:
+    """Return a time of a message [ns]."""
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+
+
 def stamp_of(message: Any) -> int:
     """Return the stamp of a message with a header [ns]."""
-    stamp = message.header.stamp
-    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+    return nanoseconds(message.header.stamp)
+
+
+class SimulatedTime:
+    """The clock of a simulation in which a node runs."""
+
+    def __init__(self, graph: Domain, node: Any) -> None:
+        self._graph, self._node = graph, node
+        self._publisher = graph.peer.create_publisher(Clock, "/clock", 10)
+
+    def publish(self, instant: int) -> None:
+        """Publish a time [ns] once."""
+        self._publisher.publish(Clock(clock=Time(nanoseconds=instant).to_msg()))
+
+    def run_to(self, instant: int) -> None:
+        """Publish a time [ns] until the node has it."""
+
+        def arrived() -> bool:
+            self.publish(instant)
+            return bool(self._node.get_clock().now().nanoseconds == instant)
+
+        self._graph.until(arrived, "simulated time")
 
 
 def children() -> set[int]:
@@ -274,79 +345,3 @@ def endless(*_: str) -> list[str]:
     ``sleep`` adds up its arguments, of which the number of a file descriptor is one more.
     """
     return ["sleep", "300"]
-
-
-class NodeProcess:
-    """delassus_node in a process of its own; ended, by its id, with the block.
-
-    Parameters
-    ----------
-    arguments : after ``--ros-args``.
-    domain : ROS domain.
-    environment : variables besides those of this process.
-    begin : what Python runs.
-    """
-
-    def __init__(
-        self,
-        arguments: Sequence[str],
-        domain: int,
-        environment: Mapping[str, str] | None = None,
-        begin: Sequence[str] = ("-m", "delassus_ros.node.main"),
-    ) -> None:
-        self._file = tempfile.TemporaryFile()
-        command = [sys.executable, *begin, "--ros-args", *arguments]
-        path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
-        self.process = subprocess.Popen(
-            command,
-            env={
-                **os.environ,
-                "PYTHONPATH": path,
-                "ROS_DOMAIN_ID": str(domain),
-                **(environment or {}),
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=self._file,
-            stderr=subprocess.STDOUT,
-        )
-
-    def __enter__(self) -> NodeProcess:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self._file.close()
-
-    @property
-    def output(self) -> str:
-        """Output of the process so far, stdout and stderr together."""
-        # Without a seek, as the process writes where this one's place in the file is.
-        size = os.fstat(self._file.fileno()).st_size
-        return os.pread(self._file.fileno(), size, 0).decode(errors="replace")
-
-    def wait_for(self, words: str) -> None:
-        """Wait until the output has these words; fail the test if they do not come."""
-        deadline = time.monotonic() + HANG_S
-        while words not in self.output:
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"no {words!r} in the output of the node:\n{self.output}")
-            time.sleep(0.01)
-
-    def stop(self, number: int = signal.SIGINT) -> int:
-        """Send a signal and return the exit status; fail the test if the process stays."""
-        self.process.send_signal(number)
-        return self.wait()
-
-    def wait(self) -> int:
-        """Return the exit status once it has ended; fail the test if it does not."""
-        try:
-            return self.process.wait(HANG_S)
-        except subprocess.TimeoutExpired:
-            return int(pytest.fail(f"the node did not end; its output:\n{self.output}"))

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import wait_until
 from cli_support import QUADRUPED, output, refusal
 from hanging import HANG_S
 from on_floats import solver_on_floats
+from processes import wait_until
 from urdf_text import INERTIAL, joint, link, robot_xml
 
 import delassus_ros
@@ -799,7 +799,7 @@ def test_progress_is_said_on_a_terminal_after_a_while(monkeypatch) -> None:
     for item in text.progress("compiling", ["a", "b", "c"]):
         if item == "b":
             # The line is written while the item is under way, however long that takes.
-            wait_until(lambda: "compiling: b (2 of 3) ... " in said.getvalue())
+            wait_until(lambda: "compiling: b (2 of 3) ... " in said.getvalue(), "line of progress")
     assert said.getvalue().endswith("\r\033[K")
 
 

@@ -7,21 +7,17 @@ import array
 import copy
 import json
 import re
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import robots
 from delassus_msgs.msg import ContactDynamics, DelassusMatrix
 from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix, contact_block
-from hanging import HANG_S
-from ros_support import Graph, graph_of_programs, overrides
+from node_support import start_node
+from processes import Program, python
+from ros_support import Graph, graph_of_programs
 
 from delassus_ros import Robot
 from delassus_ros.cli.live import MessageRate, _Strange, _view, contact_forces_of
@@ -35,27 +31,9 @@ FEET = ("LF", "RF", "LH", "RH")
 make_graph = pytest.fixture(name="graph")(graph_of_programs)
 
 
-@contextmanager
-def command(*argv: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a command beside what the test does; it is ended with the block."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "delassus_ros.cli.main", *argv],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Interrupt a command, as Ctrl-C does, and return what it answers."""
-    process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=HANG_S)
-    assert (process.returncode, error) == (0, "")
-    found: dict[str, Any] = json.loads(out)
-    return found
+def command(*argv: str) -> Program:
+    """Run a command beside what the test does."""
+    return python("-m", "delassus_ros.cli.main", *argv, apart=True)
 
 
 def watched(
@@ -68,33 +46,20 @@ def watched(
     for seconds in ("3", "30", "300"):
         with command("watch", "--seconds", seconds, *argv) as watch:
 
-            def has_ended(watch: subprocess.Popen[str] = watch) -> bool:
+            def has_ended(watch: Program = watch) -> bool:
                 step()
-                return watch.poll() is not None
+                return watch.fault() is not None
 
             graph.until(has_ended, "end of watch")
-            out, error = watch.communicate()
+            status, out, error = watch.wait(), watch.output, watch.errors
         if enough(out, error):
             break
-    return watch.returncode, out, error
+    return status, out, error
 
 
 @pytest.fixture(name="node")
 def make_node(graph: Graph) -> DelassusNode:
-    values = {
-        "autostart": True,
-        "robot_description": robots.unlimited(),
-        "contacts.names": list(FEET),
-        # Nothing is too old for these tests, however long the machine holds them up.
-        "input_timeout": 0.0,
-        "contacts_timeout": 0.0,
-        "realtime.hold_garbage": False,
-        **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
-    }
-    node = DelassusNode(context=graph.context, parameter_overrides=overrides(values))
-    graph.add(node)
-    node.start()
-    return node
+    return start_node(graph, robots.unlimited())
 
 
 def test_contacts_by_hand_make_a_matrix_and_watch_shows_it(graph, node, capfd) -> None:
@@ -112,7 +77,8 @@ def test_contacts_by_hand_make_a_matrix_and_watch_shows_it(graph, node, capfd) -
         )
         assert (status, error) == (0, "")
         shown = json.loads(out)
-        said = answer(by_hand)
+        assert (by_hand.stop(), by_hand.errors) == (0, "")
+        said = json.loads(by_hand.output)
     assert said["names"] == ["LF", "RH"] and said["sent"] > 2 and said["readers"] == 1
     assert said["unknown"] == []
     assert shown["algorithm"] == "pv_osimr" and shown["matrices"] > 0
@@ -261,12 +227,10 @@ def test_the_pace_is_told_from_the_first_ones_on_and_slow_nodes_are_not_silent()
 def test_contacts_that_the_node_has_not_are_named(graph, node) -> None:
     graph.until(lambda: graph.layouts, "layout")
     with command("contacts", "LF_FOOT", "RH", "--json") as by_hand:
-        line = by_hand.stderr.readline()
-        assert "layout: unknown contact 'LF_FOOT'; contacts: LF, RF" in line
-        by_hand.send_signal(signal.SIGINT)
-        out, more = by_hand.communicate(timeout=HANG_S)
-    assert json.loads(out)["unknown"] == ["LF_FOOT"] and more == ""
-    assert by_hand.returncode == 1
+        by_hand.wait_for("layout: unknown contact 'LF_FOOT'; contacts: LF, RF")
+        assert by_hand.stop() == 1
+        assert json.loads(by_hand.output)["unknown"] == ["LF_FOOT"]
+        assert by_hand.errors.count("\n") == 1
 
 
 @pytest.mark.parametrize("verb", [("contacts", "LF"), ("watch",)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -13,9 +12,8 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 import robots
-from browser import wait_until
 from cli_support import refusal
-from hanging import HANG_S
+from processes import python
 
 from delassus_ros.cli.main import main
 
@@ -127,31 +125,20 @@ def test_each_new_matrix_is_shown_and_counted_once(capsys, monkeypatch) -> None:
 
 @pytest.mark.needs("delassus_msgs", "rclpy")
 def test_a_node_of_ones_own_robot_and_a_page_of_a_running_node(
-    capfd, monkeypatch, tmp_path: Path
+    capfd, monkeypatch
 ) -> None:
     from ros_domains import new_domain
 
     monkeypatch.setenv("ROS_DOMAIN_ID", str(new_domain()))
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    command = [sys.executable, "-m", "delassus_ros.cli.main", "run", str(robots.quadruped())]
-    said = tmp_path / "stderr"
-    with said.open("w") as errors:
-        running = subprocess.Popen(
-            [*command, *QUIET, "--q", "LF_KFE=-1.2"],
-            stdout=subprocess.PIPE, stderr=errors, text=True,
-        )  # fmt: skip
-    try:
+    command = ["-m", "delassus_ros.cli.main", "run", str(robots.quadruped()), *QUIET]
+    with python(*command, "--q", "LF_KFE=-1.2", apart=True) as running:
         # The node is compiled and started meanwhile: its layout is waited for.
         assert main(["view", "--node", "--seconds", "0.2", *QUIET]) == 0
         assert json.loads(capfd.readouterr().out)["matrices"] > 0
-        wait_until(lambda: "first matrix after" in said.read_text() or running.poll() is not None)
-        running.send_signal(signal.SIGINT)
-        out, _ = running.communicate(timeout=HANG_S)
-    finally:
-        running.kill()
-        running.communicate()
-    assert running.returncode == 0
-    found = json.loads(out)
+        running.wait_for("first matrix after")
+        assert running.stop() == 0
+        found = json.loads(running.output)
     # The page had shown one before the signal; how many more is chance.
     assert found["matrices"] >= 1 and found["robot"] == "delassus_quadruped"
     assert found["contacts"] == ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]

@@ -8,14 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from child_processes import ended
 from hanging import HANG_S
+from processes import ended, wait_until
 from small import contacts, problem, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
@@ -289,11 +287,11 @@ def test_a_build_does_not_outlive_who_wants_it(tmp_path, monkeypatch, forked) ->
         try:
             others += map(int, parent.stdout.readline().split())
             assert len(others) == forked
-            wait_until(note.exists, "the build works")
+            wait_until(note.exists, "sign that the build works")
             pids = [int(pid) for pid in note.read_text().split()]
             assert not any(ended(pid) for pid in pids), "the thread that began it has ended"
             parent.kill()
-            wait_until(lambda: all(ended(pid) for pid in pids), "the build has ended")
+            wait_until(lambda: all(ended(pid) for pid in pids), "end of the build")
             assert not any(ended(pid) for pid in others)
         finally:
             parent.kill()
@@ -307,14 +305,7 @@ def test_cancelling_ends_a_build_that_is_at_work(tmp_path, monkeypatch) -> None:
     build = BackgroundBuild(problem(), "pv_osimr", work_for_ever)
     note = tmp_path / "note"
     try:
-        wait_until(note.exists, "the build works")
+        wait_until(note.exists, "sign that the build works")
     finally:
         build.cancel()
-    wait_until(lambda: ended(int(note.read_text())), "the build has ended")
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60.0
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain until {what}"
-        time.sleep(0.01)
+    wait_until(lambda: ended(int(note.read_text())), "end of the build")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import robots
 import yaml
-from ros_support import NodeProcess, graph_of_programs
+from processes import node_program, python
+from ros_support import graph_of_programs
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.main import main
@@ -37,24 +34,18 @@ def test_tutorial_programs_print_matrix(graph, tmp_path, capfd) -> None:
     files = (str(tmp_path / name) for name in ("my_robot.yaml", "launch.yaml"))
     arguments = [word for file in files for word in ("--params-file", file)]
     matrix = re.compile(r"\(3, 3\) \[\[([^)]*?)\]\]")
-    heard = (tmp_path / "heard").open("w+")
+    with (
+        node_program(*arguments, domain=graph.domain) as node,
+        python("-c", gait),
+        python("-c", controller) as heard,
+    ):
+        graph.fault = node.fault
 
-    def run(program: str) -> subprocess.Popen[str]:
-        """Start a block of the page."""
-        return subprocess.Popen([sys.executable, "-u", "-c", program], stdout=heard, text=True)
-
-    with NodeProcess(arguments, graph.domain) as node, contextlib.ExitStack() as ended:
-        for program in (run(gait), run(controller)):
-            ended.callback(program.wait)
-            ended.callback(program.send_signal, signal.SIGKILL)
-
-        def has_heard() -> bool:
+        def has_heard() -> re.Match[str] | None:
             graph.move(robot.joint_names, q.tolist())
-            assert node.process.poll() is None, node.output
-            return matrix.search(Path(heard.name).read_text())
+            return matrix.search(heard.output)
 
         printed = graph.until(has_heard, "matrix in the tutorial's controller")[1]
-    heard.close()
     expected = DelassusSolver(Problem(robot, [Contact("LF_FOOT", "LF_FOOT")])).solve(q)
     numbers = [float(number) for number in printed.replace("[", " ").replace("]", " ").split()]
     np.testing.assert_allclose(numbers, expected.matrix.ravel(), rtol=1e-6, atol=1e-7)

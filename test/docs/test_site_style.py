@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from browser import Page, browser, wait_until
+from browser import Page, browser
+from processes import wait_until
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FIGURES = sorted(DOCS.rglob("*.svg"))
@@ -43,7 +44,7 @@ def test_figures_lie_on_a_white_card_in_dark_mode_and_scroll_on_a_phone(tmp_path
     file.write_text(PAGE.format(style=style, figures=figures, first=FIGURES[0].as_uri()), "utf-8")
     with browser() as page:
         page.open(file.as_uri())
-        wait_until(lambda: page.value("document.readyState") == "complete")
+        wait_until(lambda: page.value("document.readyState") == "complete", "loaded page")
         # Each figure can be read: it is an image with a size.
         assert all(of_images(page, "e.naturalWidth > 0")) and len(FIGURES) > 15
         for scheme, padding in (("dark", "4px"), ("light", "0px")):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import viser
 import websockets.asyncio.server
-from browser import wait_until
+from processes import wait_until
 from websockets.sync.client import ClientConnection, connect
 
 from delassus_ros.cli.main import main
@@ -178,7 +178,7 @@ def test_a_slider_of_a_connection_moves_a_joint_within_its_limits(server: PageSe
         for data in (updated(slider, math.inf), "text", b"\xc1", updated(slider, 0.123),
                      updated(slider, 9.0)):  # fmt: skip
             connection.send(data)
-        wait_until(lambda: len(moved) == 2, LIMIT_S)
+        wait_until(lambda: len(moved) == 2, "two moves of the slider")
     assert slider.value == 1.5 and not np.isinf(moved).any()
 
 

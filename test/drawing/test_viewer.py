@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
-from browser import browser, wait_until
+from browser import browser
 from hanging import HANG_S
+from processes import wait_until
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.view import (
@@ -259,13 +260,17 @@ def test_the_button_of_the_page_plays_a_recording() -> None:
                 "[...document.querySelectorAll('button')]"
                 ".filter(e => ['Play', 'Pause'].includes(e.textContent.trim())).pop()"
             )
-            wait_until(lambda: page.value(f"{button} !== undefined"))
+
+            def text() -> str:
+                return page.value(f"{button}.textContent.trim()")
+
+            wait_until(lambda: page.value(f"{button} !== undefined"), "button")
             page.value(f"{button}.click()")
-            wait_until(lambda: page.value(f"{button}.textContent.trim()") == "Pause")
-            wait_until(lambda: timeline.slider.value >= 5.0)
-            wait_until(lambda: page.value(f"{button}.textContent.trim()") == "Play")
+            wait_until(lambda: text() == "Pause", "word Pause")
+            wait_until(lambda: timeline.slider.value >= 5.0, "end of the recording")
+            wait_until(lambda: text() == "Play", "word Play")
             expected = photographer.snapshot(Q[-1], LEGS).scene.contacts[0].centre
-            wait_until(lambda: np.allclose(ball.position, expected, atol=1e-6))
+            wait_until(lambda: np.allclose(ball.position, expected, atol=1e-6), "last state")
             assert np.linalg.norm(expected - before) > 0.01
     finally:
         viewer.close()
@@ -286,16 +291,20 @@ def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
                 "[...document.querySelectorAll('button, div')]"
                 ".filter(e => e.textContent.trim() == 'LF_HAA').pop()"
             )
-            wait_until(lambda: page.value(f"{folder} !== undefined"))
+            wait_until(lambda: page.value(f"{folder} !== undefined"), "folder")
             page.value(f"{folder}.click()")
             # That of the ellipsoids' size comes first, then those of the leg's three joints.
             knee = f"{sliders}[3]"
             focus = f"{knee}.focus(), document.activeElement === {knee}"
-            wait_until(lambda: page.value(f"{sliders}.length") == 13 and page.value(focus))
+            wait_until(
+                lambda: page.value(f"{sliders}.length") == 13 and page.value(focus), "sliders"
+            )
             for _ in range(20):
                 page.press("ArrowLeft")
-            wait_until(lambda: viewer.positions["LF_KFE"] < start - 0.04)
-            wait_until(lambda: float(np.linalg.norm(np.array(ball.position) - before)) > 1e-3)
+            wait_until(lambda: viewer.positions["LF_KFE"] < start - 0.04, "bent knee")
+            wait_until(
+                lambda: np.linalg.norm(np.array(ball.position) - before) > 1e-3, "moved ellipsoid"
+            )
             values = "[...document.querySelectorAll('input')].map(e => e.value)"
             assert f"{viewer.positions['LF_KFE']:.3f}" in page.value(values)
             assert "12 of 12 rows" in page.value("document.body.innerText")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 import rclpy
 from estimation.__main__ import programs_of
 from estimation.watcher import EstimateWatcher
-from hanging import HANG_S
+from processes import wait_until
 from ros_domains import new_domain
 
 from delassus_ros.processes import Programs
@@ -39,11 +38,13 @@ def test_forces_of_feet_are_told_beside_the_simulators(
             {name: f"{name}_FOOT" for name in ("LF", "RF", "LH", "RH")}, 0.15, 0.7, saved
         )
         try:
-            deadline = time.monotonic() + HANG_S
-            while len(watcher.compared) < COMPARED:
-                if time.monotonic() > deadline or children.dead():
-                    pytest.fail(f"nothing to compare\n{children.report()}")
-                rclpy.spin_once(watcher, timeout_sec=0.1)
+            wait_until(
+                lambda: len(watcher.compared) >= COMPARED,
+                "estimates to compare",
+                lambda: "a program has ended" if children.dead() else None,
+                children.report,
+                lambda: rclpy.spin_once(watcher, timeout_sec=0.1),
+            )
             figures, faults = watcher.figures(), watcher.faults()
         finally:
             watcher.destroy_node()

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-import rclpy
+from builtin_interfaces.msg import Time
 from delassus_msgs.msg import Estimate
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Vector3, Wrench, WrenchStamped
-from hanging import HANG_S
 from nav_msgs.msg import Odometry
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.duration import Duration
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
-from ros_domains import new_domain
+from ros_support import Domain
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros import Robot
@@ -27,47 +25,47 @@ from delassus_ros.node.reasons import Reason
 from delassus_ros.sim import demo_urdf
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
-PERIOD = 0.002
+PERIOD = Duration(seconds=0.002)
 DEFAULTS = {
     "robot_description": demo_urdf(),
     "acceleration.sigma": 1.0,
-    "acceleration.window": 2 * PERIOD,
+    "acceleration.window": 0.004,
     "wrenches.names": list(FEET),
     # No silence but in the test of it, however long the machine holds this one up.
     "input_timeout": 60.0,
 }
 
 
-class Scene:
-    """The node, and somebody who publishes what a robot's sensors say."""
+class Scene(Domain):
+    """The node, and somebody who publishes what a robot's sensors say, each period of stamps."""
 
     def __init__(self) -> None:
-        self.context = rclpy.Context()
-        rclpy.init(args=[], context=self.context, domain_id=new_domain())
+        super().__init__()
         self.robot = Robot.from_urdf(demo_urdf().encode())
         self.dynamics = Dynamics(self.robot, wrenches=FEET)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.user = rclpy.create_node("user", context=self.context, enable_rosout=False)
-        self.executor.add_node(self.user)
         self.node: EstimatorNode | None = None
+        self.now()
         many = QoSProfile(depth=1000)
-        self.joints = self.user.create_publisher(JointState, "joint_states", many)
-        self.base = self.user.create_publisher(Odometry, "odometry", many)
-        self.imu = self.user.create_publisher(Imu, "imu", many)
-        self.wrench = self.user.create_publisher(WrenchStamped, "wrenches/LF_FOOT", many)
+        self.joints = self.peer.create_publisher(JointState, "joint_states", many)
+        self.base = self.peer.create_publisher(Odometry, "odometry", many)
+        self.imu = self.peer.create_publisher(Imu, "imu", many)
+        self.wrench = self.peer.create_publisher(WrenchStamped, "wrenches/LF_FOOT", many)
         self.estimates: list[Estimate] = []
         self.reports: list[DiagnosticArray] = []
         topic = "delassus_estimator/estimate"
-        self.user.create_subscription(Estimate, topic, self.estimates.append, many)
-        self.user.create_subscription(DiagnosticArray, "/diagnostics", self.reports.append, many)
-        self.time = 0.0
+        self.peer.create_subscription(Estimate, topic, self.estimates.append, many)
+        self.peer.create_subscription(DiagnosticArray, "/diagnostics", self.reports.append, many)
+
+    def now(self) -> Time:
+        """Let stamps go on from the present time; return it."""
+        self.stamp = self.peer.get_clock().now()
+        return self.stamp.to_msg()
 
     def start(self, **parameters: Any) -> EstimatorNode:
         wanted = {**DEFAULTS, **{k.replace("__", "."): v for k, v in parameters.items()}}
         given = [Parameter(name, value=value) for name, value in wanted.items()]
         self.node = EstimatorNode(context=self.context, parameter_overrides=given)
-        self.executor.add_node(self.node)
-        return self.node
+        return self.add(self.node)
 
     def activate(self, **parameters: Any) -> EstimatorNode:
         node = self.start(**parameters)
@@ -78,25 +76,10 @@ class Scene:
         self.until(lambda: self.base.get_subscription_count() == 1, "subscription")
         return node
 
-    def close(self) -> None:
-        if self.node is not None:
-            self.executor.remove_node(self.node)
-            self.node.destroy_node()
-        self.executor.remove_node(self.user)
-        self.user.destroy_node()
-        self.executor.shutdown()
-        rclpy.try_shutdown(context=self.context)
-
-    def until(self, condition: Callable[[], Any], what: str) -> Any:
-        deadline = time.monotonic() + HANG_S
-        while not (value := condition()):
-            assert time.monotonic() < deadline, f"no {what}"
-            self.executor.spin_once(timeout_sec=0.05)
-        return value
-
     def send(self, q: np.ndarray, rates: np.ndarray, torques: np.ndarray) -> Estimate:
-        """Publish base and joint states, and wait for the answer."""
-        stamp = self.user.get_clock().now().to_msg()
+        """Publish base and joint states of the next stamp, and wait for the answer."""
+        self.stamp += PERIOD
+        stamp = self.stamp.to_msg()
         base = Odometry(child_frame_id="base")
         base.header.stamp, base.header.frame_id = stamp, "odom"
         base.pose.pose.orientation.w = 1.0
@@ -138,9 +121,8 @@ class Scene:
 
 @pytest.fixture(name="scene")
 def make_scene() -> Iterator[Scene]:
-    scene = Scene()
-    yield scene
-    scene.close()
+    with Scene() as scene:
+        yield scene
 
 
 def standing(scene: Scene) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -177,7 +159,6 @@ def test_forces_of_feet_are_told_from_efforts_and_rates(scene: Scene) -> None:
     q, torques, wrenches = standing(scene)
     for _ in range(4):
         scene.send(q, np.zeros(18), torques)
-        time.sleep(PERIOD)
     last = scene.estimates[-1]
     assert last.validity == Estimate.VALIDITY_OK, last.text
     assert list(last.frames) == list(FEET)
@@ -207,7 +188,6 @@ def test_a_joint_state_that_comes_again_is_estimated_again(scene: Scene) -> None
     q, torques, wrenches = standing(scene)
     for _ in range(4):
         answer = scene.send(q, np.zeros(18), torques)
-        time.sleep(PERIOD)
     for _ in range(3):
         again = scene.send_again(answer.header.stamp)
         assert again.validity == Estimate.VALIDITY_OK, again.text
@@ -225,7 +205,7 @@ def test_the_newest_of_the_joint_states_that_wait_is_answered(scene: Scene) -> N
         """Return whether of five joint states, sent while nothing is taken, one is answered."""
         stamps = []
         for _ in range(5):
-            stamps.append(scene.user.get_clock().now().to_msg())
+            stamps.append(scene.now())
             scene.state.header.stamp = stamps[-1]
             scene.joints.publish(scene.state)
 
@@ -253,7 +233,7 @@ def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
 
     def sensed() -> WrenchStamped:
         message = WrenchStamped(wrench=Wrench(force=Vector3(x=x, y=y, z=z)))
-        message.header.stamp = scene.user.get_clock().now().to_msg()
+        message.header.stamp = scene.stamp.to_msg()
         return message
 
     scene.wrench.publish(sensed())
@@ -264,14 +244,13 @@ def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
     scene.send(q, np.zeros(18), torques)
     assert scene.estimates[-1].reasons == Reason.IMU_MISSING
     felt = Imu(linear_acceleration=Vector3(x=0.0, y=0.0, z=9.81))
-    felt.header.stamp = scene.user.get_clock().now().to_msg()
+    felt.header.stamp = scene.stamp.to_msg()
     scene.imu.publish(felt)
     imu = node._estimation.by_topic["imu"]
     scene.until(lambda: imu.warning(node._now()) is None, "acceleration")
     for _ in range(3):
         scene.wrench.publish(sensed())
         scene.send(q, np.zeros(18), torques)
-        time.sleep(PERIOD)
     last = scene.estimates[-1]
     assert last.validity == Estimate.VALIDITY_OK, last.text
     assert last.redundant == 12
@@ -292,10 +271,10 @@ def test_velocities_that_are_missing_and_silence_are_said(scene: Scene) -> None:
     q, torques, _ = standing(scene)
 
     def is_answered() -> bool:
-        """Two states make an acceleration, unless a busy machine has them too far apart."""
-        answer = scene.send(q, np.zeros(18), torques)
-        time.sleep(PERIOD)
-        return bool(answer.validity == Estimate.VALIDITY_OK)
+        """Two states make an acceleration, unless a busy machine has them too late."""
+        scene.now()
+        answers = [scene.send(q, np.zeros(18), torques) for _ in range(3)]
+        return bool(answers[-1].validity == Estimate.VALIDITY_OK)
 
     scene.until(is_answered, "an estimate")
     rates = np.zeros(18)
@@ -342,7 +321,6 @@ def test_it_gives_back_everything_and_starts_again(scene: Scene) -> None:
     for _ in range(2):
         for _ in range(3):
             scene.send(q, np.zeros(18), torques)
-            time.sleep(PERIOD)
         assert scene.estimates[-1].validity == Estimate.VALIDITY_OK
         node.trigger_deactivate()
         node.trigger_cleanup()

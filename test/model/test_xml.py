@@ -263,7 +263,7 @@ def test_reads_from_a_pipe_of_the_shell(form: str) -> None:
     def write() -> None:
         with open(writer, "w", encoding="utf-8") as pipe:
             for part in (SOUND[:40], SOUND[40:] + " " * 200_000):
-                time.sleep(0.2)
+                time.sleep(0.2)  # the reader is at the pipe by then, whose parts come late
                 pipe.write(part)
                 pipe.flush()
 

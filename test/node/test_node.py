@@ -15,13 +15,12 @@ from node_support import (
     FEET,
     OK,
     relative_error,
+    set_parameters,
     solve,
     state_of,
 )
-from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
-from ros_support import LATCHED, overrides, stamp_of
+from ros_support import LATCHED, nanoseconds, stamp_of
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
@@ -61,24 +60,18 @@ def test_any_joint_order_extra_joints_and_missing_velocities(graph, start, urdf,
     assert relative_error(matrix_to_numpy(answer), expected) < 1e-12
 
 
-def test_contacts_switch_from_one_joint_state_to_the_next(graph, start, urdf, robot, q) -> None:
-    start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_contacts_switch_from_one_joint_state_to_the_next(graph, ready, urdf, robot, q) -> None:
+    ready()
     for active in (("LF", "RH"), ("RF",), FEET, ()):
         stamp = graph.touch(active)
         # The node has the set at the latest when it answers with its stamp.
         answer = graph.ask_until(
-            lambda m, stamp=stamp: contacts_stamp(m) == stamp, robot.joint_names, q
+            lambda m, stamp=stamp: nanoseconds(m.contacts_stamp) == stamp, robot.joint_names, q
         )
         assert tuple(answer.contacts) == active
         assert answer.validity == OK
         expected = solve(urdf, q, active)
         np.testing.assert_allclose(matrix_to_numpy(answer), expected, rtol=0.0, atol=1e-12)
-
-
-def contacts_stamp(message: DelassusMatrix) -> int:
-    return message.contacts_stamp.sec * 10**9 + message.contacts_stamp.nanosec
 
 
 def test_slipping_counts_and_unknown_does_not(graph, start, robot, q) -> None:
@@ -142,7 +135,9 @@ def test_a_fault_of_contacts(graph, start, robot, q) -> None:
     fault = BY_NAME["active_contacts: a contact twice"]
     start()
     stamp = graph.touch(["LF", "LF"])
-    answer = graph.ask_until(lambda m: contacts_stamp(m) == stamp, robot.joint_names, q)
+    answer = graph.ask_until(
+        lambda m: nanoseconds(m.contacts_stamp) == stamp, robot.joint_names, q
+    )
     assert (answer.validity, answer.reasons) == (fault.validity, fault.reason)
     assert not answer.contacts
     graph.wait_for_log(fault.words)
@@ -155,10 +150,7 @@ def test_node_with_refused_parameters_lives_and_can_be_mended(graph, start, robo
     assert state_of(node) == "unconfigured"
     graph.wait_for_log("cannot configure: contact 'LF': unknown frame 'LF_FOT'")
     assert not [p for p in node.publishers if p.topic_name.endswith(("/delassus", "/layout"))]
-    result = node.set_parameters_atomically(
-        [Parameter("contacts.LF.frame", value="LF_FOOT"), Parameter("rows", value="all")]
-    )
-    assert result.successful, result.reason
+    set_parameters(node, contacts__LF__frame="LF_FOOT", rows="all")
     node.start()
     assert state_of(node) == "active"
     assert graph.ask(robot.joint_names, q).validity == DEGRADED
@@ -211,26 +203,20 @@ def test_description_by_parameter_starts_the_node(graph, start, urdf, simulated)
     node = start(robot_description="", use_sim_time=simulated)
     graph.wait_for_log("waiting for the robot description on /robot_description")
     timers = len(list(node.timers))
-    client = graph.peer.create_client(SetParameters, "delassus_node/set_parameters")
-    graph.until(client.service_is_ready, "service")
 
-    def set_parameters(**values: Any) -> None:
-        changes = [Parameter(name, value=value) for name, value in values.items()]
-        request = SetParameters.Request(parameters=[c.to_parameter_msg() for c in changes])
-        future = client.call_async(request)
-        graph.until(future.done, "answer")
-        assert all(result.successful for result in future.result().results)
+    def set_by_service(**values: Any) -> None:
+        assert all(result.successful for result in graph.set_parameters(**values))
 
-    set_parameters(robot_description="<robot")
+    set_by_service(robot_description="<robot")
     graph.wait_for_log("cannot configure: ")
     assert len(list(node.timers)) == timers
-    set_parameters(robot_description=urdf, rows="all")
+    set_by_service(robot_description=urdf, rows="all")
     graph.until(lambda: state_of(node) == "active", "activation")
     assert node.get_parameter("rows").value == "all"
     # Once: not again after it was cleaned up.
     node.trigger_deactivate()
     node.trigger_cleanup()
-    set_parameters(robot_description=urdf)
+    set_by_service(robot_description=urdf)
     assert len(list(node.timers)) == timers
     assert state_of(node) == "unconfigured"
 
@@ -238,7 +224,7 @@ def test_description_by_parameter_starts_the_node(graph, start, urdf, simulated)
 def test_description_by_parameter_without_autostart_waits(start, urdf) -> None:
     node = start(robot_description="", autostart=False)
     timers = list(node.timers)
-    assert node.set_parameters([Parameter("robot_description", value=urdf)])[0].successful
+    set_parameters(node, robot_description=urdf)
     assert list(node.timers) == timers
 
 
@@ -316,7 +302,7 @@ def test_contacts_between_joint_states_that_wait(graph, start, robot, q, rate) -
         graph.until(lambda s=stamp: stamp_of(graph.matrices[-1]) == s, "answer")
         answer = graph.matrices[-1]
         assert (answer.validity, sorted(answer.contacts)) == (OK, sorted(names))
-        assert answer.contacts_stamp.sec * 10**9 + answer.contacts_stamp.nanosec == touched
+        assert nanoseconds(answer.contacts_stamp) == touched
 
 
 def test_whole_ones_that_wait_are_not_superseded_by_parts(graph, start, robot, q) -> None:
@@ -331,22 +317,8 @@ def test_whole_ones_that_wait_are_not_superseded_by_parts(graph, start, robot, q
         assert graph.matrices[-1].validity == DEGRADED
 
 
-def test_relative_names_follow_the_namespace(graph, urdf) -> None:
-    node = graph.add(
-        DelassusNode(
-            context=graph.context,
-            namespace="robot1",
-            parameter_overrides=overrides(
-                {
-                    "autostart": True,
-                    "robot_description": urdf,
-                    "contacts.names": ["LF"],
-                    "contacts.LF.frame": "LF_FOOT",
-                }
-            ),
-        )
-    )
-    node.start()
+def test_relative_names_follow_the_namespace(start) -> None:
+    node = start("robot1")
     names = {name for name, _ in node.get_topic_names_and_types()}
     assert {
         "/robot1/joint_states",
@@ -396,10 +368,8 @@ def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) 
     assert len(taken) == 1000
 
 
-def test_bytes_that_are_no_joint_state_are_dropped_with_a_warning(graph, start, robot, q) -> None:
-    node = start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_bytes_that_are_no_joint_state_are_dropped_with_a_warning(graph, ready, robot, q) -> None:
+    node = ready()
     already = len(graph.matrices)
     subscription = node._configuration.stream.subscriptions["joint_states"]
     subscription.callback((b"\x00\x01\x00\x00nonsense", {}))

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +13,12 @@ import pytest
 import robots
 from delassus_msgs.msg import ContactDynamics
 from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
-from hanging import HANG_S
-from ros_support import Graph, graph_of_programs, overrides
+from node_support import start_node
+from processes import Program, python
+from ros_support import Graph, graph_of_programs
 from std_msgs.msg import Float64MultiArray
 
 from delassus_ros import Robot
-from delassus_ros.node.delassus_node import DelassusNode
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 make_graph = pytest.fixture(name="graph")(graph_of_programs)
@@ -35,24 +31,11 @@ def program(page: str) -> str:
     return found
 
 
-@contextmanager
-def running(text: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run a program from a file; it is ended with the block."""
+def running(text: str, folder: Path) -> Program:
+    """Run a program from a file."""
     file = folder / "program.py"
     file.write_text(text, encoding="utf-8")
-    process = subprocess.Popen([sys.executable, str(file)], stderr=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Return exit status and standard error of a program after Ctrl-C."""
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=HANG_S)
-    return process.returncode, error
+    return python(file, apart=True)
 
 
 def silence(messages: list[Any]) -> Callable[[], bool]:
@@ -69,27 +52,21 @@ def silence(messages: list[Any]) -> Callable[[], bool]:
 
 def test_the_controller_publishes_the_forces_of_contacts_that_hold(graph: Graph, tmp_path) -> None:
     robot = Robot.from_urdf(robots.unlimited(), base="fixed")
-    values = {
-        "autostart": True, "robot_description": robots.unlimited(), "base": "fixed",
-        "outputs": ["G", "a0"], "contacts.names": ["LF", "RH"], "input_timeout": 0.0,
-        "contacts_timeout": 0.0, "realtime.hold_garbage": False,
-        "contacts.LF.frame": "LF_FOOT", "contacts.RH.frame": "RH_FOOT",
-    }  # fmt: skip
     forces: list[Float64MultiArray] = []
     dynamics: list[ContactDynamics] = []
     peer = graph.peer
     peer.create_subscription(Float64MultiArray, "contact_forces", forces.append, 10)
     peer.create_subscription(ContactDynamics, "delassus_node/dynamics", dynamics.append, 100)
-    node = DelassusNode(context=graph.context, parameter_overrides=overrides(values))
-    graph.add(node)
-    node.start()
+    node = start_node(
+        graph, robots.unlimited(), feet=("LF", "RH"), base="fixed", outputs=["G", "a0"]
+    )
     graph.touch(["LF", "RH"])
     q = np.tile([0.1, 0.7, -1.4], 4).tolist()
     rest = [0.0] * robot.nq
     with running(program("controllers.md"), tmp_path) as controller:
 
         def came() -> Any:
-            assert controller.poll() is None, controller.communicate()
+            assert controller.fault() is None, controller.report()
             graph.move(robot.joint_names, q, velocity=rest, effort=rest)
             return forces
 
@@ -97,8 +74,7 @@ def test_the_controller_publishes_the_forces_of_contacts_that_hold(graph: Graph,
         # A message that is being published while Ctrl-C ends rclpy is an error of rclpy's.
         node.trigger_deactivate()
         graph.until(silence(forces), "silence")
-        status, error = interrupted(controller)
-    assert (status, error) == (0, "")
+        assert (controller.stop(), controller.errors) == (0, "")
     # Every state is the same, at rest, so the latest matrix is that of any force.
     G, a0 = matrix_to_numpy(graph.matrices[-1]), dynamics_to_numpy(dynamics[-1]).a0
     assert f.shape == (6,) and np.linalg.norm(a0) > 1.0
@@ -112,5 +88,4 @@ def test_two_nodes_run_in_one_process(graph: Graph, tmp_path) -> None:
 
     with running(program("reliability.md"), tmp_path) as both:
         graph.until(lambda: {"/left", "/right"} <= names(), "two nodes")
-        status, error = interrupted(both)
-    assert status == 0 and "Traceback" not in error, error
+        assert both.stop() == 0 and "Traceback" not in both.errors, both.errors

@@ -108,6 +108,7 @@ def test_only_the_recording_that_kills_is_given_up(
     """Those whose workers ended beside it are not, and a worker may end while results are read."""
     monkeypatch.setattr(engines, "map_episode", deadly_once_and_for_all)
     task = Task(PARAMETERS, str(tmp_path / "out"), formats=("parquet",))
+    # The other worker ends while a result is looked at.
     found = map_recordings(
         recordings[:4], task, workers=2, retries=1, done=lambda _: time.sleep(0.3)
     )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hanging import HANG_S
+from processes import Program, python
 from recordings_support import FEET, positions
 
 from delassus_msgs.msg import ActiveContacts  # isort: skip
@@ -35,6 +33,12 @@ JOINTS = list(Robot.from_urdf(demo_urdf().encode()).joint_names)
 make_graph = pytest.fixture(name="graph")(graph_of_programs)
 
 
+def record(path: Path, *options: str) -> Program:
+    """Record to a file; the recorder is killed at the end of the block."""
+    command = ("-m", "delassus_ros.cli.main", "record", "-o", path)
+    return python(*command, *options, apart=True)
+
+
 def last_state(path: Path) -> JointState | None:
     """Return the last joint state in a file that may still be written."""
     if not path.exists() or not path.stat().st_size:
@@ -48,11 +52,7 @@ def test_topics_are_recorded_as_they_are(graph: Graph, tmp_path: Path) -> None:
     # What is there before it: latched messages reach the recorder, too.
     graph.describe(demo_urdf())
     graph.touch(FEET[:2])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "delassus_ros.cli.main", "record", "-o", str(path), "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
+    with record(path, "--json") as recorder:
         graph.until(lambda: graph.peer.count_subscribers("/joint_states"), "recorder")
         graph.until(lambda: graph.peer.count_subscribers("/active_contacts"), "recorder")
         # Lost to discovery, some of them.
@@ -63,14 +63,9 @@ def test_topics_are_recorded_as_they_are(graph: Graph, tmp_path: Path) -> None:
         expected = JointState(name=JOINTS, position=positions(1).tolist())
         expected.header.stamp.sec, expected.header.stamp.nanosec = divmod(stamp, 10**9)
         graph.until(lambda: last_state(path) == expected, "last joint state in the file")
-        process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=HANG_S)
+        assert (recorder.stop(), recorder.errors) == (0, "")
         seen = time.time_ns()
-    finally:
-        process.kill()
-        process.communicate()
-    assert (process.returncode, errors) == (0, "")
-    found = json.loads(said)
+        found = json.loads(recorder.output)
     recording = Recording(path)
     assert recording.scan()["/joint_states"] == "sensor_msgs/msg/JointState"
     messages = list(recording.messages())
@@ -95,11 +90,7 @@ def test_each_topic_with_what_its_publishers_offer_and_all_of_it_though_killed(
     }
     publishers = {t: graph.peer.create_publisher(String, t, qos) for t, qos in offers.items()}
     publishers["/map_static"].publish(String(data="before"))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "delassus_ros.cli.main", "record", "-o", str(path)],
-        stdout=subprocess.DEVNULL,
-    )
-    try:
+    with record(path):
         for topic in offers:
             graph.until(lambda topic=topic: graph.peer.count_subscribers(topic), "recorder")
 
@@ -112,9 +103,6 @@ def test_each_topic_with_what_its_publishers_offer_and_all_of_it_though_killed(
 
         graph.until(lambda: path.exists() and path.stat().st_size > 8, "file")
         graph.until(all_there, "messages in the file that is being written")
-    finally:
-        process.kill()
-        process.wait(HANG_S)
     recording = Recording(path)
     found = [m for m in recording.messages() if m.topic == "/map_static"]
     assert [deserialize_message(m.data, String).data for m in found] == ["before"]
@@ -128,9 +116,7 @@ def test_publishers_that_offer_less_later_and_topics_without_a_definition(
     path = tmp_path / "run.mcap"
     first = graph.peer.create_publisher(String, "/said", LATCHED)
     strange = graph.peer.create_publisher(GetParameters_Event, "/strange", 10)
-    command = [sys.executable, "-m", "delassus_ros.cli.main", "record", "-o", str(path), "--json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
+    with record(path, "--json") as recorder:
         graph.until(lambda: first.get_subscription_count() == 1, "recorder")
         graph.peer.destroy_publisher(first)
         quick = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -143,12 +129,9 @@ def test_publishers_that_offer_less_later_and_topics_without_a_definition(
             return any(m.topic == "/said" for m in Recording(path).messages())
 
         graph.until(recorded, "messages of the second publisher")
-        process.send_signal(signal.SIGINT)
-        said = json.loads(process.communicate(timeout=HANG_S)[0])
-    finally:
-        process.kill()
-        process.communicate()
-    assert process.returncode == 0 and not strange.get_subscription_count()
+        assert recorder.stop() == 0
+        said = json.loads(recorder.output)
+    assert not strange.get_subscription_count()
     assert said["unknown"]["/strange"] == "rcl_interfaces/srv/GetParameters_Event"
     assert said["counts"]["/said"] > 0
 
@@ -173,22 +156,18 @@ def test_a_disk_that_is_full_takes_nothing_of_what_came(graph: Graph, tmp_path: 
     publisher = graph.peer.create_publisher(String, "/noise", 10)
     # Without -B, Python would write a part of a module's bytecode beside the module.
     command = f"ulimit -f 200; exec {sys.executable} -B -m delassus_ros.cli.main record -o {path}"
-    process = subprocess.Popen(["bash", "-c", command], stderr=subprocess.PIPE, text=True)
     random = np.random.default_rng(0)
-    try:
+    with Program("bash", "-c", command) as recorder:
 
         def ended() -> bool:
             publisher.publish(String(data=random.bytes(3000).hex()))
             graph.executor.spin_once(timeout_sec=0.01)
-            return process.poll() is not None
+            return recorder.fault() is not None
 
         graph.until(ended, "end of the recorder")
-        said = process.communicate(timeout=HANG_S)[1]
-    finally:
-        process.kill()
-        process.communicate()
-    assert process.returncode == 2
-    assert f"{path} cannot be written on: File too large; what has come before is in it" in said
+        assert recorder.wait() == 2
+        words = "cannot be written on: File too large; what has come before is in it"
+        assert f"{path} {words}" in recorder.output
     assert len(list(Recording(path).messages())) > 20
 
 

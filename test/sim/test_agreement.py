@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pytest
@@ -30,6 +31,21 @@ def with_matrix(sample: CheckedMatrix, matrix: np.ndarray) -> CheckedMatrix:
     return CheckedMatrix(
         sample.stamp, sample.contacts, sample.offsets, matrix, sample.contacts_stamp
     )
+
+
+def kept(references: Iterable[int] = (), answers: Mapping[int, int] | None = None) -> Agreement:
+    """Return books with references of these stamps, and then matrices: numbers by stamp."""
+    books = Agreement()
+    for stamp in references:
+        books.add_reference(matrix_of(FEET, stamp))
+    answer(books, answers or {})
+    return books
+
+
+def answer(books: Agreement, numbers: Mapping[int, int]) -> None:
+    """Add matrices of all feet: sequence numbers by stamp."""
+    for stamp, number in numbers.items():
+        books.add_matrix(matrix_of(FEET, stamp), number, 1e-4)
 
 
 @pytest.mark.parametrize("contacts", [FEET, ("RH", "LF"), ("RF", "LH", "LF"), ()])
@@ -129,23 +145,19 @@ def test_sequence_gaps_and_steps_back_are_counted() -> None:
     """Missing numbers are skipped ones; INVALID messages count in the same sequence."""
     books = Agreement()
     books.add_invalid(1, 1, 32)
-    for sequence in (2, 3, 7):
-        books.add_matrix(matrix_of(FEET, sequence), sequence, 1e-4)
+    answer(books, {2: 2, 3: 3, 7: 7})
     books.add_invalid(8, 8, 64)
     assert (books.skipped, books.backwards, books.invalid) == (3, 0, {32: 1, 64: 1})
-    books.add_matrix(matrix_of(FEET, 9), 8, 1e-4)
+    answer(books, {9: 8})
     assert books.backwards == 1
     assert any("went back" in fault for fault in books.faults())
 
 
 def test_unanswered_joint_states_are_those_between_matrices() -> None:
     """Before the first matrix and after the last, nothing is missing yet."""
-    books = Agreement()
-    for stamp in range(1, 11):
-        books.add_reference(matrix_of(FEET, stamp))
+    books = kept(range(1, 11))
     assert books.unanswered == 0
-    for sequence, stamp in enumerate((3, 4, 6, 8)):
-        books.add_matrix(matrix_of(FEET, stamp), sequence, 1e-4)
+    answer(books, {3: 0, 4: 1, 6: 2, 8: 3})
     assert books.unanswered == 2  # 5 and 7
 
 
@@ -208,9 +220,8 @@ def test_verdict_needs_matrices_rows_and_references() -> None:
     assert books.faults() == ["no reference arrived"]
     books.add_reference(matrix_of(FEET, 2))
     assert books.faults() == ["no matrix had rows: no contact was ever active"]
-    for stamp in (3, 4, 5):
-        # Number 3 is missing: the joint state of stamp 2 was superseded.
-        books.add_matrix(matrix_of(FEET, stamp), stamp + 1, 1e-4)
+    # Number 3 is missing: the joint state of stamp 2 was superseded.
+    answer(books, {3: 4, 4: 5, 5: 6})
     books.add_reference(matrix_of(FEET, 6))
     assert books.faults() == ["only 0 matrices could be held against a reference; 3 had none"]
     for stamp in (4, 5):
@@ -220,9 +231,7 @@ def test_verdict_needs_matrices_rows_and_references() -> None:
 
 def test_matrices_before_the_first_reference_are_not_held_against_the_run() -> None:
     """Topics are discovered one after the other."""
-    books = Agreement()
-    for stamp in range(1, 101):
-        books.add_matrix(matrix_of(FEET, stamp), stamp, 1e-4)
+    books = kept(answers={stamp: stamp for stamp in range(1, 101)})
     for stamp in range(90, 101):
         books.add_reference(matrix_of(FEET, stamp))
     assert (books.matrices, books.compared, books.unreferenced) == (100, 11, 0)
@@ -231,14 +240,10 @@ def test_matrices_before_the_first_reference_are_not_held_against_the_run() -> N
 
 def test_joint_states_neither_answered_nor_superseded_are_a_fault() -> None:
     """From the first answer on; what comes after the last may still be on its way."""
-    books = Agreement()
-    for stamp in range(1, 21):
-        books.add_reference(matrix_of(FEET, stamp))
-    books.add_matrix(matrix_of(FEET, 5), 1, 1e-4)
-    books.add_matrix(matrix_of(FEET, 8), 4, 1e-4)  # 6 and 7 were superseded
+    books = kept(range(1, 21), {5: 1, 8: 4})  # 6 and 7 were superseded
     assert (books.unanswered, books.skipped) == (2, 2)
     assert books.faults() == []
-    books.add_matrix(matrix_of(FEET, 11), 6, 1e-4)  # one of 9 and 10 got lost
+    answer(books, {11: 6})  # one of 9 and 10 got lost
     assert (books.unanswered, books.skipped) == (4, 3)
     assert books.faults() == [
         "of 4 joint states without an answer, 1 are not among the 3 that the sequence says were "
@@ -248,13 +253,8 @@ def test_joint_states_neither_answered_nor_superseded_are_a_fault() -> None:
 
 def test_a_lost_answer_does_not_hide_behind_a_lost_reference() -> None:
     """As on a busy machine, which loses references, too."""
-    books = Agreement()
-    for stamp in range(1, 21):
-        if stamp not in (6, 7, 8):
-            books.add_reference(matrix_of(FEET, stamp))
-    books.add_matrix(matrix_of(FEET, 5), 1, 1e-4)
-    books.add_matrix(matrix_of(FEET, 9), 5, 1e-4)  # 6, 7 and 8 were superseded
-    books.add_matrix(matrix_of(FEET, 11), 6, 1e-4)  # 10 got lost
+    # 6, 7 and 8 were superseded, 10 got lost.
+    books = kept((*range(1, 6), *range(9, 21)), {5: 1, 9: 5, 11: 6})
     assert books.unanswered < books.skipped
     assert any(
         "of 1 joint states without an answer, 1 are not" in fault for fault in books.faults()
@@ -264,12 +264,9 @@ def test_a_lost_answer_does_not_hide_behind_a_lost_reference() -> None:
 @pytest.mark.parametrize(("pause", "lost"), [(300, 299), (500, 0)])
 def test_what_is_lost_while_a_node_stands_still_is_no_fault(pause: int, lost: int) -> None:
     """The middleware keeps no more; within less than 0.4 s it does, and the loss is the node's."""
-    books = Agreement()
-    millisecond = 1_000_000
-    for k in range(1, 700):
-        books.add_reference(matrix_of(FEET, k * millisecond))
-    for number, k in enumerate((100, 100 + pause, 101 + pause)):
-        books.add_matrix(matrix_of(FEET, k * millisecond), number + 1, 1e-4)
+    ms = 1_000_000
+    stamps = (100 * ms, (100 + pause) * ms, (101 + pause) * ms)
+    books = kept(range(ms, 700 * ms, ms), dict(zip(stamps, (1, 2, 3), strict=True)))
     assert books.unanswered == pause - 1
     assert books._gaps.unaccounted(books._unanswered) == lost
     assert bool(books.faults()) is bool(lost)
@@ -277,24 +274,18 @@ def test_what_is_lost_while_a_node_stands_still_is_no_fault(pause: int, lost: in
 
 def test_silence_takes_a_number_and_answers_nothing() -> None:
     """What comes after it may have been superseded by numbers before it."""
-    books = Agreement()
-    for stamp in range(1, 11):
-        books.add_reference(matrix_of(FEET, stamp))
-    books.add_matrix(matrix_of(FEET, 2), 1, 1e-4)
+    books = kept(range(1, 11), {2: 1})
     books.add_invalid(2, 4, 1024)  # 3 and 4 were superseded
-    books.add_matrix(matrix_of(FEET, 5), 5, 1e-4)
+    answer(books, {5: 5})
     assert (books.unanswered, books.skipped) == (2, 2)
     assert books.faults() == []
 
 
 def test_silence_before_the_first_joint_state_answers_none() -> None:
     """The monitor may have found the simulator before the node has."""
-    books = Agreement()
-    for stamp in range(1, 11):
-        books.add_reference(matrix_of(FEET, stamp))
+    books = kept(range(1, 11))
     books.add_invalid(0, 1, 32)
-    books.add_matrix(matrix_of(FEET, 7), 2, 1e-4)
-    books.add_matrix(matrix_of(FEET, 8), 3, 1e-4)
+    answer(books, {7: 2, 8: 3})
     assert (books.unanswered, books.skipped) == (0, 0)
     assert books.faults() == []
 

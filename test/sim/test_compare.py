@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hanging import HANG_S
+from processes import Program, python
 
 from delassus_ros.monitor.checked import CheckedMatrix
 from delassus_ros.monitor.pairs import NodeAnswer, Pairs
 
-ROOT = Path(__file__).resolve().parents[2]
 MATRIX = np.array([[2.0, 0.3, 0.1], [0.3, 3.0, 0.2], [0.1, 0.2, 4.0]])
 
 
@@ -113,39 +107,23 @@ class Talkers:
     """Two publishers of matrices, and a listener to what the node says of them."""
 
     def __init__(self) -> None:
-        import_module("rclpy")
-        import_module("delassus_msgs")
-        import_module("diagnostic_msgs")
-        import rclpy
         from delassus_msgs.msg import DelassusMatrix
         from diagnostic_msgs.msg import DiagnosticArray
-        from rclpy.executors import SingleThreadedExecutor
-        from ros_domains import new_domain
+        from ros_support import Domain
         from std_msgs.msg import Float64
 
-        self.domain = new_domain()
+        self.ros = Domain()
         self.kind = DelassusMatrix
-        self.context = rclpy.Context()
-        rclpy.init(args=[], context=self.context, domain_id=self.domain)
-        self.node = rclpy.create_node("talkers", context=self.context)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
-        self.outputs = [
-            self.node.create_publisher(DelassusMatrix, topic, 10) for topic in ("a", "b")
-        ]
+        self.until, peer = self.ros.until, self.ros.peer
+        self.outputs = [peer.create_publisher(DelassusMatrix, topic, 10) for topic in ("a", "b")]
         self.errors: list[float] = []
         self.diagnostics: list[Any] = []
-        self.node.create_subscription(
+        peer.create_subscription(
             Float64, "delassus_compare/relative_error", lambda m: self.errors.append(m.data), 10
         )
-        self.node.create_subscription(
+        peer.create_subscription(
             DiagnosticArray, "/diagnostics", lambda m: self.diagnostics.extend(m.status), 10
         )
-
-    def close(self) -> None:
-        self.executor.shutdown()
-        self.node.destroy_node()
-        self.context.try_shutdown()
 
     def message(self, stamp: int, scale: float = 1.0, **fields: Any) -> Any:
         given = {
@@ -162,41 +140,30 @@ class Talkers:
         message.header.stamp.sec = stamp
         return message
 
-    def until(self, condition: Callable[[], Any], what: str) -> None:
-        deadline = time.monotonic() + HANG_S
-        while not condition():
-            assert time.monotonic() < deadline, f"no {what}"
-            self.executor.spin_once(timeout_sec=0.05)
-
 
 @pytest.fixture(name="talkers")
 def make_talkers() -> Iterator[Talkers]:
     talkers = Talkers()
-    yield talkers
-    talkers.close()
+    with talkers.ros:
+        yield talkers
 
 
-def started(talkers: Talkers, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def compare_node(*arguments: str, **options: Any) -> Program:
+    return python("-m", "delassus_ros.monitor.compare_node", *arguments, apart=True, **options)
+
+
+def beside(talkers: Talkers, *arguments: str) -> Program:
     """Run the node beside the talkers."""
-    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
-    program = subprocess.Popen(
-        [sys.executable, "-m", "delassus_ros.monitor.compare_node"]
-        + ["--ros-args", "-r", "first:=a", "-r", "second:=b", *arguments],
-        env=os.environ | {"PYTHONPATH": path, "ROS_DOMAIN_ID": str(talkers.domain)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    yield program
-    if program.poll() is None:
-        program.kill()
-    program.communicate()
+    remaps = ("--ros-args", "-r", "first:=a", "-r", "second:=b")
+    program = compare_node(*remaps, *arguments, domain=talkers.ros.domain)
+    talkers.ros.fault, talkers.ros.report = program.fault, program.report
+    return program
 
 
 @pytest.fixture(name="compare")
-def make_compare(talkers: Talkers) -> Iterator[subprocess.Popen[str]]:
-    yield from started(talkers)
+def make_compare(talkers: Talkers) -> Iterator[Program]:
+    with beside(talkers) as program:
+        yield program
 
 
 def connect(talkers: Talkers, heard: Callable[[], Any] | None = None) -> None:
@@ -223,9 +190,7 @@ def values_of(status: Any) -> dict[str, str]:
     return {item.key: item.value for item in status.values}
 
 
-def test_node_reports_agreement_then_disagreement(
-    talkers: Talkers, compare: subprocess.Popen[str]
-) -> None:
+def test_node_reports_agreement_then_disagreement(talkers: Talkers, compare: Program) -> None:
     from diagnostic_msgs.msg import DiagnosticStatus
 
     # Until it says so: where nothing came in between, the next report is of a silence.
@@ -255,32 +220,24 @@ def test_node_reports_agreement_then_disagreement(
     talkers.until(
         lambda: talkers.diagnostics[-1].level == DiagnosticStatus.STALE, "word of the silence"
     )
-    compare.send_signal(signal.SIGINT)
-    output, errors = compare.communicate(timeout=HANG_S)
-    assert compare.returncode == 1, output + errors
-    assert "1 disagree, worst error 1.0e-03" in output
-    assert "pairs disagree (tolerance 1e-09, worst 1.0e-03)" in errors
-    assert "fault: first: stamp 2000000000000: contacts LF" in errors
-    assert "Traceback" not in errors
+    assert compare.stop(signal.SIGINT) == 1, compare.report()
+    assert "1 disagree, worst error 1.0e-03" in compare.output
+    assert "pairs disagree (tolerance 1e-09, worst 1.0e-03)" in compare.errors
+    assert "fault: first: stamp 2000000000000: contacts LF" in compare.errors
+    assert "Traceback" not in compare.errors
 
 
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
-def test_node_ends_well_when_all_agreed(
-    talkers: Talkers, compare: subprocess.Popen[str], number: int
-) -> None:
+def test_node_ends_well_when_all_agreed(talkers: Talkers, compare: Program, number: int) -> None:
     connect(talkers)
-    compare.send_signal(number)
-    output, errors = compare.communicate(timeout=HANG_S)
-    assert compare.returncode == 0, output + errors
-    assert ", 0 disagree, worst error 0.0e+00; 0 one-sided" in output
-    assert "Traceback" not in errors
+    assert compare.stop(number) == 0, compare.report()
+    assert ", 0 disagree, worst error 0.0e+00; 0 one-sided" in compare.output
+    assert "Traceback" not in compare.errors
 
 
-def test_node_names_a_message_that_contradicts_itself(
-    talkers: Talkers, compare: subprocess.Popen[str]
-) -> None:
+def test_node_names_a_message_that_contradicts_itself(talkers: Talkers, compare: Program) -> None:
     connect(talkers)
     talkers.outputs[0].publish(talkers.message(2000, row_offsets=[0, 4]))
     talkers.outputs[1].publish(talkers.message(2000, validity=77))
@@ -290,57 +247,33 @@ def test_node_names_a_message_that_contradicts_itself(
         output.publish(talkers.message(3000, scale))
     # The others have no error at all.
     talkers.until(lambda: any(talkers.errors), "pair behind the bad message")
-    compare.send_signal(signal.SIGTERM)
-    _, errors = compare.communicate(timeout=HANG_S)
-    assert compare.returncode == 1
-    assert "fault: malformed message: " in errors
+    assert compare.stop(signal.SIGTERM) == 1, compare.report()
+    assert "fault: malformed message: " in compare.errors
 
 
-def test_node_that_saw_nothing_fails_and_says_so(
-    talkers: Talkers, compare: subprocess.Popen[str]
-) -> None:
+def test_node_that_saw_nothing_fails_and_says_so(talkers: Talkers, compare: Program) -> None:
     talkers.until(lambda: talkers.diagnostics, "report")
-    compare.send_signal(signal.SIGTERM)
-    _, errors = compare.communicate(timeout=HANG_S)
-    assert compare.returncode == 1
-    assert "fault: no two matrices could be compared" in errors
+    assert compare.stop(signal.SIGTERM) == 1, compare.report()
+    assert "fault: no two matrices could be compared" in compare.errors
 
 
-@pytest.fixture(name="compare_in_a_namespace")
-def make_compare_in_a_namespace(talkers: Talkers) -> Iterator[None]:
-    yield from started(talkers, "-r", "__ns:=/both")
+def test_diagnostics_of_a_namespace_go_where_aggregators_look(talkers: Talkers) -> None:
+    with beside(talkers, "-r", "__ns:=/both"):
+        talkers.until(lambda: talkers.diagnostics, "report")
+        assert talkers.diagnostics[0].name == "both/delassus_compare: agreement"
 
 
-def test_diagnostics_of_a_namespace_go_where_aggregators_look(
-    talkers: Talkers, compare_in_a_namespace: None
-) -> None:
-    talkers.until(lambda: talkers.diagnostics, "report")
-    assert talkers.diagnostics[0].name == "both/delassus_compare: agreement"
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    import_module("rclpy")
-    import_module("diagnostic_msgs")
-    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
-    return subprocess.run(
-        [sys.executable, "-m", "delassus_ros.monitor.compare_node", *arguments],
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
-
-
+@pytest.mark.needs("rclpy", "diagnostic_msgs")
 def test_help_tells_topics_and_exit_status() -> None:
-    result = run("--help")
-    assert result.returncode == 0
-    for word in ("first, second", "/diagnostics", "~/relative_error", "Exit status"):
-        assert word in result.stdout
+    with compare_node("--help") as program:
+        assert program.wait() == 0
+        for word in ("first, second", "/diagnostics", "~/relative_error", "Exit status"):
+            assert word in program.output
 
 
+@pytest.mark.needs("rclpy", "diagnostic_msgs")
 def test_bad_tolerance_is_refused_in_one_line() -> None:
-    result = run("--ros-args", "-p", "tolerance:=-1.0")
-    assert result.returncode == 1
-    assert "tolerance" in result.stderr.splitlines()[-1]
-    assert "Traceback" not in result.stderr
+    with compare_node("--ros-args", "-p", "tolerance:=-1.0") as program:
+        assert program.wait() == 1
+        assert "tolerance" in program.errors.splitlines()[-1]
+        assert "Traceback" not in program.errors

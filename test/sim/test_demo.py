@@ -5,111 +5,48 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import rclpy
-from child_processes import children_of, ended
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import matrix_to_numpy
 from hanging import HANG_S
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
-from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from processes import ROOT, Program, children_of, ended, python
 from ros_domains import new_domain
+from ros_support import LATCHED, Domain, overrides, stamp_of
 from seeds import but_slow
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros.errors import DelassusError
+from delassus_ros.monitor.monitor_node import MonitorNode
 from delassus_ros.sim import ROBOTS, demo, demo_urdf
 from delassus_ros.sim.quadruped import stepping_quadruped
 
-ROOT = Path(__file__).resolve().parents[2]
 FAKE = Path(__file__).parents[1] / "fake_delassus_node.py"
 
-
-def environment(**extra: str) -> dict[str, str]:
-    """Environment of a child: this source tree first, and nothing of the user's ROS graph."""
-    own = {k: v for k, v in os.environ.items() if k not in ("ROS_DOMAIN_ID", "DEMO_SECONDS")}
-    own["PYTHONPATH"] = os.pathsep.join(p for p in (str(ROOT), own.get("PYTHONPATH", "")) if p)
-    own["ROS_DOMAIN_ID"] = str(new_domain())
-    return own | extra
-
-
-class Program:
-    """A child process whose lines are collected while it runs."""
-
-    def __init__(self, arguments: list[str], **extra: str) -> None:
-        self.lines: list[str] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-u", *arguments],
-            env=environment(**extra),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        self.lines.extend(line.rstrip("\n") for line in self.process.stdout)
-
-    @property
-    def text(self) -> str:
-        """Everything it said."""
-        return "\n".join(self.lines)
-
-    def finish(self) -> int:
-        """Wait for its end and return the status."""
-        status = self.process.wait(HANG_S)
-        self._reader.join(HANG_S)
-        return status
-
-    def stop(self) -> None:
-        """Kill it if it still runs."""
-        if self.process.poll() is None:
-            self.process.kill()
-        self.finish()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+Start = Callable[..., Program]
 
 
 @pytest.fixture(name="start")
-def make_start() -> Iterator[Callable[..., Program]]:
-    """Start programs; all end with the test."""
-    programs: list[Program] = []
+def make_start() -> Iterator[Start]:
+    """Start Python with these arguments, in a domain of its own; all end with the test."""
+    with ExitStack() as stack:
 
-    def start(arguments: list[str], **extra: str) -> Program:
-        programs.append(Program(arguments, **extra))
-        return programs[-1]
+        def start(*arguments: str | Path, domain: int | None = None, **extra: str) -> Program:
+            number = new_domain() if domain is None else domain
+            return stack.enter_context(python(*arguments, domain=number, environment=extra))
 
-    yield start
-    for program in programs:
-        program.stop()
+        yield start
 
 
-def wait_for(condition: Callable[[], bool], program: Program | None = None) -> None:
-    """Wait until a condition holds; fail after the limit or when the program is gone."""
-    deadline = time.monotonic() + HANG_S
-    while not condition():
-        gone = program is not None and program.process.poll() is not None
-        assert time.monotonic() < deadline and not gone, program.text if program else "in vain"
-        time.sleep(0.01)
-
-
-def fake_demo(seconds: float, *fake: str, first_limit: float = HANG_S) -> list[str]:
-    """Arguments that run the demo with the fake node in place of delassus_node."""
+def fake_demo(start: Start, seconds: float, *fake: str, first_limit: float = HANG_S) -> Program:
+    """Run the demo with the fake node in place of delassus_node."""
     code = (
         "import sys\n"
         "from delassus_ros.sim import demo\n"
@@ -121,24 +58,24 @@ def fake_demo(seconds: float, *fake: str, first_limit: float = HANG_S) -> list[s
         f"fake = Command('delassus_node', [sys.executable, {str(FAKE)!r}, *{list(fake)!r}])\n"
         f"sys.exit(demo.run([simulator, fake], {seconds!r}, {first_limit!r}))\n"
     )
-    return ["-c", code]
+    return start("-c", code)
 
 
 # --- the demo with a fake node ----------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_demo_passes_when_matrices_agree(start: Callable[..., Program]) -> None:
+def test_demo_passes_when_matrices_agree(start: Start) -> None:
     """Ends by itself, status 0, with the figures of the run."""
-    program = start(fake_demo(3.0))
-    assert program.finish() == 0, program.text
+    program = fake_demo(start, 3.0)
+    assert program.wait() == 0, program.output
     assert program.lines[-1] == "OK: all matrices agree with the physics engine"
     summary = program.lines[-2]
     assert re.match(r"\d+\.\d s, \d+ Hz: \d+ matrices, of m = .*\b12 \(\d+ times\)", summary)
     assert re.search(r"\b[1-9]\d* compared, worst error 0.0e\+00", summary)
     lines = [line for line in program.lines if line.startswith("active contacts: ")]
     assert lines
-    assert "\x1b" not in program.text
+    assert "\x1b" not in program.output
 
 
 @pytest.mark.parametrize(
@@ -156,42 +93,38 @@ def test_demo_passes_when_matrices_agree(start: Callable[..., Program]) -> None:
         ),
     ],
 )  # fmt: skip
-def test_demo_fails_on_any_disagreement(
-    start: Callable[..., Program], fault: str, words: str
-) -> None:
+def test_demo_fails_on_any_disagreement(start: Start, fault: str, words: str) -> None:
     """A run that began well, then was wrong by 1e-8, of the wrong contacts, or had holes."""
-    program = start(fake_demo(2.0, "--fault", fault, "--after", "60"))
-    assert program.finish() == 1, program.text
-    assert re.search(words, program.text)
-    assert ("fault: first: stamp " in program.text) == (fault != "lossy")
+    program = fake_demo(start, 2.0, "--fault", fault, "--after", "60")
+    assert program.wait() == 1, program.output
+    assert re.search(words, program.output)
+    assert ("fault: first: stamp " in program.output) == (fault != "lossy")
     assert program.lines[-1] == "FAIL" or "FAIL" in program.lines
 
 
 @pytest.mark.parametrize(("fault", "count"), [
     ("invalid", r"[1-9]\d*"), pytest.param("silent", "0", marks=pytest.mark.slow),
 ])  # fmt: skip
-def test_demo_fails_without_matrices(
-    start: Callable[..., Program], fault: str, count: str
-) -> None:
+def test_demo_fails_without_matrices(start: Start, fault: str, count: str) -> None:
     """Only INVALID messages, or none: says what it saw, and what the nodes said last."""
     # On a busy machine it takes them longer to find each other.
     for limit in (6, 40, 400):
-        program = start(fake_demo(2.0, "--fault", fault, first_limit=float(limit)))
-        assert program.finish() == 1, program.text
-        if re.search(rf"fault: {count} INVALID", program.text):
+        program = fake_demo(start, 2.0, "--fault", fault, first_limit=float(limit))
+        assert program.wait() == 1, program.output
+        if re.search(rf"fault: {count} INVALID", program.output):
             break
     assert f"fault: no matrix arrived within {limit} s" in program.lines
-    assert re.search(rf"fault: {count} INVALID", program.text)
+    assert re.search(rf"fault: {count} INVALID", program.output)
     if fault == "invalid":
-        assert "INVALID (NOT_CONFIGURED: " in program.text
-    assert "1 on /delassus_node/delassus" in program.text
-    assert "--- simulator (exit status 0), last output:" in program.text
+        assert "INVALID (NOT_CONFIGURED: " in program.output
+    assert "1 on /delassus_node/delassus" in program.output
+    assert "--- simulator (exit status 0), last output:" in program.output
 
 
-def test_demo_tells_of_a_node_that_died(start: Callable[..., Program]) -> None:
+def test_demo_tells_of_a_node_that_died(start: Start) -> None:
     """Name, status and last words of the node; not a wait for the end."""
-    program = start(fake_demo(HANG_S, "--fault", "die", "--after", "100"))
-    assert program.finish() == 1
+    program = fake_demo(start, HANG_S, "--fault", "die", "--after", "100")
+    assert program.wait() == 1
     assert "fault: delassus_node ended by itself with status 3" in program.lines
     assert "--- delassus_node (exit status 3), last output:" in program.lines
     assert "the fake node dies on purpose" in program.lines
@@ -200,43 +133,39 @@ def test_demo_tells_of_a_node_that_died(start: Callable[..., Program]) -> None:
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
-def test_demo_stops_cleanly_on_signals(start: Callable[..., Program], number: int) -> None:
+def test_demo_stops_cleanly_on_signals(start: Start, number: int) -> None:
     """Verdict and status as at its own end, no traceback, no process left."""
-    program = start(fake_demo(1e9))
-    wait_for(lambda: any("compared" in line for line in program.lines), program)
+    program = fake_demo(start, 1e9)
+    program.wait_for("compared")
     children = children_of(program.process.pid)
     assert len(children) == 2
-    program.process.send_signal(number)
-    assert program.finish() == 0, program.text
+    assert program.stop(number) == 0, program.output
     assert program.lines[-1] == "OK: all matrices agree with the physics engine"
-    assert "Traceback" not in program.text
-    assert "had to kill" not in program.text
+    assert "Traceback" not in program.output
+    assert "had to kill" not in program.output
     assert all(ended(pid) for pid in children)
 
 
-def test_demo_interrupted_before_the_first_matrix_fails(start: Callable[..., Program]) -> None:
+def test_demo_interrupted_before_the_first_matrix_fails(start: Start) -> None:
     """Stopped before anything was compared: no success."""
-    program = start(fake_demo(1e9, "--fault", "silent"))
-    wait_for(
-        lambda: any("waiting for the first matrix" in line for line in program.lines), program
-    )
-    program.process.send_signal(signal.SIGINT)
-    assert program.finish() == 1
+    program = fake_demo(start, 1e9, "--fault", "silent")
+    program.wait_for("waiting for the first matrix")
+    assert program.stop(signal.SIGINT) == 1
     assert "fault: no matrix arrived" in program.lines
     # Whether they have found each other by then or not.
-    assert re.search(r"publishers: .*\b[01] on /delassus_node/delassus", program.text)
-    assert "Traceback" not in program.text
+    assert re.search(r"publishers: .*\b[01] on /delassus_node/delassus", program.output)
+    assert "Traceback" not in program.output
 
 
 # --- the demo's own arguments -----------------------------------------------------------------
 
 
-def test_demo_help_tells_how_to_end_it(start: Callable[..., Program]) -> None:
+def test_demo_help_tells_how_to_end_it(start: Start) -> None:
     """The options, the variable and the exit status."""
-    program = start(["-m", "delassus_ros.sim.demo", "--help"])
-    assert program.finish() == 0, program.text
+    program = start("-m", "delassus_ros.sim.demo", "--help")
+    assert program.wait() == 0, program.output
     for word in ("--seconds", "DEMO_SECONDS", "--params-file", "Exit status", "ROS_DOMAIN_ID"):
-        assert word in program.text
+        assert word in program.output
 
 
 @pytest.mark.parametrize("seconds", ["five", "-1", "0", "nan"])
@@ -250,11 +179,11 @@ def test_demo_refuses_a_bad_time(seconds: str, monkeypatch, capsys) -> None:
         assert f"'{seconds}' is not a positive number of seconds" in capsys.readouterr().err
 
 
-def test_demo_names_a_parameter_file_that_does_not_exist(start: Callable[..., Program]) -> None:
+def test_demo_names_a_parameter_file_that_does_not_exist(start: Start) -> None:
     """The file, and no start."""
-    program = start(["-m", "delassus_ros.sim.demo", "--params-file", "nowhere.yaml"])
-    assert program.finish() == 2
-    assert program.text == "delassus_demo: --params-file nowhere.yaml: no such file"
+    program = start("-m", "delassus_ros.sim.demo", "--params-file", "nowhere.yaml")
+    assert program.wait() == 2
+    assert program.lines == ["delassus_demo: --params-file nowhere.yaml: no such file"]
 
 
 def test_demo_finds_its_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,91 +221,61 @@ def test_demo_keeps_the_users_ros_graph() -> None:
 
 # --- the simulator node -----------------------------------------------------------------------
 
-DOMAIN = str(new_domain())
+SIMULATOR = ("-m", "delassus_ros.sim.simulator_node", "--ros-args", "-p")
 
 
-class Listener(Node):
+class Listener(Domain):
     """Collects what the simulator publishes."""
 
-    def __init__(self, context: rclpy.Context) -> None:
-        super().__init__("listener", context=context)
+    def __init__(self) -> None:
+        super().__init__()
         self.joints: list[JointState] = []
         self.contacts: list[ActiveContacts] = []
         self.references: list[DelassusMatrix] = []
         self.descriptions: list[String] = []
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         for kind, topic, store, qos in (
             (JointState, "joint_states", self.joints, 1000),
             (DelassusMatrix, "simulator/reference", self.references, 1000),
-            (ActiveContacts, "active_contacts", self.contacts, latched),
-            (String, "robot_description", self.descriptions, latched),
+            (ActiveContacts, "active_contacts", self.contacts, LATCHED),
+            (String, "robot_description", self.descriptions, LATCHED),
         ):
-            self.create_subscription(kind, topic, store.append, qos)
+            self.peer.create_subscription(kind, topic, store.append, qos)
 
 
 @pytest.fixture(name="listener")
-def make_listener() -> Iterator[tuple[Listener, Callable[[Callable[[], bool]], None]]]:
-    """Return a listener and a way to spin it until a condition holds."""
-    context = rclpy.Context()
-    rclpy.init(args=[], context=context, domain_id=int(DOMAIN))
-    executor = SingleThreadedExecutor(context=context)
-    listener = Listener(context)
-    executor.add_node(listener)
-
-    def spin_until(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + HANG_S
-        while not condition():
-            assert time.monotonic() < deadline, "waited in vain"
-            executor.spin_once(timeout_sec=0.1)
-
-    yield listener, spin_until
-    executor.shutdown()
-    listener.destroy_node()
-    rclpy.shutdown(context=context)
+def make_listener() -> Iterator[Listener]:
+    with Listener() as listener:
+        yield listener
 
 
-def nanoseconds(message: JointState | DelassusMatrix | ActiveContacts) -> int:
-    """Stamp of a message, ns."""
-    return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
-
-
-def test_simulator_publishes_what_a_robot_would(start: Callable[..., Program], listener) -> None:
+def test_simulator_publishes_what_a_robot_would(start: Start, listener) -> None:
     """Topics, names, order, stamps, latching, pace, and the reference of each joint state."""
-    node, spin_until = listener
-    program = start(
-        ["-m", "delassus_ros.sim.simulator_node", "--ros-args", "-p", "rate:=200"],
-        ROS_DOMAIN_ID=DOMAIN,
-    )
-    spin_until(
-        lambda: (
-            len(node.joints) >= 300
-            and len(node.references) >= 300
-            and len(node.contacts) >= 3
-            and len(node.descriptions) == 1
-        )
-    )
+    node = listener
+    program = start(*SIMULATOR, "rate:=200", domain=node.domain)
+    node.until(lambda: len(node.joints) >= 300 and len(node.references) >= 300, "joint states")
+    node.until(lambda: len(node.contacts) >= 3 and len(node.descriptions) == 1, "contacts")
     assert node.descriptions[0].data == demo_urdf()
 
     own = stepping_quadruped().joint_names
     for joints in node.joints:
         assert joints.name == sorted([*own, "gripper"])
         assert len(joints.position) == len(joints.velocity) == len(joints.effort) == 13
-    stamps = [nanoseconds(joints) for joints in node.joints]
+    stamps = [stamp_of(joints) for joints in node.joints]
     assert all(later > earlier for earlier, later in zip(stamps, stamps[1:], strict=False))
 
     # The set is repeated; its stamps are those of joint states.
-    times = [nanoseconds(contacts) for contacts in node.contacts]
+    times = [stamp_of(contacts) for contacts in node.contacts]
     assert all(later > earlier for earlier, later in zip(times, times[1:], strict=False))
     for contacts in node.contacts:
         assert list(contacts.names) == ["LF", "RF", "LH", "RH"]
         assert len(contacts.status) == 4
 
-    by_stamp = {nanoseconds(reference): reference for reference in node.references}
+    by_stamp = {stamp_of(reference): reference for reference in node.references}
     simulation = stepping_quadruped()
     places = [sorted([*own, "gripper"]).index(name) for name in own]
     checked = 0
     for joints in node.joints:
-        reference = by_stamp.get(nanoseconds(joints))
+        reference = by_stamp.get(stamp_of(joints))
         if reference is None:
             continue
         simulation._data.qpos[7:] = np.array(joints.position)[places]
@@ -389,12 +288,11 @@ def test_simulator_publishes_what_a_robot_would(start: Callable[..., Program], l
 
     # Its joints move no faster than in the simulation; delays beyond 10 ms are not made good.
     ticks = node.references[-1].sequence - node.references[0].sequence
-    elapsed = 1e-9 * (nanoseconds(node.references[-1]) - nanoseconds(node.references[0]))
+    elapsed = 1e-9 * (stamp_of(node.references[-1]) - stamp_of(node.references[0]))
     assert 0.005 * ticks - 0.02 < elapsed
 
-    program.process.send_signal(signal.SIGTERM)
-    assert program.finish() == 0, program.text
-    assert "Traceback" not in program.text
+    assert program.stop(signal.SIGTERM) == 0, program.output
+    assert "Traceback" not in program.output
 
 
 @pytest.mark.parametrize(
@@ -405,103 +303,83 @@ def test_simulator_publishes_what_a_robot_would(start: Callable[..., Program], l
         pytest.param("reference:=5", "reference", marks=pytest.mark.slow),
     ],
 )
-def test_simulator_refuses_bad_parameters(
-    start: Callable[..., Program], parameter: str, words: str
-) -> None:
+def test_simulator_refuses_bad_parameters(start: Start, parameter: str, words: str) -> None:
     """The parameter and the reason, in one line."""
-    program = start(
-        ["-m", "delassus_ros.sim.simulator_node", "--ros-args", "-p", parameter],
-        ROS_DOMAIN_ID=DOMAIN,
-    )
-    assert program.finish() == 1
-    assert words in program.text
-    assert "Traceback" not in program.text
+    program = start(*SIMULATOR, parameter)
+    assert program.wait() == 1
+    assert words in program.output
+    assert "Traceback" not in program.output
 
 
-def test_simulator_without_reference(start: Callable[..., Program], listener) -> None:
+def test_simulator_without_reference(start: Start, listener) -> None:
     """Joint states come, the topic does not exist."""
-    node, spin_until = listener
-    arguments = ["-p", "rate:=100", "-p", "reference:=false"]
-    start(
-        ["-m", "delassus_ros.sim.simulator_node", "--ros-args", *arguments], ROS_DOMAIN_ID=DOMAIN
-    )
-    spin_until(lambda: len(node.joints) >= 20)
-    assert node.count_publishers("simulator/reference") == 0
-    assert node.references == []
+    start(*SIMULATOR, "rate:=100", "-p", "reference:=false", domain=listener.domain)
+    listener.until(lambda: len(listener.joints) >= 20, "joint states")
+    assert listener.peer.count_publishers("simulator/reference") == 0
+    assert listener.references == []
 
 
 # --- the monitor node -------------------------------------------------------------------------
 
 
-def test_monitor_by_itself(start: Callable[..., Program]) -> None:
+def test_monitor_by_itself(start: Start) -> None:
     """Relative topic names, remapped; told to stop, it sums up and judges."""
     remap = ["-r", "delassus:=delassus_node/delassus", "-r", "reference:=simulator/reference"]
-    simulator = ["-m", "delassus_ros.sim.simulator_node", "--ros-args", "-p", "rate:=200"]
-    start(simulator, ROS_DOMAIN_ID=DOMAIN)
-    start([str(FAKE), "--fault", "wrong", "--after", "300"], ROS_DOMAIN_ID=DOMAIN)
-    program = start(
-        ["-m", "delassus_ros.monitor.monitor_node", "--ros-args", *remap], ROS_DOMAIN_ID=DOMAIN
-    )
-    wait_for(lambda: "DISAGREE" in program.text, program)
-    assert re.search(r"rate: [1-9]\d* Hz; latency: p50 \d+\.\d\d ms", program.text)
-    program.process.send_signal(signal.SIGTERM)
-    assert program.finish() == 1
-    assert re.search(r"^\d+ matrices, of m = ", program.text, re.MULTILINE)
-    assert "matrices disagree with the reference" in program.text
-    assert "Traceback" not in program.text
+    domain = new_domain()
+    start(*SIMULATOR, "rate:=200", domain=domain)
+    start(FAKE, "--fault", "wrong", "--after", "300", domain=domain)
+    program = start("-m", "delassus_ros.monitor.monitor_node", "--ros-args", *remap, domain=domain)
+    program.wait_for("DISAGREE")
+    assert re.search(r"rate: [1-9]\d* Hz; latency: p50 \d+\.\d\d ms", program.output)
+    assert program.stop(signal.SIGTERM) == 1
+    assert re.search(r"^\d+ matrices, of m = ", program.output, re.MULTILINE)
+    assert "matrices disagree with the reference" in program.output
+    assert "Traceback" not in program.output
+
+
+class Monitored(Domain):
+    """A monitor in this process, and a publisher of matrices for it."""
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__()
+        self.monitor = MonitorNode(context=self.context, parameter_overrides=overrides(parameters))
+        # It takes its messages itself.
+        self.nodes.append(self.monitor)
+        self.publisher = self.peer.create_publisher(DelassusMatrix, "delassus", 10)
+        self.until(self.publisher.get_subscription_count, "subscription")
 
 
 @pytest.mark.parametrize("simulated", [False, True])
 def test_monitor_knows_no_latency_in_simulated_time(simulated: bool) -> None:
     """Messages arrive in another time than that of their stamps."""
-    from delassus_ros.monitor.monitor_node import MonitorNode
-
-    context = rclpy.Context()
-    rclpy.init(args=[], context=context, domain_id=int(DOMAIN))
-    try:
-        parameters = [Parameter("use_sim_time", value=simulated)]
-        node = MonitorNode(context=context, parameter_overrides=parameters)
-        matrices = node.create_publisher(DelassusMatrix, "delassus", 10)
-        wait_for(lambda: matrices.get_subscription_count() == 1)
-        matrices.publish(
+    with Monitored(use_sim_time=simulated) as monitored:
+        monitor = monitored.monitor
+        monitored.publisher.publish(
             DelassusMatrix(row_offsets=[0], validity=DelassusMatrix.VALIDITY_OK, sequence=1)
         )
-        wait_for(lambda: node.poll() or node.agreement.matrices == 1)
-        assert ("latency p50 unknown, p99 unknown" in node.summary()) is simulated
-        node.destroy_node()
-    finally:
-        rclpy.shutdown(context=context)
+        monitored.until(lambda: monitor.poll() or monitor.agreement.matrices == 1, "matrix")
+        assert ("latency p50 unknown, p99 unknown" in monitor.summary()) is simulated
 
 
 def test_monitor_reports_messages_that_contradict_themselves() -> None:
     """The first of them, in words, and it counts against the run."""
-    from delassus_ros.monitor.monitor_node import MonitorNode
-
-    context = rclpy.Context()
-    rclpy.init(args=[], context=context, domain_id=int(DOMAIN))
-    try:
-        node = MonitorNode(context=context)
-        latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        publisher = node.create_publisher(ActiveContacts, "active_contacts", latched)
+    with Monitored() as monitored:
+        monitor, matrices = monitored.monitor, monitored.publisher
+        publisher = monitored.peer.create_publisher(ActiveContacts, "active_contacts", LATCHED)
         publisher.publish(ActiveContacts(names=["LF", "RF"], status=[2]))
-        matrices = node.create_publisher(DelassusMatrix, "delassus", 10)
-        wait_for(lambda: matrices.get_subscription_count() == 1)
         reasons = DelassusMatrix.REASON_JOINT_MISSING | DelassusMatrix.REASON_JOINT_NOT_FINITE
         matrices.publish(DelassusMatrix(sequence=1, validity=77))
         matrices.publish(DelassusMatrix(sequence=1, reasons=reasons))
 
         def arrived() -> bool:
-            node.poll()
-            return node.malformed is not None and node.agreement.invalid.total() == 1
+            monitor.poll()
+            return monitor.malformed is not None and monitor.agreement.invalid.total() == 1
 
-        wait_for(arrived)
-        faults = node.faults()
+        monitored.until(arrived, "messages")
+        faults = monitor.faults()
         assert any("2 names and 1 status values" in fault for fault in faults)
         assert "1 INVALID (JOINT_MISSING + JOINT_NOT_FINITE: 1)" in faults
         assert any("publishers: 1 on /active_contacts" in fault for fault in faults)
-        node.destroy_node()
-    finally:
-        rclpy.shutdown(context=context)
 
 
 # --- the demo itself --------------------------------------------------------------------------
@@ -509,72 +387,53 @@ def test_monitor_reports_messages_that_contradict_themselves() -> None:
 
 @pytest.mark.needs("llvmlite")
 @pytest.mark.parametrize("robot", but_slow(ROBOTS, "geared"))
-def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
+def test_whole_demo(start: Start, robot: str) -> None:
     """The whole of it, with delassus_node: matrices of 2, 3 and 4 feet, agreeing to 1e-9."""
     for seconds in ("6", "24", "96"):
-        program = start(["-m", "delassus_ros.sim.demo", "--robot", robot], DEMO_SECONDS=seconds)
-        status = program.finish()
-        sizes = set(re.findall(r"\b(\d+) \(\d+ times\)", program.text))
+        program = start("-m", "delassus_ros.sim.demo", "--robot", robot, DEMO_SECONDS=seconds)
+        status = program.wait()
+        sizes = set(re.findall(r"\b(\d+) \(\d+ times\)", program.output))
         # Where the machine simulates at a part of the pace, not every set of feet has its turn.
         if status or sizes == {"6", "9", "12"}:
             break
-    assert status == 0, program.text
+    assert status == 0, program.output
     assert program.lines[-1] == "OK: all matrices agree with the physics engine"
     assert sizes == {"6", "9", "12"}
 
 
 @pytest.mark.needs("llvmlite")
 @pytest.mark.slow
-def test_the_demo_bears_a_node_that_is_held_up(start: Callable[..., Program]) -> None:
+def test_the_demo_bears_a_node_that_is_held_up(start: Start) -> None:
     """For longer than the middleware keeps joint states of 1 kHz: those that it loses are told."""
-    program = start(["-m", "delassus_ros.sim.demo"], DEMO_SECONDS="1e9")
-    wait_for(lambda: any("compared" in line for line in program.lines), program)
-    node = process_of(program, "delassus_ros.node.main")
+    program = start("-m", "delassus_ros.sim.demo", DEMO_SECONDS="1e9")
+    program.wait_for("compared")
+    node = program.child("delassus_ros.node.main")
     os.kill(node, signal.SIGSTOP)
     # A line each second.
     enough = len(program.lines) + 4
-    wait_for(lambda: len(program.lines) >= enough, program)
+    program.until(lambda: len(program.lines) >= enough, "lines")
     os.kill(node, signal.SIGCONT)
     before = compared(program)
-    wait_for(lambda: compared(program) > before + 200, program)
-    program.process.send_signal(signal.SIGINT)
-    assert program.finish() == 0, program.text
-    assert re.search(r"[1-9]\d{2,} joint states unanswered", program.lines[-2]), program.text
-
-
-def process_of(program: Program, words: str) -> int:
-    """Return the child process with these words in its command line."""
-    (found,) = [
-        pid
-        for pid in children_of(program.process.pid)
-        if words in Path(f"/proc/{pid}/cmdline").read_text()
-    ]
-    return found
+    program.until(lambda: compared(program) > before + 200, "comparisons")
+    assert program.stop(signal.SIGINT) == 0, program.output
+    assert re.search(r"[1-9]\d{2,} joint states unanswered", program.lines[-2]), program.output
 
 
 def compared(program: Program) -> int:
     """Return how many matrices were compared, by the newest line."""
-    counts = re.findall(r"(\d+) compared", program.text)
+    counts = re.findall(r"(\d+) compared", program.output)
     return int(counts[-1]) if counts else 0
 
 
 def test_two_demos_are_in_two_domains() -> None:
     """Beside each other, and beside tests, which claim theirs likewise."""
     code = (
-        "import sys\n"
+        "import signal\n"
         "from delassus_ros.sim.demo import demo_environment\n"
         "print(demo_environment({})['ROS_DOMAIN_ID'], flush=True)\n"
-        "sys.stdin.read()\n"
+        "signal.pause()\n"
     )
-    command = [sys.executable, "-c", code]
-    with ExitStack() as stack:
-        demos = [
-            stack.enter_context(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            )
-            for _ in range(2)
-        ]
-        told = [int(each.stdout.readline()) for each in demos]
-        assert len({*told, new_domain()}) == 3
-        for each in demos:
-            each.stdin.close()
+    with python("-c", code) as one, python("-c", code) as other:
+        for each in (one, other):
+            each.until(lambda each=each: each.output.endswith("\n"), "domain")
+        assert len({int(one.output), int(other.output), new_domain()}) == 3

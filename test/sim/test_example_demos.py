@@ -9,24 +9,22 @@ import os
 import pty
 import re
 import signal
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
-from child_processes import children_of, ended
 from hanging import HANG_S
+from processes import ROOT, Program, children_of, ended
 from ros_domains import new_domain
 
 pytestmark = pytest.mark.needs("rclpy", "delassus_msgs", "pinocchio", "mujoco", "daqp")
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
-class Demo:
+class Demo(Program):
     """A demo on a terminal of its own; ended with the block.
 
     Parameters
@@ -37,35 +35,25 @@ class Demo:
 
     def __init__(self, example: str, *options: str) -> None:
         self._terminal, theirs = pty.openpty()
-        paths = [str(EXAMPLES.parent), os.environ.get("PYTHONPATH", "")]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", example, *options],
-            cwd=EXAMPLES,
-            env={
-                **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-                "ROS_DOMAIN_ID": str(new_domain()), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-                "COLUMNS": "200",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=theirs,
-            stderr=theirs,
+        wide = {"COLUMNS": "200"}
+        super().__init__(
+            sys.executable, "-m", example, *options, domain=new_domain(), environment=wide,
+            cwd=EXAMPLES, stdout=theirs, stderr=theirs,
         )  # fmt: skip
         os.close(theirs)
         self.text = ""
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
-    def __enter__(self) -> Demo:
-        return self
-
     def __exit__(self, *error: object) -> None:
         if self.process.poll() is None:
             # It stops what it has started, wherever that stands still.
             for pid in children_of(self.process.pid):
                 os.kill(pid, signal.SIGCONT)
-            self.process.send_signal(signal.SIGINT)
-        self.finish()
+            self.stop()
+        self.wait()
         os.close(self._terminal)
+        super().__exit__(*error)
 
     def _read(self) -> None:
         while True:
@@ -76,26 +64,13 @@ class Demo:
                 return
             self.text += data.decode("utf-8", "replace").replace("\r\n", "\n")
 
-    def until(self, condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + HANG_S
-        while not condition():
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                pytest.fail(f"no {what}:\n{self.text}")
-            self._reader.join(0.02)
+    def report(self) -> str:
+        return self.text
 
-    def finish(self) -> int:
-        status = self.process.wait(HANG_S)
+    def wait(self) -> int:
+        status = super().wait()
         self._reader.join(HANG_S)
         return status
-
-    def child(self, words: str) -> int:
-        """Return the id of the child process with these words in its command line."""
-        (found,) = [
-            pid
-            for pid in children_of(self.process.pid)
-            if words in Path(f"/proc/{pid}/cmdline").read_text()
-        ]
-        return found
 
     @property
     def seconds(self) -> float:
@@ -114,15 +89,8 @@ class Demo:
 
 @pytest.fixture(name="start")
 def make_start() -> Iterator[Callable[..., Demo]]:
-    demos: list[Demo] = []
-
-    def start(example: str, *options: str) -> Demo:
-        demos.append(Demo(example, *options))
-        return demos[-1]
-
-    yield start
-    for demo in demos:
-        demo.__exit__()
+    with ExitStack() as stack:
+        yield lambda example, *options: stack.enter_context(Demo(example, *options))
 
 
 HELD = {
@@ -161,7 +129,7 @@ def test_a_demo_passes_though_a_node_is_held_up(
     demo.until(lambda: demo.seconds > middle, f"{middle} s")
     children = children_of(demo.process.pid)
     demo.hold(HELD[example])
-    assert demo.finish() == 0, demo.text
+    assert demo.wait() == 0, demo.text
     *_, last = demo.text.strip().splitlines()
     assert last == "OK" and "fault" not in demo.text
     assert re.search(FIGURES[example], demo.text), demo.text
@@ -177,7 +145,7 @@ def test_a_demo_passes_though_a_node_is_held_up(
 def test_a_robot_that_falls_is_a_fault(start: Callable[..., Demo]) -> None:
     """Drives that give a tenth of their torque."""
     demo = start("whole_body_control", "--seconds", "20", "--plant", "torque_limit:=0.1")
-    assert demo.finish() == 1, demo.text
+    assert demo.wait() == 1, demo.text
     assert "fault: the robot fell" in demo.text and demo.text.rstrip().endswith("FAIL")
 
 
@@ -185,5 +153,5 @@ def test_a_robot_that_falls_is_a_fault(start: Callable[..., Demo]) -> None:
 def test_a_force_that_is_wrong_is_a_fault(start: Callable[..., Demo]) -> None:
     """Drives that give less than the arm needs to lift its own weight."""
     demo = start("operational_space", "--seconds", "5", "--plant", "torque_limit:=0.3")
-    assert demo.finish() == 1, demo.text
+    assert demo.wait() == 1, demo.text
     assert re.search("fault: (a force of|the tool)", demo.text), demo.text

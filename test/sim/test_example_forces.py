@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
@@ -26,7 +22,7 @@ from force_prediction.free_motion import FreeMotion, RobotState
 from force_prediction.prediction import predict
 from force_prediction.sequence import CENTRE, CONSTRAINT, EXACT, RIGID, TOLERANCE
 from force_prediction.touch import touch
-from hanging import HANG_S
+from processes import Program, ros_program, wait_until
 from seeds import seeds
 
 from delassus_ros.sim import demo_urdf
@@ -407,16 +403,13 @@ def test_books_tell_the_errors_by_state() -> None:
 @pytest.mark.needs("nav_msgs", "delassus_msgs")
 def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -> None:
     """A gripper, or who publishes no efforts, on the same topic and with the same stamp."""
-    import rclpy
     from delassus_msgs.msg import DelassusMatrix, Layout
     from force_prediction.node import ForceNode
     from nav_msgs.msg import Odometry
-    from ros_domains import new_domain
+    from ros_support import node_in_own_domain
     from sensor_msgs.msg import JointState
 
-    rclpy.init(args=[], domain_id=new_domain())
-    node = ForceNode()
-    try:
+    with node_in_own_domain(ForceNode) as node:
         node._layout, node.books = Layout(joints=["a", "b"]), Books(("LF",))
         found: list[RobotState] = []
         monkeypatch.setattr(node, "_predict", lambda message, state: found.append(state))
@@ -437,32 +430,22 @@ def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -
         said = [line for line in capfd.readouterr().err.splitlines() if "WARN" in line]
         assert len(said) == 1
         assert "a joint state lacks joints a, b; it is passed over" in said[0]
-    finally:
-        # Its subscriptions would stay in the graph until it is collected.
-        node.destroy_node()
-        rclpy.try_shutdown()
 
 
 @pytest.mark.needs("nav_msgs", "delassus_msgs")
 def test_node_refuses_a_layout_without_all_rows() -> None:
-    import rclpy
     from delassus_msgs.msg import Layout
     from force_prediction.node import ForceNode
-    from ros_domains import new_domain
+    from ros_support import node_in_own_domain
     from std_msgs.msg import String
 
-    rclpy.init(args=[], domain_id=new_domain())
-    node = ForceNode()
-    try:
+    with node_in_own_domain(ForceNode) as node:
         take = {each.topic_name: each.callback for each in node.subscriptions}
         take["/robot_description"](String(data=demo_urdf()))
         with pytest.raises(
             ValueError, match="contacts are of kinds point, point, point, point; expected surface"
         ):
             take["/delassus_node/layout"](Layout(kinds=["point"] * 4))
-    finally:
-        node.destroy_node()
-        rclpy.try_shutdown()
 
 
 @pytest.mark.needs("nav_msgs", "delassus_msgs")
@@ -481,44 +464,6 @@ def test_a_joint_state_without_some_values_is_named() -> None:
 # --- the node, in processes --------------------------------------------------------------------
 
 
-class Program:
-    """A child process with its output in a file."""
-
-    def __init__(self, module: str, arguments: list[str], domain: int) -> None:
-        self._file = tempfile.TemporaryFile()
-        paths = [str(ROOT), str(EXAMPLES), os.environ.get("PYTHONPATH", "")]
-        self.process = subprocess.Popen(
-            [sys.executable, "-u", "-m", module, "--ros-args", *arguments],
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-                "ROS_DOMAIN_ID": str(domain),
-                "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=self._file,
-            stderr=subprocess.STDOUT,
-        )
-
-    @property
-    def text(self) -> str:
-        """Everything it said."""
-        return os.pread(self._file.fileno(), 1 << 20, 0).decode()
-
-    def finish(self, number: int | None = None) -> int:
-        """Send a signal, if any, and return the exit status."""
-        if number is not None:
-            self.process.send_signal(number)
-        return self.process.wait(HANG_S)
-
-    def close(self) -> None:
-        """Kill it if it still runs."""
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self._file.close()
-
-
 @pytest.fixture(name="start")
 def make_start() -> Iterator[Callable[..., Program]]:
     """Start programs in a ROS domain of their own; all end with the test."""
@@ -527,24 +472,8 @@ def make_start() -> Iterator[Callable[..., Program]]:
     from ros_domains import new_domain
 
     domain = new_domain()
-    programs: list[Program] = []
-
-    def start(module: str, *arguments: str) -> Program:
-        programs.append(Program(module, list(arguments), domain))
-        return programs[-1]
-
-    yield start
-    for program in programs:
-        program.close()
-
-
-def wait_until(condition: Callable[[], bool], programs: list[Program]) -> None:
-    deadline = time.monotonic() + HANG_S
-    while not condition():
-        gone = any(program.process.poll() is not None for program in programs)
-        if gone or time.monotonic() > deadline:
-            pytest.fail("\n---\n".join(program.text for program in programs))
-        time.sleep(0.05)
+    with ExitStack() as stack:
+        yield lambda *words: stack.enter_context(ros_program(*words, domain=domain))
 
 
 @pytest.mark.parametrize(
@@ -559,9 +488,14 @@ def test_node_predicts_the_simulators_forces(start, number: int) -> None:
     matrices = start("delassus_ros.node.main", "--params-file", file, *patient)
     example = start("force_prediction.node")
     programs = [simulator, matrices, example]
-    wait_until(lambda: example.text.count("predicted, simulated [N]") >= 9, programs)
-    assert example.finish(number) == 0, example.text
-    summary = example.text[example.text.index("instants compared") - 8 :]
+    wait_until(
+        lambda: example.output.count("predicted, simulated [N]") >= 9,
+        "predictions",
+        lambda: next(filter(None, (program.fault() for program in programs)), None),
+        lambda: "\n---\n".join(program.report() for program in programs),
+    )
+    assert example.stop(number) == 0, example.output
+    summary = example.output[example.output.index("instants compared") - 8 :]
     compared = re.search(r"(\d+) instants compared", summary)
     # The number of instants per second is that of the machine.
     assert compared is not None and int(compared[1]) >= 9, summary
@@ -570,20 +504,20 @@ def test_node_predicts_the_simulators_forces(start, number: int) -> None:
     for state, count, worst in found:
         assert int(count) > 0 and float(worst) < TOLERANCE, state
     assert "0 matrices were INVALID" in summary
-    assert "Traceback" not in example.text
+    assert "Traceback" not in example.output
     for program in (simulator, matrices):
-        assert program.finish(signal.SIGINT) == 0, program.text
+        assert program.stop() == 0, program.output
 
 
 def test_node_names_a_floor_that_does_not_exist(start) -> None:
     program = start("force_prediction.node", "-p", "floor:=ice")
-    assert program.finish() == 1
-    assert "force_prediction: parameter floor is 'ice'; expected mujoco or rigid" in program.text
-    assert "Traceback" not in program.text
+    assert program.wait() == 1
+    assert "force_prediction: parameter floor is 'ice'; expected mujoco or rigid" in program.output
+    assert "Traceback" not in program.output
 
 
 def test_node_without_anything_to_compare_says_so(start) -> None:
     program = start("force_prediction.node")
-    wait_until(lambda: "waiting for robot description and layout" in program.text, [program])
-    assert program.finish(signal.SIGTERM) == 1
-    assert program.text.rstrip().endswith("nothing to compare came")
+    program.wait_for("waiting for robot description and layout")
+    assert program.stop(signal.SIGTERM) == 1
+    assert program.output.rstrip().endswith("nothing to compare came")

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import rclpy
 from control.answers import Answers
 from control.comparison import ForceComparison
 from control.node import ControlNode
@@ -25,6 +24,7 @@ from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.serialization import serialize_message
 from ros_domains import new_domain
+from ros_support import node_in_own_domain
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from whole_body_control.controller import CONTACTS
@@ -195,12 +195,9 @@ class Sent:
 
 @pytest.fixture(name="node")
 def make_node() -> Iterator[WholeBodyNode]:
-    rclpy.init(args=[], domain_id=new_domain())
-    node = WholeBodyNode()
-    node._commands = Sent()
-    yield node
-    node.destroy_node()
-    rclpy.try_shutdown()
+    with node_in_own_domain(WholeBodyNode) as node:
+        node._commands = Sent()
+        yield node
 
 
 NAMES = [f"{leg}_{part}" for leg in ("LF", "RF", "LH", "RH") for part in ("HAA", "HFE", "KFE")]
@@ -255,25 +252,29 @@ class Counting(ControlNode):
         self.asked.append(dt)
         return np.full(len(q), float(len(self.asked)))
 
+    def take(self, sequence: int, stamp: int) -> None:
+        """Take a joint state of rest and its matrix."""
+        valid = ContactDynamics.VALIDITY_OK
+        self._states[stamp] = np.zeros(12), np.zeros(12)
+        self._matrix = SimpleNamespace(sequence=sequence, validity=valid)
+        self._waiting = SimpleNamespace(sequence=sequence, validity=valid, stamp=stamp)
+        self._answer()
 
-def test_a_joint_state_that_comes_again_gets_the_same_command() -> None:
-    rclpy.init(args=[], domain_id=new_domain())
-    node = Counting()
-    try:
+
+@pytest.fixture(name="counting")
+def make_counting() -> Iterator[Counting]:
+    with node_in_own_domain(Counting) as node:
         node._commands = Sent()
         node.joints, node._ready, node._command.name = tuple(NAMES), True, list(NAMES)
-        known, valid = (np.zeros(12), np.zeros(12)), ContactDynamics.VALIDITY_OK
-        for sequence, stamp in enumerate([MS, MS, 3 * MS, 3 * MS]):
-            node._states[stamp] = known
-            node._matrix = SimpleNamespace(sequence=sequence, validity=valid)
-            node._waiting = SimpleNamespace(sequence=sequence, validity=valid, stamp=stamp)
-            node._answer()
-        assert node.asked == [0.0, pytest.approx(0.002)]
-        wanted = [(MS, 1.0), (MS, 1.0), (3 * MS, 2.0), (3 * MS, 2.0)]
-        assert [(when, effort[0]) for when, _, effort in node._commands.messages] == wanted
-    finally:
-        node.destroy_node()
-        rclpy.try_shutdown()
+        yield node
+
+
+def test_a_joint_state_that_comes_again_gets_the_same_command(counting: Counting) -> None:
+    for sequence, stamp in enumerate([MS, MS, 3 * MS, 3 * MS]):
+        counting.take(sequence, stamp)
+    assert counting.asked == [0.0, pytest.approx(0.002)]
+    wanted = [(MS, 1.0), (MS, 1.0), (3 * MS, 2.0), (3 * MS, 2.0)]
+    assert [(when, effort[0]) for when, _, effort in counting._commands.messages] == wanted
 
 
 def wrench(stamp: int, *force: float) -> bytes:
@@ -323,27 +324,15 @@ def test_predicted_forces_are_compared_with_those_of_the_next_instant() -> None:
     assert "off by 70.7 % rms of 100.0 N in 2 samples" in line
 
 
-def test_every_tenth_command_has_predicted_forces() -> None:
-    rclpy.init(args=[], domain_id=new_domain())
-    node = Counting()
-    try:
-        node._commands, told = Sent(), []
-        node._predictions = {"LF": SimpleNamespace(publish=told.append)}
-        node.joints, node._ready, node._command.name = tuple(NAMES), True, list(NAMES)
-        known, valid = (np.zeros(12), np.zeros(12)), ContactDynamics.VALIDITY_OK
-        node.predict = lambda: {"LF": np.array([1.0, 2.0, 10.0 * len(node.asked)])}
-        for sequence in range(1, 26):
-            stamp = sequence * MS
-            node._states[stamp] = known
-            node._matrix = SimpleNamespace(sequence=sequence, validity=valid)
-            node._waiting = SimpleNamespace(sequence=sequence, validity=valid, stamp=stamp)
-            node._answer()
-        found = [(m.wrench.force.y, m.wrench.force.z) for m in told]
-        assert found == [(2.0, 100.0), (2.0, 200.0)]
-        assert node.friction == 0.8
-    finally:
-        node.destroy_node()
-        rclpy.try_shutdown()
+def test_every_tenth_command_has_predicted_forces(counting: Counting) -> None:
+    told: list[WrenchStamped] = []
+    counting._predictions = {"LF": SimpleNamespace(publish=told.append)}
+    counting.predict = lambda: {"LF": np.array([1.0, 2.0, 10.0 * len(counting.asked)])}
+    for sequence in range(1, 26):
+        counting.take(sequence, sequence * MS)
+    found = [(m.wrench.force.y, m.wrench.force.z) for m in told]
+    assert found == [(2.0, 100.0), (2.0, 200.0)]
+    assert counting.friction == 0.8
 
 
 def test_the_controller_predicts_with_the_friction_of_the_plant(

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import copy
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import rclpy
 from delassus_msgs.msg import DelassusMatrix, Estimate
-from hanging import HANG_S
-from rclpy.executors import SingleThreadedExecutor
+from processes import Program, ros_program
 from ros_domains import new_domain
-from ros_support import stamp_of
+from ros_support import Domain, stamp_of
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
-from delassus_ros.processes import Command, Programs
 from delassus_ros.sim.demo import demo_environment
 
 pytestmark = pytest.mark.needs("mujoco")
@@ -28,57 +22,39 @@ pytestmark = pytest.mark.needs("mujoco")
 PERIOD = 2_000_000  # ns
 
 
-def own_environment() -> dict[str, str]:
-    return demo_environment({**os.environ, "ROS_DOMAIN_ID": str(new_domain())})
+def start(module: str, *arguments: str, domain: int) -> Program:
+    """Start a module of the simulation, with arguments after ``--ros-args``."""
+    environment = demo_environment({"ROS_DOMAIN_ID": str(domain)})
+    return ros_program(f"delassus_ros.sim.{module}", *arguments, environment=environment)
 
 
-class Scene:
+class Scene(Domain):
     """The plant in lockstep, and a node that answers its joint states."""
 
     def __init__(self, *parameters: str, module: str = "plant_node") -> None:
-        environment = own_environment()
+        super().__init__()
         words = [word for each in ("lockstep:=true", *parameters) for word in ("-p", each)]
-        program = [sys.executable, "-m", f"delassus_ros.sim.{module}"]
-        plant = Command("plant", [*program, "--ros-args", *words])
-        self.plant = Programs([plant], environment)
-        self.context = rclpy.Context()
-        domain = int(environment["ROS_DOMAIN_ID"])
-        rclpy.init(args=[], context=self.context, domain_id=domain)
-        self.node = rclpy.create_node("peer", context=self.context, enable_rosout=False)
-        self._executor = SingleThreadedExecutor(context=self.context)
-        self._executor.add_node(self.node)
+        self.plant = start(module, *words, domain=self.domain)
+        self.fault, self.report = self.plant.fault, self.plant.report
         self.states: list[JointState] = []
         self.clocks: list[Clock] = []
-        self.node.create_subscription(JointState, "joint_states", self._on_state, 1000)
-        self.node.create_subscription(Clock, "/clock", self.clocks.append, 1000)
-        self.commands = self.node.create_publisher(JointState, "joint_commands", 10)
+        self.peer.create_subscription(JointState, "joint_states", self._on_state, 1000)
+        self.peer.create_subscription(Clock, "/clock", self.clocks.append, 1000)
+        self.commands = self.peer.create_publisher(JointState, "joint_commands", 10)
         topic = "delassus_estimator/estimate"
-        self.estimates = self.node.create_publisher(Estimate, topic, 10)
+        self.estimates = self.peer.create_publisher(Estimate, topic, 10)
         topic = "delassus_node/delassus"
-        self.matrices = self.node.create_publisher(DelassusMatrix, topic, 10)
+        self.matrices = self.peer.create_publisher(DelassusMatrix, topic, 10)
         self.answer: Callable[[JointState], Any] = lambda state: None
 
-    def __enter__(self) -> Scene:
-        self.plant.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.node.destroy_node()
-        self._executor.shutdown()
-        rclpy.try_shutdown(context=self.context)
-        self.plant.__exit__(*error)
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        with self.plant:
+            self.plant.stop()
 
     def _on_state(self, state: JointState) -> None:
         self.states.append(state)
         self.answer(state)
-
-    def until(self, condition: Callable[[], Any], what: str) -> Any:
-        deadline = time.monotonic() + HANG_S
-        while not (value := condition()):
-            if time.monotonic() > deadline or self.plant.dead():
-                pytest.fail(f"no {what}\n{self.plant.report()}")
-            self._executor.spin_once(timeout_sec=0.1)
-        return value
 
     def command(self, state: JointState) -> None:
         """Hold the robot as it is."""
@@ -158,19 +134,19 @@ def test_the_clock_stands_still_until_a_joint_state_is_answered(scene: Scene) ->
 def test_joint_states_without_answer_are_told_by_their_topic(scene: Scene) -> None:
     scene.stands_still(scene.command)
     words = "no answer on joint_commands for"
-    scene.until(lambda: words in scene.plant["plant"].tail(50), "word")
-    assert "1 nodes publish joint_commands" in scene.plant["plant"].tail(50)
+    scene.until(lambda: words in scene.plant.output, "word")
+    assert "1 nodes publish joint_commands" in scene.plant.output
 
 
 def test_drives_do_not_take_over_however_long_an_answer_takes(scene: Scene) -> None:
     """Twenty milliseconds without a command are those of the plant's clock."""
     scene.stands_still(scene.command)
     scene.stands_still(scene.command)
-    assert "commands have stopped" not in scene.plant["plant"].tail(50)
+    assert "commands have stopped" not in scene.plant.output
     # But where nothing is commanded for so long by its clock.
     scene.answer = scene.nothing
     scene.nothing(scene.states[-1])
-    scene.until(lambda: "commands have stopped, 1 times" in scene.plant["plant"].tail(50), "word")
+    scene.until(lambda: "commands have stopped, 1 times" in scene.plant.output, "word")
 
 
 def test_answers_may_be_late_by_the_slack() -> None:
@@ -218,10 +194,9 @@ def test_the_clock_is_not_faster_than_the_machines(scene: Scene) -> None:
     ],
 )
 def test_bad_parameters_are_named(parameter: str, words: str) -> None:
-    command = [sys.executable, "-m", "delassus_ros.sim.plant_node", "--ros-args", "-p", parameter]
-    ended = subprocess.run(command, capture_output=True, text=True, env=own_environment())
-    assert ended.returncode == 1
-    assert ended.stderr == f"delassus_plant: {words}\n"
+    with start("plant_node", "-p", parameter, domain=new_domain()) as plant:
+        assert plant.wait() == 1
+        assert plant.output == f"delassus_plant: {words}\n"
 
 
 def time_of(clock: Clock) -> int:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import pytest
-from child_processes import ended
 from hanging import HANG_S
+from processes import Program, ended, wait_until
 
 from delassus_ros import processes
 from delassus_ros.processes import Command, Programs
@@ -30,18 +27,10 @@ def python(name: str, code: str) -> Command:
     return Command(name, [sys.executable, "-c", code])
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds; fail after the limit."""
-    deadline = time.monotonic() + HANG_S
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
-
-
 def test_children_end_with_the_block() -> None:
     """SIGINT ends the polite ones; the output is at hand until then."""
     with Programs([python("one", POLITE), python("two", POLITE)], os.environ) as children:
-        wait_for(lambda: children.report().count("ready") == 2)
+        wait_until(lambda: children.report().count("ready") == 2, "two that are ready")
         assert children.dead() == []
         pids = [child.pid for child in children._programs]
         assert not any(ended(pid) for pid in pids)
@@ -56,7 +45,7 @@ def test_children_end_when_the_block_fails() -> None:
     pids = []
     with pytest.raises(RuntimeError, match="in the block"):
         with Programs([python("one", POLITE)], os.environ) as children:
-            wait_for(lambda: "ready" in children.report())
+            wait_until(lambda: "ready" in children.report(), "word ready")
             pids = [child.pid for child in children._programs]
             raise RuntimeError("in the block")
     assert pids and all(ended(pid) for pid in pids)
@@ -79,7 +68,7 @@ def test_deaf_child_is_killed_and_named(monkeypatch: pytest.MonkeyPatch) -> None
         ((signal.SIGINT, 3.0), (signal.SIGTERM, 0.1), (signal.SIGKILL, HANG_S)),
     )
     with Programs([python("deaf", DEAF), python("polite", POLITE)], os.environ) as children:
-        wait_for(lambda: children.report().count("ready") == 2)
+        wait_until(lambda: children.report().count("ready") == 2, "two that are ready")
         assert children.stop() == ["deaf"]
         assert children._programs[0].status == -signal.SIGKILL
         assert children._programs[1].status != -signal.SIGKILL
@@ -89,7 +78,7 @@ def test_child_that_ended_is_reported_with_its_last_words() -> None:
     """Name, status and the tail of stdout and stderr, no more than asked for."""
     code = "print(*range(50), sep='\\n', flush=True); raise SystemExit('bad luck')"
     with Programs([python("doomed", code)], os.environ) as children:
-        wait_for(lambda: len(children.dead()) == 1)
+        wait_until(lambda: len(children.dead()) == 1, "end")
         child = children.dead()[0]
         assert (child.name, child.status) == ("doomed", 1)
         assert child.tail(3).splitlines() == ["48", "49", "bad luck"]
@@ -109,8 +98,8 @@ def test_memory_and_processor_time_are_those_of_the_child() -> None:
         "print('ready', flush=True); time.sleep(60)"
     )
     with Programs([python("busy", code), python("idle", POLITE)], os.environ) as children:
-        wait_for(lambda: "ready" in children["busy"].tail())
-        wait_for(lambda: "ready" in children["idle"].tail())
+        wait_until(lambda: "ready" in children["busy"].tail(), "word ready")
+        wait_until(lambda: "ready" in children["idle"].tail(), "word ready")
         assert 50.0 < children["busy"].memory() - children["idle"].memory() + 5.0 < 100.0
         assert children["busy"].processor_time() >= 0.29
         assert children["idle"].processor_time() < children["busy"].processor_time()
@@ -121,7 +110,7 @@ def test_memory_and_processor_time_are_those_of_the_child() -> None:
 @LINUX
 def test_nothing_is_measured_of_a_child_that_ended() -> None:
     with Programs([python("gone", "pass")], os.environ) as children:
-        wait_for(lambda: len(children.dead()) == 1)
+        wait_until(lambda: len(children.dead()) == 1, "end")
         for measure in (children["gone"].memory, children["gone"].processor_time):
             with pytest.raises(ProcessLookupError, match="gone has ended"):
                 measure()
@@ -132,7 +121,7 @@ def test_children_hear_the_interrupt_that_their_parent_ignores() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with Programs([python("one", POLITE)], os.environ) as children:
-            wait_for(lambda: "ready" in children.report())
+            wait_until(lambda: "ready" in children.report(), "word ready")
             assert children.stop() == []
             assert "KeyboardInterrupt" in children.report()
     finally:
@@ -162,13 +151,8 @@ def test_children_of_a_killed_parent_end() -> None:
         "    print(children._programs[0].pid, flush=True)\n"
         "    while True: time.sleep(60)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
-    ) as parent:
-        try:
-            assert parent.stdout is not None
-            pid = int(parent.stdout.readline())
-            assert not ended(pid)
-        finally:
-            parent.kill()
-    wait_for(lambda: ended(pid))
+    with Program(sys.executable, "-c", code) as parent:
+        parent.until(lambda: parent.output.endswith("\n"), "id of the child")
+        pid = int(parent.output)
+        assert not ended(pid)
+    wait_until(lambda: ended(pid), "end of the child")

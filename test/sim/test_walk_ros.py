@@ -7,24 +7,18 @@ of a moment goes by stamps.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import rclpy
 from control.run import commands
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix, EstimatedContacts
 from geometry_msgs.msg import WrenchStamped
-from hanging import HANG_S
 from nav_msgs.msg import Odometry
-from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
-from ros_domains import new_domain
-from ros_support import stamp_of
+from rclpy.qos import qos_profile_sensor_data
+from ros_support import LATCHED, Domain, stamp_of
 from std_msgs.msg import String
 
 from delassus_ros.processes import Programs
@@ -37,38 +31,29 @@ pytestmark = pytest.mark.needs("pinocchio", "daqp")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 UP, DOWN = ActiveContacts.INACTIVE, ActiveContacts.ACTIVE
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
-class Scene:
+class Scene(Domain):
     """The three processes, and what they publish."""
 
     def __init__(
         self, example: str, plant: list[str], controller: list[str], node: Sequence[str] = ()
     ) -> None:
-        environment = {**os.environ, "ROS_DOMAIN_ID": str(new_domain())}
-        environment = demo_environment(environment)
-        root = str(EXAMPLES.parent)
+        super().__init__()
+        environment = demo_environment({**os.environ, "ROS_DOMAIN_ID": str(self.domain)})
         environment["PYTHONPATH"] = os.pathsep.join(
-            [str(EXAMPLES), root, environment.get("PYTHONPATH", "")]
+            [str(EXAMPLES), str(EXAMPLES.parent), environment.get("PYTHONPATH", "")]
         )
         environment["OPENBLAS_NUM_THREADS"] = "1"
         programs = commands(EXAMPLES / example, f"{example}.node", plant, node, controller)
         self.children = Programs(programs, environment)
-        self.context = rclpy.Context()
-        self._domain = int(environment["ROS_DOMAIN_ID"])
+        self.fault = lambda: "a program has ended" if self.children.dead() else None
+        self.report = self.children.report
         self.odometry: list[Odometry] = []
         self.matrices: list[DelassusMatrix] = []
         self.forces: list[WrenchStamped] = []
         self.told: list[EstimatedContacts] = []
         self.felt: list[ActiveContacts] = []
-
-    def __enter__(self) -> Scene:
-        self.children.__enter__()
-        rclpy.init(args=[], context=self.context, domain_id=self._domain)
-        self.node = rclpy.create_node("watcher", context=self.context, enable_rosout=False)
-        self._executor = rclpy.executors.SingleThreadedExecutor(context=self.context)
-        self._executor.add_node(self.node)
         for kind, topic, store in (
             (Odometry, "odometry", self.odometry),
             (DelassusMatrix, "delassus_node/delassus", self.matrices),
@@ -76,22 +61,15 @@ class Scene:
             (EstimatedContacts, "delassus_node/contacts", self.told),
             (ActiveContacts, "active_contacts", self.felt),
         ):
-            self.node.create_subscription(kind, topic, store.append, qos_profile_sensor_data)
+            self.peer.create_subscription(kind, topic, store.append, qos_profile_sensor_data)
+
+    def __enter__(self) -> Scene:
+        self.children.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self.node.destroy_node()
-        self._executor.shutdown()
-        rclpy.try_shutdown(context=self.context)
+        super().__exit__(*error)
         self.children.__exit__(*error)
-
-    def until(self, condition: Callable[[], Any], what: str) -> Any:
-        deadline = time.monotonic() + HANG_S
-        while not (value := condition()):
-            if time.monotonic() > deadline or self.children.dead():
-                pytest.fail(f"no {what}\n{self.children.report()}")
-            self._executor.spin_once(timeout_sec=0.1)
-        return value
 
     def said(self, words: str) -> bool:
         return words in self.children["controller"].tail(200)
@@ -141,14 +119,10 @@ def make_walk() -> Iterator[Scene]:
 
 def test_it_goes_on_while_algorithm_and_description_change(walk: Scene) -> None:
     walk.until(lambda: walk.said("squat"), "squat")
-    change = walk.node.create_client(SetParameters, "delassus_node/set_parameters")
-    walk.until(change.service_is_ready, "service")
-    wanted = Parameter("algorithm", value="efpa").to_parameter_msg()
-    future = change.call_async(SetParameters.Request(parameters=[wanted]))
-    walk.until(future.done, "answer")
+    walk.set_parameters(algorithm="efpa")
     walk.uses("efpa")
     # The same robot with a heavier head: another layout.
-    described = walk.node.create_publisher(String, "robot_description", LATCHED)
+    described = walk.peer.create_publisher(String, "robot_description", LATCHED)
     heavier = demo_urdf().replace('<mass value="0.35"/>', '<mass value="0.36"/>')
     before = walk.matrices[-1].layout_id
     described.publish(String(data=heavier))
@@ -175,7 +149,7 @@ def test_it_walks_without_contact_sensors() -> None:
         # Nobody listens to the floor's own sensors.
         assert not any(
             "delassus_node" in info.node_name
-            for info in walk.node.get_subscriptions_info_by_topic("/active_contacts")
+            for info in walk.peer.get_subscriptions_info_by_topic("/active_contacts")
         )
 
 
@@ -214,10 +188,7 @@ def test_the_humanoid_stands_on_one_foot_through_the_node(tmp_path: Path) -> Non
     drives = ["joint_friction:=0.3", "velocity_noise:=0.01", f"record:={recording}"]
     with Scene("balance", ["robot:=humanoid", *drives], []) as scene:
         scene.until(lambda: scene.said("shift left"), "shift")
-        change = scene.node.create_client(SetParameters, "delassus_node/set_parameters")
-        scene.until(change.service_is_ready, "service")
-        wanted = Parameter("algorithm", value="ltl").to_parameter_msg()
-        change.call_async(SetParameters.Request(parameters=[wanted]))
+        scene.set_parameters(algorithm="ltl")
         scene.uses("ltl")
         scene.lasting(scene.felt, {"left_foot": DOWN, "right_foot": UP}, 0.5)
         assert scene.matrices[-1].algorithm == "ltl"

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from importlib import import_module
@@ -15,8 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from child_processes import children_of
-from hanging import HANG_S
+from processes import Program, children_of, python
 from ros_domains import new_domain
 from soak import __main__ as soak
 from soak.accounting import (
@@ -281,19 +276,10 @@ def test_node_counts_are_read_from_its_last_words() -> None:
 # --- the run ----------------------------------------------------------------------------------
 
 
-def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
+def start(*arguments: str, **variables: str) -> Program:
     import_module("rclpy")
     import_module("delassus_msgs")
-    path = os.pathsep.join(filter(None, [TOOLS, str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    own = {k: v for k, v in os.environ.items() if k not in ("ROS_DOMAIN_ID", "SOAK_SECONDS")}
-    return subprocess.Popen(
-        [sys.executable, "-u", "-m", "soak", *arguments],
-        env=own | {"PYTHONPATH": path, "ROS_DOMAIN_ID": str(new_domain())} | extra,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return python("-m", "soak", *arguments, apart=True, domain=new_domain(), environment=variables)
 
 
 def whole_run(*arguments: str) -> tuple[int, str, str]:
@@ -305,11 +291,11 @@ def whole_run(*arguments: str) -> tuple[int, str, str]:
     patient = ("input_timeout", "contacts_timeout", "orientation.timeout")
     ros = [word for name in patient for word in ("-p", f"{name}:=60.0")]
     for _ in range(3):
-        program = start("--rate=100", "--superseded=99", *arguments, "--", *ros)
-        output, errors = program.communicate(timeout=HANG_S)
+        with start("--rate=100", "--superseded=99", *arguments, "--", *ros) as program:
+            status, output, errors = program.wait(), program.output, program.errors
         if not re.search(r"^(echo|G alone) +p50 nan", output, re.MULTILINE):
             break
-    return program.returncode, output, errors
+    return status, output, errors
 
 
 def faults_of_the_run(errors: str) -> list[str]:
@@ -345,20 +331,19 @@ def test_a_run_with_outputs_is_compared_with_the_matrix_alone() -> None:
 
 
 def test_an_interrupted_run_ends_its_processes_and_says_so() -> None:
-    program = start(SOAK_SECONDS="1000")
-    assert program.stdout is not None
-    assert "1000 s at 1000 Hz, m = 24" in program.stdout.readline()
-    deadline = time.monotonic() + HANG_S
-    children: list[int] = []
-    while len(children) < 3 and time.monotonic() < deadline:
-        children = children_of(program.pid)
-    program.send_signal(signal.SIGINT)
-    _, errors = program.communicate(timeout=HANG_S)
-    assert program.returncode == 1
-    assert "interrupted" in errors
-    assert "Traceback" not in errors
-    assert len(children) == 3
-    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+    with start(SOAK_SECONDS="1000") as program:
+        program.wait_for("1000 s at 1000 Hz, m = 24")
+
+        def three() -> list[int]:
+            found = children_of(program.process.pid)
+            return found if len(found) >= 3 else []
+
+        children = program.until(three, "three processes")
+        assert program.stop() == 1
+        assert "interrupted" in program.errors
+        assert "Traceback" not in program.errors
+        assert len(children) == 3
+        assert not [child for child in children if Path(f"/proc/{child}").exists()]
 
 
 @pytest.mark.parametrize("seconds", ["-1", "nan", "soon"])
@@ -379,15 +364,12 @@ def test_node_arguments_describe_the_contacts() -> None:
 @pytest.mark.needs("delassus_msgs")
 def test_the_soak_consumer_notes_a_message_that_contradicts_itself() -> None:
     """And goes on: the run says so at its next look."""
-    import rclpy
     from delassus_msgs.msg import DelassusMatrix
     from rclpy.serialization import serialize_message
+    from ros_support import node_in_own_domain
     from soak.consumer import SoakNode
 
-    context = rclpy.Context()
-    rclpy.init(args=[], context=context, domain_id=new_domain())
-    node = SoakNode(9, 6, context=context)
-    try:
+    with node_in_own_domain(lambda: SoakNode(9, 6)) as node:
         good = DelassusMatrix(
             sequence=3, contacts=["LF"], kinds=["surface"], status=[2], row_offsets=[0, 6],
             matrix=[1.0] * 36, validity=DelassusMatrix.VALIDITY_OK,
@@ -398,9 +380,6 @@ def test_the_soak_consumer_notes_a_message_that_contradicts_itself() -> None:
                 on_message(serialize_message(message))
         assert [arrivals.count for arrivals in node.arrivals.values()] == [2, 2]
         assert node.malformed is not None and "1 matrix values" in node.malformed
-    finally:
-        node.destroy_node()
-        rclpy.shutdown(context=context)
 
 
 # --- changes of the algorithm -----------------------------------------------------------------

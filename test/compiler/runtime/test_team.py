@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from hanging import HANG_S
+from processes import wait_until
 
 from delassus_ros.compiler.codegen.team import BOX, JOB
 from delassus_ros.compiler.runtime import team
@@ -80,17 +81,10 @@ class Job:
         assert len(self.works) == len(self.threads) == len({work for _, work in self.works})
 
 
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20.0
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
 def joint(n: int = 400) -> Job:
     """Return a job whose first part waits until another thread works at it."""
     job = Job(n)
-    job.during = lambda: until(lambda: len(job.threads) == 2)
+    job.during = lambda: wait_until(lambda: len(job.threads) == 2, "second thread")
     return job
 
 
@@ -114,7 +108,7 @@ def test_threads_stay_for_the_next_call_asleep_or_awake() -> None:
     threads = set()
     for turn in range(40):
         if turn == 20:
-            until(lambda: all(member._asleep for member in team._idle))
+            wait_until(lambda: all(each._asleep for each in team._idle), "threads that sleep")
         job = joint()
         job.do()
         job.check()
@@ -165,7 +159,7 @@ def make_ears(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ears]:
     monkeypatch.setattr(member, "_called", ears)
     # It may have slept before.
     before.set()
-    until(lambda: ears.naps == 1)
+    wait_until(lambda: ears.naps == 1, "first nap")
     yield ears
     monkeypatch.undo()
     ears.wake()
@@ -184,12 +178,15 @@ def test_what_was_taken_back_is_done_by_nobody(ears: Ears) -> None:
     job = Job(400)
     job.do()
     ears.wake()
-    until(lambda: ears.naps == 2)
+    wait_until(lambda: ears.naps == 2, "second nap")
     job.check()
     assert job.threads == {threading.get_ident()}
     # It takes the next one.
     after = joint()
-    after.during = lambda: (ears.wake(), until(lambda: len(after.threads) == 2))
+    after.during = lambda: (
+        ears.wake(),
+        wait_until(lambda: len(after.threads) == 2, "second thread"),
+    )
     after.do()
     after.check()
 
@@ -200,12 +197,13 @@ def test_a_caller_that_is_interrupted_waits_for_those_who_work() -> None:
     left = threading.Event()
 
     def work() -> None:
-        until(lambda: len(job.threads) == 2)
+        wait_until(lambda: len(job.threads) == 2, "second thread")
         if threading.get_ident() == main:
             left.set()
         else:
             left.wait(HANG_S)
             for _ in range(3):
+                # The interrupted call waits meanwhile: nothing tells when it does.
                 time.sleep(0.05)
                 signal.pthread_kill(main, signal.SIGINT)
             ended.append(True)

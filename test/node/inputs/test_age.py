@@ -17,10 +17,11 @@ from node_support import (
     FEET,
     INVALID,
     OK,
+    set_parameters,
 )
-from rclpy.parameter import Parameter
+from processes import node_program
 from rclpy.time import Time
-from ros_support import NodeProcess, stamp_of
+from ros_support import stamp_of
 
 CONFIG = Path(__file__).resolve().parents[3] / "config"
 TIMEOUT = 0.5
@@ -33,7 +34,7 @@ def touch(graph, stamped: bool) -> int:
     if stamped:
         return graph.touch(FEET)
     message = ActiveContacts(names=list(FEET), status=[ActiveContacts.ACTIVE] * len(FEET))
-    graph._contacts.publish(message)
+    graph.contacts.publish(message)
     return time.time_ns()
 
 
@@ -85,7 +86,7 @@ def test_another_robot(graph, start, urdf, robot, q, stamped) -> None:
     first = graph.matrices[-1].layout_id
     assert_stale(graph, robot, q, sent)
     another = urdf.replace('mass value="', 'mass value="1', 1)
-    assert node.set_parameters([Parameter("robot_description", value=another)])[0].successful
+    set_parameters(node, robot_description=another)
     graph.ask_until(lambda m: m.layout_id != first, robot.joint_names, q)
     assert_stale(graph, robot, q, sent)
     assert graph.matrices[-1].layout_id != first
@@ -95,7 +96,7 @@ def test_another_robot(graph, start, urdf, robot, q, stamped) -> None:
 def test_a_node_that_was_stopped_for_a_while(graph, robot, q, stamped) -> None:
     """What has waited in the middleware meanwhile is not of the present."""
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
-    with NodeProcess(arguments, graph.domain) as node:
+    with node_program(*arguments, domain=graph.domain) as node:
         graph.describe(robots.unlimited())
         valid(graph, robot, q, stamped)
         os.kill(node.process.pid, signal.SIGSTOP)
@@ -127,11 +128,9 @@ def test_a_system_clock_that_is_set_back(graph, start, robot, q, monkeypatch) ->
     valid(graph, robot, q, stamped=True)
 
 
-def test_whole_joint_states_that_are_replaced_by_parts(graph, start, robot, q) -> None:
+def test_whole_joint_states_that_are_replaced_by_parts(graph, ready, robot, q) -> None:
     """Also where positions never grow old: silence is never healthy."""
-    start(input_timeout=0.0)
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    ready(input_timeout=0.0)
     names = list(robot.joint_names)
     already = len(graph.matrices)
 

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from delassus_msgs.msg import DelassusMatrix, Layout
 from delassus_msgs_py import matrix_to_numpy
-from hanging import HANG_S
 from nav_msgs.msg import Odometry
 from node_support import (
     FEET,
     INVALID,
     OK,
     relative_error,
+    set_parameters,
     state_of,
 )
+from processes import wait_until
 from rclpy.parameter import Parameter
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.node.delassus_node import DelassusNode
@@ -57,8 +58,9 @@ class Base:
         self, quaternion=None, frame="base", world="odom", imu=False, late=0.0, **imu_fields: Any
     ):
         """Publish an orientation and joint states until one is answered; return the answer."""
-        already, deadline = len(self._graph.matrices), time.monotonic() + HANG_S
-        while time.monotonic() < deadline:
+        already = len(self._graph.matrices)
+
+        def publish() -> None:
             now = time.time_ns()
             if quaternion is not None:
                 message = Imu(**imu_fields) if imu else Odometry(child_frame_id=frame)
@@ -68,26 +70,25 @@ class Base:
                 o = message.orientation if imu else message.pose.pose.orientation
                 o.x, o.y, o.z, o.w = (float(value) for value in quaternion)
                 (self._imu if imu else self._odometry).publish(message)
-            state = JointState(name=self._names, position=self._q)
             for _ in range(5):
                 self._graph.executor.spin_once(timeout_sec=0.005)
-            now = time.time_ns()
-            state.header.stamp.sec, state.header.stamp.nanosec = divmod(now, 10**9)
-            self._graph._joints.publish(state)
+            self._graph.move(self._names, self._q)
             for _ in range(5):
                 self._graph.executor.spin_once(timeout_sec=0.01)
-                if len(self._graph.matrices) > already:
-                    return self._graph.matrices[-1]
-        return pytest.fail("no answer")
+
+        wait_until(lambda: len(self._graph.matrices) > already, "answer", idle=publish)
+        return self._graph.matrices[-1]
 
     def until(self, condition, *arguments: Any, **options: Any):
         """Ask until a condition holds for the answer; return it."""
-        deadline = time.monotonic() + HANG_S
-        while time.monotonic() < deadline:
-            answer = self.ask(*arguments, **options)
-            if condition(answer):
-                return answer
-        return pytest.fail(f"not the expected answer; the last one: {answer}")
+        answers = [self.ask(*arguments, **options)]
+        wait_until(
+            lambda: condition(answers[-1]),
+            "such an answer",
+            report=lambda: f"the last one: {answers[-1]}",
+            idle=lambda: answers.append(self.ask(*arguments, **options)),
+        )
+        return answers[-1]
 
 
 @pytest.fixture(name="base")
@@ -146,14 +147,18 @@ def test_world_frame(graph, start, base) -> None:
     assert base.until(good, QUATERNION, world="map").header.frame_id == "map"
 
 
-def test_imu_at_a_link_of_its_own(graph, start, urdf, base, robot, q) -> None:
-    """Its orientation is turned into that of the root link."""
+@pytest.fixture(name="with_imu")
+def make_with_imu(urdf, robot) -> str:
+    """Return the quadruped with a link that is turned by 0.4 rad about z."""
     imu = (
         '<link name="other_imu"/><joint name="other_imu_joint" type="fixed">'
         '<parent link="{root}"/><child link="other_imu"/><origin rpy="0 0 0.4"/></joint></robot>'
     )
-    root = next(iter(robot.frames))
-    with_imu = urdf.replace("</robot>", imu.format(root=root))
+    return urdf.replace("</robot>", imu.format(root=next(iter(robot.frames))))
+
+
+def test_imu_at_a_link_of_its_own(graph, start, with_imu, base) -> None:
+    """Its orientation is turned into that of the root link."""
     # As the link is turned by 0.4 rad about z: base = imu * conjugate of that turn.
     measured = times(QUATERNION, TURN)
     node = start(
@@ -175,12 +180,7 @@ def test_imu_at_a_link_of_its_own(graph, start, urdf, base, robot, q) -> None:
     assert times(measured, conjugate(TURN)) == pytest.approx(QUATERNION)
 
 
-def test_frame_for_messages_that_name_none(start, urdf, base, robot) -> None:
-    imu = (
-        '<link name="other_imu"/><joint name="other_imu_joint" type="fixed">'
-        '<parent link="{root}"/><child link="other_imu"/><origin rpy="0 0 0.4"/></joint></robot>'
-    )
-    with_imu = urdf.replace("</robot>", imu.format(root=next(iter(robot.frames))))
+def test_frame_for_messages_that_name_none(start, with_imu, base) -> None:
     start(
         robot_description=with_imu, axes="world", orientation__source="imu",
         orientation__frame="other_imu", orientation__timeout=5.0,
@@ -198,7 +198,7 @@ def test_what_an_inertial_sensor_is_relative_to_is_asked_for(graph, start) -> No
     # Once, and no more when it has been set, if only to the same.
     node.trigger_deactivate()
     node.trigger_cleanup()
-    node.set_parameters([Parameter("orientation.world_frame", value="odom")])
+    set_parameters(node, orientation__world_frame="odom")
     node.trigger_configure()
     graph.until(lambda: sum("ready in" in line for line in graph.log) == 2, "configuration")
     assert sum(WORLD_FRAME in line for line in graph.log) == 1

@@ -15,9 +15,8 @@ from delassus_msgs.msg import (
 from delassus_msgs.srv import Compute
 from delassus_msgs_py import matrix_to_numpy
 from diagnostic_msgs.msg import DiagnosticArray
-from node_support import DEGRADED, FEET, INVALID, OK, Start, relative_error
+from node_support import DEGRADED, FEET, INVALID, OK, Start, relative_error, set_parameters
 from pipeline_support import MovingRig, moving_contacts, placed, said
-from rclpy.parameter import Parameter
 from ros_support import LATCHED, Graph
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
@@ -176,25 +175,19 @@ def test_a_rolling_foot_live(graph: Graph, start: Start, robot: Robot, q: list[f
 
         graph.until(moved, "matrix of the foot there")
     graph.until(lambda: said_of_places("in time"), "diagnostics")
-    client = graph.peer.create_client(Compute, "delassus_node/compute")
     request = Compute.Request(joints=list(robot.joint_names), positions=q)
     request.which_contacts = Compute.Request.CONTACTS_ALL
     request.placements = placed(["LF"], [[0.05, 0.0, 0.0]])
-    graph.until(client.service_is_ready, "service")
-    asked = client.call_async(request)
-    graph.until(asked.done, "answer")
+    answer = graph.compute(request)
     G = expected.solve(q, contact_positions={"LF": [0.05, 0.0, 0.0]}).matrix
-    assert asked.result().success, asked.result().message
-    assert relative_error(matrix_to_numpy(asked.result().matrix), G) < 1e-10
+    assert answer.success, answer.message
+    assert relative_error(matrix_to_numpy(answer.matrix), G) < 1e-10
     request.placements = placed(["RF"], [[0.05, 0.0, 0.0]])
-    asked = client.call_async(request)
-    graph.until(asked.done, "answer")
-    assert not asked.result().success
-    assert "contact 'RF' has moving='nothing'" in asked.result().message
+    answer = graph.compute(request)
+    assert not answer.success
+    assert "contact 'RF' has moving='nothing'" in answer.message
     request.placements = placed(["LF", "LF"], [[0.05, 0.0, 0.0]] * 2)
-    asked = client.call_async(request)
-    graph.until(asked.done, "answer")
-    assert asked.result().message == "placements list a contact more than once"
+    assert graph.compute(request).message == "placements list a contact more than once"
     assert node.count_subscribers("contact_placements") == 1
     assert DEGRADED not in {message.validity for message in graph.matrices}
 
@@ -220,7 +213,7 @@ def test_placements_and_a_schedule_outlive_a_change_of_the_robot(
 
     first = graph.ask_until(is_placed, robot.joint_names, q)
     other = urdf.replace('mass value="', 'mass value="1', 1)
-    node.set_parameters([Parameter("robot_description", value=other)])
+    set_parameters(node, robot_description=other)
     answer = graph.ask_until(lambda m: m.layout_id != first.layout_id, robot.joint_names, q)
     assert said(answer) == (OK, Reason.NONE), node._configuration.computation.pipeline.last.text
     expected = rolling(Robot.from_urdf(other)).solve(q, contact_positions={"LF": place}).matrix

@@ -6,7 +6,6 @@ import gc
 import itertools
 import logging
 import statistics
-import time
 import weakref
 from collections import Counter
 from pathlib import Path
@@ -15,17 +14,17 @@ import pytest
 from allocated import allocated
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import matrix_to_numpy
-from hanging import HANG_S
 from node_support import (
     FEET,
     OK,
     relative_error,
+    set_parameters,
     solve,
     state_of,
 )
+from processes import wait_until
 from rclpy.clock import JumpHandle
 from rclpy.exceptions import InvalidParameterTypeException
-from rclpy.parameter import Parameter
 from ros_support import LATCHED, children, overrides, stamp_of
 from sensor_msgs.msg import JointState
 
@@ -102,6 +101,11 @@ def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
         diagnostics_period=0.05, rate=1000.0, input_timeout=0.004, autostart=False,
         realtime__hold_garbage=True,
     )  # fmt: skip
+
+    def due() -> bool:
+        """Whether the timers of a period of 50 ms or less are due."""
+        return len([timer for timer in node.timers if timer.is_ready()]) >= 3
+
     for _ in range(10):
         node.trigger_configure()
         node.trigger_activate()
@@ -111,7 +115,7 @@ def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
         assert len(timers) == 6 and len(inputs) == 1
         graph.touch(FEET)
         graph.move(robot.joint_names, q)
-        time.sleep(0.06)
+        wait_until(due, "three timers that are due")
         node.trigger_deactivate()
         node.trigger_cleanup()
         # What the executor would call at worst.
@@ -126,17 +130,10 @@ def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
     assert not [line for line in graph.log if "cannot change" in line or "fault of" in line]
 
 
-def test_a_destroyed_node_is_gone(graph, urdf) -> None:
-    node = DelassusNode(
-        context=graph.context,
-        parameter_overrides=overrides(
-            {
-                "robot_description": urdf, "contacts.names": ["LF"],
-                "contacts.LF.frame": "LF_FOOT", "autostart": True,
-            }
-        ),
-    )  # fmt: skip
-    node.start()
+def test_a_destroyed_node_is_gone(graph, start) -> None:
+    node = start(realtime__hold_garbage=True)
+    graph.executor.remove_node(node)
+    graph.nodes.remove(node)
     assert state_of(node) == "active"
     gone = weakref.ref(node._configuration)
     node.destroy_node()
@@ -160,7 +157,7 @@ def test_a_destroyed_node_is_in_no_graph(graph, start, state) -> None:
         graph.nodes.remove(node)
         graph.executor.remove_node(node)
         node.destroy_node()
-        graph.until(lambda: not seen(), "end of the node", limit=HANG_S)
+        graph.until(lambda: not seen(), "end of the node")
     finally:
         gc.enable()
 
@@ -172,7 +169,7 @@ def test_a_node_that_cannot_be_made_leaves_nothing_behind(graph) -> None:
     assert logging.getLogger("delassus_ros").handlers == handlers
 
 
-def test_several_nodes_in_one_process(graph, urdf, robot, q) -> None:
+def test_several_nodes_in_one_process(graph, start, urdf, robot, q) -> None:
     """Two namespaces, two configurations; each is right, and survives the other's end."""
     answers: dict[str, list[DelassusMatrix]] = {"one": [], "two": []}
     joints, contacts, nodes = {}, {}, {}
@@ -189,15 +186,8 @@ def test_several_nodes_in_one_process(graph, urdf, robot, q) -> None:
         contacts[space].publish(
             ActiveContacts(names=names, status=[ActiveContacts.ACTIVE] * len(names))
         )
-        parameters = {
-            "autostart": True, "robot_description": urdf, "contacts_timeout": 0.0,
-            "contacts.names": names, "algorithm": "pv_osimr" if space == "one" else "efpa",
-            **{f"contacts.{name}.frame": f"{name}_FOOT" for name in names},
-        }  # fmt: skip
-        nodes[space] = DelassusNode(
-            context=graph.context, namespace=space, parameter_overrides=overrides(parameters)
-        )
-        graph.add(nodes[space]).start()
+        algorithm = "pv_osimr" if space == "one" else "efpa"
+        nodes[space] = start(space, names, algorithm=algorithm, realtime__hold_garbage=True)
 
     def ask(space: str, scale: float) -> None:
         message = JointState(name=list(robot.joint_names), position=[scale * x for x in q])
@@ -217,8 +207,7 @@ def test_several_nodes_in_one_process(graph, urdf, robot, q) -> None:
         for space in feet:
             ask(space, scale)
     # Parameters are each node's own.
-    result = nodes["one"].set_parameters([Parameter("max_skew", value=0.25)])[0]
-    assert result.successful
+    set_parameters(nodes["one"], max_skew=0.25)
     assert nodes["two"].get_parameter("max_skew").value == 0.005
     # Automatic garbage collection comes back with the end of the last one, as the log does.
     nodes["one"].trigger_deactivate()

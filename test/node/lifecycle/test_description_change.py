@@ -6,6 +6,8 @@ import gc
 import itertools
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ from node_support import (
     FEET,
     INVALID,
     OK,
+    refused,
     relative_error,
+    set_parameters,
     solve,
     state_of,
 )
@@ -47,12 +51,28 @@ def follow(graph, robot, q, layout_id: str):
     )
 
 
-def test_another_robot_by_topic(graph, start, urdf, robot, q) -> None:
-    node = start(robot_description="")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
+@pytest.fixture(name="described")
+def make_described(graph, start, urdf) -> Callable[..., Any]:
+    """Return a function that starts a node whose robot comes by the topic."""
+
+    def described(**changes: Any) -> Any:
+        node = start(robot_description="", **changes)
+        graph.describe(urdf)
+        graph.until(lambda: state_of(node) == "active", "activation")
+        return node
+
+    return described
+
+
+def first_of_all_feet(graph, robot, q) -> Any:
+    """Return the first valid matrix."""
     graph.touch(FEET)
-    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    return graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+
+
+def test_another_robot_by_topic(graph, described, urdf, robot, q) -> None:
+    node = described()
+    first = first_of_all_feet(graph, robot, q)
     already = len(graph.layouts)
     other = heavier(urdf, 3.0)
     graph.describe(other)
@@ -71,12 +91,10 @@ def test_another_robot_by_topic(graph, start, urdf, robot, q) -> None:
 
 @pytest.mark.parametrize("active", [True, False])
 def test_robots_that_were_given_up_for_others_are_let_go_without_joint_states(
-    graph, start, urdf, active
+    graph, described, urdf, active
 ) -> None:
     """No matrix is published, after which each would be taken; each is of many megabytes."""
-    node = start(robot_description="")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
+    node = described()
     if not active:
         node.trigger_deactivate()
     for k in range(6):
@@ -94,18 +112,14 @@ def test_another_robot_by_parameter_and_with_another_algorithm(
     graph, start, urdf, robot, q
 ) -> None:
     node = start()
-    graph.touch(FEET)
-    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    first = first_of_all_feet(graph, robot, q)
     other = heavier(urdf, 2.0)
-    result = node.set_parameters_atomically(
-        [Parameter("robot_description", value=other), Parameter("algorithm", value="dense")]
-    )
-    assert result.successful, result.reason
+    set_parameters(node, robot_description=other, algorithm="dense")
     answer = follow(graph, robot, q, first.layout_id)
     assert answer.algorithm == "dense"
     assert relative_error(matrix_to_numpy(answer), solve(other, q)) < 1e-12
     # And back; the algorithm is kept.
-    node.set_parameters([Parameter("robot_description", value=urdf)])
+    set_parameters(node, robot_description=urdf)
     answer = follow(graph, robot, q, answer.layout_id)
     assert (answer.layout_id, answer.algorithm) == (first.layout_id, "dense")
 
@@ -113,10 +127,7 @@ def test_another_robot_by_parameter_and_with_another_algorithm(
 def test_the_description_in_use_with_another_algorithm(graph, start, urdf, robot, q) -> None:
     node = start(rows="all")
     first = graph.ask(robot.joint_names, q)
-    result = node.set_parameters_atomically(
-        [Parameter("robot_description", value=urdf), Parameter("algorithm", value="dense")]
-    )
-    assert result.successful, result.reason
+    set_parameters(node, robot_description=urdf, algorithm="dense")
     answer = graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
     assert answer.layout_id == first.layout_id
 
@@ -125,7 +136,7 @@ def test_an_inactive_node_changes_as_well(graph, start, urdf, robot, q) -> None:
     node = start(rows="all")
     first = graph.ask(robot.joint_names, q)
     node.trigger_deactivate()
-    node.set_parameters([Parameter("robot_description", value=heavier(urdf, 2.0))])
+    set_parameters(node, robot_description=heavier(urdf, 2.0))
     graph.wait_for_log("robot description changed")
     node.trigger_activate()
     answer = graph.ask(robot.joint_names, q)
@@ -149,7 +160,7 @@ def test_simulated_time_that_stands_still_is_not_waited_for(graph, start, urdf) 
     """No message of the clock has come: a simulator is paused, or is to be started later."""
     node = start(use_sim_time=True)
     assert node.get_clock().now().nanoseconds == 0
-    node.set_parameters([Parameter("robot_description", value=heavier(urdf, 4.0))])
+    set_parameters(node, robot_description=heavier(urdf, 4.0))
     graph.wait_for_log("robot description changed from that of delassus_quadruped")
     assert node._configuration.computation.problem.robot.name == "heavier"
 
@@ -163,13 +174,10 @@ def test_simulated_time_that_stands_still_is_not_waited_for(graph, start, urdf) 
     ],
 )
 def test_a_bad_description_leaves_the_old_robot(
-    graph, start, urdf, robot, q, way, spoil, words
+    graph, described, urdf, robot, q, way, spoil, words
 ) -> None:
-    node = start(robot_description="")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
-    graph.touch(FEET)
-    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node = described()
+    first = first_of_all_feet(graph, robot, q)
     if way == "topic":
         graph.describe(spoil(urdf))
     else:
@@ -189,22 +197,22 @@ def test_a_bad_description_leaves_the_old_robot(
     follow(graph, robot, q, first.layout_id)
 
 
-@pytest.mark.parametrize(
-    ("description", "words"),
-    [
-        (" \n", "the URDF is empty"),
-        ("quadruped.urdf", "'quadruped.urdf' is not how XML starts; expected the text of a URDF"),
-        ("<" * 9 * 2**20, "the XML is larger than 8388608 bytes"),
-        (5, "Wrong parameter type"),
-    ],
-)
-def test_what_a_glance_shows_is_refused_at_once(start, urdf, description, words) -> None:
-    node = start()
-    result = node.set_parameters([Parameter("robot_description", value=description)])[0]
-    assert not result.successful
-    assert words in result.reason
-    assert node.get_parameter("robot_description").value == urdf
-    assert not node._configuration.description.building
+@pytest.mark.parametrize("active", [True, False])
+def test_description_without_xml_refused_at_once(start, urdf, active) -> None:
+    node = start(autostart=active)
+    unused = "'robot_description' cannot be used: "
+    for description, begin, words in (
+        (" \n", unused, "the URDF is empty"),
+        ("nonsense", unused, "'nonsense' is not how XML starts; expected the text of a URDF"),
+        ("package://robot/robot.urdf", unused, ""),
+        ("{robot: 1}", unused, ""),
+        ("<" * 9 * 2**20, unused, "the XML is larger than 8388608 bytes"),
+        (5, "Wrong parameter type", ""),
+    ):
+        reason = refused(node, robot_description=description)
+        assert reason.startswith(begin) and words in reason
+        assert node.get_parameter("robot_description").value == urdf
+        assert not active or not node._configuration.description.building
 
 
 @pytest.mark.parametrize("good", [True, False])
@@ -227,7 +235,7 @@ def test_a_description_by_parameter_is_read_once_beside_the_stream(
 
     monkeypatch.setattr(Settings, "problem", read)
     other = heavier(urdf, 2.0) if good else heavier(urdf, 2.0).replace("LF_FOOT", "LF_HOOF")
-    assert node.set_parameters([Parameter("robot_description", value=other)])[0].successful
+    set_parameters(node, robot_description=other)
     graph.until(lambda: threads, "begin of the reading")
     if state == "active":
         # As long as it takes, the present one goes on.
@@ -254,13 +262,8 @@ def test_a_bad_description_and_its_algorithm_are_set_back(graph, start, urdf, mo
     assert "algorithm 'efpa' cannot solve this problem: it has a mood" in line
     assert present(node) == (urdf, "pv_osimr")
     # One that there is not is refused at once, with the description.
-    result = node.set_parameters_atomically(
-        [
-            Parameter("robot_description", value=heavier(urdf, 3.0)),
-            Parameter("algorithm", value="denze"),
-        ]
-    )
-    assert "unknown algorithm 'denze'; did you mean 'dense'?" in result.reason
+    reason = refused(node, robot_description=heavier(urdf, 3.0), algorithm="denze")
+    assert "unknown algorithm 'denze'; did you mean 'dense'?" in reason
     assert present(node) == (urdf, "pv_osimr")
 
 
@@ -273,7 +276,7 @@ def test_a_description_whose_build_fails_reverts_the_parameter(
         # The child cannot start Python.
         patch.setattr("sys.executable", "/bin/false")
         other = heavier(urdf, 7.0)
-        assert node.set_parameters([Parameter("robot_description", value=other)])[0].successful
+        set_parameters(node, robot_description=other)
         line = graph.wait_for_log("cannot change the robot description, delassus_quadruped goes")
     assert "exit status 1" in line
     assert node.get_parameter("robot_description").value == urdf
@@ -283,13 +286,7 @@ def test_a_description_whose_build_fails_reverts_the_parameter(
 
 def together(node, description: str, algorithm: str) -> None:
     """Set both parameters."""
-    result = node.set_parameters_atomically(
-        [
-            Parameter("robot_description", value=description),
-            Parameter("algorithm", value=algorithm),
-        ]
-    )
-    assert result.successful, result.reason
+    set_parameters(node, robot_description=description, algorithm=algorithm)
 
 
 def present(node) -> tuple[str, str]:
@@ -322,13 +319,13 @@ def test_an_algorithm_set_while_a_build_fails_stays(
 ) -> None:
     node = start(rows="all")
     for name in ("dense", "pv_osimr"):
-        node.set_parameters([Parameter("algorithm", value=name)])
+        set_parameters(node, algorithm=name)
         graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
     with monkeypatch.context() as patch:
         patch.setattr("sys.executable", "/bin/false")
         together(node, heavier(urdf, 9.0), "efpa")
         # That of the present robot is in the cache.
-        node.set_parameters([Parameter("algorithm", value="dense")])
+        set_parameters(node, algorithm="dense")
         graph.wait_for_log("cannot change the robot description, delassus_quadruped goes on")
     assert present(node) == (urdf, "dense")
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
@@ -344,7 +341,7 @@ def test_the_algorithm_of_a_change_that_is_taken_back_is_used(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     together(node, heavier(urdf, 5.5), "dense")
     assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
-    node.set_parameters([Parameter("robot_description", value=urdf)])
+    set_parameters(node, robot_description=urdf)
     answer = graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
     assert answer.layout_id == first.layout_id
     assert present(node) == (urdf, "dense")
@@ -352,16 +349,14 @@ def test_the_algorithm_of_a_change_that_is_taken_back_is_used(
 
 @pytest.mark.parametrize("end", ["taken back", "refused"])
 def test_an_algorithm_in_the_making_outlives_a_robot_that_does_not_come(
-    graph, start, urdf, robot, q, monkeypatch, tmp_path, end
+    graph, described, urdf, robot, q, monkeypatch, tmp_path, end
 ) -> None:
     tmp_path.chmod(0o700)
-    node = start(robot_description="", rows="all")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
+    node = described(rows="all")
     first = graph.ask(robot.joint_names, q)
     # An empty one, so that building takes a while.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    node.set_parameters([Parameter("algorithm", value="efpa")])
+    set_parameters(node, algorithm="efpa")
     if end == "taken back":
         graph.describe(heavier(urdf, 6.5))
         graph.until(lambda: node._configuration.description.building, "begin of the change")
@@ -383,17 +378,15 @@ def test_an_algorithm_in_the_making_outlives_a_robot_that_does_not_come(
         ("<robot", "cannot change the robot description, delassus_quadruped goes on: broken XML"),
     ],
 )
-def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch, text, words) -> None:
+def test_what_cannot_be_set_back_is_said(graph, described, urdf, monkeypatch, text, words) -> None:
     """The description by topic, which was in use, has become a bad one meanwhile."""
-    node = start(robot_description="")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
+    node = described()
     monkeypatch.setattr("sys.executable", "/bin/false")
     change = node._configuration.description
     with monkeypatch.context() as patch:
         # Not to fail before the other description has come.
         patch.setattr(change._handover, "poll", lambda: None)
-        node.set_parameters([Parameter("robot_description", value=heavier(urdf, 8.5))])
+        set_parameters(node, robot_description=heavier(urdf, 8.5))
         graph.describe(text)
         graph.until(lambda: node._description.text == text, "description")
     graph.until(lambda: change._handover.poll() or not change.building, "end of the change")
@@ -404,7 +397,7 @@ def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch, text, 
     # A good one mends it.
     graph.describe(urdf)
     graph.until(lambda: node._description.text == urdf, "description")
-    assert node.set_parameters([Parameter("robot_description", value="")])[0].successful
+    set_parameters(node, robot_description="")
     assert not change.failure
     assert state_of(node) == "active"
 
@@ -412,15 +405,14 @@ def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch, text, 
 def test_an_empty_description_is_that_of_the_topic(graph, start, urdf, robot, q) -> None:
     node = start(rows="all")
     first = graph.ask(robot.joint_names, q)
-    result = node.set_parameters([Parameter("robot_description", value="")])[0]
-    assert result.reason == "'robot_description' is empty, and nothing has come on " \
-        "/robot_description"  # fmt: skip
+    words = "'robot_description' is empty, and nothing has come on /robot_description"
+    assert refused(node, robot_description="") == words
     other = heavier(urdf, 2.0)
     graph.describe(other)
     graph.until(lambda: node._description.text == other, "description")
     # The parameter goes first.
     assert graph.ask(robot.joint_names, q).layout_id == first.layout_id
-    assert node.set_parameters([Parameter("robot_description", value="")])[0].successful
+    set_parameters(node, robot_description="")
     graph.ask_until(lambda m: m.layout_id != first.layout_id, robot.joint_names, q)
 
 
@@ -433,14 +425,14 @@ def test_a_change_that_is_taken_back_leaves_nothing(
     timers = len(list(node.timers))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(child, "command", endless)
-    node.set_parameters([Parameter("robot_description", value=heavier(urdf, 5.0))])
+    set_parameters(node, robot_description=heavier(urdf, 5.0))
     graph.until(lambda: len(children()) == 1, "process that builds")
-    node.set_parameters([Parameter("robot_description", value=urdf)])
+    set_parameters(node, robot_description=urdf)
     graph.until(lambda: not children(), "end of the process")
     assert len(list(node.timers)) == timers
     assert graph.ask(robot.joint_names, q).layout_id == first.layout_id
     # Cleaned up while it is built.
-    node.set_parameters([Parameter("robot_description", value=heavier(urdf, 6.0))])
+    set_parameters(node, robot_description=heavier(urdf, 6.0))
     graph.until(lambda: len(children()) == 1, "process that builds")
     node.trigger_deactivate()
     node.trigger_cleanup()
@@ -457,7 +449,7 @@ def replace_under_load(graph, start, urdf, robot, q, times: int) -> None:
     already = len(graph.matrices)
     for _, variant in zip(range(times), itertools.cycle(variants), strict=False):
         before = graph.matrices[-1].layout_id
-        assert node.set_parameters([Parameter("robot_description", value=variant)])[0].successful
+        set_parameters(node, robot_description=variant)
         deadline = time.monotonic() + HANG_S
         while graph.matrices[-1].layout_id == before or graph.matrices[-1].validity != OK:
             assert time.monotonic() < deadline, graph.log
@@ -490,16 +482,13 @@ def test_many_descriptions_replaced_under_load(graph, start, urdf, robot, q) -> 
     replace_under_load(graph, start, urdf, robot, q, times=200)
 
 
-def describe_in_a_row(graph, start, urdf, robot, q, times: int) -> None:
+def describe_in_a_row(graph, described, urdf, robot, q, times: int) -> None:
     """Send a description every 0.3 s; the last is in use at the end, and no build goes on.
 
     Every matrix is right for the robot whose layout it names, those of robots in between as well.
     """
-    node = start(robot_description="", input_timeout=10.0)
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
-    graph.touch(FEET)
-    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node = described(input_timeout=10.0)
+    first = first_of_all_feet(graph, robot, q)
     already, layouts = len(graph.matrices), len(graph.layouts)
     others = [heavier(urdf, 1.5 + 0.01 * k, f"number_{k}") for k in range(times)]
     due = time.monotonic()
@@ -534,13 +523,15 @@ def describe_in_a_row(graph, start, urdf, robot, q, times: int) -> None:
     assert checked > times
 
 
-def test_of_descriptions_in_a_row_the_last_comes(graph, start, urdf, robot, q) -> None:
-    describe_in_a_row(graph, start, urdf, robot, q, times=10)
+def test_of_descriptions_in_a_row_the_last_comes(graph, described, urdf, robot, q) -> None:
+    describe_in_a_row(graph, described, urdf, robot, q, times=10)
 
 
 @pytest.mark.slow
-def test_of_descriptions_for_twenty_seconds_the_last_comes(graph, start, urdf, robot, q) -> None:
-    describe_in_a_row(graph, start, urdf, robot, q, times=67)
+def test_of_descriptions_for_twenty_seconds_the_last_comes(
+    graph, described, urdf, robot, q
+) -> None:
+    describe_in_a_row(graph, described, urdf, robot, q, times=67)
 
 
 def test_the_demo_robot_has_a_trunk_to_make_heavier() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
 from node_support import (
+    Manager,
+    set_parameters,
     state_of,
 )
-from rclpy.parameter import Parameter
 from ros_support import Graph
 
 TIMES = 8
@@ -59,7 +58,7 @@ def test_a_flood_of_algorithms_that_cannot_be_made(graph, start, monkeypatch) ->
     monkeypatch.setattr("delassus_ros.node.lifecycle.changes.make_solver", fail)
     change = node._configuration.algorithm
     for _ in range(TIMES):
-        assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
+        set_parameters(node, algorithm="dense")
         graph.until(lambda: not change.building, "failure of the change")
         assert node.get_parameter("algorithm").value == "pv_osimr"
     settle(graph)
@@ -69,13 +68,9 @@ def test_a_flood_of_algorithms_that_cannot_be_made(graph, start, monkeypatch) ->
 
 def test_a_flood_of_impossible_transitions(graph, start) -> None:
     start()
-    client = graph.peer.create_client(ChangeState, "delassus_node/change_state")
-    graph.until(client.service_is_ready, "the service")
+    manager = Manager(graph)
     for number in range(TIMES):
-        transition = Transition(label=f"ascend{number}")
-        future = client.call_async(ChangeState.Request(transition=transition))
-        graph.until(future.done, "the answer")
-        assert not future.result().success
+        assert not manager.change(label=f"ascend{number}")
     settle(graph)
     assert said(graph, "refused the transition") == 1
 

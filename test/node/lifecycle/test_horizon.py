@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from delassus_msgs.srv import Compute, ComputeHorizon
 from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
 from extremes import numbers_in
 from geometry_msgs.msg import Quaternion, Twist
-from node_support import FEET, INVALID, OK
+from node_support import FEET, INVALID, OK, start_node
+from ros_support import Domain
 
 from delassus_ros import Robot
 
@@ -72,22 +74,25 @@ def parts(matrices: PredictedMatrices) -> list[tuple[np.ndarray, np.ndarray, np.
     return found
 
 
-@pytest.fixture(name="asked")
-def make_asked(graph, start):
-    """Return a function that asks a service of a node with a0 and Λ."""
-    node = start(outputs=["a0", "Lambda"])
-    clients: dict[str, Any] = {}
+class Computing(Domain):
+    """A node with a0 and Λ, whose services all tests of this file ask."""
 
-    def asked(kind: Any, name: str, request: Any) -> Any:
-        if name not in clients:
-            clients[name] = graph.peer.create_client(kind, f"delassus_node/{name}")
-        return graph.call(clients[name], request)
+    def __init__(self, urdf: str) -> None:
+        super().__init__()
+        self.node = start_node(self, urdf, outputs=["a0", "Lambda"])
 
-    asked.node = node
-    return asked
+    def __call__(self, kind: Any, name: str, request: Any) -> Any:
+        """Ask a service of the node, and return its answer."""
+        return self.call(kind, f"delassus_node/{name}", request)
 
 
-def test_a_horizon_is_single_requests_to_the_last_bit(asked, graph, robot) -> None:
+@pytest.fixture(name="asked", scope="module")
+def make_asked(urdf: str) -> Iterator[Computing]:
+    with Computing(urdf) as computing:
+        yield computing
+
+
+def test_a_horizon_is_single_requests_to_the_last_bit(asked, robot) -> None:
     states, requests = horizon(robot)
     answer = asked(ComputeHorizon, "compute_horizon", ComputeHorizon.Request(states=states))
     assert answer.success, answer.message
@@ -105,16 +110,16 @@ def test_a_horizon_is_single_requests_to_the_last_bit(asked, graph, robot) -> No
             assert np.array_equal(a0, dynamics.a0) and np.array_equal(Lambda, dynamics.Lambda)
     # The topic answers alike.
     answers: list[PredictedMatrices] = []
-    graph.peer.create_subscription(
+    asked.peer.create_subscription(
         PredictedMatrices, "delassus_node/predicted_matrices", answers.append, 1
     )
-    publisher = graph.peer.create_publisher(PredictedStates, "predicted_states", 1)
+    publisher = asked.peer.create_publisher(PredictedStates, "predicted_states", 1)
 
     def came() -> bool:
         publisher.publish(states)
         return bool(answers)
 
-    graph.until(came, "predicted matrices")
+    asked.until(came, "predicted matrices")
     assert answers[0] == matrices
 
 

@@ -6,9 +6,7 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -19,15 +17,15 @@ import pytest
 import robots
 from delassus_msgs.msg import DelassusMatrix, Estimate, Layout
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from hanging import HANG_S
 from launch.launch_description_sources import (
     get_launch_description_from_python_launch_file,
 )
 from lifecycle_msgs.srv import GetState
+from processes import ROOT, Program
 from rcl_interfaces.srv import GetParameters
 from rclpy.parameter import parameter_value_to_python
 from ros_domains import new_domain
-from ros_support import LATCHED, ROOT, Graph
+from ros_support import LATCHED, Graph
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -46,7 +44,7 @@ def own_surroundings() -> Iterator[None]:
         yield
 
 
-class Launch:
+class Launch(Program):
     """A launch file in a process of its own, as `ros2 launch` runs it; ended with the block.
 
     Parameters
@@ -64,42 +62,21 @@ class Launch:
             f"service.include_launch_description(included({file!r}, **{arguments!r}))\n"
             "sys.exit(service.run())\n"
         )
-        tests = Path(__file__).parents[2]
-        path = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
-        self._output = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            env=os.environ | {"PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+        path = os.pathsep.join([str(ROOT / "test"), os.environ.get("PYTHONPATH", "")])
+        # The launched nodes are those that are installed.
+        environment = {"PYTHONPATH": path}
+        super().__init__(
+            sys.executable, "-c", code, environment=environment, start_new_session=True
         )
 
-    def __enter__(self) -> Launch:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
         # Told by SIGINT, launch ends what it has started; by SIGTERM alone it leaves it behind.
-        self.process.send_signal(signal.SIGINT)
         try:
-            self.process.wait(HANG_S)
+            self.stop()
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-            self._output.close()
-
-    @property
-    def output(self) -> str:
-        """What launch and all that it has started have written so far."""
-        number = self._output.fileno()
-        return os.pread(number, os.fstat(number).st_size, 0).decode(errors="replace")
-
-    def fault(self) -> str | None:
-        """Say why there is nothing to wait for: launch has ended."""
-        status = self.process.poll()
-        return None if status is None else f"launch has ended, status {status}:\n{self.output}"
+            super().__exit__(*error)
 
 
 @contextlib.contextmanager
@@ -107,6 +84,7 @@ def launched(capfd: pytest.CaptureFixture[str], file: str, **arguments: str) -> 
     """Launch a file; give the peer of what it starts, which does not wait when launch ends."""
     with Launch(file, **arguments) as launch, Graph(capfd, DOMAIN) as graph:
         graph.fault = launch.fault
+        graph.report = launch.report
         yield graph
 
 
@@ -119,23 +97,16 @@ def parameters_with(folder: Path, autostart: str) -> str:
     return str(file)
 
 
-def answer_of(graph: Graph, kind: type, service: str, request: Any) -> Any:
-    client = graph.peer.create_client(kind, service)
-    found = graph.call(client, request)
-    graph.peer.destroy_client(client)
-    return found
-
-
 def parameters_of(graph: Graph, node: str, *names: str) -> list[Any]:
     request = GetParameters.Request(names=names)
-    found = answer_of(graph, GetParameters, f"{node}/get_parameters", request)
+    found = graph.call(GetParameters, f"{node}/get_parameters", request)
     return [parameter_value_to_python(value) for value in found.values]
 
 
 def asked(graph: Graph, node: str) -> tuple[list[Any], str]:
     """Return what a node has for autostart, use_sim_time and algorithm, and its state."""
     values = parameters_of(graph, node, "autostart", "use_sim_time", "algorithm")
-    state = answer_of(graph, GetState, f"{node}/get_state", GetState.Request())
+    state = graph.call(GetState, f"{node}/get_state", GetState.Request())
     return values, state.current_state.label
 
 
@@ -330,7 +301,7 @@ def test_compare_launch_refuses_a_tolerance_that_is_none(tolerance: str) -> None
 def refused(file: str, arguments: dict[str, str], words: str) -> None:
     """Launch a file and expect it to end with an error, before a process is started."""
     with Launch(file, **arguments) as launch:
-        assert launch.process.wait(HANG_S) == 1
+        assert launch.wait() == 1
         # What it has started and left behind, if anything, is of its group.
         with pytest.raises(ProcessLookupError):
             os.killpg(launch.process.pid, signal.SIGKILL)
@@ -343,7 +314,7 @@ def test_a_launch_that_ends_early_ends_the_wait_for_it(capfd, monkeypatch) -> No
     monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
     with (
         launched(capfd, "delassus.launch.py") as graph,
-        pytest.raises(pytest.fail.Exception, match=r"launch has ended, status 1:[^$]*AMENT_"),
+        pytest.raises(pytest.fail.Exception, match=r"the program has ended, status 1[^$]*AMENT_"),
     ):
         graph.until(lambda: graph.layouts, "layout")
 
@@ -351,7 +322,7 @@ def test_a_launch_that_ends_early_ends_the_wait_for_it(capfd, monkeypatch) -> No
 @pytest.mark.needs("mujoco")
 def test_the_live_view_ends_with_the_error_of_the_node() -> None:
     with Launch("demo.launch.py", algorithm="nonsense") as launch:
-        assert launch.process.wait(HANG_S) == 1, launch.output
+        assert launch.wait() == 1, launch.output
         last = launch.output[-3000:]
     assert re.search(r"cannot configure: unknown algorithm 'nonsense'", last), last
 
@@ -388,7 +359,6 @@ def agreement(graph: Graph, node: str) -> tuple[str, str]:
     graph.until(
         lambda: [report for report in reports if report.level == DiagnosticStatus.OK],
         "agreement of the two",
-        limit=HANG_S,
     )
     values = {item.key: item.value for item in reports[-1].values}
     assert int(values["pairs compared"]) > 0

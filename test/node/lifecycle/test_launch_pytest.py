@@ -19,8 +19,6 @@ from launch import LaunchDescription
 from launch.actions import RegisterEventHandler
 from launch.event_handlers import OnProcessExit
 from launch_support import included
-from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
 from ros_domains import new_domain
 from ros_support import Graph
 
@@ -68,11 +66,9 @@ def test_the_algorithm_is_swapped_and_the_node_ends(capfd, ended: list[int]) -> 
             valid = answer.validity == DelassusMatrix.VALIDITY_OK
             return valid and answer.algorithm == algorithm
 
-        client = graph.peer.create_client(SetParameters, "delassus_node/set_parameters")
         for algorithm in ("pv_osimr", "c_efpa", "dense"):
-            change = Parameter("algorithm", value=algorithm).to_parameter_msg()
-            answer = graph.call(client, SetParameters.Request(parameters=[change]))
-            assert [each.successful for each in answer.results] == [True]
+            results = graph.set_parameters(algorithm=algorithm)
+            assert [each.successful for each in results] == [True]
             found = graph.ask_until(
                 lambda answer, name=algorithm: is_of(name, answer), robot.joint_names, q
             )

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from delassus_msgs.srv import ListAlgorithms
 from delassus_msgs_py import matrix_to_numpy
 from lifecycle_msgs.msg import State, Transition
-from lifecycle_msgs.srv import ChangeState, GetState
 from node_support import (
     DEGRADED,
     FEET,
     INVALID,
     OK,
+    Manager,
+    refused,
+    set_parameters,
     solve,
     state_of,
 )
 from rclpy.exceptions import ParameterException
-from rclpy.parameter import Parameter
-from ros_support import Graph, children, endless, stamp_of
+from ros_support import children, endless, nanoseconds, stamp_of
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms import registry
@@ -37,16 +36,13 @@ from delassus_ros.node.settings import (
 # --- algorithm --------------------------------------------------------------------------------
 
 
-def test_algorithm_changes_while_running(graph, start, urdf, robot, q) -> None:
-    node = start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_algorithm_changes_while_running(graph, ready, urdf, robot, q) -> None:
+    node = ready()
     already = len(graph.matrices)
     # A kernel to be built, soon; a back end; and one that is there.
     others = [name for name in ("ltl", "pinocchio", "pv_osimr") if name in algorithms.names()]
     for name in others:
-        result = node.set_parameters([Parameter("algorithm", value=name)])[0]
-        assert result.successful, result.reason
+        set_parameters(node, algorithm=name)
         answer = graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
         expected = solve(urdf, q, algorithm=name)
         np.testing.assert_allclose(matrix_to_numpy(answer), expected, rtol=0, atol=1e-14)
@@ -60,17 +56,17 @@ def test_the_algorithm_asked_for_is_reported(graph, start, urdf, robot, q) -> No
     """An alias at the start, another spelling, and a change between names of one algorithm."""
     node = start(algorithm="C-EFPA", rows="all")
     expected = solve(urdf, q, algorithm="efpa")
-    client = graph.peer.create_client(ListAlgorithms, "delassus_node/list_algorithms")
     for asked, reported in (
         ("C-EFPA", "c_efpa"), ("efpa", "efpa"), ("PV-OSIMr", "pv_osimr"), ("c_efpa", "c_efpa"),
     ):  # fmt: skip
-        result = node.set_parameters([Parameter("algorithm", value=asked)])[0]
-        assert result.successful, result.reason
+        set_parameters(node, algorithm=asked)
         graph.ask_until(lambda m, name=reported: m.algorithm == name, robot.joint_names, q)
         graph.until(lambda: not node._configuration.algorithm.building, "end of the change")
         found = matrix_to_numpy(graph.ask(robot.joint_names, q))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-        listed = graph.call(client, ListAlgorithms.Request())
+        listed = graph.call(
+            ListAlgorithms, "delassus_node/list_algorithms", ListAlgorithms.Request()
+        )
         assert listed.active == reported
         assert reported in listed.names
         entries, _ = node._configuration._entries()
@@ -83,21 +79,19 @@ def test_the_algorithm_asked_for_is_reported(graph, start, urdf, robot, q) -> No
 def test_algorithm_set_while_inactive_is_followed_when_active(graph, start, robot, q) -> None:
     node = start(rows="all")
     node.trigger_deactivate()
-    node.set_parameters([Parameter("algorithm", value="dense")])
+    set_parameters(node, algorithm="dense")
     node.trigger_activate()
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
 
 
 def test_algorithm_refusals_give_the_reason(graph, start, monkeypatch) -> None:
     node = start()
-    result = node.set_parameters([Parameter("algorithm", value="denze")])[0]
-    assert not result.successful
-    assert "unknown algorithm 'denze'; did you mean 'dense'?" in result.reason
-    assert ", ".join(algorithms.names()) in result.reason
+    reason = refused(node, algorithm="denze")
+    assert "unknown algorithm 'denze'; did you mean 'dense'?" in reason
+    assert ", ".join(algorithms.names()) in reason
     monkeypatch.setattr(Dense, "supports", lambda self, problem: "it has feet")
-    result = node.set_parameters([Parameter("algorithm", value="dense")])[0]
-    assert not result.successful
-    assert result.reason == "algorithm 'dense' cannot solve this problem: it has feet"
+    reason = refused(node, algorithm="dense")
+    assert reason == "algorithm 'dense' cannot solve this problem: it has feet"
     assert node.get_parameter("algorithm").value == "pv_osimr"
 
 
@@ -113,7 +107,7 @@ def test_a_failed_build_keeps_the_old_algorithm(graph, start, robot, q, monkeypa
     stranger.name = "stranger"
     monkeypatch.setitem(registry._registry, "stranger", stranger)
     node = start(rows="all")
-    assert node.set_parameters([Parameter("algorithm", value="stranger")])[0].successful
+    set_parameters(node, algorithm="stranger")
     line = graph.wait_for_log("cannot change the algorithm to 'stranger'")
     assert "'pv_osimr' goes on" in line
     assert "unknown algorithm 'stranger'" in line
@@ -132,7 +126,7 @@ def test_whatever_fails_when_a_build_starts_reverts_the_parameter(
 
     node = start(rows="all")
     monkeypatch.setattr("delassus_ros.node.lifecycle.changes.make_solver", fail)
-    assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
+    set_parameters(node, algorithm="dense")
     line = graph.wait_for_log("cannot change the algorithm to 'dense', 'pv_osimr' goes on")
     assert "no more of it" in line
     assert node.get_parameter("algorithm").value == "pv_osimr"
@@ -141,23 +135,17 @@ def test_whatever_fails_when_a_build_starts_reverts_the_parameter(
 # --- lifecycle and parameters -----------------------------------------------------------------
 
 
-def test_contacts_from_before_a_pause_are_not_used(graph, start, robot, q) -> None:
-    node = start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_contacts_from_before_a_pause_are_not_used(graph, ready, robot, q) -> None:
+    node = ready()
     node.trigger_deactivate()
     # Nobody repeats the set: the publisher has gone meanwhile.
-    graph.peer.destroy_publisher(graph._contacts)
+    graph.peer.destroy_publisher(graph.contacts)
     graph.until(lambda: not node.count_publishers("/active_contacts"), "end of the publisher")
     node.trigger_activate()
     answer = graph.ask(robot.joint_names, q)
     assert answer.validity == INVALID
     assert answer.reasons == answer.REASON_NO_CONTACTS_RECEIVED
-    assert stamp_of_set(answer) == 0
-
-
-def stamp_of_set(message: Any) -> int:
-    return message.contacts_stamp.sec * 10**9 + message.contacts_stamp.nanosec
+    assert nanoseconds(answer.contacts_stamp) == 0
 
 
 def test_lists_of_integers_are_lists_of_numbers(graph, start) -> None:
@@ -195,21 +183,19 @@ def test_a_contact_that_was_given_badly_cannot_be_listed_later(
     graph, start, key, value, words
 ) -> None:
     node = start(autostart=False, **{f"contacts__toe__{key}": value})
-    result = node.set_parameters([Parameter("contacts.names", value=["LF", "toe"])])[0]
-    assert not result.successful
+    reason = refused(node, contacts__names=["LF", "toe"])
     name = f"contacts.toe.{key}"
-    assert result.reason.startswith("contact 'toe' cannot be listed, as the node was started")
-    assert f"a bad {name!r}: " in result.reason
-    assert words in result.reason
+    assert reason.startswith("contact 'toe' cannot be listed, as the node was started")
+    assert f"a bad {name!r}: " in reason
+    assert words in reason
     assert node.get_parameter("contacts.names").value == list(FEET)
     assert not node.has_parameter(name)
-    assert node.set_parameters([Parameter("contacts.names", value=["LF", "heel"])])[0].successful
+    set_parameters(node, contacts__names=["LF", "heel"])
 
 
 def test_what_was_given_for_a_contact_counts_once_it_is_listed(graph, start) -> None:
     node = start(autostart=False, contacts__toe__kind="surface", contacts__toe__xyz=[0, 0, 1])
-    result = node.set_parameters([Parameter("contacts.names", value=["LF", "toe"])])[0]
-    assert result.successful, result.reason
+    set_parameters(node, contacts__names=["LF", "toe"])
     assert node.get_parameter("contacts.toe.kind").value == "surface"
     assert list(node.get_parameter("contacts.toe.xyz").value) == [0, 0, 1]
 
@@ -224,34 +210,11 @@ def test_what_is_no_list_of_numbers_is_refused(graph, start) -> None:
     node = start(autostart=False)
     for name in ("contacts.LF.xyz", "contacts.LF.selection", "armature.values"):
         for value in ("up", 3.0, ["a"]):
-            result = node.set_parameters([Parameter(name, value=value)])[0]
-            assert not result.successful
-            assert f"{name!r} is {value!r}; expected a list of numbers" in result.reason
-        assert node.set_parameters([Parameter(name, value=[1, 2, 3])])[0].successful
+            reason = refused(node, **{name: value})
+            assert f"{name!r} is {value!r}; expected a list of numbers" in reason
+        set_parameters(node, **{name: [1, 2, 3]})
     with pytest.raises(ParameterException, match=r"contacts\.LF\.xyz"):
         start(contacts__LF__xyz="up")
-
-
-class Manager:
-    """Drives the node through its services, as a lifecycle manager does."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._change = graph.peer.create_client(ChangeState, "delassus_node/change_state")
-        self._get = graph.peer.create_client(GetState, "delassus_node/get_state")
-
-    def change(self, transition: int) -> bool:
-        request = ChangeState.Request(transition=Transition(id=transition))
-        return bool(self._call(self._change, request).success)
-
-    def state(self) -> int:
-        return int(self._call(self._get, GetState.Request()).current_state.id)
-
-    def _call(self, client: Any, request: Any) -> Any:
-        self._graph.until(client.service_is_ready, "service")
-        future = client.call_async(request)
-        self._graph.until(future.done, "answer of the service")
-        return future.result()
 
 
 @pytest.mark.parametrize(
@@ -274,19 +237,15 @@ def test_a_transition_that_the_state_lacks_is_refused(
     node = start(autostart=autostart)
     manager = Manager(graph)
     before = state_of(node)
-    request = ChangeState.Request(transition=Transition(**wanted))
-    assert not manager._call(manager._change, request).success
+    assert not manager.change(**wanted)
     graph.wait_for_log(f"refused the {words}")
     assert state_of(node) == before
     if autostart:
         graph.touch(FEET)
         graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
-    assert manager._call(
-        manager._change,
-        ChangeState.Request(transition=Transition(label="shutdown")),
-    ).success
+    assert manager.change(label="shutdown")
     assert state_of(node) == "finalized"
-    assert not manager._call(manager._change, request).success
+    assert not manager.change(**wanted)
 
 
 def entities(node: DelassusNode) -> tuple[list[str], ...]:
@@ -321,12 +280,12 @@ def test_lifecycle_walk_leaves_nothing_behind(
             monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("empty")))
             with monkeypatch.context() as patch:
                 patch.setattr(child, "command", endless)
-                node.set_parameters([Parameter("algorithm", value="dense")])
+                set_parameters(node, algorithm="dense")
                 graph.until(children, "process that builds")
             assert manager.change(Transition.TRANSITION_DEACTIVATE)
             assert children() == set()
             assert entities(node) == inactive
-            node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+            set_parameters(node, algorithm="pv_osimr")
         assert manager.change(Transition.TRANSITION_CLEANUP)
         assert manager.state() == State.PRIMARY_STATE_UNCONFIGURED
         assert entities(node) == unconfigured
@@ -369,19 +328,16 @@ def test_fixed_parameters_change_only_while_unconfigured(graph, start, robot, q)
         ("rate", 100.0),
         ("realtime.priority", 1),
     ):
-        result = node.set_parameters_atomically(
-            [Parameter("algorithm", value="dense"), Parameter(name, value=value)]
-        )
-        assert not result.successful
-        assert f"{name!r} can be set only while the node is unconfigured" in result.reason
-        assert "clean up" in result.reason
+        reason = refused(node, algorithm="dense", **{name: value})
+        assert f"{name!r} can be set only while the node is unconfigured" in reason
+        assert "clean up" in reason
     # Refused as a whole: the algorithm did not change either.
     assert node.get_parameter("algorithm").value == "pv_osimr"
     node.trigger_deactivate()
     node.trigger_cleanup()
-    assert node.set_parameters([Parameter("contacts.names", value=["LH", "NEW"])])[0].successful
-    assert node.set_parameters([Parameter("contacts.NEW.frame", value="RF_FOOT")])[0].successful
-    assert node.set_parameters([Parameter("contacts.NEW.kind", value="surface")])[0].successful
+    set_parameters(node, contacts__names=["LH", "NEW"])
+    set_parameters(node, contacts__NEW__frame="RF_FOOT")
+    set_parameters(node, contacts__NEW__kind="surface")
     node.trigger_configure()
     node.trigger_activate()
     answer = graph.ask_until(lambda m: len(m.contacts) == 2, robot.joint_names, q)
@@ -400,9 +356,7 @@ def test_bad_values_refused_while_unconfigured(start) -> None:
         ("base", 3, "Wrong parameter type"),
         ("autostart", True, "read-only"),
     ):
-        result = node.set_parameters([Parameter(name, value=value)])[0]
-        assert not result.successful, name
-        assert words in result.reason
+        assert words in refused(node, **{name: value})
 
 
 def test_parameters_cannot_be_deleted(start) -> None:
@@ -411,10 +365,9 @@ def test_parameters_cannot_be_deleted(start) -> None:
     place = "contacts.LF.xyz", [0.0, 0.0, 0.1]
     for name, value in (place, place, ("contacts.LF.selection", [0, 0, 1, 0, 0, 0])):
         # Together with others, these are refused, too.
-        result = node.set_parameters_atomically([Parameter("rate", value=5.0), Parameter(name)])
-        assert not result.successful
-        assert result.reason.startswith(f"{name!r} cannot be deleted; ")
-        assert node.set_parameters([Parameter(name, value=value)])[0].successful
+        reason = refused(node, rate=5.0, **{name: None})
+        assert reason.startswith(f"{name!r} cannot be deleted; ")
+        set_parameters(node, **{name: value})
         assert list(node.get_parameter(name).value) == value
     assert node.get_parameter("rate").value == 0.0
 
@@ -429,7 +382,7 @@ def test_to_list_a_contact_takes_no_longer_among_many(start, monkeypatch) -> Non
     def listed(count: int) -> float:
         names = [f"c{count}_{k}" for k in range(count)]
         read.clear()
-        assert node.set_parameters([Parameter("contacts.names", value=names)])[0].successful
+        set_parameters(node, contacts__names=names)
         assert node.has_parameter(f"contacts.{names[-1]}.xyz")
         return len(read) / count
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import robots
+from node_support import refused, set_parameters
 from on_floats import solver_on_floats
 from rcl_interfaces.msg import ParameterType
-from rcl_interfaces.srv import GetParameters, SetParameters
+from rcl_interfaces.srv import GetParameters
 from rclpy.parameter import Parameter
 
 from delassus_ros.errors import DelassusError
@@ -195,7 +196,7 @@ def test_an_empty_list_at_the_start_is_an_empty_list(graph, tmp_path) -> None:
     for name in ("realtime.cpus", "armature.names", "armature.values", "contacts.names"):
         assert not node.get_parameter_or(name).value, name
     graph.wait_for_log("unknown parameter 'other_plugins'")
-    assert node.set_parameters([Parameter("realtime.cpus", value=[0])])[0].successful
+    set_parameters(node, realtime__cpus=[0])
     # As `ros2 param set` sends it.
     none = Parameter("realtime.cpus", Parameter.Type.BOOL_ARRAY, [])
     assert node.set_parameters([none])[0].successful
@@ -213,15 +214,11 @@ def test_an_integer_is_taken_for_a_floating_point_number(graph, tmp_path) -> Non
     node = made(graph, tmp_path, "rate: 500, orientation.timeout: 0")
     assert repr(node.get_parameter("rate").value) == "500.0"
     assert repr(node.get_parameter("orientation.timeout").value) == "0.0"
-    changes = [Parameter("input_timeout", value=0), Parameter("realtime.priority", value=1)]
-    assert node.set_parameters_atomically(changes).successful
+    set_parameters(node, input_timeout=0, realtime__priority=1)
     assert repr(node.get_parameter("input_timeout").value) == "0.0"
     assert repr(node.get_parameter("realtime.priority").value) == "1"
-    result = node.set_parameters([Parameter("rate", value=20000)])[0]
-    assert not result.successful
-    assert "out of range" in result.reason
-    result = node.set_parameters([Parameter("realtime.priority", value=1.0)])[0]
-    assert not result.successful
+    assert "out of range" in refused(node, rate=20000)
+    assert refused(node, realtime__priority=1.0)
 
 
 @pytest.mark.parametrize("overrides", [[], ["-p", "armature.names:=[]"]])
@@ -229,12 +226,9 @@ def test_all_parameters_can_be_asked_for_at_once(graph, overrides: list[str]) ->
     """As `ros2 param dump` does: to one without a value rclpy answers nothing of any."""
     arguments = ["--ros-args", "-p", "contacts.names:=[LF]", *overrides]
     node = graph.add(DelassusNode(context=graph.context, cli_args=arguments))
-    client = graph.peer.create_client(GetParameters, "delassus_node/get_parameters")
-    graph.until(client.service_is_ready, "get_parameters")
     names = list(node._parameters)
-    future = client.call_async(GetParameters.Request(names=names))
-    graph.until(future.done, "the values")
-    values = future.result().values
+    request = GetParameters.Request(names=names)
+    values = graph.call(GetParameters, "delassus_node/get_parameters", request).values
     assert len(values) == len(names) > 40
     assert all(value.type != ParameterType.PARAMETER_NOT_SET for value in values)
 
@@ -252,29 +246,13 @@ def test_contacts_with_dots_in_their_names_are_no_misspelt_keys(graph, tmp_path)
     robot = robots.quadruped()
     contacts = "{names: [a, a.b], a: {frame: LF_FOOT}, a.b: {frame: RF_FOOT, kind: surface}}"
     node = made(graph, tmp_path, f"contacts: {contacts}")
-    node.set_parameters([Parameter("robot_description", value=robot.read_text())])
+    set_parameters(node, robot_description=robot.read_text())
     node.trigger_configure()
     graph.wait_for_log("2 contacts (9 rows)")
 
 
 def test_an_unknown_parameter_is_named_in_the_answer(graph, start) -> None:
     start(autostart=False)
-    client = graph.peer.create_client(SetParameters, "delassus_node/set_parameters")
-    graph.until(client.service_is_ready, "set_parameters")
-    wanted = [Parameter("algoritm", value="efpa"), Parameter("max_skew", value=0.25)]
-    request = SetParameters.Request(parameters=[each.to_parameter_msg() for each in wanted])
-    future = client.call_async(request)
-    graph.until(future.done, "the answer")
-    first, second = future.result().results
+    first, second = graph.set_parameters(algoritm="efpa", max_skew=0.25)
     assert not first.successful and second.successful
     assert first.reason.startswith("unknown parameter 'algoritm'; did you mean 'algorithm'?")
-
-
-@pytest.mark.parametrize("autostart", [False, True])
-def test_a_description_that_is_no_xml_is_refused_in_the_answer(graph, start, autostart) -> None:
-    """In every state, as that can be told at once."""
-    node = start(autostart=autostart)
-    for text in ("nonsense", "package://robot/robot.urdf", "{robot: 1}"):
-        result = node.set_parameters([Parameter("robot_description", value=text)])[0]
-        assert not result.successful
-        assert result.reason.startswith("'robot_description' cannot be used: ")

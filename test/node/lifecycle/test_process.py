@@ -10,10 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 import robots
-from child_processes import children_of
+from processes import children_of, node_program, python
 from rclpy.executors import SingleThreadedExecutor
 from ros_domains import new_domain
-from ros_support import NodeProcess
 
 from delassus_ros import Robot
 from delassus_ros.node.delassus_node import DelassusNode
@@ -23,11 +22,12 @@ from delassus_ros.node.system.executor import make_executor, spin
 CONFIG = Path(__file__).resolve().parents[3] / "config"
 FEET = ["LF", "RF", "LH", "RH"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
+ARGUMENTS = ["--params-file", str(CONFIG / "quadruped.yaml")]
 
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_signals_end_a_waiting_node_cleanly(number) -> None:
-    with NodeProcess(["--params-file", str(CONFIG / "quadruped.yaml")], new_domain()) as node:
+    with node_program(*ARGUMENTS, domain=new_domain()) as node:
         node.wait_for("waiting for the robot description")
         assert node.stop(number) == 0, node.output
         assert "Traceback" not in node.output
@@ -36,8 +36,7 @@ def test_signals_end_a_waiting_node_cleanly(number) -> None:
 def test_many_signals_end_a_node_as_one_does() -> None:
     """Of the terminal, and once more of `ros2 launch`, which forwards them."""
     code = "import sys\nfrom delassus_ros.programs import node\nsys.exit(node())"
-    arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
-    with NodeProcess(arguments, new_domain(), begin=["-c", code]) as node:
+    with python("-c", code, "--ros-args", *ARGUMENTS, domain=new_domain()) as node:
         node.wait_for("waiting for the robot description")
         while node.process.poll() is None:
             node.process.send_signal(signal.SIGINT)
@@ -69,8 +68,7 @@ def test_a_fault_of_the_program_in_a_callback_does_not_end_the_process(graph, mo
 def test_signals_end_a_busy_node_cleanly(graph, number) -> None:
     robot = Robot.from_urdf(robots.unlimited())
     q = robot.neutral().tolist()
-    arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
-    with NodeProcess(arguments, graph.domain) as node:
+    with node_program(*ARGUMENTS, domain=graph.domain) as node:
         graph.describe(robots.unlimited())
         answer = graph.ask_touching(FEET, robot.joint_names, q)
         assert list(answer.contacts) == FEET
@@ -97,7 +95,6 @@ def test_a_signal_ends_a_build_as_well(graph, tmp_path: Path) -> None:
     from rclpy.parameter import Parameter
     from rclpy.parameter_client import AsyncParameterClient
 
-    arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
     no_folder = tmp_path / "file"
     no_folder.write_text("nothing can be kept below it, by root neither")
     cache = {"XDG_CACHE_HOME": str(no_folder / "below")}
@@ -107,7 +104,9 @@ def test_a_signal_ends_a_build_as_well(graph, tmp_path: Path) -> None:
         "from delassus_ros.programs import node\n"
         "child.command = lambda *_: ['sleep', '300']\nsys.exit(node())"
     )
-    with NodeProcess(arguments, graph.domain, cache, begin=["-c", code]) as node:
+    with python(
+        "-c", code, "--ros-args", *ARGUMENTS, domain=graph.domain, environment=cache
+    ) as node:
         graph.describe(robots.unlimited())
         node.wait_for("active: from ")
         client = AsyncParameterClient(graph.peer, "delassus_node")
@@ -119,7 +118,7 @@ def test_a_signal_ends_a_build_as_well(graph, tmp_path: Path) -> None:
 
 
 def test_a_parameter_of_the_wrong_type_ends_the_node_with_its_name() -> None:
-    with NodeProcess(["-p", "contacts.names:=3"], new_domain()) as node:
+    with node_program("-p", "contacts.names:=3", domain=new_domain()) as node:
         assert node.wait() == 1
         assert "delassus_node: " in node.output
         assert "contacts.names" in node.output
@@ -128,8 +127,8 @@ def test_a_parameter_of_the_wrong_type_ends_the_node_with_its_name() -> None:
 
 
 def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
-    arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
-    with NodeProcess(arguments, graph.domain, {"XDG_CACHE_HOME": "/proc/nothing"}) as node:
+    nowhere = {"XDG_CACHE_HOME": "/proc/nothing"}
+    with node_program(*ARGUMENTS, domain=graph.domain, environment=nowhere) as node:
         graph.describe(robots.unlimited())
         node.wait_for("active: from ")
         assert "cache" in node.output
@@ -163,9 +162,9 @@ def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
     ],
 )
 def test_bad_arguments_end_the_node_with_one_line(arguments, words) -> None:
-    with NodeProcess(arguments, new_domain()) as node:
+    with node_program(*arguments, domain=new_domain()) as node:
         assert node.wait() == 1
-        (line,) = [line for line in node.output.splitlines() if line.startswith("delassus_node: ")]
+        (line,) = [line for line in node.lines if line.startswith("delassus_node: ")]
         assert words in line
         assert "Traceback" not in node.output
 
@@ -184,9 +183,9 @@ def test_without_security_where_it_is_enforced_the_node_says_so_in_a_line(tmp_pa
         "ROS_SECURITY_ENABLE": "true",
         "ROS_SECURITY_STRATEGY": "Enforce",
     }
-    with NodeProcess(["--enclave", "/node"], new_domain(), environment) as node:
+    with node_program("--enclave", "/node", domain=new_domain(), environment=environment) as node:
         assert node.wait() == 1
-        lines = [line for line in node.output.splitlines() if line.startswith("delassus_node: ")]
+        lines = [line for line in node.lines if line.startswith("delassus_node: ")]
         assert len(lines) == 1, node.output
         assert "Traceback" not in node.output
 
@@ -194,7 +193,7 @@ def test_without_security_where_it_is_enforced_the_node_says_so_in_a_line(tmp_pa
 def test_a_parameter_file_that_mixes_numbers_ends_the_node_with_its_line(tmp_path) -> None:
     file = tmp_path / "mixed.yaml"
     file.write_text("/**:\n  ros__parameters:\n    armature: {values: [1, 2.5]}\n")
-    with NodeProcess(["--params-file", str(file)], new_domain()) as node:
+    with node_program("--params-file", str(file), domain=new_domain()) as node:
         assert node.wait() == 1
         assert "delassus_node: " in node.output
         assert "line_num" in node.output

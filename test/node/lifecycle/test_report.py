@@ -11,8 +11,8 @@ from failing import make_fail
 from node_support import (
     FEET,
     OK,
+    set_parameters,
 )
-from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
@@ -241,12 +241,12 @@ def test_a_build_and_its_failure_are_said(graph, start, reports, monkeypatch, tm
     with monkeypatch.context() as patch:
         # Not to fail before it is said.
         patch.setattr(change._handover, "poll", lambda: None)
-        assert node.set_parameters([Parameter("algorithm", value="stranger")])[0].successful
+        set_parameters(node, algorithm="stranger")
         reports.until("algorithm", GOOD, "pv_osimr; stranger is being built")
     graph.until(lambda: change._handover.poll() or not change.building, "end of the change")
     reports.until("algorithm", WARN, "pv_osimr goes on: cannot change to 'stranger'")
     # A change that succeeds ends it.
-    node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+    set_parameters(node, algorithm="pv_osimr")
     reports.until("algorithm", GOOD, "pv_osimr")
 
 
@@ -255,7 +255,7 @@ def test_an_algorithm_that_is_set_while_inactive_comes_with_activation(
 ) -> None:
     node = start(diagnostics_period=0.05)
     node.trigger_deactivate()
-    node.set_parameters([Parameter("algorithm", value="dense")])
+    set_parameters(node, algorithm="dense")
     reports.until("algorithm", GOOD, "pv_osimr; dense comes with activation")
     node.trigger_activate()
     graph.until(
@@ -271,9 +271,7 @@ def test_an_algorithm_that_comes_with_another_robot_is_said(
     # Nothing is in this cache, so that it takes a while.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     other = urdf.replace('name="delassus_quadruped"', 'name="other"', 1)
-    node.set_parameters_atomically(
-        [Parameter("robot_description", value=other), Parameter("algorithm", value="efpa")]
-    )
+    set_parameters(node, robot_description=other, algorithm="efpa")
     reports.until("algorithm", GOOD, "pv_osimr; efpa comes with the robot that is being built")
     graph.until(
         lambda: reports.next()["delassus_node: algorithm"].message == "efpa", "other algorithm"
@@ -286,14 +284,15 @@ def test_only_what_stands_in_is_said_to(graph, start, reports, monkeypatch, robo
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
     reports.until("algorithm", WARN, "dense stands in for pv_osimr")
     node.trigger_deactivate()
-    node.set_parameters([Parameter("algorithm", value="efpa")])
+    set_parameters(node, algorithm="efpa")
     reports.until("algorithm", WARN, "dense stands in for pv_osimr; efpa comes with activation")
 
 
-def test_what_real_time_use_was_refused_is_said(graph, start, reports) -> None:
-    start(diagnostics_period=0.05, realtime__cpus=[100_000])
+def test_refused_real_time_use_reported_once_and_node_works(ready, graph, reports) -> None:
+    ready(diagnostics_period=0.05, realtime__cpus=[100_000])
     reports.until("timing", WARN, "there is no processor 100000")
     graph.wait_for_log("not kept to processors 100000: there is no processor 100000")
+    assert sum("processors 100000" in line for line in graph.log) == 1
 
 
 def test_what_cannot_be_undone_of_real_time_use_is_said(graph, start, monkeypatch) -> None:

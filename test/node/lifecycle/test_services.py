@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from node_support import (
     INVALID,
     OK,
     relative_error,
+    set_parameters,
     solve,
+    start_node,
 )
-from rclpy.parameter import Parameter
+from ros_support import Domain
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.dense import Dense
@@ -33,22 +36,21 @@ PRESENT, LISTED, ALL = (
 @pytest.fixture(name="call")
 def make_call(graph):
     """Return a function that asks the node and returns its answer."""
-    clients: dict[str, Any] = {}
 
     def call(request: Any) -> Any:
-        kind, name = (
-            (Compute, "compute")
-            if isinstance(request, Compute.Request)
-            else (ListAlgorithms, "list_algorithms")
-        )
-        if name not in clients:
-            clients[name] = graph.peer.create_client(kind, f"delassus_node/{name}")
-        graph.until(clients[name].service_is_ready, "service")
-        future = clients[name].call_async(request)
-        graph.until(future.done, "answer of the service")
-        return future.result()
+        if isinstance(request, Compute.Request):
+            return graph.compute(request)
+        return graph.call(ListAlgorithms, "delassus_node/list_algorithms", request)
 
     return call
+
+
+@pytest.fixture(name="asked", scope="module")
+def make_asked(urdf: str) -> Iterator[Domain]:
+    """Yield the domain of an active node, which tests only ask."""
+    with Domain() as domain:
+        start_node(domain, urdf)
+        yield domain
 
 
 def request(robot, q, which=ALL, contacts=()) -> Compute.Request:
@@ -121,14 +123,11 @@ def test_the_stream_is_not_disturbed(graph, start, call, urdf, robot, q) -> None
         ({"which_contacts": 9}, "which_contacts is 9; expected CONTACTS_PRESENT (0)"),
     ],
 )
-def test_what_cannot_be_computed_is_answered_in_words(
-    start, call, robot, q, change, words
-) -> None:
-    start()
+def test_what_cannot_be_computed_is_answered_in_words(asked, robot, q, change, words) -> None:
     question = request(robot, q)
     for name, value in change.items():
         setattr(question, name, value)
-    answer = call(question)
+    answer = asked.compute(question)
     assert not answer.success
     assert words in answer.message
     assert (answer.matrix.validity, len(answer.matrix.matrix)) == (INVALID, 0)
@@ -179,7 +178,7 @@ def test_a_closed_robot_needs_the_joints_that_others_follow_from(start, call) ->
     assert (answer.matrix.validity, answer.matrix.reasons) == (OK, 0)
     assert relative_error(matrix_to_numpy(answer.matrix), expected) < 1e-7
     # Also after the thresholds have changed, with which another solver is set.
-    node.set_parameters([Parameter("conditioning.weak", value=1e5)])
+    set_parameters(node, conditioning__weak=1e5)
     assert asked(rotors).success
     few = {name: value for name, value in given.items() if name != "LF_KFE"}
     answer = asked(few)
@@ -190,7 +189,7 @@ def test_a_closed_robot_needs_the_joints_that_others_follow_from(start, call) ->
 def test_thresholds_hold_on_demand_and_damping_does_not(start, call, urdf, robot, q) -> None:
     node = start()
     changes = {"conditioning.weak": 1.5, "damping.mode": "uniform", "damping.ratio": 0.1}
-    node.set_parameters([Parameter(name, value=value) for name, value in changes.items()])
+    set_parameters(node, **changes)
     answer = call(request(robot, q)).matrix
     assert answer.conditioning == DelassusMatrix.CONDITIONING_WEAK
     assert answer.reasons == DelassusMatrix.REASON_ILL_CONDITIONED
@@ -200,7 +199,7 @@ def test_thresholds_hold_on_demand_and_damping_does_not(start, call, urdf, robot
 def test_compute_follows_the_algorithm(graph, start, call, robot, q) -> None:
     node = start(rows="all")
     assert call(request(robot, q)).matrix.algorithm == "pv_osimr"
-    node.set_parameters([Parameter("algorithm", value="dense")])
+    set_parameters(node, algorithm="dense")
     graph.wait_for_log("algorithm changed from 'pv_osimr' to 'dense'")
     assert call(request(robot, q)).matrix.algorithm == "dense"
 

@@ -15,9 +15,9 @@ from node_support import (
     FEET,
     OK,
     relative_error,
+    set_parameters,
     solve,
 )
-from rclpy.parameter import Parameter
 from ros_support import children, stamp_of
 
 from delassus_ros.compiler.runtime.kernel import CompiledKernel
@@ -60,7 +60,7 @@ def swap(graph, start, urdf, robot, monkeypatch, times: int, names: tuple[str, .
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, postures[0])
     # All are in the cache and have been loaded, before memory is looked at.
     for name in names:
-        node.set_parameters([Parameter("algorithm", value=name)])
+        set_parameters(node, algorithm=name)
         graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, postures[0])
     already, first = len(graph.matrices), graph.matrices[-1].sequence
     sent: dict[int, int] = {}
@@ -82,7 +82,7 @@ def swap(graph, start, urdf, robot, monkeypatch, times: int, names: tuple[str, .
             break
         wanted = names[swaps % len(names)]
         swaps += 1
-        assert node.set_parameters([Parameter("algorithm", value=wanted)])[0].successful
+        set_parameters(node, algorithm=wanted)
     last = max(sent)
     graph.until(lambda: stamp_of(graph.matrices[-1]) >= last, "answer to the last one")
     answers = graph.matrices[already:]
@@ -124,12 +124,10 @@ def test_a_thousand_swaps_under_load(
 
 
 def test_an_algorithm_that_was_in_use_comes_back_at_the_next_tick(
-    graph, start, robot, urdf, q, monkeypatch
+    graph, ready, robot, urdf, q, monkeypatch
 ) -> None:
     """Nothing is made anew: the change has ended when the next matrix is there."""
-    node = start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node = ready()
     change(graph, node, "efpa", robot, q)
 
     def fail(*_: object) -> None:
@@ -139,7 +137,7 @@ def test_an_algorithm_that_was_in_use_comes_back_at_the_next_tick(
     # Nor does it end before, because none comes for a while.
     monkeypatch.setattr(live_changes, "_HANDOVER_POLL_S", 3600.0)
     for name in ("pv_osimr", "efpa", "pv_osimr"):
-        assert node.set_parameters([Parameter("algorithm", value=name)])[0].successful
+        set_parameters(node, algorithm=name)
         # Once: of one that is sent again, the answer would be by the new one.
         already = len(graph.matrices)
         graph.move(robot.joint_names, q)
@@ -181,6 +179,6 @@ def test_the_old_kernel_is_freed(graph, start, robot, q) -> None:
 
 def change(graph, node, name: str, robot, q) -> None:
     """Change the algorithm, and wait until that has ended."""
-    assert node.set_parameters([Parameter("algorithm", value=name)])[0].successful
+    set_parameters(node, algorithm=name)
     graph.ask_until(lambda m: m.algorithm == name, robot.joint_names, q)
     graph.until(lambda: not node._configuration.algorithm.building, "end of the change")

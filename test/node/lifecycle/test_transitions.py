@@ -6,18 +6,16 @@ import contextlib
 import itertools
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import robots
-from hanging import HANG_S
 from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState, GetState
-from ros_support import Graph, NodeProcess
+from node_support import Manager
+from processes import Program, node_program, python, wait_until
+from ros_support import Graph
 from seeds import but_slow
 
 CONFIG = Path(__file__).resolve().parents[3] / "config" / "quadruped.yaml"
@@ -26,53 +24,32 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM]
 ARGUMENTS = ["--params-file", str(CONFIG)]
 
 
-class Manager:
-    """Changes the state of the node in the other process."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._client = graph.peer.create_client(ChangeState, "delassus_node/change_state")
-        self._look = graph.peer.create_client(GetState, "delassus_node/get_state")
-
-    def connect(self) -> None:
-        """Wait until answers arrive."""
-        self._graph.until(self._client.service_is_ready, "service")
-        self._graph.call(self._look, GetState.Request())
-
-    def change(self, transition: int, wait: bool = True) -> None:
-        request = ChangeState.Request(transition=Transition(id=transition))
-        future = self._client.call_async(request)
-        if wait:
-            self._graph.until(future.done, "answer of the service")
-            assert future.result().success
-
-
 CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
 
 
-def unconfigured(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+def unconfigured(graph: Graph, node: Program, manager: Manager) -> None:
     """Nothing has happened yet."""
 
 
-def configuring(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+def configuring(graph: Graph, node: Program, manager: Manager) -> None:
     """On its way: the kernel is being made, or was just made."""
-    manager.change(CONFIGURE, wait=False)
+    manager.begin(CONFIGURE)
     for _ in range(3):
         graph.executor.spin_once(timeout_sec=0.01)
 
 
-def inactive(graph: Graph, node: NodeProcess, manager: Manager) -> None:
-    manager.change(CONFIGURE)
+def inactive(graph: Graph, node: Program, manager: Manager) -> None:
+    assert manager.change(CONFIGURE)
 
 
-def activating(graph: Graph, node: NodeProcess, manager: Manager) -> None:
-    manager.change(CONFIGURE)
-    manager.change(ACTIVATE, wait=False)
+def activating(graph: Graph, node: Program, manager: Manager) -> None:
+    assert manager.change(CONFIGURE)
+    manager.begin(ACTIVATE)
 
 
-def active(graph: Graph, node: NodeProcess, manager: Manager) -> None:
-    manager.change(CONFIGURE)
-    manager.change(ACTIVATE)
+def active(graph: Graph, node: Program, manager: Manager) -> None:
+    assert manager.change(CONFIGURE)
+    assert manager.change(ACTIVATE)
     robot = robots.quadruped()
     names = [f"{foot}_{joint}" for foot in FEET for joint in ("HAA", "HFE", "KFE")]
     graph.touch(FEET)
@@ -82,32 +59,32 @@ def active(graph: Graph, node: NodeProcess, manager: Manager) -> None:
         graph.move(names, [0.1] * 12)
 
 
-def deactivating(graph: Graph, node: NodeProcess, manager: Manager) -> None:
+def deactivating(graph: Graph, node: Program, manager: Manager) -> None:
     active(graph, node, manager)
-    manager.change(Transition.TRANSITION_DEACTIVATE, wait=False)
+    manager.begin(Transition.TRANSITION_DEACTIVATE)
 
 
-def cleaned_up(graph: Graph, node: NodeProcess, manager: Manager) -> None:
-    manager.change(CONFIGURE)
-    manager.change(Transition.TRANSITION_CLEANUP)
+def cleaned_up(graph: Graph, node: Program, manager: Manager) -> None:
+    assert manager.change(CONFIGURE)
+    assert manager.change(Transition.TRANSITION_CLEANUP)
 
 
-def finalized(graph: Graph, node: NodeProcess, manager: Manager) -> None:
-    manager.change(CONFIGURE)
-    manager.change(Transition.TRANSITION_INACTIVE_SHUTDOWN)
+def finalized(graph: Graph, node: Program, manager: Manager) -> None:
+    assert manager.change(CONFIGURE)
+    assert manager.change(Transition.TRANSITION_INACTIVE_SHUTDOWN)
 
 
 STATES = [
     unconfigured, configuring, inactive, activating, active, deactivating, cleaned_up, finalized
 ]  # fmt: skip
-State = Callable[[Graph, NodeProcess, Manager], None]
+State = Callable[[Graph, Program, Manager], None]
 
 
 def end_in(graph: Graph, state: State, number: int) -> None:
     graph.describe(robots.unlimited())
-    with NodeProcess([*ARGUMENTS, "-p", "autostart:=false"], graph.domain) as node:
+    with node_program(*ARGUMENTS, "-p", "autostart:=false", domain=graph.domain) as node:
         manager = Manager(graph)
-        manager.connect()
+        manager.state()
         state(graph, node, manager)
         assert node.stop(number) == 0, node.output
         assert "Traceback" not in node.output
@@ -147,33 +124,22 @@ def threads(pid: int) -> list[int]:
     return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
 
 
-def may_use_fifo() -> bool:
-    """Whether this user may: tried in a process of its own, which need not take it back."""
-    code = (
-        "import os; "
-        "os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(7))"
-    )
-    tried = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=HANG_S)
-    return tried.returncode == 0
-
-
 @contextlib.contextmanager
-def configured(graph: Graph, parameter: str) -> Iterator[tuple[NodeProcess, Manager]]:
+def configured(graph: Graph, parameter: str) -> Iterator[tuple[Program, Manager]]:
     """A node with this parameter that waits to be activated."""
     graph.describe(robots.unlimited())
     arguments = [*ARGUMENTS, "-p", "autostart:=false", "-p", parameter]
-    with NodeProcess(arguments, graph.domain) as node:
+    with node_program(*arguments, domain=graph.domain) as node:
         manager = Manager(graph)
-        manager.connect()
-        manager.change(CONFIGURE)
+        manager.state()
+        assert manager.change(CONFIGURE)
         yield node, manager
 
 
+@pytest.mark.usefixtures("fifo")
 def test_priority_of_all_threads_while_active(graph) -> None:
-    if not may_use_fifo():
-        pytest.skip("this user may not use SCHED_FIFO")
     with configured(graph, "realtime.priority:=7") as (node, manager):
-        manager.change(ACTIVATE)
+        assert manager.change(ACTIVATE)
 
         def policies() -> set[tuple[int, int]]:
             return {
@@ -187,7 +153,7 @@ def test_priority_of_all_threads_while_active(graph) -> None:
         assert len(threads(node.process.pid)) > 3
         assert policies() == {(os.SCHED_FIFO, 7)}
         assert "real-time priority 7 (SCHED_FIFO)" in node.output
-        manager.change(Transition.TRANSITION_DEACTIVATE)
+        assert manager.change(Transition.TRANSITION_DEACTIVATE)
         assert policies() == {(os.SCHED_OTHER, 0)}
         assert node.stop() == 0, node.output
 
@@ -196,7 +162,7 @@ def test_processors_and_locked_memory_while_active(graph) -> None:
     graph.describe(robots.unlimited())
     first = min(os.sched_getaffinity(0))
     arguments = [*ARGUMENTS, "-p", f"realtime.cpus:=[{first}]", "-p", "realtime.lock_memory:=true"]
-    with NodeProcess(arguments, graph.domain) as node:
+    with node_program(*arguments, domain=graph.domain) as node:
         node.wait_for("active: from ")
         pid = node.process.pid
         assert {frozenset(os.sched_getaffinity(t)) for t in threads(pid)} == {frozenset([first])}
@@ -218,36 +184,24 @@ def test_processors_stay_awake_while_active(graph) -> None:
             return "/dev/cpu_dma_latency" in links
 
         assert not limited()
-        manager.change(ACTIVATE)
+        assert manager.change(ACTIVATE)
         node.wait_for("active: from ")
         assert limited() or "processors may sleep deeply: " in node.output
-        manager.change(Transition.TRANSITION_DEACTIVATE)
+        assert manager.change(Transition.TRANSITION_DEACTIVATE)
         assert not limited()
         assert node.stop() == 0, node.output
 
 
-def test_what_is_not_permitted_is_said_in_a_line_and_the_node_works(graph) -> None:
-    graph.describe(robots.unlimited())
-    with NodeProcess([*ARGUMENTS, "-p", "realtime.cpus:=[4000]"], graph.domain) as node:
-        node.wait_for("active: from ")
-        lines = [line for line in node.output.splitlines() if "processors 4000" in line]
-        assert len(lines) == 1
-        assert "there is no processor 4000" in lines[0]
-        names = [f"{foot}_{joint}" for foot in FEET for joint in ("HAA", "HFE", "KFE")]
-        graph.ask_touching(FEET, names, [0.1] * 12)
-        assert node.stop() == 0, node.output
+def storm(node: Program) -> None:
+    """Send signals of both kinds, one after the other, until a node has ended."""
+    numbers = itertools.cycle(SIGNALS)
 
-
-def storm(process: subprocess.Popen) -> None:
-    """Send signals of both kinds, one after the other, until a process has ended."""
-    deadline = time.monotonic() + HANG_S
-    for number in itertools.cycle(SIGNALS):
-        if process.poll() is not None:
-            return
-        assert time.monotonic() < deadline, "the node has not ended"
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(number)
+    def send() -> None:
+        node.process.send_signal(next(numbers))
+        # Else this loop takes the processor that the node needs to end.
         time.sleep(0.0005)
+
+    wait_until(node.fault, "end of the node", report=node.report, idle=send)
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(40, marks=pytest.mark.slow)])
@@ -259,8 +213,8 @@ def test_a_storm_of_signals_ends_an_active_node_cleanly(graph, program, times) -
         begin = ["-c", "import sys; from delassus_ros.programs import node; sys.exit(node())"]
     graph.describe(robots.unlimited())
     for _ in range(times):
-        with NodeProcess(ARGUMENTS, graph.domain, begin=begin) as node:
+        with python(*begin, "--ros-args", *ARGUMENTS, domain=graph.domain) as node:
             node.wait_for("active: from ")
-            storm(node.process)
+            storm(node)
             assert node.process.returncode == 0, node.output
             assert "Traceback" not in node.output

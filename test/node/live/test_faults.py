@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Time
 from delassus_msgs.msg import DelassusMatrix
 from delassus_msgs.srv import Compute
 from delassus_msgs_py import matrix_to_numpy
@@ -20,16 +19,15 @@ from node_support import (
     FEET,
     INVALID,
     OK,
+    refused,
     relative_error,
+    set_parameters,
     set_when_joined,
     solve,
     state_of,
 )
 from rclpy.clock_type import ClockType
-from rclpy.parameter import Parameter
-from ros_support import stamp_of
-from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
+from ros_support import SimulatedTime, nanoseconds, stamp_of
 from std_msgs.msg import String
 
 from delassus_ros.algorithms import registry
@@ -39,6 +37,8 @@ from delassus_ros.compiler.runtime import packing
 from delassus_ros.scalars.ports import Status
 
 FALLBACK = DelassusMatrix.REASON_FALLBACK_ALGORITHM
+MS, S = 10**6, 10**9
+"""Millisecond and second [ns]."""
 
 
 def check(messages, expected: np.ndarray, tolerance: float = 1e-10) -> None:
@@ -121,10 +121,8 @@ MOODS = [
 
 
 @pytest.mark.parametrize(("mood", "reason"), MOODS, ids=[mood.__name__ for mood, _ in MOODS])
-def test_a_failing_plug_in(graph, start, urdf, robot, q, moody, mood, reason) -> None:
-    start(algorithm="moody")
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_a_failing_plug_in(graph, ready, urdf, robot, q, moody, mood, reason) -> None:
+    ready(algorithm="moody")
     moody.mood = mood
     answer = graph.ask(robot.joint_names, q)
     assert (answer.validity, answer.reasons) == (INVALID, reason)
@@ -147,22 +145,19 @@ def test_a_fallback_stands_in(graph, start, urdf, robot, q, moody, mood) -> None
     line = graph.wait_for_log("'moody' failed: 'dense' stands in for it")
     assert "until the parameter 'algorithm' is set again" in line
     # Also for who asks.
-    client = graph.peer.create_client(Compute, "delassus_node/compute")
-    graph.until(client.service_is_ready, "service")
     everything = Compute.Request.CONTACTS_ALL
-    asked = client.call_async(
+    asked = graph.compute(
         Compute.Request(joints=robot.joint_names, positions=q, which_contacts=everything)
     )
-    graph.until(asked.done, "answer of the service")
-    assert asked.result().success and asked.result().matrix.algorithm == "dense"
+    assert asked.success and asked.matrix.algorithm == "dense"
     prepared = moody.prepared
     # Set again, the configured one is tried again, and fails again ...
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     graph.ask_until(lambda m: m.validity == INVALID, robot.joint_names, q)
     # ... until it is well.
     moody.mood = lambda G: Status.OK
     assert graph.ask(robot.joint_names, q).algorithm == "dense"
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     answer = graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
     assert (answer.algorithm, answer.reasons) == ("moody", 0)
     # Made anew each time, as a back end may have been left in any state.
@@ -201,7 +196,7 @@ def test_plug_ins_are_prepared_beside_the_stream(
 
     monkeypatch.setattr(moody, "prepare", noted)
     node = start(algorithm="pv_osimr", rows="all")
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
     # Once for the stream, and once for questions beside it.
     assert len(threads) == 2
@@ -228,7 +223,7 @@ def test_an_algorithm_that_cannot_be_tried_again_leaves_the_fallback(
     monkeypatch.setattr(moody, "prepare", prepare)
     for wanted in ("moody", "efpa", "moody"):
         moody.mood = raising
-        node.set_parameters([Parameter("algorithm", value=wanted)])
+        set_parameters(node, algorithm=wanted)
         graph.until(lambda: not change.building, "end of the change")
         if wanted == "efpa":
             # It is the configured one now, and nothing stands in for it.
@@ -255,7 +250,7 @@ def begin_slowly(graph, node, moody) -> threading.Event:
         return prepare(problem)
 
     moody.prepare = slow
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     graph.until(going.is_set, "preparation")
     return on
 
@@ -264,7 +259,7 @@ def test_a_change_that_is_given_up_is_not_waited_for(graph, start, robot, q, moo
     """What a plug-in does there may take long, and the loop has no time for it."""
     node = start(rows="all")
     on = begin_slowly(graph, node, moody)
-    node.set_parameters([Parameter("algorithm", value="dense")])
+    set_parameters(node, algorithm="dense")
     assert not on.is_set()
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
     on.set()
@@ -304,12 +299,12 @@ def test_a_plug_in_that_hangs_holds_up_nothing_for_long(
         raise ZeroDivisionError("nobody is there any more")
 
     moody.prepare = hang
-    node.set_parameters([Parameter("algorithm", value="moody")])
+    set_parameters(node, algorithm="moody")
     graph.until(going.is_set, "preparation")
     node.trigger_deactivate()
     assert not on.is_set()
     graph.wait_for_log("making moody was given up but has not ended within 0.1 s")
-    node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+    set_parameters(node, algorithm="pv_osimr")
     node.trigger_activate()
     assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
     on.set()
@@ -328,7 +323,7 @@ def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(
     words = "making moody was given up but has not ended within 0.5 s: its thread is left alone"
 
     def left_alone() -> bool:
-        node.set_parameters([Parameter("algorithm", value=wanted[0])])
+        set_parameters(node, algorithm=wanted[0])
         wanted.reverse()
         return any(words in line for line in graph.log)
 
@@ -336,23 +331,11 @@ def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(
     # Those that are asked for from now on need not wait at all: they have no second chance here.
     monkeypatch.setattr("delassus_ros.node.system.background.CANCEL_LIMIT_S", 600.0)
     for name in ("ltl", "efpa", "kjr"):
-        node.set_parameters([Parameter("algorithm", value=name)])
+        set_parameters(node, algorithm=name)
         graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
     assert not on.is_set()
     assert sum(words in line for line in graph.log) == 1
     on.set()
-
-
-def test_a_plug_in_that_ends_the_process_ends_its_change(graph, start, robot, q, moody) -> None:
-    def prepare(problem):
-        raise SystemExit("no licence")
-
-    moody.prepare = prepare
-    node = start(rows="all")
-    node.set_parameters([Parameter("algorithm", value="moody")])
-    line = graph.wait_for_log("cannot change the algorithm to 'moody', 'pv_osimr' goes on")
-    assert "SystemExit: no licence" in line
-    assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
 
 
 def test_a_fault_in_a_summary_ends_nothing(graph, start, robot, q, monkeypatch) -> None:
@@ -387,17 +370,19 @@ def test_a_fallback_that_cannot_be_prepared_is_found_at_once(graph, start, moody
     assert "no licence" in line
 
 
-def test_a_plug_in_that_cannot_be_prepared_is_not_taken(graph, start, robot, q, moody) -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
+def test_unpreparable_plug_in_is_not_taken(graph, start, robot, q, moody, error) -> None:
+    """Also one that would end the process."""
     node = start(rows="all")
     graph.ask(robot.joint_names, q)
 
     def prepare(problem):
-        raise ZeroDivisionError("no licence")
+        raise error("no licence")
 
     moody.prepare = prepare
-    assert node.set_parameters([Parameter("algorithm", value="moody")])[0].successful
+    set_parameters(node, algorithm="moody")
     line = graph.wait_for_log("cannot change the algorithm to 'moody', 'pv_osimr' goes on")
-    assert "no licence" in line
+    assert f"{error.__name__}: no licence" in line
     answer = graph.ask(robot.joint_names, q)
     assert (answer.algorithm, answer.validity) == ("pv_osimr", DEGRADED)
     assert node.get_parameter("algorithm").value == "pv_osimr"
@@ -406,9 +391,7 @@ def test_a_plug_in_that_cannot_be_prepared_is_not_taken(graph, start, robot, q, 
 def test_a_plug_in_that_cannot_say_what_it_supports_is_refused(graph, start, moody) -> None:
     node = start()
     moody.refuse = ZeroDivisionError("nobody knows")
-    result = node.set_parameters([Parameter("algorithm", value="moody")])[0]
-    assert not result.successful
-    assert "it cannot say: ZeroDivisionError: nobody knows" in result.reason
+    assert "it cannot say: ZeroDivisionError: nobody knows" in refused(node, algorithm="moody")
     assert state_of(node) == "active"
 
 
@@ -423,14 +406,12 @@ def test_a_plug_in_that_cannot_say_what_it_supports_is_refused(graph, start, moo
     ],
 )  # fmt: skip
 def test_a_fault_of_the_program_ends_nothing(
-    graph, start, urdf, robot, q, monkeypatch, where, error
+    graph, ready, urdf, robot, q, monkeypatch, where, error
 ) -> None:
     def fail(*_: object) -> None:
         raise error("a fault")
 
-    node = start(input_timeout=0.2)
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node = ready(input_timeout=0.2)
     pipeline = node._configuration.computation.pipeline
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, where, fail)
@@ -486,56 +467,46 @@ def test_a_description_by_a_volatile_publisher_is_said(graph, start, urdf) -> No
 
 def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
     """Time jumps back: what came before is forgotten, what comes after is answered."""
-
-    def time_of(seconds: float) -> Time:
-        return Time(sec=int(seconds), nanosec=round(seconds % 1 * 1e9))
-
     node = start(use_sim_time=True, input_timeout=0.5)
-    clock = graph.peer.create_publisher(Clock, "/clock", 10)
-    already, sent = 0, [0]
+    clock = SimulatedTime(graph, node)
+    already, sent = 0, 0
 
-    def tick(seconds: float) -> None:
-        clock.publish(Clock(clock=time_of(seconds)))
-        # On its way it may overtake the clock.
-        stamp = time_of(seconds - 0.02)
-        sent[0] = stamp.sec * 10**9 + stamp.nanosec
-        message = JointState(name=list(robot.joint_names), position=q)
-        message.header.stamp = stamp
-        graph._joints.publish(message)
-
-    def run(begin: float) -> Callable[[], bool]:
-        """Return a function that goes on from a time and says whether that is answered."""
-        seconds = [begin]
-        since = round(begin * 1e9)
+    def run(begin: int) -> Callable[[], bool]:
+        """Return a function that goes on from a time [ns] and says whether that is answered."""
+        now = begin
 
         def answered() -> bool:
-            graph.touch(FEET, stamp=round(1e9 * (seconds[0] - 0.02)))
-            seconds[0] += 0.01
-            tick(seconds[0])
+            nonlocal now, sent
+            graph.touch(FEET, stamp=now - 20 * MS)
+            now += 10 * MS
+            clock.publish(now)
+            # On its way it may overtake the clock.
+            sent = graph.move(robot.joint_names, q, stamp=now - 20 * MS)
             return any(
-                m.validity == OK and 0 <= stamp_of(m) - since < 50e9
+                m.validity == OK and 0 <= stamp_of(m) - begin < 50 * S
                 for m in graph.matrices[already:]
             )
 
         return answered
 
-    graph.until(run(100.0), "matrix in simulated time")
+    graph.until(run(100 * S), "matrix in simulated time")
     assert node.get_clock().now().nanoseconds < 1000e9
     # What is under way from before is answered before the clock jumps.
-    graph.until(lambda: stamp_of(graph.matrices[-1]) == sent[0], "answer to the last one")
+    graph.until(lambda: stamp_of(graph.matrices[-1]) == sent, "answer to the last one")
     already = len(graph.matrices)
-    graph.until(run(1.0), "matrix after the reset")
+    graph.until(run(S), "matrix after the reset")
     line = graph.wait_for_log("the clock jumped by -")
     assert "inputs from before are forgotten" in line
     assert all(stamp_of(m) < 100e9 for m in graph.matrices[already:] if m.validity == OK)
     check(graph.matrices, solve(urdf, q))
     # Silence is noticed in the new time, too.
     already = len(graph.matrices)
-    seconds = [2.0 + node.get_clock().now().nanoseconds * 1e-9]
+    now = 2 * S + node.get_clock().now().nanoseconds
 
     def said() -> bool:
-        seconds[0] += 0.05
-        clock.publish(Clock(clock=time_of(seconds[0])))
+        nonlocal now
+        now += 50 * MS
+        clock.publish(now)
         return any(m.reasons & DelassusMatrix.REASON_INPUT_STALE for m in graph.matrices[already:])
 
     graph.until(said, "word about silence after the reset")
@@ -543,44 +514,31 @@ def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "times"), [("clock_jumped", [100.0, 1.0]), ("set_clock_step", [100.0, 100.25])]
+    ("method", "times"),
+    [("clock_jumped", [100 * S, S]), ("set_clock_step", [100 * S, 100 * S + 250 * MS])],
 )
 def test_a_fault_while_the_clock_jumps_or_steps(
     graph, start, robot, q, monkeypatch, method, times
 ) -> None:
     node = start(use_sim_time=True, rows="all")
-    clock = graph.peer.create_publisher(Clock, "/clock", 10)
+    clock = SimulatedTime(graph, node)
     pipeline = node._configuration.computation.pipeline
-
-    def show(seconds: float) -> None:
-        """Publish a time until the node has it."""
-        instant = round(seconds * 1e9)
-
-        def arrived() -> bool:
-            clock.publish(Clock(clock=Time(sec=instant // 10**9, nanosec=instant % 10**9)))
-            return node.get_clock().now().nanoseconds == instant
-
-        graph.until(arrived, "simulated time")
 
     def fail(*_: object) -> None:
         raise KeyError(f"a fault of {method}")
 
-    show(times[0])
+    clock.run_to(times[0])
     with monkeypatch.context() as broken:
         broken.setattr(pipeline, method, fail)
-        show(times[1])
+        clock.run_to(times[1])
         graph.wait_for_log(f"a fault of {method}")
     # The next step finds everything at work.
-    show(times[1] + 0.25)
+    clock.run_to(times[1] + 250 * MS)
 
     def answered() -> bool:
-        message = JointState(name=list(robot.joint_names), position=q)
-        message.header.stamp = node.get_clock().now().to_msg()
-        graph._joints.publish(message)
-        return any(
-            m.validity != INVALID and m.header.stamp == message.header.stamp
-            for m in graph.matrices
-        )
+        stamp = node.get_clock().now().nanoseconds
+        graph.move(robot.joint_names, q, stamp=stamp)
+        return any(m.validity != INVALID and stamp_of(m) == stamp for m in graph.matrices)
 
     graph.until(answered, "matrix after the fault")
 
@@ -588,56 +546,40 @@ def test_a_fault_while_the_clock_jumps_or_steps(
 def test_stamps_between_two_steps_of_simulated_time(graph, start, robot, q) -> None:
     """A simulation publishes joint states more often than its time."""
     node = start(use_sim_time=True, rows="all")
-    clock = graph.peer.create_publisher(Clock, "/clock", 10)
-    step = 25_000_000
-
-    def to_message(instant: int) -> Time:
-        return Time(sec=instant // 10**9, nanosec=instant % 10**9)
-
-    def run_to(instant: int) -> None:
-        """Go on to a time, which is published again until it has arrived."""
-
-        def arrived() -> bool:
-            clock.publish(Clock(clock=to_message(instant)))
-            return node.get_clock().now().nanoseconds == instant
-
-        graph.until(arrived, "simulated time")
+    clock = SimulatedTime(graph, node)
+    step = 25 * MS
 
     def ask(stamp: int) -> DelassusMatrix:
-        message = JointState(name=list(robot.joint_names), position=q)
-        message.header.stamp = to_message(stamp)
-        graph._joints.publish(message)
+        graph.move(robot.joint_names, q, stamp=stamp)
         graph.until(
             lambda: bool(graph.matrices) and stamp_of(graph.matrices[-1]) == stamp, "matrix"
         )
         return graph.matrices[-1]
 
-    for now in range(100 * 10**9, 100 * 10**9 + 20 * step, step):
-        run_to(now)
-        for offset in (0, 10_000_000, 24_000_000):
+    for now in range(100 * S, 100 * S + 20 * step, step):
+        clock.run_to(now)
+        for offset in (0, 10 * MS, 24 * MS):
             assert not ask(now + offset).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
-    assert ask(now + 100_000_000).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
+    assert ask(now + 100 * MS).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
     graph.wait_for_log("s ahead of /clock, which goes on by up to 0.025 s at once")
     # The clock of the machine has no steps.
-    node.set_parameters([Parameter("use_sim_time", value=False)])
-    stamp = time.time_ns() + 10_000_000_000
+    set_parameters(node, use_sim_time=False)
+    stamp = time.time_ns() + 10 * S
     assert ask(stamp).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
 
 
 def test_simulated_time_that_stands_still_makes_nothing_old(graph, start, robot, q) -> None:
-    start(use_sim_time=True, input_timeout=0.05, rows="all")
-    clock = graph.peer.create_publisher(Clock, "/clock", 10)
-    stamp = Time(sec=50)
+    node = start(use_sim_time=True, input_timeout=0.05, rows="all")
+    clock = SimulatedTime(graph, node)
 
     def answered() -> bool:
-        clock.publish(Clock(clock=stamp))
-        message = JointState(name=list(robot.joint_names), position=q)
-        message.header.stamp = stamp
-        graph._joints.publish(message)
-        return any(stamp_of(m) == 50 * 10**9 and m.matrix for m in graph.matrices)
+        clock.publish(50 * S)
+        graph.move(robot.joint_names, q, stamp=50 * S)
+        return any(stamp_of(m) == 50 * S and m.matrix for m in graph.matrices)
 
     graph.until(answered, "matrix")
     already = len(graph.matrices)
+    # Ten times the timeout, by the clock of the machine.
     end = time.monotonic() + 0.5
     while time.monotonic() < end:
         graph.executor.spin_once(timeout_sec=0.02)
@@ -663,10 +605,10 @@ def test_no_timer_waits_for_a_clock_that_can_be_set_back(start, sim: bool) -> No
 def test_changes_are_made_while_simulated_time_stands_still(graph, start, urdf) -> None:
     """Nor does it have to have begun."""
     node = start(use_sim_time=True, rows="all")
-    assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
+    set_parameters(node, algorithm="dense")
     graph.wait_for_log("algorithm changed from 'pv_osimr' to 'dense'")
     renamed = urdf.replace('<robot name="', '<robot name="other_', 1)
-    assert node.set_parameters([Parameter("robot_description", value=renamed)])[0].successful
+    set_parameters(node, robot_description=renamed)
     graph.wait_for_log("robot description changed from that of")
 
 
@@ -690,12 +632,12 @@ def switch_contacts(graph, start, urdf, robot, q, times: int) -> None:
         graph.move(robot.joint_names, q)
         for _ in range(4):
             graph.executor.spin_once(timeout_sec=0.0005)
-        used |= sets.keys() & {contacts_stamp_of(m) for m in graph.matrices[looked:]}
+        used |= sets.keys() & {nanoseconds(m.contacts_stamp) for m in graph.matrices[looked:]}
         looked = len(graph.matrices)
     answer = graph.ask(robot.joint_names, q)
     assert list(answer.contacts) == chosen
     for message in graph.matrices[already:]:
-        stamp = contacts_stamp_of(message)
+        stamp = nanoseconds(message.contacts_stamp)
         assert message.validity == OK
         if stamp in sets:
             assert list(message.contacts) == sets[stamp]
@@ -703,10 +645,6 @@ def switch_contacts(graph, start, urdf, robot, q, times: int) -> None:
         np.testing.assert_allclose(
             matrix_to_numpy(message), full[np.ix_(places, places)], rtol=0, atol=1e-12
         )
-
-
-def contacts_stamp_of(message: DelassusMatrix) -> int:
-    return int(message.contacts_stamp.sec * 10**9 + message.contacts_stamp.nanosec)
 
 
 def test_contacts_that_switch_all_the_time(graph, start, urdf, robot, q) -> None:
@@ -759,7 +697,7 @@ def test_a_cache_that_was_tampered_with(
     node = start()
 
     def change(algorithm: str) -> None:
-        assert node.set_parameters([Parameter("algorithm", value=algorithm)])[0].successful
+        set_parameters(node, algorithm=algorithm)
         graph.ask_until(lambda m: m.algorithm == algorithm, robot.joint_names, q)
 
     def forget() -> None:
@@ -787,7 +725,7 @@ def test_a_cache_that_was_tampered_with(
             cache_module.store(path.stem, packing.pack(*parts, changed))
         else:
             path.chmod(0o666)
-    assert node.set_parameters([Parameter("algorithm", value="efpa")])[0].successful
+    set_parameters(node, algorithm="efpa")
     line = graph.wait_for_log(begins)
     assert words in line
     assert begins != "kernel cache not used: " or str(cache) in line
@@ -800,12 +738,10 @@ def test_a_cache_that_was_tampered_with(
     check(graph.matrices, solve(urdf, q))
 
 
-def test_a_cache_that_cannot_be_written(graph, start, urdf, robot, q, monkeypatch) -> None:
+def test_a_cache_that_cannot_be_written(graph, ready, urdf, robot, q, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nothing")
-    node = start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
-    node.set_parameters([Parameter("algorithm", value="efpa")])
+    node = ready()
+    set_parameters(node, algorithm="efpa")
     graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
     check(graph.matrices, solve(urdf, q))
 

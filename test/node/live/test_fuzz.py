@@ -148,8 +148,8 @@ def throw(graph: Graph, start: Callable[..., Any], urdf: str, much: Any) -> None
     node = start(axes="world", orientation__timeout=0.0, input_timeout=0.0)
     odometry = graph.peer.create_publisher(Odometry, "odometry", 10)
     outputs = {
-        "joints": graph._joints, "contacts": graph._contacts, "odometry": odometry,
-        "description": graph._descriptions,
+        "joints": graph.joints, "contacts": graph.contacts, "odometry": odometry,
+        "description": graph.descriptions,
     }  # fmt: skip
     truth = Truth(urdf)
     graph.until(lambda: all(p.get_subscription_count() for p in outputs.values()), "subscribers")
@@ -267,10 +267,7 @@ FOR_OTHERS = {
 
 def change_parameters(graph: Graph, node: Any, much: Any) -> None:
     """Set anything to anything; what is refused changes nothing."""
-    client = graph.peer.create_client(
-        SetParametersAtomically, "delassus_node/set_parameters_atomically"
-    )
-    graph.until(client.service_is_ready, "service")
+    service = "delassus_node/set_parameters_atomically"
     # Those of rclpy itself are not the node's to guard.
     names = [
         name
@@ -294,16 +291,13 @@ def change_parameters(graph: Graph, node: Any, much: Any) -> None:
         request.parameters = [
             ParameterMessage(name=name.replace("\0", ""), value=value) for name, value in changes
         ]
-        future = client.call_async(request)
-        graph.until(future.done, "answer")
-        result = future.result().result
+        result = graph.call(SetParametersAtomically, service, request).result
         assert result.successful or result.reason
         if not result.successful:
             assert present() == before
         assert state_of(node) == before_state
 
     run()
-    client.destroy()
 
 
 def test_whatever_parameters_are_set_while_active(graph, start, robot, q) -> None:
@@ -338,20 +332,11 @@ def test_whatever_is_asked(graph, start, urdf) -> None:
     node = start(axes="world")
     contacts = [Contact(foot, frame=f"{foot}_FOOT") for foot in FEET]
     solver = DelassusSolver(Problem(Robot.from_urdf(urdf), contacts, axes="world"), "dense")
-    compute = graph.peer.create_client(Compute, "delassus_node/compute")
-    listing = graph.peer.create_client(ListAlgorithms, "delassus_node/list_algorithms")
-    graph.until(compute.service_is_ready, "service")
-    graph.until(listing.service_is_ready, "service")
-
-    def call(client: Any, request: Any) -> Any:
-        future = client.call_async(request)
-        graph.until(future.done, "answer")
-        return future.result()
 
     @fuzzing
     @given(questions())
     def run(request: Compute.Request) -> None:
-        answer = call(compute, request)
+        answer = graph.compute(request)
         assert answer.success or answer.message
         if answer.success:
             by_name = dict(zip(request.joints, request.positions, strict=True))
@@ -362,5 +347,6 @@ def test_whatever_is_asked(graph, start, urdf) -> None:
             assert relative_error(matrix_to_numpy(answer.matrix), expected.matrix) < 1e-9
 
     run()
-    assert call(listing, ListAlgorithms.Request()).active == "pv_osimr"
+    service, request = "delassus_node/list_algorithms", ListAlgorithms.Request()
+    assert graph.call(ListAlgorithms, service, request).active == "pv_osimr"
     assert state_of(node) == "active"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import runpy
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +24,9 @@ from node_support import (
     INVALID,
     OK,
 )
+from processes import ROOT, Program
 from rclpy.serialization import deserialize_message
-from ros_support import LATCHED, ROOT, Graph, overrides, stamp_of
+from ros_support import LATCHED, Graph, overrides, stamp_of
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Robot
@@ -142,11 +140,11 @@ class Pair:
             "active_contacts:=/active_contacts",
         )
         arguments = [word for remap in remaps for word in ("-r", remap)]
-        self.process = subprocess.Popen(
-            [program, "--ros-args", *arguments],
-            env={**os.environ, "ROS_DOMAIN_ID": str(graph.domain), "OPENBLAS_NUM_THREADS": "1"},
+        one_thread = {"OPENBLAS_NUM_THREADS": "1"}
+        self.program = Program(
+            program, "--ros-args", *arguments, domain=graph.domain, environment=one_thread
         )
-        graph.fault = lambda: None if self.process.poll() is None else "the node in C ended"
+        graph.fault = self.program.fault
         self.states = graph.peer.create_publisher(JointState, "joint_states", 100)
         self.sets = graph.peer.create_publisher(ActiveContacts, "active_contacts", LATCHED)
         self.stamp = 0
@@ -156,31 +154,45 @@ class Pair:
         """Take the next stamp: some seconds in the past, whatever has paused before."""
         self.stamp = max(self.stamp + SECOND // 10, time.time_ns() - 10 * SECOND)
 
-    def ask(
-        self, at: int = 0, limit: float = HANG_S, **fields: Any
-    ) -> list[DelassusMatrix] | None:
-        """Publish a joint state; return both answers, None if one does not come in time."""
+    def publish(self, at: int = 0, **fields: Any) -> JointState:
+        """Publish a joint state of the next stamp, or of a given one [ns]; return it."""
         self.tick()
         message = JointState(
             **{"name": list(self.robot.joint_names), "position": self.q.tolist(), **fields}
         )
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(at or self.stamp, SECOND)
-        stamp = max(at or self.stamp, 0)
+        self.states.publish(message)
+        return message
+
+    def connect(self) -> None:
+        """Publish joint states until both nodes have answered one."""
+
+        def answered() -> bool:
+            self.publish()
+            self.graph.spin(time.monotonic() + 0.5)
+            return all(self.answers)
+
+        self.graph.until(answered, "answers of both nodes")
+
+    def ask(self, at: int = 0, **fields: Any) -> list[DelassusMatrix]:
+        """Publish a joint state; return both answers."""
         counts = [len(answers) for answers in self.answers]
-        began, sent = time.monotonic(), -math.inf
-        while time.monotonic() < began + limit:
-            assert self.graph.fault() is None
-            if time.monotonic() > sent + AGAIN_S:
+        message = self.publish(at, **fields)
+        stamp = max(stamp_of(message), 0)
+        again = time.monotonic() + AGAIN_S
+
+        def found() -> list[DelassusMatrix] | None:
+            nonlocal again
+            if time.monotonic() > again:
                 self.states.publish(message)
-                sent = time.monotonic()
-            self.graph.executor.spin_once(timeout_sec=0.02)
-            found = [
-                [data for data in answers[count:] if stamp_of(read(data)) == stamp][:1]
+                again = time.monotonic() + AGAIN_S
+            both = [
+                [read(data) for data in answers[count:] if stamp_of(read(data)) == stamp][:1]
                 for answers, count in zip(self.answers, counts, strict=True)
             ]
-            if all(found):
-                return [read(data) for (data,) in found]
-        return None
+            return [message for (message,) in both] if all(both) else None
+
+        return self.graph.until(found, "answers of both nodes")
 
     def touch(
         self, names: Sequence[str], status: Sequence[int], ahead: int = 0
@@ -194,17 +206,16 @@ class Pair:
         told = divmod(self.stamp + ahead, SECOND)
         message.header.stamp.sec, message.header.stamp.nanosec = told
         self.sets.publish(message)
-        deadline = time.monotonic() + HANG_S
-        while time.monotonic() < deadline:
-            both = self.ask()
-            stamps = [(m.contacts_stamp.sec, m.contacts_stamp.nanosec) for m in both or ()]
-            if both and stamps == [told, told]:
-                return both
-        return pytest.fail("a set of contacts did not come to both nodes")
 
-    def same(self, both: Sequence[DelassusMatrix] | None) -> DelassusMatrix:
+        def with_it() -> list[DelassusMatrix] | None:
+            both = self.ask()
+            stamps = [(m.contacts_stamp.sec, m.contacts_stamp.nanosec) for m in both]
+            return both if stamps == [told, told] else None
+
+        return self.graph.until(with_it, "set of contacts at both nodes")
+
+    def same(self, both: Sequence[DelassusMatrix]) -> DelassusMatrix:
         """Compare all of both answers but two times and the count of messages."""
-        assert both is not None
         for message in both:
             assert (message.compute_time > 0.0) is (message.validity != INVALID)
             message.compute_time, message.sequence = 0.0, 0
@@ -218,17 +229,13 @@ class Pair:
 @pytest.fixture(name="pair")
 def make_pair(graph: Graph, tmp_path: Path) -> Iterator[Pair]:
     pair = Pair(graph, built(tmp_path))
-    try:
+    with pair.program:
         yield pair
-    finally:
-        pair.process.kill()
-        pair.process.wait()
 
 
 def test_the_node_in_c_publishes_the_same_bytes(pair: Pair) -> None:
     graph, rng, reason = pair.graph, np.random.default_rng(1), DelassusMatrix
-    # A joint state that is published before all subscriptions are matched gets no answer.
-    graph.until(partial(pair.ask, limit=1.0), "answers of both nodes")
+    pair.connect()
     assert pair.same(pair.ask()).reasons == reason.REASON_NO_CONTACTS_RECEIVED
     graph.until(lambda: all(pair.layouts), "both layouts")
     first, second = (layouts[0] for layouts in pair.layouts)
@@ -301,14 +308,10 @@ def test_the_node_in_c_publishes_the_same_bytes(pair: Pair) -> None:
     message = ActiveContacts(names=[str(k) for k in range(many)], status=[1] * many)
     pair.sets.publish(message)
     graph.until(
-        lambda: (
-            [int(m.reasons) for m in pair.ask() or ()][:1] == [reason.REASON_CONTACTS_MALFORMED]
-        ),
+        lambda: [int(m.reasons) for m in pair.ask()][:1] == [reason.REASON_CONTACTS_MALFORMED],
         "refusal of a set that is too long",
     )
-    pair.process.send_signal(signal.SIGINT)
-    graph.fault = lambda: None
-    assert pair.process.wait(HANG_S) == 0
+    assert pair.program.stop() == 0
 
 
 def test_another_kernel_and_names_of_any_characters(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_a_minute_at_full_rate(monitor: MonitorNode, capsys: pytest.CaptureFixtu
             while time.monotonic() < end:
                 assert not children.dead(), children.report()
                 monitor.poll()
+                # In real time, at the simulator's rate: without a pause the monitor takes a core.
                 time.sleep(_POLL)
 
         start = time.monotonic()

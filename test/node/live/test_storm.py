@@ -20,10 +20,11 @@ from node_support import (
     INVALID,
     OK,
 )
+from processes import node_program
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message, serialize_message
-from ros_support import LATCHED, NodeProcess, stamp_of
+from ros_support import LATCHED, stamp_of
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, ContactSet, Problem, Robot
@@ -122,7 +123,7 @@ def storm(graph, urdf: str, seconds: float, algorithms: Sequence[str] = ALGORITH
     asking = graph.peer.create_client(Compute, "delassus_node/compute")
     everything = Compute.Request.CONTACTS_ALL
     answers = []
-    with NodeProcess(arguments, graph.domain) as node:
+    with node_program(*arguments, domain=graph.domain) as node:
         graph.describe(variants[0])
         node.wait_for("active: from ")
         graph.until(lambda: setting.service_is_ready() and asking.service_is_ready(), "services")
@@ -176,7 +177,7 @@ def storm(graph, urdf: str, seconds: float, algorithms: Sequence[str] = ALGORITH
             newest = [deserialize_message(data, DelassusMatrix) for data in received[looked:]]
             looked = len(received)
             used.update(message.algorithm for message in newest if message.validity == OK)
-            graph._joints.publish(joint_state(time.time_ns(), names, chance))
+            graph.joints.publish(joint_state(time.time_ns(), names, chance))
             tick = max(tick + 1.0 / RATE, time.monotonic() + 0.5 / RATE)
             graph.spin(tick)
         graph.until(lambda: all(future.done() for _, future in answers), "answers")

@@ -34,11 +34,12 @@ from hanging import HANG_S
 from nav_msgs.msg import Odometry
 from node_support import FEET, OK
 from pinocchio_motion import Peer, relative
+from processes import node_program, ros_program
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
-from ros_support import LATCHED, Graph, NodeProcess, stamp_of
+from ros_support import LATCHED, Graph, stamp_of
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 
@@ -516,8 +517,8 @@ class Storm:
         others += ["-p", f"wrenches.LF_FOOT.force_sigma:={SIGMA['force']}"]
         descriptions = graph.peer.create_publisher(String, "another_description", LATCHED)
         setting = graph.peer.create_client(SetParameters, "delassus_node/set_parameters")
-        estimator = NodeProcess(others, graph.domain, begin=("-m", "delassus_ros.estimator.node"))
-        with NodeProcess(arguments, graph.domain) as node, estimator:
+        estimator = ros_program("delassus_ros.estimator.node", *others, domain=graph.domain)
+        with node_program(*arguments, domain=graph.domain) as node, estimator:
             graph.describe(self.variants[0])
             descriptions.publish(String(data=self.variants[0]))
             node.wait_for("active: from ")

@@ -103,12 +103,10 @@ def test_nobody_asks_nothing_comes(graph, start: Start) -> None:
     assert not any(name.endswith("/dynamics") for name in names)
 
 
-def test_diagnostics_have_a_line(graph, start: Start, robot, q) -> None:
+def test_diagnostics_have_a_line(graph, ready) -> None:
     reports: list[DiagnosticArray] = []
     graph.peer.create_subscription(DiagnosticArray, "/diagnostics", reports.append, 10)
-    start(outputs=["h"], base="fixed", diagnostics_period=0.1)
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    ready(outputs=["h"], base="fixed", diagnostics_period=0.1)
 
     def line() -> Any:
         found = [s for r in reports for s in r.status if s.name.endswith(": dynamics")]
@@ -148,8 +146,6 @@ def test_torques_by_topic(graph, start: Start, urdf, robot, q, beside) -> None:
 
 def test_compute_answers_too(graph, start: Start, robot, q) -> None:
     start(outputs=[*OUTPUTS, "Lambda"])
-    client = graph.peer.create_client(Compute, "delassus_node/compute")
-    graph.until(client.service_is_ready, "service")
     rates = np.random.default_rng(1).uniform(-2, 2, robot.nq)
     efforts = np.random.default_rng(2).uniform(-9, 9, robot.nq)
     request = Compute.Request(
@@ -163,12 +159,7 @@ def test_compute_answers_too(graph, start: Start, robot, q) -> None:
     o = request.base_orientation
     o.x, o.y, o.z, o.w = turned.coeffs().tolist()
 
-    def ask() -> Any:
-        future = client.call_async(request)
-        graph.until(future.done, "answer of the service")
-        return future.result()
-
-    answer = ask()
+    answer = graph.compute(request)
     assert answer.success, answer.message
     found = dynamics_to_numpy(answer.dynamics)
     inputs = {
@@ -183,7 +174,7 @@ def test_compute_answers_too(graph, start: Start, robot, q) -> None:
     assert relative(found.h, expected["h"]) < 1e-10
     assert relative(found.Lambda @ matrix_to_numpy(answer.matrix), np.eye(6)) < 1e-9
     request.joint_velocities = [1.0]
-    answer = ask()
+    answer = graph.compute(request)
     assert not answer.success
     assert f"there are {robot.nq + 1} joints but 1 velocities" in answer.message
 

@@ -8,8 +8,7 @@ import numpy as np
 from delassus_msgs.msg import ContactDynamics
 from delassus_msgs.srv import Compute
 from delassus_msgs_py import ReceivedDynamics, dynamics_to_numpy
-from node_support import FEET, OK, Start
-from rclpy.parameter import Parameter
+from node_support import FEET, OK, Start, refused, set_parameters
 from ros_support import Graph, stamp_of
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Solution
@@ -57,17 +56,13 @@ def test_forces_on_topic_and_by_service(graph: Graph, start: Start, urdf, q) -> 
     # It may begin with the forces of a tick without velocities.
     np.testing.assert_allclose(found.forces, expected.forces, rtol=0, atol=1e-6 * size)
 
-    client = graph.peer.create_client(Compute, "delassus_node/compute")
-    graph.until(client.service_is_ready, "service")
     request = Compute.Request(
         joints=list(names), positions=q, which_contacts=Compute.Request.CONTACTS_LISTED,
         contacts=["RF", "LH"], joint_velocities=rates.tolist(),
     )  # fmt: skip
 
     def computed() -> ReceivedDynamics:
-        future = client.call_async(request)
-        graph.until(future.done, "answer of the service")
-        answer = future.result()
+        answer = graph.compute(request)
         assert answer.success, answer.message
         return dynamics_to_numpy(answer.dynamics)
 
@@ -79,8 +74,7 @@ def test_forces_on_topic_and_by_service(graph: Graph, start: Start, urdf, q) -> 
         (0.1, "convex", {**STILL, "leave_speed": 1e-3}, ForceStatus.SOLVED),
     ):
         values = {"friction": friction, "law": law, **speeds}
-        changes = [Parameter(name, value=value) for name, value in values.items()]
-        assert all(result.successful for result in node.set_parameters(changes))
+        set_parameters(node, **values)
         answer, expected = computed(), few.contact_forces(friction, law=law, **speeds)
         assert expected.status == status
         assert answer.forces_status == getattr(ContactDynamics, f"FORCES_{status.name}")
@@ -90,8 +84,7 @@ def test_forces_on_topic_and_by_service(graph: Graph, start: Start, urdf, q) -> 
             assert np.isnan(answer.forces).all()
         assert answer.forces_residual == expected.residual
         assert answer.friction.tolist() == [friction] * 2
-    changes = [Parameter(name, value=value) for name, value in STILL.items()]
-    assert all(result.successful for result in node.set_parameters(changes))
+    set_parameters(node, **STILL)
     found, expected = answered(), s.contact_forces(0.1, law="convex", **STILL)
     assert (found.forces_law, found.friction.tolist()) == (
         ContactDynamics.LAW_CONVEX, [0.3, 0.1, 0.1, 0.1],
@@ -105,8 +98,7 @@ def test_forces_on_topic_and_by_service(graph: Graph, start: Start, urdf, q) -> 
         ("slip_speed", -0.1, "slip_speed out of range Min: 0.0, Max: 1000.0"),
         ("contacts.LF.friction", 0.9, "can be set only while the node is unconfigured"),
     ):
-        (result,) = node.set_parameters([Parameter(name, value=value)])
-        assert not result.successful and words in result.reason, result.reason
+        assert words in refused(node, **{name: value})
 
 
 def test_the_corners_of_a_surface_hold_its_wrench(graph: Graph, start: Start, urdf, q) -> None:
@@ -114,19 +106,12 @@ def test_the_corners_of_a_surface_hold_its_wrench(graph: Graph, start: Start, ur
         outputs=["forces"], base="fixed", torques="zero", contacts__LH__kind="surface",
         contacts__LH__dimensions=[0.2, 0.1],
     )  # fmt: skip
-    client = graph.peer.create_client(Compute, "delassus_node/compute")
-    graph.until(client.service_is_ready, "service")
     robot = Robot.from_urdf(urdf, base="fixed")
-    future = client.call_async(
-        Compute.Request(
-            joints=list(robot.joint_names),
-            positions=q,
-            contacts=["LH"],
-            which_contacts=Compute.Request.CONTACTS_LISTED,
-        )  # fmt: skip
-    )
-    graph.until(future.done, "answer of the service")
-    found = dynamics_to_numpy(future.result().dynamics)
+    request = Compute.Request(
+        joints=list(robot.joint_names), positions=q, contacts=["LH"],
+        which_contacts=Compute.Request.CONTACTS_LISTED,
+    )  # fmt: skip
+    found = dynamics_to_numpy(graph.compute(request).dynamics)
     sole = Contact("LH", "LH_FOOT", "surface", friction=0.6, dimensions=(0.2, 0.1))
     zeros = np.zeros(robot.nq)
     s = DelassusSolver(Problem(robot, [sole], outputs=["a0"])).solve(

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
-from hanging import HANG_S
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState, GetState
 from node_support import (
+    Manager,
+    set_parameters,
     state_of,
 )
+from processes import ROOT, node_program, wait_until
 from rclpy.duration import Duration
 from rclpy.event_handler import (
     EventHandler,
     PublisherEventCallbacks,
     SubscriptionEventCallbacks,
 )
-from rclpy.parameter import Parameter
 from rclpy.qos import (
     DurabilityPolicy,
     LivelinessPolicy,
     QoSProfile,
     ReliabilityPolicy,
 )
-from ros_support import ROOT, NodeProcess
 from std_msgs.msg import String
 
 from delassus_ros.node.system.qos import Mismatches, incompatible_policies
@@ -44,7 +40,7 @@ def test_no_end_of_the_node_has_a_handler_of_events(graph, start) -> None:
     deadline = "qos_overrides./delassus_node/delassus.publisher.deadline"
     node = start(**{deadline: 1_000_000})
     assert state_of(node) == "active"
-    node.set_parameters([Parameter("use_sim_time", value=True)])
+    set_parameters(node, use_sim_time=True)
     topics = {end.topic_name for end in (*node.publishers, *node.subscriptions)}
     assert {"/clock", "/joint_states", "/delassus_node/delassus", "/parameter_events"} <= topics
     assert handlers(node) == []
@@ -60,20 +56,17 @@ def test_transitions_while_others_that_do_not_match_come_and_go(graph, urdf) -> 
     }
     peer = graph.peer
     best_effort, latched = QoSProfile(depth=1, **BEST_EFFORT), QoSProfile(depth=1, **LATCHED)
-    changes = peer.create_client(ChangeState, "/delassus_node/change_state")
-    looks = peer.create_client(GetState, "/delassus_node/get_state")
+    manager = Manager(graph)
     missed = "qos_overrides./delassus_node/delassus.publisher.deadline:=1000000"
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml"), "-p", missed]
     graph.describe(urdf)
-    with NodeProcess(arguments, graph.domain) as node:
+    with node_program(*arguments, domain=graph.domain) as node:
         node.wait_for("active: from")
-        graph.until(changes.service_is_ready, "service")
-        graph.call(looks, GetState.Request())
+        manager.state()
         for label in ROUNDS * ("deactivate", "cleanup", "configure", "activate"):
-            change = ChangeState.Request(transition=Transition(label=label))
-            done, deadline = changes.call_async(change), time.monotonic() + HANG_S
-            while not done.done():
-                assert time.monotonic() < deadline, node.output
+            answer = manager.begin(label=label)
+
+            def come_and_go() -> None:
                 heard = peer.create_subscription(
                     DelassusMatrix,
                     "delassus_node/delassus",
@@ -87,8 +80,9 @@ def test_transitions_while_others_that_do_not_match_come_and_go(graph, urdf) -> 
                 graph.executor.spin_once(timeout_sec=0.001)
                 peer.destroy_subscription(heard)
                 peer.destroy_publisher(said)
-                assert node.process.poll() is None, node.output
-            assert done.result().success, label
+
+            wait_until(answer.done, f"end of {label}", node.fault, node.report, come_and_go)
+            assert answer.result().success, label
         assert node.stop() == 0, node.output
 
 

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 from node_support import (
-    FEET,
-    OK,
+    set_parameters,
 )
 from rcl_interfaces.msg import Log
 from rclpy.impl import rcutils_logger
 from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 
 from delassus_ros.node.system import logs as loop_log
 from delassus_ros.node.system.logs import LoopLog
@@ -65,17 +63,15 @@ def test_lines_below_the_level_are_not_written(graph, speaker) -> None:
 
 
 def test_a_change_of_the_algorithm_does_not_look_for_the_source_of_its_line(
-    graph, start, robot, q, monkeypatch
+    graph, ready, robot, q, monkeypatch
 ) -> None:
-    node = start()
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node = ready()
 
     def slow(*_: object) -> None:
         raise AssertionError("rclpy looks for the caller")
 
     monkeypatch.setattr(rcutils_logger, "CallerId", slow)
-    assert node.set_parameters([Parameter("algorithm", value="efpa")])[0].successful
+    set_parameters(node, algorithm="efpa")
     graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
     graph.wait_for_log("algorithm changed from 'pv_osimr' to 'efpa'")
     # Nor does a warning of what comes in.

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from delassus_msgs.msg import ActiveContacts
 from node_support import (
-    FEET,
-    OK,
     state_of,
 )
 from rclpy.parameter import Parameter
@@ -87,10 +85,8 @@ def test_a_bad_depth_of_the_description_is_refused_by_name(start) -> None:
         start(**{name: 0})
 
 
-def test_values_in_capitals_are_taken(graph, start, robot, q) -> None:
-    start(**{f"{JOINTS}.reliability": "RELIABLE", f"{JOINTS}.history": "Keep_All"})
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+def test_values_in_capitals_are_taken(ready) -> None:
+    ready(**{f"{JOINTS}.reliability": "RELIABLE", f"{JOINTS}.history": "Keep_All"})
 
 
 def test_contacts_of_a_publisher_that_keeps_none_are_heard(graph, start, robot, q) -> None:

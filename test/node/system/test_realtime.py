@@ -13,6 +13,7 @@ import weakref
 
 import pytest
 from hanging import HANG_S
+from processes import may_use_fifo
 
 from delassus_ros.node.system import realtime
 from delassus_ros.node.system import realtime as memory_lock
@@ -40,11 +41,6 @@ def refuse(number: int):
     return refuse
 
 
-def may_use_fifo() -> bool:
-    code = "print(realtime.set_priority(5).done)"
-    return in_child(code) == "True"
-
-
 def test_priority_is_refused_with_what_would_help(monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_setscheduler", refuse(errno.EPERM))
     outcome = realtime.set_priority(80)
@@ -66,9 +62,8 @@ def test_system_without_fifo(monkeypatch) -> None:
     assert "cannot do that" in realtime.set_processors([0]).text
 
 
+@pytest.mark.usefixtures("fifo")
 def test_priority_is_set_and_not_inherited() -> None:
-    if not may_use_fifo():
-        pytest.skip("this user may not use SCHED_FIFO")
     output = in_child(
         """
         import subprocess, sys
@@ -85,9 +80,8 @@ def test_priority_is_set_and_not_inherited() -> None:
     assert lines[1].startswith("True|7|real-time priority 7 (SCHED_FIFO)")
 
 
+@pytest.mark.usefixtures("fifo")
 def test_all_threads_follow_and_later_ones_do_not() -> None:
-    if not may_use_fifo():
-        pytest.skip("this user may not use SCHED_FIFO")
     output = in_child(
         """
         import threading
@@ -124,9 +118,8 @@ def test_a_thread_that_has_ended_is_no_failure(monkeypatch) -> None:
     assert seen == [0]
 
 
+@pytest.mark.usefixtures("fifo")
 def test_back_to_normal_scheduling() -> None:
-    if not may_use_fifo():
-        pytest.skip("this user may not use SCHED_FIFO")
     output = in_child(
         """
         mode = realtime.RealtimeMode()
@@ -155,10 +148,9 @@ UNPRIVILEGED = """
 """
 
 
+@pytest.mark.usefixtures("fifo")
 def test_an_unprivileged_user_comes_back_to_normal_scheduling() -> None:
     """The flag for children, which Linux does not let it clear, stays."""
-    if not may_use_fifo():
-        pytest.skip("this user may not use SCHED_FIFO")
     output = in_child(
         UNPRIVILEGED
         + """
@@ -174,9 +166,8 @@ def test_an_unprivileged_user_comes_back_to_normal_scheduling() -> None:
     assert output.splitlines() == ["True", "[True] True", "True 0"]
 
 
+@pytest.mark.usefixtures("fifo")
 def test_an_unprivileged_user_whom_limits_allow_it_may_again_and_again() -> None:
-    if not may_use_fifo():
-        pytest.skip("this user may not use SCHED_FIFO")
     output = in_child(
         UNPRIVILEGED
         + """
@@ -512,10 +503,9 @@ def test_two_nodes_in_one_process(leaving) -> None:
     assert output.splitlines() == [f"{([b], 5 * fifo)}", f"{stays} False", "True True"]
 
 
+@pytest.mark.usefixtures("fifo")
 def test_a_thread_that_is_waited_for_follows_just_below() -> None:
     """It does not wait for the rest of the machine; what it starts is normal."""
-    if not may_use_fifo():
-        pytest.skip("this user may not use SCHED_FIFO")
     output = in_child(
         """
         import subprocess, sys, threading

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import copy
-import os
 import re
-import subprocess
-import sys
-import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from importlib import import_module
-from pathlib import Path
 
 import pytest
-from hanging import HANG_S
+from processes import ROOT, ros_program, wait_until
 
-ROOT = Path(__file__).resolve().parents[3]
 POLICY = ROOT / "config" / "security" / "policy.xml"
 OTHERS = {
     "/odometry", "/imu", "/joint_torques", "/contact_placements", "/contact_schedule"
@@ -79,6 +74,12 @@ def allowed(node: str) -> dict[str, set[str]]:
                 assert full not in names, f"{full} is listed twice for {node}"
                 names.add(full)
     return found
+
+
+def beyond(names: dict[str, set[str]], others: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Return the names that others do not have."""
+    found = {key: many - others.get(key, set()) for key, many in names.items()}
+    return {key: many for key, many in found.items() if many}
 
 
 # --- the form ---------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ def test_only_the_simulator_may_feed_the_node() -> None:
 class Processes:
     """The three nodes as demo.launch.py starts them, and what the graph says of them."""
 
-    def __init__(self, folder: Path, simulated_time: bool) -> None:
+    def __init__(self, simulated_time: bool) -> None:
         import rclpy
         import_module("delassus_msgs")
         import_module("nav_msgs")
@@ -152,9 +153,6 @@ class Processes:
         from ros_domains import new_domain
 
         domain = new_domain()
-        path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
-        environment = os.environ | {"PYTHONPATH": path, "ROS_DOMAIN_ID": str(domain)}
-        environment |= {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
         time_arguments = ["-p", f"use_sim_time:={str(simulated_time).lower()}"]
         config = str(ROOT / "config" / "quadruped.yaml")
         topics = {"delassus": "delassus_node/delassus", "reference": "simulator/reference"}
@@ -164,18 +162,13 @@ class Processes:
             "simulator": ("sim.simulator_node", "-p", "truth:=true", "-p", "rate:=50"),
             "delassus_monitor": ("monitor.monitor_node", *remaps),
         }
-        self.output = {node: (folder / node).open("w+") for node in modules}
-        self.processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", f"delassus_ros.{module}", "--ros-args", *arguments]
-                + ["--enclave", f"/delassus/{node}", *time_arguments],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=self.output[node],
-                stderr=subprocess.STDOUT,
+        self.programs = {
+            node: ros_program(
+                f"delassus_ros.{module}", *arguments, "--enclave", f"/delassus/{node}",
+                *time_arguments, domain=domain,
             )
             for node, (module, *arguments) in modules.items()
-        ]
+        }  # fmt: skip
         self._context = rclpy.Context()
         rclpy.init(args=[], context=self._context, domain_id=domain)
         self._looker = rclpy.create_node(
@@ -183,12 +176,12 @@ class Processes:
         )
 
     def close(self) -> None:
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            process.wait(HANG_S)
-        for file in self.output.values():
-            file.close()
+        with ExitStack() as stack:
+            for program in self.programs.values():
+                stack.enter_context(program)
+                program.process.terminate()
+            for program in self.programs.values():
+                program.wait()
         self._looker.destroy_node()
         self._context.try_shutdown()
 
@@ -197,10 +190,11 @@ class Processes:
 
         Others may be seen for a while: those of a test before that had this domain, too.
         """
-        deadline = time.monotonic() + HANG_S
-        while (found := self._enclaves()) != sorted(expected.items()):
-            assert time.monotonic() < deadline, found
-            time.sleep(0.05)
+        wait_until(
+            lambda: self._enclaves() == sorted(expected.items()),
+            "such enclaves",
+            report=lambda: str(self._enclaves()),
+        )
 
     def _enclaves(self) -> list[tuple[str, str]]:
         found = self._looker.get_node_names_and_namespaces_with_enclaves()
@@ -224,25 +218,24 @@ class Processes:
 
     def wait_for(self, node: str, expected: dict[str, set[str]]) -> None:
         """Wait until a node has just these; fail with the difference."""
-        deadline = time.monotonic() + HANG_S
-        while (found := self.endpoints(node)) != expected:
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.05)
-        keys = set(found) | set(expected)
-        for words, left, right in (
-            (f"{node} has, but the policy does not allow", found, expected),
-            (f"the policy allows {node}, which does not have", expected, found),
-        ):
-            difference = {k: left.get(k, set()) - right.get(k, set()) for k in keys}
-            difference = {key: names for key, names in difference.items() if names}
-            self.output[node].seek(0)
-            assert not difference, f"{words}: {difference}\n{self.output[node].read()}"
+        program = self.programs[node]
+
+        def differences() -> str:
+            found = self.endpoints(node)
+            return (
+                f"{node} has, but the policy does not allow: {beyond(found, expected)}\n"
+                f"the policy allows {node}, which does not have: {beyond(expected, found)}\n"
+                f"{program.report()}"
+            )
+
+        wait_until(
+            lambda: self.endpoints(node) == expected, "agreement", program.fault, differences
+        )
 
 
 @pytest.fixture(name="processes", params=[False, True], ids=["wall_time", "simulated_time"])
-def make_processes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Processes]:
-    processes = Processes(tmp_path, request.param)
+def make_processes(request: pytest.FixtureRequest) -> Iterator[Processes]:
+    processes = Processes(request.param)
     yield processes
     processes.close()
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -23,6 +21,7 @@ from node_support import (
     relative_error,
     solve,
 )
+from processes import python
 from ros_domains import new_domain
 from ros_support import LATCHED, Graph, overrides
 from sensor_msgs.msg import JointState
@@ -142,30 +141,12 @@ def test_the_vectorized_the_page_runs_two_nodes() -> None:
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (code,) = [block for block in blocks if "spin(" in block]
-    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
-    program = subprocess.Popen(
-        [sys.executable, "-c", code, "--ros-args", "-p", "autostart:=true"],
-        env=os.environ | {"PYTHONPATH": path, "ROS_DOMAIN_ID": str(new_domain())},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    waiting, output = set(), ""
-    try:
-        for line in program.stdout:
-            output += line
-            waiting |= set(re.findall(r"waiting for .* on /(\w+)/robot_description", line))
-            if waiting == {"left", "right"}:
-                break
-        program.send_signal(signal.SIGTERM)
-        output += program.communicate(timeout=HANG_S)[0]
-    finally:
-        program.kill()
-        program.wait()
-    assert waiting == {"left", "right"}, output
-    assert program.returncode == 0, output
-    assert "Traceback" not in output
+    arguments = ["--ros-args", "-p", "autostart:=true"]
+    with python("-c", code, *arguments, domain=new_domain()) as program:
+        program.wait_for("on /left/robot_description")
+        program.wait_for("on /right/robot_description")
+        assert program.stop(signal.SIGTERM) == 0, program.output
+        assert "Traceback" not in program.output
 
 
 def test_nodes_are_destroyed_and_the_executor_ended_whatever_happens(graph) -> None:

@@ -22,6 +22,7 @@ import rclpy
 from hanging import HANG_S
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from processes import ROOT
 from rcl_interfaces.srv import GetParameters
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
@@ -30,7 +31,6 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from ros_domains import new_domain
-from ros_support import ROOT
 from std_msgs.msg import String
 
 import delassus_ros
@@ -83,7 +83,7 @@ def test_event_handlers() -> None:
             while time.monotonic() < end and not all(
                 publisher.get_subscription_count() for publisher in publishers
             ):
-                time.sleep(0.001)
+                time.sleep(0.001)  # discovery runs in threads of the middleware
             for publisher in publishers:
                 node.destroy_publisher(publisher)
             for subscription in subscriptions:
@@ -113,6 +113,7 @@ def test_late_event(context: Any) -> None:
         while time.monotonic() < end:
             # A request that comes too late for the destruction is sent again, to a new service.
             client.call_async(GetParameters.Request())
+            # The request has to be under way in the middleware when its service is destroyed.
             time.sleep(0.01)
             node.destroy_service(service)
             try:
