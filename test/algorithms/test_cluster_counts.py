@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-import cluster_oracle
 import numpy as np
 import pytest
 import robots
 from cluster_robots import LOOSE, OVAL, Builder, geared_chain
+from oracles import paper_library
 
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.compiler.build import checked_positions
@@ -52,20 +52,20 @@ def problem_of(name: str) -> Problem:
         return jvrc1(name)
     robot, _, where = name.rpartition("_")
     if where not in WHERE:
-        return cluster_oracle.problem_of(name)
+        return paper_library.problem_of(name)
     whole = {"mit_humanoid": "mit_humanoid_1ee", "tello": "tello_with_arms_1ee"}[robot]
-    problem = cluster_oracle.problem_of(whole)
+    problem = paper_library.problem_of(whole)
     points = [
         Contact(point["name"], f"f{point['body']}", "surface",
                 Transform(np.eye(3), np.array(point["offset"], float)))
-        for point in cluster_oracle.data(whole)["contact_points_not_ee"]
+        for point in paper_library.data(whole)["contact_points_not_ee"]
         if any(word in point["name"] for word in WHERE[where])
     ]  # fmt: skip
     contacts = [*problem.contacts, *points]
     if where == "links":
         contacts = [Contact(c.name, c.frame, "surface") for c in contacts]
     problem = Problem(problem.robot, contacts)
-    return cluster_oracle.with_differentials(problem) if name == "tello_limbs" else problem
+    return paper_library.with_differentials(problem) if name == "tello_limbs" else problem
 
 
 def jvrc1(name: str) -> Problem:
@@ -88,7 +88,7 @@ def count(problem: Problem, name: str) -> int:
 
 
 @pytest.mark.parametrize(
-    "robot", dict.fromkeys([*cluster_oracle.CONSTANT, *cluster_oracle.VARYING, *HUMANOIDS])
+    "robot", dict.fromkeys([*paper_library.CONSTANT, *paper_library.VARYING, *HUMANOIDS])
 )
 def test_pv_osimr_needs_a_tenth_less_than_efpa(robot: str) -> None:
     problem = problem_of(robot)
@@ -121,7 +121,7 @@ def test_pv_osimr_needs_less_than_projection_on_geared_chains(
 
 
 @pytest.mark.parametrize(
-    "robot", dict.fromkeys([*cluster_oracle.CONSTANT, *cluster_oracle.VARYING, *HUMANOIDS])
+    "robot", dict.fromkeys([*paper_library.CONSTANT, *paper_library.VARYING, *HUMANOIDS])
 )
 def test_auto_takes_the_least(robot: str) -> None:
     problem = problem_of(robot)

@@ -11,8 +11,7 @@ from pathlib import Path
 import cluster_robots
 import numpy as np
 import pytest
-from cluster_robots import contact_jacobian
-from rigid_body import mass_matrix
+from oracles.textbook import contact_jacobian, mass_matrix
 
 from benchmarks import mechanisms
 from benchmarks.scaling import contacts_on_feet
