@@ -7,6 +7,7 @@ import numpy as np
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Transform
 from delassus_ros.model.constraints import Coupling
+from delassus_ros.model.couplings import follow
 from delassus_ros.testing.random_trees import (
     random_axis,
     random_contacts,
@@ -184,3 +185,10 @@ def geared_chain(links: int, contacts: int = 1, shape: str = ROUND, seed: int = 
     robot = build.robot()
     places = [Contact(f"c{k}", f"f{tip}", "surface", build.placement()) for k in range(contacts)]
     return Problem(robot, places)
+
+
+def coupled(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Return q with dependent joints at the positions that couplings determine."""
+    q = q.copy()
+    follow(robot, q, ())
+    return q

@@ -37,7 +37,7 @@ def trotting() -> Problem:
 
 def quadruped() -> Problem:
     robot = Robot.from_urdf(robots.quadruped())
-    feet = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
+    feet = robots.FEET
     return Problem(robot, [Contact(f, f, "surface") for f in feet])
 
 

@@ -7,7 +7,8 @@ import pytest
 import robots
 from on_floats import solver_on_floats
 from oracles import relative
-from oracles.cases import LEGS, feet
+from oracles.cases import feet
+from robots import LEGS
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.compiler.build import checked_positions

@@ -158,7 +158,7 @@ def legged(name: str) -> Problem:
         soles = ("left_sole_link", "right_sole_link")
         return Problem(robot, [Contact(f, f, "surface") for f in soles])
     robot = Robot.from_urdf(robots.quadruped() if name == "quadruped" else robots.anymal())
-    feet = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
+    feet = robots.FEET
     return Problem(robot, [Contact(f, f, "point") for f in feet])
 
 
@@ -182,7 +182,7 @@ def test_auto_counts_few_candidates_for_legged_robots(name: str, most: int, monk
 def test_robots_stay_as_cheap_as_they_are() -> None:
     """Counts measured once; a change that raises one has to be seen."""
     quadruped = Robot.from_urdf(robots.quadruped())
-    feet = [Contact(f, f, "point") for f in ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")]
+    feet = [Contact(f, f, "point") for f in robots.FEET]
     assert count(Problem(quadruped, feet), "pv_osimr") <= 3147
     talos = Robot.from_urdf(robots.talos())
     soles = [Contact(f, f, "surface") for f in ("left_sole_link", "right_sole_link")]

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import robots
-from coupled import coupled
+from cluster_robots import coupled
 from oracles import paper_library
 from small_loops import geared_chain
 

@@ -154,7 +154,7 @@ def test_products_beside_the_closed_form_leave_for_c() -> None:
 @pytest.mark.parametrize("feet", [1, 2, 4])
 def test_vjp_costs_at_most_five_times_G(feet: int) -> None:
     robot = Robot.from_urdf(robots.quadruped())
-    legs = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")[:feet]]
+    legs = [Contact(leg, f"{leg}_FOOT") for leg in robots.LEGS[:feet]]
     counts = [
         trace(Problem(robot, legs, outputs=outputs), algorithms.get("pv_osimr")).operations.total
         for outputs in (("G",), ("G", "q_bar"), ("G", "G_dot"))

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import robots
-from cluster_robots import random_problem
-from coupled import coupled
+from cluster_robots import coupled, random_problem
 from passive import with_passive
 from seeds import seeds
 

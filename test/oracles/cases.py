@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import robots
-from cluster_robots import Builder
+from cluster_robots import Builder, coupled
 from cluster_robots import random_problem as random_closed_problem
-from coupled import coupled
 from linkages import along_x
 from passive import with_passive
+from robots import FEET, LEGS
 
 from benchmarks import cases as benchmark_cases
 from delassus_ros import (
@@ -47,8 +47,6 @@ from oracles import paper_library
 Inputs = dict[str, np.ndarray]
 Pairs = list[tuple[Problem, Inputs]]
 PLANAR = (*SIMPLE, JointKind.PLANAR)
-LEGS = ("LF", "RF", "LH", "RH")
-FEET = tuple(f"{leg}_FOOT" for leg in LEGS)
 OFF = Transform.from_xyz_rpy((0.05, -0.1, 0.2), (0.3, -0.4, 0.5))
 """A placement off a frame's origin, so that both blocks of the transform matter."""
 

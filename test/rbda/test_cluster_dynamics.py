@@ -12,8 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 import robots
-from cluster_robots import Builder, random_problem
-from coupled import coupled
+from cluster_robots import Builder, coupled, random_problem
 from on_floats import DynamicsOnFloats
 from oracles.cases import PARALLELOGRAMS, closed_parallelogram
 

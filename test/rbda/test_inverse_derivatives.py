@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import robots
-from cluster_robots import random_problem
-from coupled import coupled
+from cluster_robots import coupled, random_problem
 from linkages import closed_four_bar, four_bar
 from oracles import paper_library
 

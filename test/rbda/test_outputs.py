@@ -14,7 +14,7 @@ from delassus_ros.testing.random_trees import random_inertia
 EVERYTHING = {"G", "J", "MinvJT"}
 def test_active_contacts_choose_rows_and_columns():
     robot = Robot.from_urdf(robots.quadruped())
-    feet = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    feet = [Contact(leg, f"{leg}_FOOT") for leg in robots.LEGS]
     solver = DelassusSolver(Problem(robot, feet, outputs=EVERYTHING))
     q = np.random.default_rng(2).uniform(-1, 1, robot.nq)
     full, some = solver.solve(q), solver.solve(q, ("RH", "RF"))

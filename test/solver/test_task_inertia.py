@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 import robots
-from flat_foot import flat_foot
 from on_floats import solver_on_floats
 from scipy.linalg import null_space
+from small import flat_foot
 
 from delassus_ros import (
     CenterOfMass,
