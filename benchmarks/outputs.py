@@ -203,7 +203,7 @@ def page(results: list[Result]) -> Iterator[str]:
     yield ""
     yield "Written by `python -m benchmarks.outputs`. *All* is G, J, M⁻¹Jᵀ, M, h, J̇ẏ, a⁰ and the"
     yield "free accelerations; what each is, and how to use it: [controllers](../controllers.md)."
-    yield "Agreement with Pinocchio is a matter of the tests (`test_motion.py`,"
+    yield "Agreement with Pinocchio is a matter of the tests (`test_oracles.py`,"
     yield "`test_contact_space.py`)."
     yield ""
     yield from (f"- {line}" for line in (machine.processor(), machine.versions()))

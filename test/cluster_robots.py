@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from rigid_body import (
-    body_jacobians,
-    body_poses,
-    mass_matrix,
-    quaternion_rotation,
-    velocity_index,
-)
 
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Transform
 from delassus_ros.model.constraints import Coupling
+from delassus_ros.model.couplings import follow
 from delassus_ros.testing.random_trees import (
     random_axis,
     random_contacts,
@@ -193,35 +187,8 @@ def geared_chain(links: int, contacts: int = 1, shape: str = ROUND, seed: int = 
     return Problem(robot, places)
 
 
-def kkt(problem: Problem, inputs: dict[str, np.ndarray]) -> np.ndarray:
-    """Return G from the dense equations [M Kᵀ; K 0] of the spanning tree, couplings K only."""
-    robot, q = problem.robot, inputs["q"]
-    M, J = mass_matrix(robot, q), contact_jacobian(problem, inputs)
-    columns = velocity_index(robot)
-    K = np.zeros((len(robot.couplings), robot.nv))
-    for row, coupling in zip(K, robot.couplings, strict=True):
-        for name, ratio in coupling.ratios:
-            row[columns[name]] = ratio
-    k = len(K)
-    system = np.block([[M, K.T], [K, np.zeros((k, k))]])
-    solved = np.linalg.solve(system, np.vstack([J.T, np.zeros((k, len(J)))]))
-    return np.asarray(J @ solved[: robot.nv])
-
-
-def contact_jacobian(problem: Problem, inputs: dict[str, np.ndarray]) -> np.ndarray:
-    """Return J (m, nv) of the spanning tree."""
-    robot, q = problem.robot, inputs["q"]
-    base = Transform(quaternion_rotation(inputs["base_orientation"])) \
-        if "base_orientation" in inputs else None  # fmt: skip
-    jacobians, poses = body_jacobians(robot, q), body_poses(robot, q, base)
-    rows = []
-    for contact in problem.contacts:
-        frame = robot.frames[contact.frame]
-        pose = frame.placement @ contact.placement
-        twist = pose.motion_to_child() @ jacobians[frame.body]
-        twist = np.vstack([twist[3:], twist[:3]])
-        if problem.axes == "world":
-            turn = (poses[frame.body] @ pose).rotation
-            twist = np.vstack([turn @ twist[:3], turn @ twist[3:]])
-        rows.append(contact.selection @ twist)
-    return np.vstack(rows)
+def coupled(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Return q with dependent joints at the positions that couplings determine."""
+    q = q.copy()
+    follow(robot, q, ())
+    return q

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
-import pytest
 
 from delassus_ros import Robot, Transform
 from delassus_ros.model import (
@@ -25,7 +21,6 @@ from delassus_ros.model.clusters import Cluster, clusters_of
 BOX = Inertia.from_com(1.0, (0.05, 0.02, -0.1), np.diag([0.02, 0.03, 0.04]))
 GROUND, CRANK, COUPLER, ROCKER = 1.0, 0.35, 0.9, 0.7
 """Lengths of the four-bar [m]: its crank turns all the way round."""
-ORACLE = Path(__file__).resolve().parents[2] / "shared" / "oracle"
 
 
 def along_x(length: float) -> Transform:
@@ -201,11 +196,3 @@ def random_linkage(
 def tied(robot: Robot) -> Cluster:
     """Return the first cluster with constraints."""
     return next(cluster for cluster in clusters_of(robot) if not cluster.is_ordinary)
-
-
-def oracle(name: str) -> dict:
-    """Return a file of the reference library's results."""
-    path = ORACLE / f"{name}.json"
-    if not path.is_file():
-        pytest.skip(f"no ../shared/oracle/{name}.json beside the repository")
-    return json.loads(path.read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from delassus_ros import DelassusSolver, Problem, Robot, algorithms
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import NumericAlgorithm, TracedAlgorithm, evaluate
 from delassus_ros.compiler import kernel_for
 from delassus_ros.dynamics import GRAVITY
@@ -50,6 +50,12 @@ def solver_on_floats(problem: Problem, algorithm: str = "pv_osimr") -> DelassusS
     assert isinstance(traced, TracedAlgorithm)
     kernel = kernel_for(problem, OnFloats(traced))
     return DelassusSolver(problem, algorithm, prebuilt=kernel)
+
+
+def matrix(robot: Robot, frames: list[str], positions: dict[str, float]) -> np.ndarray:
+    """Return G of surface contacts at frames, by the algorithm that counts select."""
+    problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
+    return solver_on_floats(problem, "auto").solve(robot.q(positions)).matrix
 
 
 class DynamicsOnFloats:

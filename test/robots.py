@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "robots"
+LEGS = ("LF", "RF", "LH", "RH")
+FEET = tuple(f"{leg}_FOOT" for leg in LEGS)
+"""Legs of the repository's quadruped and of ANYmal, and the frames of their feet."""
 
 
 def quadruped() -> Path:

@@ -56,6 +56,17 @@ def massless_problem() -> Problem:
     return Problem(robot, [Contact("tip", "tip")])
 
 
+_CORNERS = ((0.1, 0.05), (0.1, -0.05), (-0.1, 0.05), (-0.1, -0.05))
+
+
+def flat_foot(points: int, frame: str = "foot1") -> list[Contact]:
+    """Return up to four points in the plane of a frame: more rows than can be independent."""
+    return [
+        Contact(f"{frame}.{i}", frame, placement=Transform.from_xyz_rpy((x, y, 0), (0, 0, 0)))
+        for i, (x, y) in enumerate(_CORNERS[:points])
+    ]
+
+
 class Counting(TracedAlgorithm):
     """The textbook, counting how often it is traced or run."""
 

@@ -15,68 +15,15 @@ from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Tran
 from delassus_ros.rbda.spatial import JointTransform, contact_rows
 from delassus_ros.rbda.trees import tree_of
 from delassus_ros.samples import random_inputs
-from delassus_ros.testing import ALL, SIMPLE, random_problem
+from delassus_ros.testing import random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 from delassus_ros.testing.random_trees import random_inertia
 
 NAMES = ("auto", "efpa", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr")
 TOLERANCE = 1e-10
-COMPILED = ((3, SIMPLE, "contact"), (11, ALL, "world"))
-
-
 def sample(problem: Problem, seed: int) -> dict[str, list[float]]:
     inputs = random_inputs(problem, seed)
     return {name: values.tolist() for name, values in inputs.items()}
-
-
-def trees() -> list[tuple[int, tuple[JointKind, ...], str]]:
-    plain = [(seed, SIMPLE, "contact") for seed in range(100)]
-    every = [(seed, ALL, "contact") for seed in range(100, 150)]
-    return plain + every + [(seed, ALL, "world") for seed in range(150, 200)]
-
-
-@pytest.mark.parametrize(
-    ("every", "searched"), [(10, 40), pytest.param(1, 1, marks=pytest.mark.slow)]
-)
-def test_random_trees_on_floats(every: int, searched: int) -> None:
-    """Against the definition and, where it is installed, Pinocchio; the worst seed is named.
-
-    Parameters
-    ----------
-    every : of the 200 trees, those with a seed divisible by this number are computed.
-    searched : the same for `auto` and `elimination`, which search before they compute.
-    """
-    back_end = "pinocchio" in algorithms.names()
-    worst = {name: (0.0, -1) for name in (*NAMES, "pinocchio")}
-    for seed, kinds, axes in trees()[::every]:
-        problem = random_problem(seed, kinds, axes)
-        inputs = random_inputs(problem, seed)
-        x = {name: values.tolist() for name, values in inputs.items()}
-        expected = textbook(problem, inputs)
-        assert np.linalg.eigvalsh(expected)[0] > -1e-12 * np.linalg.norm(expected)
-        if back_end:
-            bound = DelassusSolver(problem, "pinocchio").bind()
-            for name, values in inputs.items():
-                bound.inputs[name][...] = values
-            theirs = relative_error(problem, bound.solve().matrix, expected)
-            worst["pinocchio"] = max(worst["pinocchio"], (theirs, seed))
-        for name in NAMES:
-            if name in ("auto", "elimination") and seed % searched:
-                continue
-            G = np.array(algorithms.get(name).evaluate(problem, x)["G"], dtype=float)
-            worst[name] = max(worst[name], (relative_error(problem, G, expected), seed))
-            assert np.array_equal(G, G.T), (name, seed)
-    assert max(worst.values())[0] < TOLERANCE, worst
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("seed", "kinds", "axes"), COMPILED)
-def test_random_trees_compiled(name, seed, kinds, axes) -> None:
-    problem = random_problem(seed, kinds, axes)
-    inputs = random_inputs(problem, seed)
-    solver = DelassusSolver(problem, name)
-    G = solver.solve(inputs["q"], base_orientation=inputs.get("base_orientation")).matrix
-    assert relative_error(problem, G, textbook(problem, inputs)) < TOLERANCE
 
 
 def many_contacts(seed: int) -> Problem:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import robots
 from on_floats import solver_on_floats
+from oracles.counts import count
 from seeds import but_slow
 
 from benchmarks import mechanisms, operation_counts
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import auto
 from delassus_ros.algorithms.root_choice import Roots, candidate_roots
-from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.samples import random_inputs
 from delassus_ros.testing.random_trees import SIMPLE, random_contacts, random_robot
 
@@ -37,7 +37,7 @@ def trotting() -> Problem:
 
 def quadruped() -> Problem:
     robot = Robot.from_urdf(robots.quadruped())
-    feet = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
+    feet = robots.FEET
     return Problem(robot, [Contact(f, f, "surface") for f in feet])
 
 
@@ -66,10 +66,6 @@ BEST: dict[str, tuple[Callable[[], Problem], int, int]] = {
     "chain of 32, tip": (lambda: mechanisms.chain(32, "tip"), 15771, 6528),
 }  # fmt: skip
 """Problem, operations of the cheapest route from the base, and from the best root [1]."""
-
-
-def count(problem: Problem, name: str) -> int:
-    return trace(problem, algorithms.get(name)).operations.total
 
 
 SLOW = (*list(BEST)[1:3], *list(BEST)[6:8], "stem of 50, 7 branches")

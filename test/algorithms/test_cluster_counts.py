@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-import cluster_oracle
 import numpy as np
 import pytest
 import robots
 from cluster_robots import LOOSE, OVAL, Builder, geared_chain
+from oracles import paper_library
+from oracles.counts import count
 
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.compiler.build import checked_positions
@@ -52,20 +53,20 @@ def problem_of(name: str) -> Problem:
         return jvrc1(name)
     robot, _, where = name.rpartition("_")
     if where not in WHERE:
-        return cluster_oracle.problem_of(name)
+        return paper_library.problem_of(name)
     whole = {"mit_humanoid": "mit_humanoid_1ee", "tello": "tello_with_arms_1ee"}[robot]
-    problem = cluster_oracle.problem_of(whole)
+    problem = paper_library.problem_of(whole)
     points = [
         Contact(point["name"], f"f{point['body']}", "surface",
                 Transform(np.eye(3), np.array(point["offset"], float)))
-        for point in cluster_oracle.data(whole)["contact_points_not_ee"]
+        for point in paper_library.data(whole)["contact_points_not_ee"]
         if any(word in point["name"] for word in WHERE[where])
     ]  # fmt: skip
     contacts = [*problem.contacts, *points]
     if where == "links":
         contacts = [Contact(c.name, c.frame, "surface") for c in contacts]
     problem = Problem(problem.robot, contacts)
-    return cluster_oracle.with_differentials(problem) if name == "tello_limbs" else problem
+    return paper_library.with_differentials(problem) if name == "tello_limbs" else problem
 
 
 def jvrc1(name: str) -> Problem:
@@ -82,13 +83,8 @@ def jvrc1(name: str) -> Problem:
     ])  # fmt: skip
 
 
-@cache
-def count(problem: Problem, name: str) -> int:
-    return trace(problem, algorithms.get(name)).operations.total
-
-
 @pytest.mark.parametrize(
-    "robot", dict.fromkeys([*cluster_oracle.CONSTANT, *cluster_oracle.VARYING, *HUMANOIDS])
+    "robot", dict.fromkeys([*paper_library.CONSTANT, *paper_library.VARYING, *HUMANOIDS])
 )
 def test_pv_osimr_needs_a_tenth_less_than_efpa(robot: str) -> None:
     problem = problem_of(robot)
@@ -121,7 +117,7 @@ def test_pv_osimr_needs_less_than_projection_on_geared_chains(
 
 
 @pytest.mark.parametrize(
-    "robot", dict.fromkeys([*cluster_oracle.CONSTANT, *cluster_oracle.VARYING, *HUMANOIDS])
+    "robot", dict.fromkeys([*paper_library.CONSTANT, *paper_library.VARYING, *HUMANOIDS])
 )
 def test_auto_takes_the_least(robot: str) -> None:
     problem = problem_of(robot)
@@ -137,69 +133,6 @@ def test_redistribution_saves_operations(robot: str) -> None:
         whole = trace(problem, algorithms.get(name), tree=spanning).operations
         left = trace(problem, algorithms.get(name)).operations
         assert left.total < whole.total, name
-
-
-def exponent(sizes: list[int], counts: list[int]) -> float:
-    """Return b of the fit a + c·size^b between the last doublings: of the growth, not the sum."""
-    growth = np.diff(counts)
-    return float(np.log2(growth[-1] / growth[-2]) / np.log2(sizes[-1] / sizes[-2]))
-
-
-def geared_branches(links: int, branches: int, shape: str) -> Problem:
-    """Return a geared chain of alike links with a 6D contact at its tip, or two on a stem."""
-    build, tips, stem = Builder(0, alike=True), [], -1
-    for _ in range(links if branches == 1 else links // 2):
-        stem = build.gear(stem, shape)
-    for _ in range(branches):
-        tip = stem
-        for _ in range(0 if branches == 1 else links // 4):
-            tip = build.gear(tip, shape)
-        tips.append(tip)
-    return Problem(build.robot(), [Contact(f"c{tip}", f"f{tip}", "surface") for tip in tips])
-
-
-def grows_by_the_same_for_every_link(sizes: list[int], branches: int, shape: str) -> None:
-    counts = [count(geared_branches(n, branches, shape), "pv_osimr") for n in sizes]
-    per_link = np.diff(counts) / np.diff(sizes)
-    # The outermost links cost less: fewer rows pass, and their inertia has zeros.
-    assert per_link[0] < 1.2 * per_link[-1], counts
-    assert per_link[2:] == pytest.approx(per_link[1], rel=1e-2), counts
-
-
-@pytest.mark.parametrize("branches", [1, pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("shape", ["round", LOOSE])
-def test_linear_in_the_number_of_clusters(shape: str, branches: int) -> None:
-    sizes = [2, 12, 24, 36] if branches == 1 else [4, 16, 28, 40]
-    grows_by_the_same_for_every_link(sizes, branches, shape)
-
-
-@pytest.mark.parametrize("branches", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_linear_up_to_two_hundred_clusters(branches: int) -> None:
-    grows_by_the_same_for_every_link([4, 24, 48, 200], branches, "round")
-
-
-@pytest.mark.parametrize("shape", ["round", LOOSE])
-def test_quadratic_in_rows_at_fixed_clusters(shape: str) -> None:
-    """Second differences of the count are about the same; of a cubic they would double."""
-    counts = [count(geared_chain(6, n, shape), "pv_osimr") for n in (4, 6, 8, 10, 12)]
-    second = np.diff(counts, 2)
-    assert 0 < second.min() and second.max() < 1.15 * second.min(), counts
-
-
-def test_a_long_chain_of_geared_links_with_contacts_everywhere() -> None:
-    """More rows at every other link: the count grows with the square of the rows, no faster."""
-
-    def problem(links: int) -> Problem:
-        build, tip, contacts = Builder(3, alike=True), -1, []
-        for k in range(links):
-            tip = build.gear(tip, LOOSE)
-            if k % 8 == 7:
-                contacts.append(Contact(f"c{k}", f"f{tip}", "surface"))
-        return Problem(build.robot(), contacts)
-
-    sizes = [24, 48, 96]
-    counts = [count(problem(links), "pv_osimr") for links in sizes]
-    assert exponent(sizes, counts) < 2.1, counts
 
 
 def test_limbs_with_clusters_become_vector_lanes() -> None:

@@ -83,10 +83,3 @@ def test_the_privileged_child_is_cheaper_and_six_rows_are_dearer() -> None:
     row = np.random.default_rng(0).normal(size=(1, 6))
     efpa, strict = counts(Problem(robot, [Contact(foot, foot, row) for foot in FEET]))
     assert strict > 2.0 * efpa
-
-
-def test_clusters_are_refused_by_name() -> None:
-    from benchmarks.mechanisms import geared_chain
-
-    reason = STRICT.supports(geared_chain(2, loose=True))
-    assert reason is not None and "are coupled" in reason and "efpa" in reason

@@ -11,8 +11,9 @@ from pathlib import Path
 import cluster_robots
 import numpy as np
 import pytest
-from cluster_robots import contact_jacobian
-from rigid_body import mass_matrix
+from oracles import relative as error
+from oracles.counts import count, exponent
+from oracles.textbook import contact_jacobian, mass_matrix
 
 from benchmarks import mechanisms
 from benchmarks.scaling import contacts_on_feet
@@ -69,14 +70,6 @@ def kernel_matrix(problem: Problem, name: str, q: np.ndarray) -> np.ndarray:
     bound.inputs["q"][:] = q
     assert bound.run() == Status.OK
     return bound.outputs["G"].copy()
-
-
-def error(found: np.ndarray, expected: np.ndarray) -> float:
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
-
-
-def count(problem: Problem, name: str) -> int:
-    return trace(problem, algorithms.get(name)).operations.total
 
 
 LARGE = {
@@ -182,8 +175,8 @@ def test_all_outputs_are_linear_in_joints_while_the_code_stays() -> None:
     counts, routines, code, calls = zip(
         *(sized(with_all_outputs(mechanisms.chain(n, "tip"))) for n in sizes), strict=True
     )
-    assert abs(slope(list(counts)) - 1.0) < 0.05, counts
-    assert abs(slope(list(calls)) - 1.0) < 0.05, calls
+    assert abs(exponent(sizes, counts) - 1.0) < 0.05, counts
+    assert abs(exponent(sizes, calls) - 1.0) < 0.05, calls
     assert routines[-1] < 60 and code[-1] < 1.2 * code[0], (routines, code)
 
 
@@ -207,12 +200,6 @@ def test_status_of_a_large_system() -> None:
     assert bound.run() == Status.OK
 
 
-def slope(values: list[int]) -> float:
-    """Return b of a + c·size^b where sizes double: of the growth, not of the sum."""
-    growth = np.diff(values)
-    return float(np.log2(growth[-1] / growth[-2]))
-
-
 def sized(problem: Problem, name: str = "pv_osimr") -> tuple[int, int, int, int]:
     """Return operations, routines, characters of the routines' code, and calls."""
     traced = trace(problem, algorithms.get(name))
@@ -227,8 +214,8 @@ def test_counts_are_linear_in_joints_while_the_code_stays() -> None:
     counts, routines, code, calls = zip(
         *(sized(mechanisms.chain(n, "tip")) for n in sizes), strict=True
     )
-    assert abs(slope(list(counts)) - 1.0) < 0.05, counts
-    assert abs(slope(list(calls)) - 1.0) < 0.05, calls
+    assert abs(exponent(sizes, counts) - 1.0) < 0.05, counts
+    assert abs(exponent(sizes, calls) - 1.0) < 0.05, calls
     assert routines[-1] < 40 and code[-1] < 1.2 * code[0], (routines, code)
 
 
@@ -249,8 +236,9 @@ def test_counts_are_quadratic_in_rows_while_the_code_stays() -> None:
 @pytest.mark.slow
 def test_auto_of_the_largest_systems() -> None:
     """Linear up to 500 joints, quadratic up to 300 rows, and right."""
-    joints = [count(mechanisms.chain(n, "tip"), "auto") for n in (125, 250, 500)]
-    assert abs(slope(joints) - 1.0) < 0.05, joints
+    sizes = [125, 250, 500]
+    joints = [count(mechanisms.chain(n, "tip"), "auto") for n in sizes]
+    assert abs(exponent(sizes, joints) - 1.0) < 0.05, joints
     assert_quadratic([count(contacts_on_feet(m), "auto") for m in (120, 180, 240, 300)])
     for problem in (mechanisms.chain(500, "tip"), contacts_on_feet(300)):
         q = random_inputs(problem, 3)["q"]
@@ -347,7 +335,7 @@ def test_code_of_long_programs_is_linear() -> None:
         program = vectorized(problem, traced, checked_positions(problem))
         (code,) = splits(program)
         lengths.append(len(emit.module(code).ir))
-    assert abs(slope(lengths) - 1.0) < 0.1, lengths
+    assert abs(exponent((30, 60, 120), lengths) - 1.0) < 0.1, lengths
 
 
 def test_a_step_takes_no_keywords() -> None:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import robots
 from on_floats import solver_on_floats
+from oracles import relative as error
+from oracles.counts import count
 from passive import with_passive
 from seeds import but_slow
 
@@ -27,7 +29,7 @@ from delassus_ros import (
 )
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler.export import export
-from delassus_ros.compiler.ir.trace import decided, trace
+from delassus_ros.compiler.ir.trace import decided
 from delassus_ros.contact_forces import ForceStatus
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import RobotError
@@ -58,11 +60,6 @@ def closed_positions(robot: Robot) -> list[np.ndarray]:
             for joint, value in zip(group.joints, closed * closure._units, strict=True):
                 q[robot.q_offsets[joint]] = value
     return found
-
-
-def error(G: object, expected: object) -> float:
-    found, right = np.array(G, dtype=float), np.array(expected, dtype=float)
-    return float(np.linalg.norm(found - right) / np.linalg.norm(right))
 
 
 def grasp(links: int, kind: LoopKind = LoopKind.WELD) -> Robot:
@@ -115,17 +112,6 @@ def test_a_grasp_of_two_hands() -> None:
         assert (
             error(solver.solve(q, active=["hand"]).matrix, np.array(expected)[3:, 3:]) < TOLERANCE
         )
-
-
-def test_operations_of_a_long_loop_are_linear_in_the_joints() -> None:
-    def count(robot: Robot) -> int:
-        problem = Problem(robot, [Contact("hand", f"f{len(robot.joints) - 1}", "surface")])
-        return trace(problem, algorithms.get("pv_osimr")).operations.total
-
-    rows = [count(with_row_loops(grasp(links))) for links in (8, 10, 12, 14)]
-    steps = np.diff(rows)
-    assert np.ptp(steps) < 0.05 * steps.mean(), rows
-    assert rows[2] < count(grasp(12))
 
 
 def test_refused() -> None:
@@ -325,7 +311,7 @@ def by_count(robot: Robot) -> Robot:
 
 
 def operations(robot: Robot, contacts: list[Contact], algorithm: str) -> int:
-    return trace(Problem(robot, contacts), algorithms.get(algorithm)).operations.total
+    return count(Problem(robot, contacts), algorithm)
 
 
 def decided_rows(robot: Robot, contacts: list[Contact], algorithm: str) -> list[str]:

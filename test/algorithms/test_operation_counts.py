@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import robots
+from oracles.counts import count
 from seeds import seeds
 
 from benchmarks import mechanisms, operation_counts
@@ -29,39 +30,6 @@ ABOVE = {
 }
 """Generic counts above the published ones, by how much: docs/papers/verdicts.md."""
 LARGEST = operation_counts.LARGEST
-
-
-def count(problem: Problem, name: str, generic: bool = False) -> int:
-    return trace(problem, algorithms.get(name), generic).operations.total
-
-
-def exponent(sizes: list[int], counts: list[int]) -> float:
-    """Return b of the fit a + c·size^b between the last doublings: of the growth, not the sum."""
-    growth = np.diff(counts)
-    return float(np.log2(growth[-1] / growth[-2]) / np.log2(sizes[-1] / sizes[-2]))
-
-
-@pytest.mark.parametrize("name", [pytest.param("auto", marks=pytest.mark.slow), "pv_osimr"])
-def test_linear_in_joints_at_fixed_rows(name: str) -> None:
-    sizes = [10, 20, 40, 80]
-    counts = [count(mechanisms.stem(n, 2, rotated=True), name) for n in sizes]
-    assert abs(exponent(sizes, counts) - 1.0) < 0.05, counts
-
-
-@pytest.mark.parametrize("name", [pytest.param("auto", marks=pytest.mark.slow), "pv_osimr"])
-def test_quadratic_in_rows_at_fixed_joints(name: str) -> None:
-    """One link of a chain, more and more points on it."""
-    chain = mechanisms.chain(8, "tip")
-    sizes = [32, 64, 128]
-    counts = []
-    for points in sizes:
-        rng = np.random.default_rng(0)
-        contacts = [
-            Contact(f"c{k}", "link8", "point", mechanisms.Transform(np.eye(3), rng.normal(size=3)))
-            for k in range(points)
-        ]
-        counts.append(count(Problem(chain.robot, contacts), name))
-    assert abs(exponent(sizes, counts) - 2.0) < 0.05, counts
 
 
 def test_rank_one_updates_are_not_linear_in_rows_times_depth() -> None:
@@ -190,7 +158,7 @@ def legged(name: str) -> Problem:
         soles = ("left_sole_link", "right_sole_link")
         return Problem(robot, [Contact(f, f, "surface") for f in soles])
     robot = Robot.from_urdf(robots.quadruped() if name == "quadruped" else robots.anymal())
-    feet = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
+    feet = robots.FEET
     return Problem(robot, [Contact(f, f, "point") for f in feet])
 
 
@@ -214,7 +182,7 @@ def test_auto_counts_few_candidates_for_legged_robots(name: str, most: int, monk
 def test_robots_stay_as_cheap_as_they_are() -> None:
     """Counts measured once; a change that raises one has to be seen."""
     quadruped = Robot.from_urdf(robots.quadruped())
-    feet = [Contact(f, f, "point") for f in ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")]
+    feet = [Contact(f, f, "point") for f in robots.FEET]
     assert count(Problem(quadruped, feet), "pv_osimr") <= 3147
     talos = Robot.from_urdf(robots.talos())
     soles = [Contact(f, f, "surface") for f in ("left_sole_link", "right_sole_link")]

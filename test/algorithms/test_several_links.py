@@ -11,7 +11,10 @@ import pinocchio as pin
 import pytest
 import robots
 from on_floats import solver_on_floats
-from pinocchio_motion import Peer
+from oracles import relative as error
+from oracles import symmetric
+from oracles.cases import on_a_fixed_base, several_links, whole_robot
+from oracles.pinocchio_models import Peer
 from seeds import but_slow, seeds
 
 from delassus_ros import (
@@ -42,56 +45,16 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.sim import demo_urdf
 from delassus_ros.testing import mpmath_numbers  # noqa: F401  (registers mpmath's numbers)
 from delassus_ros.testing.random_trees import (
-    random_contacts,
     random_inertia,
     random_robot,
-    random_transform,
 )
 
-NAMES = (
-    "auto", "efpa", "efpa_strict", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr",
-    "pv_osimr_strict",
-)  # fmt: skip
 TOLERANCE = 1e-10
-
-
-def random_problem(seed: int, axes: Axes = "contact", outputs=("G",)) -> Problem:
-    """Return a random tree with ordinary contacts, two relative ones and a weighted sum."""
-    rng = np.random.default_rng(seed)
-    robot = random_robot(rng)
-    contacts = list(random_contacts(rng, robot, 2))
-    for k, kind in enumerate(("point", "surface")):
-        a, b = rng.permutation(len(robot.joints))[:2]
-        pose = random_transform(rng)
-        contacts.append(RelativeContact(f"r{k}", f"f{a}", f"f{b}", kind, pose))
-    frames = [f"f{k}" for k in rng.permutation(len(robot.joints))[:3]]
-    weights = dict(zip(frames, rng.normal(size=3), strict=False))
-    contacts.append(WeightedSum("sum", weights, "surface"))
-    return Problem(robot, contacts, axes, outputs)
 
 
 def flat(problem: Problem, seed: int) -> dict[str, list[float]]:
     given = random_inputs(problem, seed)
     return {name: np.ravel(array).tolist() for name, array in given.items()}
-
-
-def error(G: object, expected: object) -> float:
-    found, right = np.array(G, dtype=float), np.array(expected, dtype=float)
-    return float(np.linalg.norm(found - right) / np.linalg.norm(right))
-
-
-@pytest.mark.parametrize("seed", seeds(100, every=75))
-def test_every_algorithm_has_the_matrix_of_the_definition(seed: int) -> None:
-    problem = random_problem(seed, AXES[seed % 2], ("G", "J", "MinvJT", "M"))
-    x = flat(problem, seed)
-    expected = algorithms.get("dense").evaluate(problem, x)["G"]
-    for name in NAMES:
-        found = evaluate(problem, algorithms.get(name), x)
-        assert error(found["G"], expected) < TOLERANCE, name
-        assert np.array_equal(found["G"], np.transpose(found["G"])), name
-    J, MinvJT, M = (np.array(found[name]) for name in ("J", "MinvJT", "M"))
-    assert error(J @ MinvJT, expected) < TOLERANCE
-    assert error(M @ MinvJT, J.T) < TOLERANCE
 
 
 def test_a_relative_contact_is_the_difference_of_two_contacts() -> None:
@@ -137,15 +100,15 @@ def test_pinocchios_constraint_between_two_joints() -> None:
         pin.constraintDynamics(model, data, state, rest, rest, models, datas)
         of_constraint = datas[0]
         J = pin.getConstraintJacobian(model, data, constraint, of_constraint)
-        M = pin.crba(model, data, state)
-        M = np.triu(M) + np.triu(M, 1).T
+        M = symmetric(pin.crba(model, data, state))
         expected = J @ np.linalg.solve(M, J.T)
         assert error(solver.solve(q).matrix, expected) < TOLERANCE
 
 
 @pytest.mark.parametrize("seed", seeds(20, every=20))
 def test_50_digits(seed: int) -> None:
-    problem = random_problem(seed, AXES[seed % 2]) if seed % 3 else whole(seed, AXES[seed % 2])
+    make = several_links if seed % 3 else whole_robot
+    problem = make(seed, AXES[seed % 2])
     x = {name: [mpmath.mpf(v) for v in values] for name, values in flat(problem, 1).items()}
     with mpmath.workdps(50):
         found, expected = (
@@ -174,7 +137,7 @@ def derivative(problem: Problem, x: dict[str, list[float]], name: str) -> np.nda
 @pytest.mark.parametrize("axes", AXES)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bias_is_the_derivative_of_the_rows(seed: int, axes: Axes) -> None:
-    problem = random_problem(seed, axes, outputs=("G", "J", "JdotV", "a0", "qdd0"))
+    problem = several_links(seed, axes, outputs=("G", "J", "JdotV", "a0", "qdd0"))
     x = flat(problem, seed)
     expected = derivative(problem, x, "J") @ x["rates"]
     found = {k: np.array(v) for k, v in evaluate(problem, algorithms.get("ltl"), x).items()}
@@ -280,7 +243,7 @@ def test_a_frame_of_the_world_makes_the_rows_of_a_contact() -> None:
     assert error(solver_on_floats(swapped).solve(q).matrix, dense) < 1e-12
 
 
-def chain(links: int) -> Problem:
+def arms(links: int) -> Problem:
     """Return two arms of as many links on a floating trunk, tip relative to tip."""
     rng = np.random.default_rng(0)
     robot = random_robot(rng, (JointKind.REVOLUTE,), largest=3, floating=True)
@@ -347,34 +310,8 @@ def test_robots_beside_pinocchio_and_50_digits(name: str) -> None:
     assert error(solution.matrix, [[float(v) for v in row] for row in exact]) < TOLERANCE
 
 
-def test_operations_are_linear_in_the_joints() -> None:
-    counts = [
-        trace(chain(n), algorithms.get("pv_osimr")).operations.total for n in (8, 12, 16, 20)
-    ]
-    steps = np.diff(counts)
-    assert np.ptp(steps) <= 0.02 * steps.mean(), counts
-
-
-@pytest.mark.parametrize("axes", AXES)
-def test_operations_of_rows_on_all_links_are_linear(axes: Axes) -> None:
-    """One force acts on every link of a chain: three rows travel, and no link is a node."""
-
-    def count(links: int) -> int:
-        rng = np.random.default_rng(0)
-        place = Transform.from_xyz_rpy((0.2, 0.05, 0.1), (0.4, -0.3, 0.5))
-        joints = [Joint(f"j{k}", JointKind.REVOLUTE, k - 1, place) for k in range(links)]
-        bodies = [Body(f"b{k}", random_inertia(rng)) for k in range(links)]
-        frames = [Frame(f"f{k}", k, place) for k in range(links)]
-        total = WeightedSum("all", {frame.name: 1.0 / links for frame in frames})
-        problem = Problem(Robot("arm", joints, bodies, frames), [total], axes)
-        return trace(problem, algorithms.get("pv_osimr")).operations.total
-
-    steps = np.diff([count(links) for links in (8, 12, 16, 20)])
-    assert np.ptp(steps) < 0.02 * steps.mean(), steps
-
-
 def test_rows_are_added_where_they_meet() -> None:
-    problem = chain(8)
+    problem = arms(8)
     added = trace(problem, algorithms.get("pv_osimr")).operations.total
     apart = trace(problem, algorithms.get("pv_osim")).operations.total
     assert added < 0.95 * apart
@@ -413,46 +350,6 @@ def test_refused() -> None:
         Problem(fixed, [WeightedSum("s", {"LF_FOOT": 1.0, trunk: 1.0})])
 
 
-def whole(
-    seed: int, axes: Axes, alone: bool = False, outputs=("G", "J", "MinvJT", "M")
-) -> Problem:
-    """Return a floating random tree with rows of the whole robot between other contacts."""
-    rng = np.random.default_rng(seed)
-    robot = random_robot(rng, floating=True)
-    last = f"f{len(robot.joints) - 1}"
-    contacts = [CenterOfMass("com"), CentroidalMomentum("momentum")]
-    if not alone:
-        grip = RelativeContact("r", "f0", last, "surface")
-        contacts = [*random_contacts(rng, robot, 2), contacts[0], grip, contacts[1]]
-    return Problem(robot, contacts, axes, outputs)
-
-
-@pytest.mark.parametrize("axes", AXES)
-@pytest.mark.parametrize("seed", seeds(24, every=12))
-def test_rows_of_the_whole_robot_beside_the_definition(seed: int, axes: Axes) -> None:
-    problem = whole(seed, axes, alone=seed == 12)
-    x = flat(problem, seed)
-    expected = algorithms.get("dense").evaluate(problem, x)["G"]
-    for name in (*NAMES, "ltl@f1"):
-        if algorithms.get(name).supports(problem) is None:
-            found = evaluate(problem, algorithms.get(name), x)
-            assert error(found["G"], expected) < TOLERANCE, name
-            assert np.array_equal(found["G"], np.transpose(found["G"])), name
-    J, MinvJT, M = (np.array(found[name]) for name in ("J", "MinvJT", "M"))
-    assert error(J @ MinvJT, expected) < TOLERANCE
-    assert error(M @ MinvJT, J.T) < TOLERANCE
-
-
-def on_a_fixed_base(seed: int, axes: Axes, outputs=("G",), alone: bool = False) -> Problem:
-    """Return a random tree on the world with rows of the whole robot between other contacts."""
-    rng = np.random.default_rng(seed)
-    kinds = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.PLANAR)
-    robot = random_robot(rng, kinds, 12, floating=False)
-    ends = [] if alone else random_contacts(rng, robot, 2)
-    contacts = [*ends[:1], CentroidalMomentum("momentum"), *ends[1:], CenterOfMass("com")]
-    return Problem(robot, contacts, axes, outputs)
-
-
 @pytest.mark.parametrize("axes", AXES)
 @pytest.mark.parametrize("base", ["floating", "fixed"])
 @pytest.mark.parametrize("seed", seeds(12, every=6))
@@ -463,7 +360,7 @@ def test_all_outputs_of_rows_of_several_links(seed: int, base: str, axes: Axes) 
     if base == "fixed":
         problem = on_a_fixed_base(seed, axes, outputs, alone)
     else:
-        problem = whole(seed, axes, alone, outputs)
+        problem = whole_robot(seed, axes, alone, outputs)
     x = flat(problem, seed)
     results = evaluate(problem, algorithms.get("ltl"), x)
     J, MinvJT, M, dG = (np.array(results[name]) for name in ("J", "MinvJT", "M", "dG"))
@@ -521,8 +418,7 @@ def test_pinocchios_centroidal_map() -> None:
         q = [state[model.joints[model.getJointId(n)].idx_q] for n in robot.joint_names]
         A = pin.computeCentroidalMap(model, data, state)
         order = [*range(6), *(model.joints[model.getJointId(n)].idx_v for n in robot.joint_names)]
-        M = pin.crba(model, data, state)
-        M = np.triu(M) + np.triu(M, 1).T
+        M = symmetric(pin.crba(model, data, state))
         solution = solver.solve(q, base_orientation=state[3:7])
         assert error(solution.J[:6], A[:, order]) < TOLERANCE
         assert error(solution.matrix[:6, :6], A @ np.linalg.solve(M, A.T)) < TOLERANCE
@@ -543,24 +439,11 @@ def test_rows_of_the_whole_robot_need_no_recursion() -> None:
 
 
 def test_a_compiled_kernel_of_the_whole_robot() -> None:
-    problem = whole(2, "world", outputs=("G",))
+    problem = whole_robot(2, "world", outputs=("G",))
     given = random_inputs(problem, 1)
     expected = solver_on_floats(problem, "dense").solve(**given).matrix
     solution = DelassusSolver(problem, "auto").solve(**given)
     assert error(solution.matrix, expected) < 1e-11
-
-
-@pytest.mark.parametrize("axes", AXES)
-@pytest.mark.parametrize("seed", seeds(24, every=12))
-def test_rows_of_the_whole_robot_on_a_fixed_base(seed: int, axes: Axes) -> None:
-    problem = on_a_fixed_base(seed, axes)
-    x = flat(problem, seed)
-    expected = algorithms.get("dense").evaluate(problem, x)["G"]
-    for name in NAMES:
-        if algorithms.get(name).supports(problem) is None:
-            found = algorithms.get(name).evaluate(problem, x)["G"]
-            assert error(found, expected) < TOLERANCE, name
-            assert np.array_equal(found, np.transpose(found)), name
 
 
 def test_pinocchios_centroidal_map_on_a_fixed_base() -> None:
@@ -578,23 +461,8 @@ def test_pinocchios_centroidal_map_on_a_fixed_base() -> None:
             model, data, state, foot, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
         )  # fmt: skip
         J = np.vstack([A, A[:3] / mass, at[:3]])
-        M = pin.crba(model, data, state)
-        M = np.triu(M) + np.triu(M, 1).T
+        M = symmetric(pin.crba(model, data, state))
         assert error(solver.solve(q).matrix, J @ np.linalg.solve(M, J.T)) < TOLERANCE
-
-
-def test_operations_of_the_whole_robot_on_a_fixed_base_are_linear() -> None:
-    def count(links: int) -> int:
-        rng = np.random.default_rng(0)
-        place = Transform.from_xyz_rpy((0.2, 0.05, 0.1), (0.4, -0.3, 0.5))
-        joints = [Joint(f"j{k}", JointKind.REVOLUTE, k - 1, place) for k in range(links)]
-        bodies = [Body(f"b{k}", random_inertia(rng)) for k in range(links)]
-        robot = Robot("arm", joints, bodies, [Frame("tip", links - 1, Transform())])
-        contacts = [Contact("tip", "tip"), CentroidalMomentum("momentum")]
-        return trace(Problem(robot, contacts), algorithms.get("pv_osimr")).operations.total
-
-    steps = np.diff([count(links) for links in (8, 12, 16, 20)])
-    assert np.ptp(steps) < 0.02 * steps.mean(), steps
 
 
 @pytest.mark.parametrize(

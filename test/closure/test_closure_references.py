@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import robots
-from linkages import (
-    BOX,
-    oracle,
-)
+from linkages import BOX
+from oracles import paper_library
 
 from delassus_ros import Robot
 from delassus_ros.closure import Closure, ClosureStatus
@@ -25,7 +23,7 @@ def _ordinary(robot: Robot):
 
 @pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])
 def test_the_states_of_the_reference_library(name):
-    states = oracle(f"grbda_urdf_{name}")
+    states = paper_library.data(f"urdf_{name}")
     robot = Robot.from_urdf(robots.shared(f"grbda_{name}"), base="fixed")
     bodies = {body["name"]: body["q_index"] for body in states["bodies"]}
     order = [bodies[body.name] for body in robot.bodies]
@@ -42,7 +40,7 @@ def test_the_states_of_the_reference_library(name):
 
 def test_functions_close_like_loops():
     """Tello's hip: from its motors, and from its links; states of the reference library."""
-    states = oracle("grbda_tello_with_arms_1ee")
+    states = paper_library.data("tello_with_arms_1ee")
     names = ("rotor1", "rotor2", "link1", "link2")
     joints = [Joint(name, JointKind.REVOLUTE, WORLD) for name in names]
     robot = Robot(

@@ -12,9 +12,9 @@ from itertools import product
 from typing import Any
 
 import mujoco
-import mujoco_oracle
 import numpy as np
 import pytest
+from oracles import mujoco_models
 
 from delassus_ros import (
     Contact,
@@ -33,7 +33,7 @@ RADIUS_M, FRICTION, BENT = 0.02, 0.6, (0.0, 0.7, -1.4)
 
 def _scene(robot: Robot, contacts: Sequence[Contact], condim: int = 3) -> Any:
     """Return the model of a robot with balls at its contacts over a floor; all count as near."""
-    spec = mujoco_oracle.specification(robot)
+    spec = mujoco_models.specification(robot)
     for contact in contacts:
         frame = robot.frames[contact.frame]
         spec.body(f"body{frame.body}").add_geom(
@@ -84,7 +84,7 @@ def test_accelerations_of_mujoco() -> None:
         q = np.tile(BENT, 4) + random.uniform(-0.1, 0.1, 12)
         torques = np.zeros(n)
         torques[6:] = random.normal(scale=25.0, size=n - 6)
-        mujoco_oracle.set_positions(data, robot, q)
+        mujoco_models.set_positions(data, robot, q)
         data.qpos[2], data.qpos[3:7] = 0.35, [1, 0, 0, 0]
         data.qvel[:] = 0.0
         data.qfrc_applied[:] = torques
@@ -147,7 +147,7 @@ def test_contacts_that_slide_as_mujoco_has_it(robot: str) -> None:
         torques, rates = np.zeros(n), random.normal(scale=0.3, size=n)
         torques[6:] = random.normal(scale=5.0, size=n - 6)
         rates[:2] = 2.0 * random.choice([-1.0, 1.0], 2)
-        mujoco_oracle.set_positions(data, own, q)
+        mujoco_models.set_positions(data, own, q)
         data.qpos[2], data.qpos[3:7], data.qvel[:] = 1.0, [1, 0, 0, 0], rates
         data.qfrc_applied[:] = torques
         mujoco.mj_kinematics(model, data)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import casadi
-import cluster_oracle
 import numpy as np
 import pytest
 from door_cases import MOVING, PLAIN, close, gradient, outputs, sample, weights
+from oracles import paper_library
 
 from delassus_ros import AlgorithmError, InputError, Problem
 from delassus_ros.doors.casadi import casadi_function, casadi_kernel
@@ -44,9 +44,9 @@ def test_any_traced_algorithm(algorithm: str) -> None:
 
 
 def test_a_loop() -> None:
-    state = next(iter(cluster_oracle.states("urdf_four_bar")))
-    problem = cluster_oracle.problem_of("urdf_four_bar", state)
-    q = cluster_oracle.positions("urdf_four_bar", state)
+    state = next(iter(paper_library.states("urdf_four_bar")))
+    problem = paper_library.problem_of("urdf_four_bar", state)
+    q = paper_library.positions("urdf_four_bar", state)
     assert close(casadi_function(problem)(q), outputs(problem, {"q": q})["G"], 1e-9)
 
 

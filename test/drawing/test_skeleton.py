@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import robots
-from rigid_body import body_poses as reference
+from oracles.textbook import body_poses as reference
 from urdf_text import joint, link, robot_xml
 
 from delassus_ros import Robot

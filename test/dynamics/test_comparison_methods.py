@@ -7,8 +7,7 @@ import tracemalloc
 import numpy as np
 import pinocchio as pin
 import pytest
-from cluster_robots import random_problem
-from coupled import coupled
+from cluster_robots import coupled, random_problem
 from linkages import closed_four_bar, four_bar
 from passive import with_passive
 

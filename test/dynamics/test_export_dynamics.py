@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster_robots import random_problem
-from coupled import coupled
+from cluster_robots import coupled, random_problem
 from linkages import closed_four_bar, four_bar
 from passive import with_passive
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tracemalloc
 
-import cluster_oracle
 import numpy as np
 import pytest
 import robots
-from coupled import coupled
+from cluster_robots import coupled
+from oracles import paper_library
 from small_loops import geared_chain
 
 from delassus_ros import Robot, Transform
@@ -178,14 +178,14 @@ def test_coriolis_matrices_and_regressors_of_pinocchio(base: str) -> None:
 @pytest.mark.parametrize("name", ["mini_cheetah_1ee", "chain_PBT_4", "tello_with_arms_1ee"])
 def test_mass_matrices_are_those_of_the_papers_library(name: str) -> None:
     """As the derivative of torques in ÿ, and inverse, in the library's independent rates."""
-    content = cluster_oracle.data(name)
-    for state in cluster_oracle.states(name)[:2]:
-        problem = cluster_oracle.problem_of(name, state)
+    content = paper_library.data(name)
+    for state in paper_library.states(name)[:2]:
+        problem = paper_library.problem_of(name, state)
         tree = RobotTree(problem.robot)
         n = tree.size
         rng = np.random.default_rng(state)
         x = {
-            "q": cluster_oracle.positions(name, state).tolist(), "rates": [0.0] * n,
+            "q": paper_library.positions(name, state).tolist(), "rates": [0.0] * n,
             "accelerations": rng.normal(size=n).tolist(), "gravity": GRAVITY.tolist(),
             "torques": rng.normal(size=n).tolist(),
         }  # fmt: skip

@@ -8,8 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 import robots
-from cluster_robots import random_problem
-from coupled import coupled
+from cluster_robots import coupled, random_problem
 from linkages import closed_four_bar, four_bar
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pickle
 
-import cluster_oracle
 import numpy as np
 import pytest
 import robots
+from oracles import paper_library
 from passive import with_passive
 from small import contacts, walker
 
@@ -131,9 +131,9 @@ def test_batches_are_single_calls(moving: Gradients) -> None:
 
 def test_kernels_of_a_loop() -> None:
     """One independent joint; the closed form is tested in test/rbda/test_gradient.py."""
-    state = next(iter(cluster_oracle.states("urdf_four_bar")))
-    problem = cluster_oracle.problem_of("urdf_four_bar", state)
-    q = cluster_oracle.positions("urdf_four_bar", state)
+    state = next(iter(paper_library.states("urdf_four_bar")))
+    problem = paper_library.problem_of("urdf_four_bar", state)
+    q = paper_library.positions("urdf_four_bar", state)
     gradients, m = Gradients(problem), problem.contacts.rows
     algorithm = algorithms.get("pv_osimr")
     expected = evaluate(gradients.solver("dG").problem, algorithm, {"q": q.tolist()})["dG"]
@@ -154,7 +154,7 @@ def test_products_beside_the_closed_form_leave_for_c() -> None:
 @pytest.mark.parametrize("feet", [1, 2, 4])
 def test_vjp_costs_at_most_five_times_G(feet: int) -> None:
     robot = Robot.from_urdf(robots.quadruped())
-    legs = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")[:feet]]
+    legs = [Contact(leg, f"{leg}_FOOT") for leg in robots.LEGS[:feet]]
     counts = [
         trace(Problem(robot, legs, outputs=outputs), algorithms.get("pv_osimr")).operations.total
         for outputs in (("G",), ("G", "q_bar"), ("G", "G_dot"))
@@ -163,7 +163,7 @@ def test_vjp_costs_at_most_five_times_G(feet: int) -> None:
 
 
 def test_vjp_costs_at_most_five_times_G_with_rotors() -> None:
-    problem = cluster_oracle.problem_of("mini_cheetah_4ee")
+    problem = paper_library.problem_of("mini_cheetah_4ee")
     robot, feet, algorithm = problem.robot, problem.contacts, algorithms.get("pv_osimr")
     G, product = (
         trace(Problem(robot, feet, outputs=outputs), algorithm).operations.total

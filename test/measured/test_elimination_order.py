@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import robots
-from coupled import coupled
+from cluster_robots import coupled
 from numpy.typing import ArrayLike
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)

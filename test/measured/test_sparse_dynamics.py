@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import robots
-from cluster_robots import random_problem
-from coupled import coupled
+from cluster_robots import coupled, random_problem
 from passive import with_passive
 from seeds import seeds
 
@@ -126,7 +125,7 @@ def test_wrenches_agree_with_pinocchio(name: str) -> None:
 @pytest.mark.parametrize("name", ["humanoid", "talos", "chain"])
 def test_torques_and_wrenches_agree_with_mujocos_inverse_dynamics(name: str) -> None:
     import mujoco
-    from mujoco_oracle import model_of, set_positions
+    from oracles.mujoco_models import set_positions, specification
 
     if name == "chain":
         robot = Robot.from_urdf(robots.panda(), "fixed")
@@ -135,7 +134,7 @@ def test_torques_and_wrenches_agree_with_mujocos_inverse_dynamics(name: str) -> 
     robot = with_passive(robot, 6)
     dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, 6)
-    model = model_of(robot)
+    model = specification(robot).compile()
     data = mujoco.MjData(model)
     model.opt.gravity[:] = GRAVITY
     set_positions(data, robot, q)

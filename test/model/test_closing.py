@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rigid_body import mass_matrix
+from oracles.textbook import mass_matrix
 from urdf_text import joint, link, robot_xml
 
 from delassus_ros.closure import Closure

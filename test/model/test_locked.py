@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import robots
 from on_floats import solver_on_floats
-from other_models import of_pinocchio
-from pinocchio_motion import relative
+from oracles import relative
+from oracles.pinocchio_models import of_pinocchio
 from urdf_text import joint, link, robot_xml
 
 from delassus_ros import Contact, Problem, Robot, algorithms

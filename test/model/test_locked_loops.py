@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from mujoco_scenes import CONNECT, FRAMES, WELD, closed_matrix, compiled, scene
 from on_floats import solver_on_floats
-from other_models import of_mujoco
-from pinocchio_motion import relative
+from oracles import relative
+from oracles.mujoco_models import of_mujoco
 
 from delassus_ros import Closure, Contact, Problem, Robot
 from delassus_ros.errors import RobotError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import counted
 import numpy as np
 import pytest
-from rigid_body import body_poses, mass_matrix
+from oracles.textbook import body_poses, mass_matrix
 from small_loops import actuator, closed_actuator, four_bar
 
 from delassus_ros.model import WORLD, Coupling, JointKind, Loop, LoopKind, Robot, Transform

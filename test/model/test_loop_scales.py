@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from linkages import BOX, COUPLER, CRANK, along_x, four_bar, random_linkage
 from linkages import assembled as closed_form
-from rigid_body import body_jacobians, body_poses, mass_matrix
+from oracles.textbook import body_jacobians, body_poses, mass_matrix
 from seeds import seeds
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, algorithms

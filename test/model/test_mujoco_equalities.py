@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 from mujoco_scenes import CONNECT, FRAMES, WELD, closed_matrix, compiled, scene
-from other_models import of_mujoco
-from pinocchio_motion import relative
+from oracles import relative
+from oracles.mujoco_models import of_mujoco
 
 from delassus_ros import Robot
 from delassus_ros.errors import RobotError

@@ -7,8 +7,9 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from other_models import matrix, of_mujoco
-from pinocchio_motion import relative
+from on_floats import matrix
+from oracles import relative
+from oracles.mujoco_models import of_mujoco
 
 from delassus_ros import Robot
 from delassus_ros.errors import RobotError

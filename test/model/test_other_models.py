@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
-from on_floats import solver_on_floats
-from other_models import matrix, of_mujoco, of_pinocchio
-from pinocchio_motion import relative
+from on_floats import matrix, solver_on_floats
+from oracles import relative
+from oracles.mujoco_models import of_mujoco
+from oracles.pinocchio_models import of_pinocchio
 from seeds import but_slow
 
 from delassus_ros import Contact, Problem, Robot

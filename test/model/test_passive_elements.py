@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from pinocchio_motion import relative
+from oracles import relative
 from urdf_text import joint, link, robot_xml
 
 from delassus_ros import Robot

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from other_models import matrix, of_pinocchio
-from pinocchio_motion import relative
+from on_floats import matrix
+from oracles import relative
+from oracles.pinocchio_models import of_pinocchio
 
 from delassus_ros import Robot
 from delassus_ros.errors import RobotError

@@ -11,7 +11,8 @@ import pinocchio as pin
 import pytest
 import robots
 from on_floats import solver_on_floats
-from rigid_body import frame_poses, mass_matrix, random_q, velocity_index
+from oracles import columns_of
+from oracles.textbook import frame_poses, mass_matrix, random_q
 from urdf_text import joint, link, robot_xml
 
 from delassus_ros import Closure, Contact, Problem
@@ -143,7 +144,7 @@ def pinocchio_q(model: pin.Model, robot: Robot, q: np.ndarray) -> np.ndarray:
 def pinocchio_order(model: pin.Model, robot: Robot) -> np.ndarray:
     """Return for each of our velocities its index in Pinocchio's."""
     order = np.empty(robot.nv, dtype=int)
-    for name, columns in velocity_index(robot).items():
+    for name, columns in columns_of(robot).items():
         their = model.joints[model.getJointId(name)]
         count = columns.stop - columns.start
         # Six freedoms: angular first here, linear first there.

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from on_floats import solver_on_floats
-from several_freedoms import Library, Mujoco, Pinocchio, expected
+from oracles.other_velocities import Library, Mujoco, Pinocchio, expected
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import Closure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rigid_body import axis_rotation
+from oracles.textbook import axis_rotation
 
 from delassus_ros.errors import GeometryError, RobotError
 from delassus_ros.model import Inertia, Transform

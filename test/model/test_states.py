@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from on_floats import solver_on_floats
-from other_models import of_mujoco
-from pinocchio_motion import relative
+from oracles import relative
+from oracles.mujoco_models import of_mujoco
 
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.errors import RobotError

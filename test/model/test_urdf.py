@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from other_models import matrix, of_pinocchio
-from pinocchio_motion import relative
-from rigid_body import mass_matrix
+from on_floats import matrix
+from oracles import relative
+from oracles.pinocchio_models import of_pinocchio
+from oracles.textbook import mass_matrix
 from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError

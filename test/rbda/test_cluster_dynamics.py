@@ -12,9 +12,9 @@ import mpmath
 import numpy as np
 import pytest
 import robots
-from cluster_robots import Builder, random_problem
-from coupled import coupled
+from cluster_robots import Builder, coupled, random_problem
 from on_floats import DynamicsOnFloats
+from oracles.cases import PARALLELOGRAMS, closed_parallelogram
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
 from delassus_ros import Robot
@@ -32,11 +32,6 @@ from delassus_ros.testing import random_problem as random_open_problem
 
 GRAVITY = np.array([1.0, -2.0, -9.0])
 LOOPS = ("grbda_four_bar", "grbda_six_bar", "grbda_planar_leg_linkage")
-CLOSED = {
-    "grbda_four_bar": [0.4, 0.4, -0.4],
-    "grbda_planar_leg_linkage": [0.4, -0.5, -0.5, 0.5],
-}
-"""Configurations at which parallelograms are closed, whatever the order of like joints."""
 
 
 def geared(seed: int) -> Robot:
@@ -92,26 +87,12 @@ def test_inverse_dynamics_of_open_chains_agree_with_pinocchio(seed: int) -> None
     assert_agrees_with_pinocchio(robot, *state(robot, seed))
 
 
-@pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.parametrize("name", PARALLELOGRAMS)
 def test_inverse_dynamics_of_loops_agree_with_pinocchio(name: str) -> None:
     """With the acceleration that E ẏ has while q moves, from differences of fifty digits."""
     robot = Robot.from_urdf(robots.shared(name), "fixed")
     _, rates, accelerations = state(robot, 1)
-    assert_agrees_with_pinocchio(robot, closed(robot, name), rates, accelerations)
-
-
-def closed(robot: Robot, name: str) -> np.ndarray:
-    """Return a closed configuration of a parallelogram."""
-    given = CLOSED[name]
-    if name == "grbda_four_bar":
-        # The link on the crank turns back what the crank turns.
-        values = [-given[0] if j.parent != WORLD else given[0] for j in robot.joints]
-    else:
-        # Thigh; driver and support alike; the foot back again.
-        depth = {i: 0 if j.parent == WORLD else 1 if robot.joints[j.parent].parent == WORLD else 2
-                 for i, j in enumerate(robot.joints)}  # fmt: skip
-        values = [(given[0], given[1], given[3])[depth[i]] for i in range(len(robot.joints))]
-    return np.array(values)
+    assert_agrees_with_pinocchio(robot, closed_parallelogram(robot, name), rates, accelerations)
 
 
 def assert_agrees_with_pinocchio(
@@ -175,14 +156,14 @@ def loop_motion(robot: Robot, q: np.ndarray, rates: np.ndarray) -> tuple[np.ndar
     return E, gamma
 
 
-@pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.parametrize("name", PARALLELOGRAMS)
 def test_linkages_move_as_pinocchios_constraint_dynamics_say(name: str) -> None:
     import pinocchio as pin
 
     from delassus_ros.pinocchio_model import PinocchioModel
 
     robot = Robot.from_urdf(robots.shared(name), "fixed")
-    q = closed(robot, name)
+    q = closed_parallelogram(robot, name)
     built = PinocchioModel(robot)
     model = built.model
     model.gravity.linear = GRAVITY
@@ -237,7 +218,7 @@ def test_compiled_dynamics_are_those_on_floats(robot: Robot) -> None:
 
 def test_compiled_dynamics_of_a_loop() -> None:
     robot = Robot.from_urdf(robots.shared("grbda_planar_leg_linkage"), "fixed")
-    q = closed(robot, "grbda_planar_leg_linkage")
+    q = closed_parallelogram(robot, "grbda_planar_leg_linkage")
     _, rates, torques = state(robot, 2)
     dynamics = Dynamics(robot)
     accelerations = dynamics.forward(q, rates, torques)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import cluster_oracle
 import numpy as np
 import pytest
-from cluster_robots import LOOSE, OVAL, Builder, contact_jacobian, random_problem
-from rigid_body import mass_matrix, velocity_index
+from cluster_robots import LOOSE, OVAL, Builder, random_problem
+from oracles import relative
+from oracles.cases import with_outputs
 from small_loops import at, four_bar, within
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
@@ -17,16 +17,11 @@ from delassus_ros.closure import Closure
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
-from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.samples import random_inputs
 from delassus_ros.testing.random_trees import random_inertia
 
 EVERYTHING = ("G", "J", "MinvJT")
 EXACT = ("auto", "efpa", "pv_osimr", "ltl")
-
-
-def with_everything(problem: Problem) -> Problem:
-    return Problem(problem.robot, problem.contacts, problem.axes, EVERYTHING)
 
 
 def on_floats(problem: Problem, name: str, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
@@ -35,82 +30,6 @@ def on_floats(problem: Problem, name: str, inputs: dict[str, np.ndarray]) -> lis
     values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
     results = evaluate(problem, algorithm, values)
     return [np.array(results[output], dtype=float) for output in EVERYTHING]
-
-
-def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-10) -> None:
-    assert found.shape == expected.shape
-    assert np.linalg.norm(found - expected) <= tolerance * np.linalg.norm(expected)
-
-
-def loop_map(robot: Robot) -> np.ndarray:
-    """Return E (nv, n) of couplings by numpy, the base's twists linear first in ẏ only."""
-    columns = velocity_index(robot)
-    offsets = velocity_offsets(robot)
-    K = np.zeros((len(robot.couplings), robot.nv))
-    for row, coupling in zip(K, robot.couplings, strict=True):
-        for name, ratio in coupling.ratios:
-            row[columns[name]] = ratio
-    free = np.concatenate([np.arange(robot.nv)[columns[robot.joints[i].name]] for i in offsets])
-    bound = np.setdiff1d(np.arange(robot.nv), free)
-    E = np.zeros((robot.nv, len(free)))
-    E[free, np.arange(len(free))] = 1.0
-    if len(bound):
-        E[bound] = -np.linalg.solve(K[:, bound], K[:, free])
-    if robot.base == "floating":
-        E[:6, :6] = np.roll(np.eye(6), 3, axis=0)
-    return E
-
-
-@pytest.mark.parametrize(
-    "seed", [*range(20), *(pytest.param(k, marks=pytest.mark.slow) for k in range(20, 60))]
-)
-def test_random_geared_robots_agree_with_the_dense_equations(seed: int) -> None:
-    problem = with_everything(random_problem(seed))
-    inputs = random_inputs(problem, seed)
-    G, J, W = on_floats(problem, "pv_osimr", inputs)
-    E = loop_map(problem.robot)
-    assert len(problem.velocities) == E.shape[1]
-    JE = contact_jacobian(problem, inputs) @ E
-    M = E.T @ mass_matrix(problem.robot, inputs["q"]) @ E
-    assert_close(J, JE)
-    assert_close(W, np.linalg.solve(M, JE.T), 1e-9)
-    assert_close(J @ W, G, 1e-9)
-
-
-@pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("robot", [*cluster_oracle.CONSTANT, *cluster_oracle.VARYING])
-def test_they_are_the_papers_librarys(robot: str, name: str) -> None:
-    """Its Jacobian and inertia are in rates of its own; ẏ are rows of its explicit Jacobian."""
-    content = cluster_oracle.data(robot)
-    for state in cluster_oracle.states(robot):
-        problem = with_everything(cluster_oracle.problem_of(robot, state))
-        q = cluster_oracle.positions(robot, state)
-        _, J, W = on_floats(problem, name, {"q": q})
-        given = {key: np.array(content["states"][state][key], float)
-                 for key in ("G", "M_projected", "J_body")}  # fmt: skip
-        rows = []
-        for i in velocity_offsets(problem.robot):
-            body = content["bodies"][i]
-            own = given["G"][body["v_index"] : body["v_index"] + body["nv"]]
-            rows.append(own if body["nv"] == 1 else np.roll(own, 3, axis=0))
-        to_ours = np.vstack(rows)
-        jacobian = given["J_body"].reshape(-1, 2, 3, to_ours.shape[1])[:, ::-1]
-        jacobian = jacobian.reshape(-1, to_ours.shape[1])
-        assert_close(J @ to_ours, jacobian, 1e-9)
-        assert_close(W, to_ours @ np.linalg.solve(given["M_projected"], jacobian.T), 1e-9)
-
-
-@pytest.mark.parametrize("name", [*EXACT, "pv_osimr", "reflected_inertia"])
-def test_machine_code_has_them(name: str) -> None:
-    """Also open-chain algorithms, where the robot is an ordinary tree without its rotors."""
-    build = Builder(7)
-    tip = build.gear(build.gear(build.gear(WORLD)))
-    problem = Problem(build.robot(), [Contact("tip", f"f{tip}", "surface")], outputs=EVERYTHING)
-    solver = DelassusSolver(problem, name)
-    q = random_inputs(problem, 1)["q"]
-    solution = solver.solve(q)
-    assert solution.J.shape == (6, 3)
-    assert_close(solution.J @ solution.MinvJT, solution.matrix)
 
 
 def test_an_independent_rotor_that_the_tree_has_lost() -> None:
@@ -134,9 +53,9 @@ def test_an_independent_rotor_that_the_tree_has_lost() -> None:
     (G, J, W), (G_r, J_r, W_r) = (
         on_floats(problem, "pv_osimr", inputs) for problem in (of_link, of_rotor)
     )
-    assert_close(G_r, G)
-    assert_close(J_r * [1.0, ratio], J)
-    assert_close(W_r, W * [[1.0], [ratio]])
+    assert relative(G_r, G) <= 1e-10
+    assert relative(J_r * [1.0, ratio], J) <= 1e-10
+    assert relative(W_r, W * [[1.0], [ratio]]) <= 1e-10
 
 
 @pytest.mark.parametrize("shape", [OVAL, LOOSE])
@@ -153,12 +72,12 @@ def test_a_push_at_a_contact_is_what_forward_dynamics_says(shape: str) -> None:
     rest = np.zeros(dynamics.size)
     still = dynamics.forward(inputs["q"], rest, rest)
     pushed = dynamics.forward(inputs["q"], rest, J.T @ force)
-    assert_close(pushed - still, W @ force, 1e-9)
+    assert relative(pushed - still, W @ force) <= 1e-9
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_a_generic_trace_counts_them(name: str) -> None:
-    problem = with_everything(random_problem(3))
+    problem = with_outputs(random_problem(3), EVERYTHING)
     algorithm = algorithms.get(name)
     counts = [trace(problem, algorithm, generic=g).operations.total for g in (False, True)]
     assert (

@@ -8,10 +8,10 @@ import robots
 from linkages import (
     BOX,
     null_space,
-    oracle,
     spans,
     tied,
 )
+from oracles import paper_library
 
 from delassus_ros import Robot, Transform
 from delassus_ros.model import (
@@ -40,7 +40,7 @@ def tello(name: str) -> tuple[Robot, Cluster]:
 
 @pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])
 def test_the_reference_library_on_loops(name):
-    states = oracle(f"grbda_urdf_{name}")
+    states = paper_library.data(f"urdf_{name}")
     robot = Robot.from_urdf(robots.shared(f"grbda_{name}"), base="fixed")
     cluster = tied(robot)
     bodies = {body["name"]: body for body in states["bodies"]}
@@ -62,7 +62,7 @@ def test_the_reference_library_on_loops(name):
 @pytest.mark.parametrize("name", ["hip", "knee-ankle"])
 def test_the_reference_library_on_functions(name):
     """The differentials of Tello, from the functions their makers published."""
-    states = oracle("grbda_tello_with_arms_1ee")
+    states = paper_library.data("tello_with_arms_1ee")
     robot, cluster = tello(name)
     found = [c for c in states["clusters"] if c["name"].endswith(f"{name}-differential")]
     assert len(found) == 2

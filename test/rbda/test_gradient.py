@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import cluster_oracle
 import mpmath
 import numpy as np
 import pytest
 import robots
 from cluster_robots import random_problem as random_geared
+from oracles import paper_library
 from seeds import but_slow
 
 from delassus_ros import Contact, Problem, Robot, algorithms
@@ -160,9 +160,9 @@ def geared() -> tuple[Problem, dict]:
 
 
 def loop() -> tuple[Problem, dict]:
-    state = next(iter(cluster_oracle.states("urdf_four_bar")))
-    problem = of(cluster_oracle.problem_of("urdf_four_bar", state), MOVING)
-    q = cluster_oracle.positions("urdf_four_bar", state)
+    state = next(iter(paper_library.states("urdf_four_bar")))
+    problem = of(paper_library.problem_of("urdf_four_bar", state), MOVING)
+    q = paper_library.positions("urdf_four_bar", state)
     return problem, random_inputs(problem, 1) | {"q": q}
 
 
@@ -193,11 +193,11 @@ def test_gears_belts_and_differentials(seed: int) -> None:
         assert error(closed_form(turned, inputs), by_duals(turned, inputs)) <= 1e-9
 
 
-@pytest.mark.parametrize("robot", [*cluster_oracle.CONSTANT, *cluster_oracle.VARYING])
+@pytest.mark.parametrize("robot", [*paper_library.CONSTANT, *paper_library.VARYING])
 def test_loops_of_published_robots(robot: str) -> None:
-    state = next(iter(cluster_oracle.states(robot)))
-    problem = cluster_oracle.problem_of(robot, state)
-    inputs = {"q": cluster_oracle.positions(robot, state)}
+    state = next(iter(paper_library.states(robot)))
+    problem = paper_library.problem_of(robot, state)
+    inputs = {"q": paper_library.positions(robot, state)}
     found = closed_form(problem, inputs)
     assert error(found, by_duals(problem, inputs)) <= 1e-9
     if robot == "urdf_four_bar":

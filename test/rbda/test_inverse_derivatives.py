@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import cluster_oracle
 import numpy as np
 import pytest
 import robots
-from cluster_robots import random_problem
-from coupled import coupled
+from cluster_robots import coupled, random_problem
 from linkages import closed_four_bar, four_bar
+from oracles import paper_library
 
 from delassus_ros import Robot
 from delassus_ros.model import WORLD, JointKind
@@ -86,11 +85,11 @@ def test_a_loop() -> None:
 
 def test_the_differentials_of_a_humanoid() -> None:
     name = "tello_with_arms_1ee"
-    problem = cluster_oracle.with_differentials(cluster_oracle.problem_of(name))
-    assert_agrees_with_dual_numbers(problem.robot, cluster_oracle.positions(name, 0))
+    problem = paper_library.with_differentials(paper_library.problem_of(name))
+    assert_agrees_with_dual_numbers(problem.robot, paper_library.positions(name, 0))
 
 
 def test_a_linkage_of_the_paper() -> None:
-    problem = cluster_oracle.from_urdf("urdf_planar_leg_linkage")
-    q = cluster_oracle.positions_from_urdf(problem, "urdf_planar_leg_linkage", 0)
+    problem = paper_library.from_urdf("urdf_planar_leg_linkage")
+    q = paper_library.positions_from_urdf(problem, "urdf_planar_leg_linkage", 0)
     assert_agrees_with_dual_numbers(problem.robot, q)

@@ -9,7 +9,8 @@ import pinocchio as pin
 import pytest
 import robots
 from on_floats import DynamicsOnFloats, solver_on_floats
-from pinocchio_motion import Peer, relative
+from oracles import relative
+from oracles.cases import DOOR, with_outputs
 from seeds import but_slow, seeds
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (makes mpmath numbers scalars)
@@ -18,7 +19,8 @@ from benchmarks.cluster_cases import CLUSTER_CASES
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import registry
 from delassus_ros.closure.samples import closed_inputs
-from delassus_ros.errors import InputError, NumericalError, ProblemError
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.errors import InputError, NumericalError, ProblemError, RobotError
 from delassus_ros.model.clusters import clusters_of, velocity_offsets
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Transform
@@ -27,51 +29,7 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.testing import random_problem
 
 OUTPUTS = ("J", "JdotV", "M", "MinvJT", "a0", "h")
-TRACED = [name for name in algorithms.names() if name not in ("pinocchio", "reflected_inertia")]
-
-
-def with_outputs(problem: Problem, outputs=OUTPUTS, axes=None) -> Problem:
-    return Problem(problem.robot, problem.contacts, axes or problem.axes, outputs)
-
-
-def assert_agrees(problem: Problem, name: str, seed: int, make=solver_on_floats) -> None:
-    inputs = random_inputs(problem, seed)
-    solution = make(problem, name).solve(**inputs)
-    expected = Peer(problem).at(inputs)
-    material = solution.a0 + solution.secondary.get("turning", 0.0)
-    assert relative(material, expected.pop("material")) < 1e-10
-    for output, values in expected.items():
-        assert relative(getattr(solution, output), values) < 1e-10, output
-
-
-ROBOTS = but_slow(cases.CASES, "talos42", "atlas42")
 CLOSED = but_slow(CLUSTER_CASES, "chain24", "chain15", "tello24")
-
-
-@pytest.mark.parametrize("axes", ["contact", "world"])
-@pytest.mark.parametrize("case", ROBOTS, ids=lambda case: case.name)
-def test_robots_against_pinocchio(case, axes) -> None:
-    try:
-        problem = case.load()
-    except cases.AbsentError as error:
-        pytest.skip(str(error))
-    if problem.robot.is_closed:
-        pytest.skip("mimic joints: below")
-    assert_agrees(with_outputs(problem, axes=axes), "pv_osimr", 1)
-
-
-@pytest.mark.parametrize("name", TRACED)
-def test_machine_code_of_every_algorithm_has_them(name) -> None:
-    robot = Robot.from_urdf(robots.quadruped())
-    problem = Problem(robot, [Contact(f, f"{f}_FOOT") for f in ("LF", "RH")], outputs=OUTPUTS)
-    assert_agrees(problem, name, 2, DelassusSolver)
-
-
-@pytest.mark.parametrize("axes", ["contact", "world"])
-@pytest.mark.parametrize("seed", seeds(50))
-def test_random_trees_against_pinocchio(seed, axes) -> None:
-    kinds = (JointKind.REVOLUTE, JointKind.PRISMATIC)
-    assert_agrees(with_outputs(random_problem(seed, kinds, axes)), "pv_osimr", seed)
 
 
 def moved(problem: Problem, inputs: dict, t) -> dict:
@@ -136,13 +94,13 @@ def assert_consistent(problem: Problem, inputs: dict[str, np.ndarray]) -> None:
 
 @pytest.mark.parametrize("seed", seeds(30))
 def test_random_trees_at_50_digits(seed) -> None:
-    problem = with_outputs(random_problem(seed, largest=8))
+    problem = with_outputs(random_problem(seed, largest=8), OUTPUTS)
     assert_consistent(problem, random_inputs(problem, seed))
 
 
 @pytest.mark.parametrize("seed", seeds(50))
 def test_random_cluster_trees(seed) -> None:
-    problem = with_outputs(cluster_robots.random_problem(seed))
+    problem = with_outputs(cluster_robots.random_problem(seed), OUTPUTS)
     (inputs,) = closed_inputs(problem, 1, seed)
     assert_consistent(problem, inputs)
     assert_same_as_recursive(problem, inputs)
@@ -170,7 +128,7 @@ def test_closed_robots(case) -> None:
         closed = case.load()
     except cases.AbsentError as error:
         pytest.skip(str(error))
-    problem = with_outputs(closed.problem)
+    problem = with_outputs(closed.problem, OUTPUTS)
     inputs = {**random_inputs(problem, 4), "q": closed.pool(1)[0]}
     assert_same_as_recursive(problem, inputs)
 
@@ -380,3 +338,17 @@ def test_wrenches_in_batches_and_bad_ones() -> None:
     ):
         with pytest.raises(ProblemError, match=words):
             Problem(robot, feet, outputs=["a0"], wrenches=wrenches)
+
+
+@pytest.mark.needs("mujoco")
+def test_a_tree_beside_the_robot_has_gravity_in_world_axes_alone() -> None:
+    robot = Robot.from_mujoco(DOOR)
+    contacts = [Contact(each, each) for each in ("leg", "bolt")]
+    assert Problem(robot, contacts, outputs=["J", "JdotV", "M", "MinvJT"]).axes == "contact"
+    for output in ("a0", "h", "qdd0"):
+        with pytest.raises(ProblemError, match=f"{output!r} needs gravity.*'hinge' is on the wor"):
+            Problem(robot, contacts, outputs=[output])
+    with pytest.raises(RobotError, match="joint 'hinge' is on the world beside the floating base"):
+        Dynamics(robot)
+    alone = Problem(robot.subtree("hinge"), contacts[1:], outputs=["a0"])
+    assert [port.name for port in alone.inputs] == ["q", "rates", "torques", "gravity"]

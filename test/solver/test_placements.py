@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from moving import PLACE, TURN, definition, feet, mixed
+from oracles import textbook
+from oracles.cases import OFF, feet
 from small import walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
@@ -22,6 +23,17 @@ from delassus_ros.testing.conformance import fixed_there, relative_error
 
 TOLERANCE = 1e-10
 Q = np.array([0.3, -1.1, 0.7])
+TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])
+
+
+def mixed(axes: str = "contact") -> Problem:
+    """Return a small problem: a contact that moves, one that also turns, and a fixed one."""
+    contacts = [
+        Contact("rolls", "foot0", "point", OFF, "position"),
+        Contact("fixed", "foot1", [[0, 0, 1, 0, 0, 0]], OFF),
+        Contact("turns", "foot2", "surface", OFF, "pose"),
+    ]
+    return Problem(walker(), contacts, axes)
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +59,10 @@ def test_what_is_not_named_is_at_its_own_place_in_every_call(solver) -> None:
     assert np.array_equal(turned[:4, :4], before[:4, :4])
     x = {
         "q": Q,
-        "contact_positions": np.array([PLACE.translation, PLACE.translation]),
+        "contact_positions": np.array([OFF.translation, OFF.translation]),
         "contact_orientations": np.array([TURN]),
     }
-    assert relative_error(solver.problem, turned, definition(solver.problem, x)) < 1e-12
+    assert relative_error(solver.problem, turned, textbook.outputs(solver.problem, x)["G"]) < 1e-12
 
 
 def test_active_contacts_take_placements_too(solver) -> None:
@@ -125,8 +137,8 @@ def test_a_bound_solver_has_each_contact_s_part_of_the_inputs(solver) -> None:
     bound = solver.bind()
     assert list(bound.contact_positions) == ["rolls", "turns"]
     assert list(bound.contact_orientations) == ["turns"]
-    assert np.array_equal(bound.contact_positions["rolls"], PLACE.translation)
-    assert np.allclose(bound.contact_orientations["turns"], PLACE.quaternion())
+    assert np.array_equal(bound.contact_positions["rolls"], OFF.translation)
+    assert np.allclose(bound.contact_orientations["turns"], OFF.quaternion())
     assert bound.inputs["contact_positions"].shape == (2, 3)
     bound.inputs["q"][:] = Q
     bound.contact_positions["rolls"][:] = 0.1, 0.2, 0.3
@@ -135,7 +147,7 @@ def test_a_bound_solver_has_each_contact_s_part_of_the_inputs(solver) -> None:
                             contact_orientations={"turns": TURN})  # fmt: skip
     assert np.array_equal(bound.solve().matrix, expected.matrix)
     other = solver.bind()
-    assert np.array_equal(other.contact_positions["rolls"], PLACE.translation)
+    assert np.array_equal(other.contact_positions["rolls"], OFF.translation)
 
 
 def test_what_is_assigned_to_a_contact_reaches_the_kernel(solver) -> None:
@@ -162,7 +174,7 @@ def test_a_bound_solver_reports_placements_that_are_no_numbers(solver) -> None:
     bound = solver.bind()
     bound.inputs["q"][:] = Q
     for values, good in (
-        (bound.contact_positions["rolls"], PLACE.translation),
+        (bound.contact_positions["rolls"], OFF.translation),
         (bound.contact_orientations["turns"], TURN),
     ):
         for bad in (np.nan, np.inf):
@@ -252,7 +264,7 @@ def test_batches_in_world_axes_have_all_inputs_at_once() -> None:
         threads=2,
     )  # fmt: skip
     for sample, G in zip(samples, batch.matrix, strict=True):
-        assert relative_error(problem, G, definition(problem, sample)) < TOLERANCE
+        assert relative_error(problem, G, textbook.outputs(problem, sample)["G"]) < TOLERANCE
 
 
 def test_refused_batches(solver) -> None:

@@ -28,7 +28,6 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.testing.random_trees import ALL, random_problem
 
 LEG = Path(__file__).resolve().parents[2] / "docs" / "geared_leg.urdf"
-FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
 MOTION = ("h", "a0", "qdd0", "JdotV", "MinvJT", "J", "M")
 ALGORITHMS = ("ltl", "pv_osimr", "pinocchio")
 
@@ -40,7 +39,7 @@ def leg() -> Robot:
 
 def quadruped_problem(outputs=MOTION) -> Problem:
     robot = Robot.from_urdf(robots.quadruped())
-    return Problem(robot, [Contact(foot, foot) for foot in FEET], outputs=outputs)
+    return Problem(robot, [Contact(foot, foot) for foot in robots.FEET], outputs=outputs)
 
 
 def ways(problem: Problem, algorithm: str, **inputs):
@@ -291,7 +290,7 @@ def test_contact_forces_that_overflow() -> None:
 
 
 def test_redundant_contact_forces_that_overflow() -> None:
-    from flat_foot import flat_foot
+    from small import flat_foot
 
     robot = Robot.from_urdf(robots.quadruped())
     problem = Problem(robot, ContactSet(flat_foot(4, "LF_FOOT")), outputs=MOTION)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hanging import HANG_S
 from linkages import closed_four_bar, four_bar
-from rigid_body import body_jacobians, body_poses, mass_matrix, random_q
+from oracles.textbook import body_jacobians, body_poses, mass_matrix, random_q
 from small import BOX, contacts, massless_problem, problem, tiny, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms

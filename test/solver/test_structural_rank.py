@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import robots
 import small
-from flat_foot import flat_foot
+from small import flat_foot
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
 from delassus_ros.closure import Closure

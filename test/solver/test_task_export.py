@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
-from flat_foot import flat_foot
+from small import flat_foot
 
 from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot
 from delassus_ros.compiler.export import export

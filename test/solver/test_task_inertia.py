@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 import robots
-from flat_foot import flat_foot
 from on_floats import solver_on_floats
 from scipy.linalg import null_space
+from small import flat_foot
 
 from delassus_ros import (
     CenterOfMass,
@@ -74,7 +74,7 @@ def relative(found, expected) -> float:
 @pytest.mark.parametrize("posture", ["random", "stretched"])
 @pytest.mark.parametrize("case", SOME)
 def test_inverse_of_pinocchios_projected_dynamics(case: str, posture: str) -> None:
-    from pinocchio_motion import Peer
+    from oracles.pinocchio_models import Peer
 
     contacts, task, given = CASES[case]
     problem = talos(contacts)
@@ -207,7 +207,7 @@ def test_held_feet_make_the_pelvis_heavier() -> None:
 def test_rows_of_several_links_as_tasks() -> None:
     """Centre of mass, and one hind foot relative to the other, while the forefeet hold."""
     import pinocchio as pin
-    from pinocchio_motion import Peer
+    from oracles.pinocchio_models import Peer
 
     robot = Robot.from_urdf(robots.quadruped())
     held = [Contact(name, f"{name}_FOOT") for name in ("LF", "RF")]

@@ -12,7 +12,6 @@ import robots
 import small
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from failing import make_fail
-from flat_foot import flat_foot
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -28,6 +27,7 @@ from pipeline_support import (
 )
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
+from small import flat_foot
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, registry

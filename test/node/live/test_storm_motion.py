@@ -33,7 +33,8 @@ from geometry_msgs.msg import Pose, WrenchStamped
 from hanging import HANG_S
 from nav_msgs.msg import Odometry
 from node_support import FEET, OK
-from pinocchio_motion import Peer, relative
+from oracles import relative
+from oracles.pinocchio_models import Peer
 from processes import node_program, ros_program
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter

@@ -7,7 +7,8 @@ import pytest
 from delassus_msgs.msg import ContactDynamics
 from delassus_msgs_py import DynamicsReader, dynamics_to_numpy, matrix_to_numpy
 from motion_support import FEET, SECONDARY, STILL, TURNED, TWIST, MotionRig, torques_of
-from pinocchio_motion import Peer, relative
+from oracles import relative
+from oracles.pinocchio_models import Peer
 from pipeline_support import DEGRADED, INVALID, MS, OK, to_message
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState

@@ -13,7 +13,8 @@ from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from node_support import DEGRADED, FEET, INVALID, OK, Start
-from pinocchio_motion import Peer, relative
+from oracles import relative
+from oracles.pinocchio_models import Peer
 from ros_support import Graph, stamp_of
 from sensor_msgs.msg import JointState
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import robots
 from hanging import HANG_S
-from rigid_body import frame_poses
+from oracles.textbook import frame_poses
 
 from delassus_ros import algorithms
 from delassus_ros.cli.options import settings_of

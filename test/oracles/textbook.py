@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+import delassus_ros.testing.mpmath_numbers as fifty_digits
+from delassus_ros import Problem, algorithms
+from delassus_ros.algorithms import dense
 from delassus_ros.model import WORLD, Joint, JointKind, Robot, Transform
+from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.spatial import rotation_between, skew
+from delassus_ros.rbda.constraints import constraint_jacobian
+from oracles import columns_of, coupling_rows, eliminate, independent_columns, responses
 
 
 def quaternion_rotation(xyzw: np.ndarray) -> np.ndarray:
@@ -97,10 +103,75 @@ def mass_matrix(robot: Robot, q: np.ndarray) -> np.ndarray:
     return mass + np.diag(armature)
 
 
-def velocity_index(robot: Robot) -> dict[str, slice]:
-    """Return each joint's columns of the mass matrix, by name."""
-    index, column = {}, 0
-    for joint in robot.joints:
-        index[joint.name] = slice(column, column + joint.kind.nv)
-        column += joint.kind.nv
-    return index
+def to_other_velocities(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Return T: velocities of the outputs → those of this module.
+
+    Here twists are angular first, and planar joints move along the child's axes.
+    """
+    T = np.zeros((robot.nv, robot.nv))
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        block = np.eye(joint.kind.nv)
+        if joint.kind.nv == 6:
+            block = np.roll(np.eye(6), 3, axis=0)
+        elif joint.kind is JointKind.PLANAR:
+            c, s = np.cos(q[offset + 2]), np.sin(q[offset + 2])
+            block[:2, :2] = [[c, s], [-s, c]]
+        own = columns_of(robot)[joint.name]
+        T[own, own] = block
+    return T
+
+
+def contact_jacobian(problem: Problem, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    """Return J (m, nv) of the spanning tree, with the contacts where the inputs place them."""
+    robot, q = problem.robot, inputs["q"]
+    base = None
+    if "base_orientation" in inputs:
+        base = Transform(quaternion_rotation(inputs["base_orientation"]))
+    poses, bodies = body_poses(robot, q, base), body_jacobians(robot, q)
+    positions = dict(zip(problem.moving, inputs.get("contact_positions", ()), strict=False))
+    turns = dict(zip(problem.turning, inputs.get("contact_orientations", ()), strict=False))
+    rows = []
+    for contact in problem.contacts:
+        frame = robot.frames[contact.frame]
+        rotation, place = contact.placement.rotation, contact.placement.translation
+        if contact.name in turns:
+            rotation = quaternion_rotation(turns[contact.name])
+        pose = frame.placement @ Transform(rotation, positions.get(contact.name, place))
+        twist = pose.motion_to_child() @ bodies[frame.body]
+        twist = np.vstack([twist[3:], twist[:3]])
+        if problem.axes == "world":
+            twist = np.kron(np.eye(2), (poses[frame.body] @ pose).rotation) @ twist
+        rows.append(contact.selection @ twist)
+    return np.vstack(rows)
+
+
+def constraint_rows(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Return K (rows, nv) of all couplings and loops."""
+    columns = columns_of(robot)
+    rows = [coupling_rows(robot)]
+    for cluster in clusters_of(robot):
+        if cluster.loops or cluster.functions:
+            own = np.array(constraint_jacobian(robot, cluster, q.tolist()), dtype=float)
+            K = np.zeros((len(own), robot.nv))
+            K[:, [columns[robot.joints[i].name].start for i in cluster.joints]] = own
+            rows.append(K)
+    return np.vstack(rows)
+
+
+def outputs(problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return G, J, M⁻¹Jᵀ and M of open and closed robots by dense matrices."""
+    robot, q = problem.robot, inputs["q"]
+    T = to_other_velocities(robot, q)
+    E = T @ eliminate(constraint_rows(robot, q) @ T, independent_columns(problem))
+    return responses(E.T @ mass_matrix(robot, q) @ E, contact_jacobian(problem, inputs) @ E)
+
+
+def definition(problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return G by the package's dense matrices, which have rows of several links."""
+    return {"G": dense.definition(problem, inputs)}
+
+
+def exact(problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return G by the definition with 50 digits, in the robot's own frames."""
+    G = fifty_digits.evaluate(problem, algorithms.get("dense"), inputs)["G"]
+    return {"G": np.array(G).astype(float)}

@@ -16,13 +16,15 @@ import robots
 
 from delassus_ros.contacts import Contact
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Robot, Transform
+from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.constraints import Coupling
 from delassus_ros.model.robot import Base
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.testing.tello import differential
+from oracles import responses
 
-ORACLE = Path(__file__).resolve().parents[2] / "shared" / "oracle"
+ORACLE = Path(__file__).resolve().parents[3] / "shared" / "oracle"
 CONSTANT = (
     "chain_GT_2", "chain_GT_12", "chain_PBT_4", "mini_cheetah_1ee", "mini_cheetah_4ee",
     "mit_humanoid_1ee", "urdf_mini_cheetah_4ee", "urdf_mit_humanoid_leg",
@@ -142,6 +144,29 @@ def expected(name: str, state: int, key: str = "inv_osim_projection") -> Array:
     G = np.array(data(name)["states"][state][key], float)
     order = [6 * (r // 6) + (r % 6 + 3) % 6 for r in range(len(G))]
     return np.asarray(G[np.ix_(order, order)])
+
+
+def outputs(problem: Problem, name: str, state: int) -> dict[str, Array]:
+    """Return G, and J and M⁻¹Jᵀ in the independent velocities of the problem.
+
+    The library's are in rates of its own; independent velocities are rows of its explicit
+    Jacobian. A robot that was read from URDF+ has its joints in another order: G alone.
+    """
+    content = data(name)
+    found = {"G": expected(name, state)}
+    if problem.robot.name != name:
+        return found
+    given = {k: np.array(content["states"][state][k], float) for k in ("G", "M_projected")}
+    rows = []
+    for i in velocity_offsets(problem.robot):
+        body = content["bodies"][i]
+        own = given["G"][body["v_index"] : body["v_index"] + body["nv"]]
+        rows.append(own if body["nv"] == 1 else np.roll(own, 3, axis=0))
+    change, size = np.vstack(rows), given["M_projected"].shape[0]
+    jacobian = np.array(content["states"][state]["J_body"], float).reshape(-1, 2, 3, size)
+    theirs = responses(given["M_projected"], jacobian[:, ::-1].reshape(-1, size))
+    back = np.linalg.inv(change)
+    return found | {"J": theirs["J"] @ back, "MinvJT": change @ theirs["MinvJT"]}
 
 
 def states(name: str) -> range:

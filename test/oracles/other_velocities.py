@@ -13,6 +13,14 @@ import numpy as np
 import pinocchio as pin
 
 from delassus_ros import Problem, Robot
+from oracles import (
+    coupling_rows,
+    dependent,
+    eliminate,
+    independent_columns,
+    responses,
+    symmetric,
+)
 
 STEP_S = 3e-3
 WEIGHTS = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}
@@ -59,8 +67,7 @@ class Pinocchio(Library):
         return self.robot.v_to_pinocchio(self.model, x, v)
 
     def mass(self, x):
-        M = pin.crba(self.model, self.model.createData(), x)
-        return np.triu(M) + np.triu(M, 1).T
+        return symmetric(pin.crba(self.model, self.model.createData(), x))
 
     def bias(self, x, u, gravity):
         self.model.gravity.linear = gravity
@@ -126,7 +133,7 @@ def expected(
     rates, torques : (n,) of the independent velocities.
     """
     robot = problem.robot
-    free = _columns(problem)
+    free = independent_columns(problem)
 
     def at(v, time):
         pose = base
@@ -144,45 +151,22 @@ def expected(
         return np.vstack(frames) @ library.change(x)
 
     def K(x):
-        ties = np.zeros((len(robot.couplings), robot.nv))
-        starts = dict(zip((j.name for j in robot.joints), robot.v_offsets, strict=True))
-        for row, coupling in zip(ties, robot.couplings, strict=True):
-            for name, ratio in coupling.ratios:
-                row[starts[name]] = ratio
-        return np.vstack([ties, library.constraints(x) @ library.change(x)])
+        return np.vstack([coupling_rows(robot), library.constraints(x) @ library.change(x)])
 
     x = at(np.zeros(robot.nv), 0.0)
-    bound = np.setdiff1d(np.arange(robot.nv), free)
-    E = np.zeros((robot.nv, len(free)))
-    E[free, np.arange(len(free))] = 1.0
     rows = K(x)
-    E[bound] = -np.linalg.lstsq(rows[:, bound], rows[:, free], rcond=1e-9)[0]
-    assert np.abs(rows @ E).max(initial=0.0) < 1e-9, "the velocities are no independent ones"
+    E = eliminate(rows, free)
     v = E @ rates
     T = library.change(x)
     M_L = library.mass(x)
     # du/dt of constant velocities of the joints.
     turning = derivative(lambda time: library.change(at(v, time))) @ v
     bias = T.T @ (M_L @ turning + library.bias(x, T @ v, gravity))
-    gamma = np.zeros(robot.nv)
-    drift = derivative(lambda time: K(at(v, time))) @ v
-    gamma[bound] = -np.linalg.lstsq(rows[:, bound], drift, rcond=1e-9)[0]
+    gamma = dependent(rows, free, derivative(lambda time: K(at(v, time))) @ v)
     M_v = T.T @ M_L @ T
-    found = {"M": E.T @ M_v @ E, "J": J(x) @ E}
+    found = responses(E.T @ M_v @ E, J(x) @ E)
     found["h"] = E.T @ (M_v @ gamma + bias)
     found["JdotV"] = J(x) @ gamma + derivative(lambda time: J(at(v, time))) @ v
-    found["MinvJT"] = np.linalg.solve(found["M"], found["J"].T)
-    found["G"] = found["J"] @ found["MinvJT"]
     found["qdd0"] = np.linalg.solve(found["M"], torques - found["h"])
     found["a0"] = found["J"] @ found["qdd0"] + found["JdotV"]
     return found
-
-
-def _columns(problem: Problem) -> list[int]:
-    """Return the entries of v (nv,) that are independent."""
-    robot = problem.robot
-    spans = {
-        joint.name: list(range(start, start + joint.kind.nv))
-        for joint, start in zip(robot.joints, robot.v_offsets, strict=True)
-    }
-    return [k for name in dict.fromkeys(problem.velocities) for k in spans[name]]

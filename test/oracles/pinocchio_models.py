@@ -8,10 +8,7 @@ import pinocchio as pin
 from delassus_ros import Problem
 from delassus_ros.model.robot import Joint, JointKind
 from delassus_ros.model.spatial import Inertia
-
-
-def relative(found: np.ndarray, expected: np.ndarray) -> float:
-    return float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-300))
+from oracles import responses, symmetric
 
 
 class Peer:
@@ -71,20 +68,19 @@ class Peer:
             else:
                 q[model.joints[number].idx_q] = inputs["q"][offset]
         v, torques = np.zeros(model.nv), np.zeros(model.nv)
-        v[self.indices], torques[self.indices] = inputs["rates"], inputs["torques"]
-        model.gravity.linear = inputs["gravity"]
-        M = pin.crba(model, data, q)
-        M = np.triu(M) + np.triu(M, 1).T
+        rates = inputs.get("rates", v)
+        v[self.indices], torques[self.indices] = rates, inputs.get("torques", torques)
+        model.gravity.linear = inputs.get("gravity", np.zeros(3))
+        M = symmetric(pin.crba(model, data, q))
         h = pin.nle(model, data, q, v).copy()
         free = pin.aba(model, data, q, v, torques).copy()
-        return {
-            "M": M[np.ix_(self.indices, self.indices)],
+        J = self._jacobian(q)[:, self.indices]
+        return responses(M[np.ix_(self.indices, self.indices)], J) | {
             "h": h[self.indices],
             "JdotV": self._accelerations(q, v, 0.0 * v),
             "a0": self._accelerations(q, v, free),
             "material": self._accelerations(q, v, free, material=True),
-            "J": (J := self._jacobian(q)[:, self.indices]),
-            "v": J @ inputs["rates"],
+            "v": J @ rates,
         }
 
     def _jacobian(self, q: np.ndarray) -> np.ndarray:
@@ -116,3 +112,25 @@ class Peer:
             axes = pin.LOCAL_WORLD_ALIGNED if world else pin.LOCAL
             found.append(contact.selection @ of(self.model, self.data, number, axes).vector)
         return np.concatenate(found)
+
+
+def outputs(problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return G, J, M⁻¹Jᵀ, M and the outputs of the motion of an open robot."""
+    return Peer(problem).at(inputs)
+
+
+def of_pinocchio(model, frames: list[str], positions: dict[str, float]) -> np.ndarray:
+    """Return G of frames of a model, along their axes."""
+    data, q = model.createData(), pin.neutral(model)
+    for name, value in positions.items():
+        joint = model.joints[model.getJointId(name)]
+        if joint.nq == 2:
+            q[joint.idx_q : joint.idx_q + 2] = np.cos(value), np.sin(value)
+        else:
+            q[joint.idx_q] = value
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    M = symmetric(pin.crba(model, data, q))
+    numbers = [model.getFrameId(name) for name in frames]
+    J = np.vstack([pin.getFrameJacobian(model, data, k, pin.LOCAL) for k in numbers])
+    return J @ np.linalg.solve(M, J.T)
