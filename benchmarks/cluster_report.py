@@ -119,10 +119,10 @@ def markdown(
         ("Claims", claims_table(made, _BOTH)),
         ("Operations", _OPERATIONS + "\n\n" + _operations(done)),
         ("One configuration, warm", _WARM + "\n\n" + _warm(done, speed.factor)
-         + "\n\n![times](clusters.svg)"),
+         + "\n\n![times](clusters.png)"),
         (f"A batch of {BATCH}", "Called in C, one thread; ns per configuration.\n\n"
          + times_table([(r.case.label, r.batch) for r in done], 1e-9, None)),
-        ("Growth", _GROWTH + "\n\n![growth](clusters_growth.svg)\n\n"
+        ("Growth", _GROWTH + "\n\n![growth](clusters_growth.png)\n\n"
          + "\n\n".join(growth_table(growth) for growth in growths)),
         ("Left out", "\n".join(absent) or "Nothing."),
     ]  # fmt: skip

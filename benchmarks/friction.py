@@ -27,7 +27,7 @@ from delassus_ros import (
     Robot,
     solve_contacts_batch,
 )
-from delassus_ros.drawing.figures import draw_friction, new_figure, save
+from delassus_ros.drawing.figures import draw_friction, new_figure, save_for_page
 from delassus_ros.drawing.skeleton import Skeleton, completed
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.sim import demo_urdf, humanoid
@@ -152,7 +152,7 @@ def draw(path: Path) -> None:
     figure, (axes,) = new_figure(1)
     forces = found.cone_forces.reshape(-1, 3)
     draw_friction(axes, bones, points, forces, FRICTION, shapes.points(poses))
-    save(figure, path)
+    save_for_page(figure, path)
 
 
 def _share(found: NDArray[np.float64], exact: NDArray[np.float64]) -> float:

@@ -162,7 +162,7 @@ def markdown(report: Report) -> str:
         ], words=2) + "".join(f"\n\n{remark}" for remark in (*report.remarks, _OTHERS))),
         ("Claims", claims_table(claims, _BOTH) + _missed(claims)),
         ("One configuration, warm", "µs.\n\n" + times_table(of("warm"), 1e-6, ours.CHOSEN)
-         + "\n\n![time per robot](robots.svg)\n\n![time against m](rows.svg)"),
+         + "\n\n![time per robot](robots.png)\n\n![time against m](rows.png)"),
         ("Operations", "Of the kernels, robot constants folded.\n\n" + _operations(done)),
         ("One configuration, cold", _COLD + "\n\n" + "\n\n".join(cold)),
         ("Called from Python", _PYTHON + "\n\n" + times_table(of("python"), 1e-6, None)),
@@ -175,7 +175,7 @@ def markdown(report: Report) -> str:
          "The stages are run once more afterwards, one after the other; the solver has a second "
          "process compile half of a long program.\n\n"
          + _start_up(report)),
-        ("Growth", _GROWTH + "\n\n![growth](growth.svg)\n\n"
+        ("Growth", _GROWTH + "\n\n![growth](growth.png)\n\n"
          + "\n\n".join(growth_table(growth) for growth in report.growths)),
         ("Gears, belts and loops", "On a page of their own: [clusters.md](clusters.md)."),
         ("Left out", "\n".join(absent + notes) or "Nothing."),

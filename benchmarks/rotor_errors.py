@@ -1,6 +1,6 @@
 """Errors of models without rotors, on a leg: ``python -m benchmarks.rotor_errors``.
 
-The figure ``docs/rotors.svg`` is written, and the tables of ``docs/rotors.md`` are printed; each
+The figure ``docs/rotors.png`` is written, and the tables of ``docs/rotors.md`` are printed; each
 run gives the same numbers.
 """
 
@@ -162,7 +162,7 @@ def draw(path: Path) -> None:
     """Draw the error of the matrix over the range of motion, and the ankle's torque."""
     from matplotlib.figure import Figure
 
-    from delassus_ros.drawing.figures import SERIES, save
+    from delassus_ros.drawing.figures import SERIES, save_for_page
 
     figure = Figure(figsize=(9.5, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -188,9 +188,9 @@ def draw(path: Path) -> None:
     right.set_xlabel("time in a swing of the leg, ankle by belt [ms]")
     right.set_ylabel("ankle torque [N·m]")
     right.legend(fontsize=8)
-    save(figure, path)
+    save_for_page(figure, path)
 
 
 if __name__ == "__main__":
-    draw(output_of("rotor_errors", __doc__, DOCS / "rotors.svg"))
+    draw(output_of("rotor_errors", __doc__, DOCS / "rotors.png"))
     print(table())

@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from benchmarks import plots
 from delassus_ros.drawing.figures import SERIES
@@ -69,9 +70,9 @@ def test_growth_shows_counts_beside_times_with_their_exponents() -> None:
 def test_figures_are_of_the_tables_beside_them(name: str) -> None:
     """`python -m benchmarks.plots` draws them anew."""
     page, _, _ = plots.FIGURES[name]
-    assert f"({name}.svg)" in (plots.FOLDER / page).read_text(encoding="utf-8")
-    figure = (plots.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
-    assert figure.endswith(f"<!-- {plots.digest(shown(name))} -->\n"), f"draw {name}.svg anew"
+    assert f"({name}.png)" in (plots.FOLDER / page).read_text(encoding="utf-8")
+    with Image.open(plots.FOLDER / f"{name}.png") as figure:
+        assert figure.info["Comment"] == plots.digest(shown(name)), f"draw {name}.png anew"
 
 
 @pytest.mark.parametrize("name", plots.FIGURES)
@@ -102,8 +103,9 @@ def test_a_page_without_tables_has_no_figures(tmp_path: Path) -> None:
     assert plots.write(page) == []
     page.write_text(PAGE, encoding="utf-8")
     written = plots.write(page)
-    assert [path.name for path in written] == ["robots.svg", "rows.svg", "growth.svg"]
-    assert "Talos, 2 feet 6D, m=12" in written[0].read_text(encoding="utf-8")
+    assert [path.name for path in written] == ["robots.png", "rows.png", "growth.png"]
+    with Image.open(written[0]) as figure:
+        assert "Talos, 2 feet 6D, m=12" in figure.info["Description"].splitlines()
 
 
 def test_series_differ_without_colour() -> None:
@@ -111,6 +113,9 @@ def test_series_differ_without_colour() -> None:
     assert len(set(styles)) == len(styles) == len({line for line, _ in styles})
 
 
-def test_pictures_of_pixels_are_screenshots() -> None:
-    found = {file.relative_to(DOCS).as_posix() for file in DOCS.rglob("*.png")}
-    assert found == {"pictures/view.png"}
+def test_pictures_are_small() -> None:
+    """Plots are PNG with a palette; SVG has the few lines of diagrams and of a terminal."""
+    for file in DOCS.rglob("*.png"):
+        assert file.stat().st_size < (180_000 if file.name == "view.png" else 60_000), file
+    for file in DOCS.rglob("*.svg"):
+        assert file.stat().st_size < 60_000 and len(file.read_bytes().splitlines()) < 100, file
