@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
+import subprocess
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,14 +25,13 @@ from benchmarks import (
     timing,
 )
 from benchmarks.cases import AbsentError, Case
+from benchmarks.compare import TOLERANCE, WrongResultError
 from benchmarks.pinocchio_model import PinocchioProblem
 from benchmarks.timing import Timing
 from delassus_ros import Problem
 from delassus_ros.compiler.runtime.batch_kernel import Layout
 from delassus_ros.testing import SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
-
-TOLERANCE = contenders.TOLERANCE
 
 
 @pytest.fixture(scope="module", params=["quadruped", 14, 28])
@@ -181,10 +184,45 @@ def test_pinocchio_in_cpp_computes_the_matrix(problem):
             assert error_of(problem, i, routine.matrix(i)) < TOLERANCE, name
 
 
+def test_parts_of_the_cpp_peer_have_their_functions():
+    """`make bench ARGS=--quick` compiles the first part alone."""
+    source = Path(pinocchio_cpp.__file__).with_name("pinocchio_peer.cpp").read_text("utf-8")
+    found = {}
+    for part, text in re.findall(r"^#ifdef (PEER_\w+)\n(.*?)^#endif", source, re.DOTALL | re.M):
+        for name in re.findall(r"^EXPORTED int32_t (\w+)", text, re.MULTILINE):
+            found[name] = part
+    (first,) = pinocchio_cpp.EFPA
+    by_part = {
+        first: [pinocchio_cpp.ROUTES["computeDelassusMatrix"]],
+        "PEER_ROUTES": list(pinocchio_cpp.ROUTES.values())[1:],
+        pinocchio_cpp.OUTPUTS_PART[0]: pinocchio_cpp.ALL.values(),
+        pinocchio_cpp.DYNAMICS_PART[0]: pinocchio_cpp.DYNAMICS.values(),
+    }
+    assert found == {name: part for part, names in by_part.items() for name in names}
+    assert pinocchio_cpp.ALL_ROUTES == (first, "PEER_ROUTES")
+
+
+def test_waiting_for_a_compiler_is_told():
+    class Process:
+        left = 2
+
+        def communicate(self, timeout):
+            assert timeout == compilers.WAIT_S <= 10.0
+            self.left -= 1
+            if self.left >= 0:
+                raise subprocess.TimeoutExpired("c++", timeout)
+            return b"done", None
+
+    told = []
+    assert compilers.waited(Process(), time.perf_counter() - 60.0, told.append) == b"done"
+    assert len(told) == 2
+    assert all(re.fullmatch(r"still compiling, \d{2,} s so far", text) for text in told)
+
+
 def test_a_wrong_matrix_ends_the_run(monkeypatch):
     case = Case("quadruped", "quadruped", "quadruped", cases.quadruped)
     monkeypatch.setattr(contenders, "textbook", lambda problem, inputs: np.eye(12))
-    with pytest.raises(contenders.WrongResultError, match="quadruped: .* differs from the defin"):
+    with pytest.raises(WrongResultError, match="quadruped: .* differs from the defin"):
         contenders.Contenders(case, cases.quadruped(), ("auto",), 10**6)
 
 

@@ -13,7 +13,6 @@ from benchmarks import (
     cluster_report,
     clusters,
     compilers,
-    contenders,
     machine_speed,
     mechanisms,
     oracle,
@@ -22,6 +21,7 @@ from benchmarks import (
 )
 from benchmarks.cases import AbsentError
 from benchmarks.cluster_cases import CLUSTER_CASES, Closed, Published
+from benchmarks.compare import WrongResultError
 from benchmarks.machine_speed import THERE, MachineSpeed
 from benchmarks.timing import Timing
 from delassus_ros.algorithms.dense import definition
@@ -106,7 +106,7 @@ def test_a_wrong_matrix_ends_the_run(monkeypatch):
     needs_compiler()
     case = replace(BY_NAME["chain15"], load=lambda: Closed(mechanisms.geared_chain(3)))
     monkeypatch.setattr(clusters, "definition", lambda problem, inputs: np.eye(6))
-    with pytest.raises(contenders.WrongResultError, match="geared chain 3: efpa differs from"):
+    with pytest.raises(WrongResultError, match="geared chain 3: efpa differs from"):
         clusters.measured(case, seconds=1e-3)
 
 
@@ -117,7 +117,7 @@ def test_a_wrong_state_of_the_library_ends_the_run():
         BY_NAME["chain15"],
         load=lambda: Closed(problem, [(np.zeros(problem.robot.nq), np.eye(6))]),
     )
-    with pytest.raises(contenders.WrongResultError, match="differs from the paper's library"):
+    with pytest.raises(WrongResultError, match="differs from the paper's library"):
         clusters.measured(case, seconds=1e-3)
 
 

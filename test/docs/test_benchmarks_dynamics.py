@@ -11,7 +11,7 @@ from linkages import closed_four_bar, four_bar
 
 from benchmarks import dynamics
 from benchmarks.cases import Case
-from benchmarks.contenders import WrongResultError
+from benchmarks.compare import WrongResultError
 from benchmarks.timing import Timing
 from delassus_ros import Contact, Problem
 from delassus_ros.dynamics import Dynamics
@@ -21,6 +21,10 @@ pytestmark = pytest.mark.needs("pinocchio")
 SECONDS = 0.001
 
 
+def rows_of(page: str, robot: str) -> list[str]:
+    return [line for line in page.splitlines() if line.startswith(f"| {robot} |")]
+
+
 def test_open_robots_are_timed_beside_pinocchio() -> None:
     """Without a compiler of C++ from Python alone."""
     robot = small.walker(floating=False, legs=1)
@@ -28,7 +32,7 @@ def test_open_robots_are_timed_beside_pinocchio() -> None:
     found = list(dynamics.measured_open(case, None, SECONDS))
     assert [one.function for one in found] == list(dynamics.TARGETS)
     assert all(one.ratio is None and len(one.python) == 2 for one in found)
-    rows = [line for line in dynamics.page(found, [], [], "day") if line.startswith("| tiny |")]
+    rows = rows_of(dynamics.page(found, [], [], "day"), "tiny")
     assert [row.count("|") for row in rows] == [11] * len(found)
     assert all("not measured" in row for row in rows)
 
@@ -43,8 +47,7 @@ def test_robots_with_loops_are_timed_by_every_exact_method() -> None:
     inverse, forward = found[:2]
     assert list(inverse.times) == ["c_rnea", "projected"]
     assert list(forward.times) == ["c_aba", "projection", "lagrange"]
-    rows = [line for line in dynamics.page([], found, [], "day") if line.startswith("| four-bar")]
-    assert len(rows) == 7
+    assert len(rows_of(dynamics.page([], found, [], "day"), "four-bar")) == 7
 
 
 def test_ratios_are_to_the_faster_contender_and_held_by_both_numbers() -> None:
@@ -55,7 +58,7 @@ def test_ratios_are_to_the_faster_contender_and_held_by_both_numbers() -> None:
     assert (round(ratio.minimum, 6), round(ratio.median, 6)) == (7.0, 4.5)
     two = {"ours": Timing(1e-6, 1e-6), "Pinocchio": Timing(2e-6, 2e-6)}
     shown = dynamics.Measured("robot, m=3", "quadruped", "forward", {"": 5}, times, two)
-    assert any("≥ 6: **no**" in line for line in dynamics.page([shown], [], [], "day"))
+    assert "≥ 6: **no**" in dynamics.page([shown], [], [], "day")
 
 
 def test_wrong_results_are_not_timed() -> None:
@@ -63,7 +66,12 @@ def test_wrong_results_are_not_timed() -> None:
     inputs = dynamics.states(
         four_bar(), 1, np.array([closed_four_bar(0.3 + 0.2 * k) for k in (0, 1)])
     )
-    ours = dynamics.routine(bound, np.ascontiguousarray(inputs))
-    other = dynamics.routine(bound, np.ascontiguousarray(inputs[::-1]))
-    with pytest.raises(WrongResultError, match="theirs: differs by"):
-        dynamics._compare("theirs", "inverse", ours, other, np.arange(1))
+    routines = {
+        name: dynamics.routine(bound, np.ascontiguousarray(given))
+        for name, given in (("ours", inputs), ("theirs", inputs[::-1]))
+    }
+    contenders = {
+        name: (each, dynamics._results(each, "inverse")) for name, each in routines.items()
+    }
+    with pytest.raises(WrongResultError, match="four-bar: theirs differs from ours by"):
+        dynamics._times("four-bar", contenders, SECONDS)
