@@ -42,7 +42,7 @@ _SECONDS = 1.0
 # Operations of revolute joints with frames of Denavit and Hartenberg; each pair is for any joint,
 # and for the privileged child, which turns about a fixed axis of the floating base. The second
 # entries, and all single ones but the first, are printed. The first entries are two turns and two
-# shifts, as `test/docs/test_paper_pages.py` counts them in our spatial algebra.
+# shifts, as `test/benchmarks/test_paper_pages.py` counts them in our spatial algebra.
 _JOINT = 1 + 5  # D⁻¹ and I^A Φ D⁻¹
 _UPDATE = 15 + 15  # I^A − I^A Φ D⁻¹ Φᵀ I^A
 TO_PARENT = (82 + 74, 22 + 25)  # Xᵀ (…) X
