@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arguments import output_of
+from benchmarks.pages import row
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.errors import DelassusError
@@ -233,7 +234,7 @@ def page(outcomes: list[Outcome]) -> str:
     for each in outcomes:
         error = "" if np.isnan(each.error) else f"{each.error:.0e}"
         joints = each.joints or "refused"
-        lines.append(f"| {each.package} | {each.name} | {joints} | {error} | {each.words} |")
+        lines.append(row((each.package, each.name, joints, error, each.words)))
     return "\n".join([*lines, ""])
 
 

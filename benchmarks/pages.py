@@ -11,11 +11,23 @@ ABSENT = "–"
 """The cell of what was not measured."""
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """Return a Markdown table, all columns after the first `words` aligned right."""
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * words + "---:|" * (len(head) - words)]
-    lines += [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join(lines)
+def table(
+    head: Sequence[str], rows: Iterable[Iterable[object]], words: int | None = 1
+) -> str:
+    """Return a Markdown table, all columns after the first `words` aligned right (None: none)."""
+    return "\n".join([*table_head(head, words), *map(row, rows)])
+
+
+def table_head(head: Iterable[str], words: int | None = 1) -> list[str]:
+    """Return the first two lines of a table, as :func:`table` has them."""
+    names = list(head)
+    left = len(names) if words is None else words
+    return [row(names), "|" + "---|" * left + "---:|" * (len(names) - left)]
+
+
+def row(cells: Iterable[object]) -> str:
+    """Return a line of a table."""
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def short(value: float) -> str:
