@@ -75,3 +75,18 @@ def test_wrong_results_are_not_timed() -> None:
     }
     with pytest.raises(WrongResultError, match="four-bar: theirs differs from ours by"):
         dynamics._times("four-bar", contenders, SECONDS)
+
+
+def test_derivatives_by_pinocchio_are_read_in_our_order() -> None:
+    """Its matrices are column by column, the third one has its upper triangle."""
+    order = np.array([2, 0, 1])
+    slope, other, mass = np.random.default_rng(0).normal(size=(3, 3, 3))
+    mass = mass + mass.T
+    turned = [matrix[order][:, order] for matrix in (slope, other, mass)]
+    turned[2] = np.triu(turned[2])
+    block = np.concatenate([matrix.ravel(order="F") for matrix in turned])
+    theirs = SimpleNamespace(results=lambda i: block, size=27)
+    found = dynamics._results(theirs, "forward_derivatives", order)(0)
+    np.testing.assert_array_equal(found, [slope, other, mass])
+    torques = SimpleNamespace(results=lambda i: np.array([7.0, 5.0, 6.0]), size=3)
+    np.testing.assert_array_equal(dynamics._results(torques, "inverse", order)(0), [[5, 6, 7]])
