@@ -12,8 +12,9 @@ from benchmarks import claims as stated
 from benchmarks import cluster_report, clusters, compilers, ours, pinocchio_cpp
 from benchmarks.arguments import add_output
 from benchmarks.cases import CASES, AbsentError, Case, chosen
+from benchmarks.compare import WrongResultError
 from benchmarks.compilers import Compilation
-from benchmarks.contenders import Contenders, WrongResultError
+from benchmarks.contenders import Contenders
 from benchmarks.measure import Effort, Result, measured
 from benchmarks.report import Report, markdown
 from benchmarks.scaling import SERIES, growth
@@ -60,12 +61,16 @@ def _say(text: str) -> None:
 
 
 def _start_pinocchio(report: Report) -> Compilation | None:
+    parts = pinocchio_cpp.EFPA if report.quick else pinocchio_cpp.ALL_ROUTES
     try:
-        compilation = pinocchio_cpp.compilation()
+        compilation = pinocchio_cpp.compilation(parts)
         report.is_clang = compilers.find().is_clang
     except AbsentError as error:
         report.remarks.append(f"Pinocchio in C++ is left out: {error}")
         return None
+    if report.quick:
+        route = next(iter(pinocchio_cpp.ROUTES))
+        report.remarks.append(f"Of Pinocchio in C++ a quick run compiles {route} alone.")
     if not report.is_clang:
         report.remarks.append(
             "Without clang, with which Pinocchio is faster, ratios to C++ are not claimed."
@@ -76,9 +81,9 @@ def _start_pinocchio(report: Report) -> Compilation | None:
 def _library(compilation: Compilation | None, report: Report) -> ctypes.CDLL | None:
     if compilation is None:
         return None
-    _say("waiting for Pinocchio in C++ to be compiled")
+    _say("Pinocchio in C++: waiting for the compiler")
     try:
-        return compilation.library()
+        return compilation.library(lambda text: _say(f"Pinocchio in C++: {text}"))
     except AbsentError as error:
         report.remarks.append(f"Pinocchio in C++ is left out: {error}")
         return None
@@ -155,6 +160,9 @@ def main() -> int:
             _say(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
     held = sum(claim.holds is True for claim in claims)
     _say(f"{held} of {len(claims)} claims hold; {arguments.output / 'README.md'}")
+    if quick:
+        _say("what the pages state of speed: python -m benchmarks.claims")
+        return 0
     for line in stated.report(stated.statements()):
         _say(line)
     return 0

@@ -12,10 +12,11 @@ from benchmarks.arguments import add_output
 from benchmarks.cases import CASES
 from benchmarks.cluster_cases import CLUSTER_CASES
 from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, chosen, run
-from benchmarks.contenders import WrongResultError
+from benchmarks.compare import WrongResultError
 from benchmarks.machine_speed import THERE, MachineSpeed
 from benchmarks.measure import Times
-from benchmarks.report import claims_table, growth_table, table, times_table
+from benchmarks.pages import ABSENT, cell, document, table
+from benchmarks.report import claims_table, growth_table, times_table
 from benchmarks.scaling import Curve, Growth
 from benchmarks.targets import COUNT_EXPONENT, Claim, growth_claims
 from benchmarks.timing import Timing
@@ -119,16 +120,14 @@ def markdown(
         ("Claims", claims_table(made, _BOTH)),
         ("Operations", _OPERATIONS + "\n\n" + _operations(done)),
         ("One configuration, warm", _WARM + "\n\n" + _warm(done, speed.factor)
-         + "\n\n![times](clusters.svg)"),
+         + "\n\n![times](clusters.png)"),
         (f"A batch of {BATCH}", "Called in C, one thread; ns per configuration.\n\n"
          + times_table([(r.case.label, r.batch) for r in done], 1e-9, None)),
-        ("Growth", _GROWTH + "\n\n![growth](clusters_growth.svg)\n\n"
+        ("Growth", _GROWTH + "\n\n![growth](clusters_growth.png)\n\n"
          + "\n\n".join(growth_table(growth) for growth in growths)),
         ("Left out", "\n".join(absent) or "Nothing."),
     ]  # fmt: skip
-    page = [f"{'#' if k == 0 else '##'} {title}\n\n{text}" for k, (title, text) in
-            enumerate(sections)]  # fmt: skip
-    return "\n\n".join(page) + "\n"
+    return document(*sections)
 
 
 def _operations(results: Sequence[ClusterResult]) -> str:
@@ -165,9 +164,9 @@ def _warm(results: Sequence[ClusterResult], factor: float | None) -> str:
     rows = []
     for r in results:
         row = [r.case.label]
-        row += [_pair(r.warm[name], 1e-6) for name in ALGORITHMS]
+        row += [cell(r.warm[name]) for name in ALGORITHMS]
         if r.case.published is None:
-            rows.append(row + ["–"] * 5)
+            rows.append(row + [ABSENT] * 5)
             continue
         c_efpa, projection = (r.case.published.timing(n) for n in ("efpa", "ltl"))
         row += [f"{peer.median * 1e6:.1f}" for peer in (c_efpa, projection)]
@@ -178,10 +177,6 @@ def _warm(results: Sequence[ClusterResult], factor: float | None) -> str:
             row.append(f"{mine.ratio(peer).median * (factor or 1.0):.0f}")
         rows.append(row)
     return table(head, rows)
-
-
-def _pair(timing: Timing, unit: float) -> str:
-    return f"{timing.minimum / unit:.3g} / {timing.median / unit:.3g}"
 
 
 def write(

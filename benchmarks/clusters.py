@@ -20,7 +20,7 @@ from benchmarks.cluster_cases import (
     ClusterCase,
     closed_configurations,
 )
-from benchmarks.contenders import TOLERANCE, WrongResultError
+from benchmarks.compare import agree
 from benchmarks.machine_speed import MachineSpeed
 from benchmarks.measure import Times
 from benchmarks.mechanisms import geared_chain
@@ -108,23 +108,17 @@ def measured(case: ClusterCase, seconds: float) -> ClusterResult:
 def _check(closed: Closed, name: str, matrix: Callable[[int], Array], inputs: Array) -> None:
     for i in (k for k in _CHECKED if k < len(inputs)):
         expected = definition(closed.problem, {"q": inputs[i]})
-        _compare(closed, name, "the definition", matrix(i), expected)
+        where = f"{closed.problem.robot.name}: {name}"
+        agree(where, "the definition", matrix(i), expected)
 
 
 def _check_states(closed: Closed, name: str) -> None:
+    robot = closed.problem.robot
     if closed.states:
         configurations = np.array([q for q, _ in closed.states])
         routine = ours.build(closed.problem, name, configurations).routine
         for i, (_, expected) in enumerate(closed.states):
-            _compare(closed, name, "the paper's library", routine.matrix(i), expected)
-
-
-def _compare(closed: Closed, name: str, other: str, matrix: Array, expected: Array) -> None:
-    error = np.linalg.norm(matrix - expected) / np.linalg.norm(expected)
-    if not error <= TOLERANCE:
-        raise WrongResultError(
-            f"{closed.problem.robot.name}: {name} differs from {other} by {error:.1e}"
-        )
+            agree(f"{robot.name}: {name}", "the paper's library", routine.matrix(i), expected)
 
 
 def run(
@@ -140,8 +134,10 @@ def run(
     seconds : per contender and measurement [s].
     quick : end the growth at the third size.
     """
-    say("Pinocchio in C++, to compare this machine with that of the library's times")
-    speed = machine_speed.measured(seconds)
+    speed = MachineSpeed(reason="a quick run does not time it")
+    if not quick:
+        say("Pinocchio in C++, to compare this machine with that of the library's times")
+        speed = machine_speed.measured(seconds)
     results, growths = [], []
     for case in cases:
         say(f"{case.label}: compiling and measuring")
@@ -153,7 +149,7 @@ def run(
         say(f"growth of the {series.name}")
         sizes = series.sizes[: 3 if quick else None]
         growths.append(growth(series, sizes, None, _LONGEST_BUILD, seconds))
-    return results, growths, speed.least(machine_speed.measured(seconds))
+    return results, growths, speed if quick else speed.least(machine_speed.measured(seconds))
 
 
 def chosen(names: str | None) -> tuple[ClusterCase, ...]:

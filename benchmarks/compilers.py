@@ -7,7 +7,8 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,8 @@ from benchmarks.cases import AbsentError
 from delassus_ros.compiler.codegen.target import host_identity
 
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "benchmarks"
+WAIT_S = 10.0
+"""Time between two words about a compiler that is waited for [s]."""
 FLAGS = ("-O3", "-march=native", "-DNDEBUG", "-fPIC", "-shared")
 
 
@@ -75,6 +78,7 @@ class Compilation:
         digest = hashlib.sha256(text.encode()).hexdigest()[:20]
         self._library = FOLDER / f"{digest}.so"
         self._process: subprocess.Popen[bytes] | None = None
+        self._started = time.perf_counter()
         if self._library.exists():
             return
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -88,8 +92,12 @@ class Compilation:
             stderr=subprocess.STDOUT,
         )
 
-    def library(self) -> ctypes.CDLL:
+    def library(self, say: Callable[[str], None] = lambda _: None) -> ctypes.CDLL:
         """Wait for the compiler and return the loaded library.
+
+        Parameters
+        ----------
+        say : told every :data:`WAIT_S` how long the compiler has taken so far.
 
         Raises
         ------
@@ -97,9 +105,18 @@ class Compilation:
             If the compiler refused the source; the message ends with what it said.
         """
         if self._process is not None:
-            said, _ = self._process.communicate()
+            said = waited(self._process, self._started, say)
             if self._process.returncode:
                 raise AbsentError(f"compilation failed: {said.decode(errors='replace')[-2000:]}")
             self._unfinished.rename(self._library)
             self._process = None
         return ctypes.CDLL(str(self._library))
+
+
+def waited(process: subprocess.Popen[bytes], started: float, say: Callable[[str], None]) -> bytes:
+    """Return what a compiler printed until its end; `started` as of time.perf_counter()."""
+    while True:
+        try:
+            return process.communicate(timeout=WAIT_S)[0]
+        except subprocess.TimeoutExpired:
+            say(f"still compiling, {time.perf_counter() - started:.0f} s so far")

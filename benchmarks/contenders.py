@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks import casadi_peer, ours, pinocchio_cpp, pinocchio_python
 from benchmarks.cases import POOL, AbsentError, Case, pool
+from benchmarks.compare import TOLERANCE, WrongResultError
 from benchmarks.compilers import Compilation
 from benchmarks.pinocchio_model import PinocchioProblem
 from benchmarks.timing import Routine
@@ -18,16 +19,11 @@ from delassus_ros.errors import DelassusError
 from delassus_ros.model.spatial import Array
 from delassus_ros.testing.conformance import relative_error, textbook
 
-TOLERANCE = 1e-9
 CASADI = "CasADi"
 CPP = "C++ "
 """What the names of Pinocchio's C++ routes begin with."""
 _CHECKED = (3, POOL - 1)
 """Configurations of the pool at which every contender is checked."""
-
-
-class WrongResultError(Exception):
-    """A contender computes another matrix than the definition."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ needs a Gazebo installation to read a URDF. The robot is the Panda that frax bri
 contact, N = 512 configurations: G (6, 6) in world axes, and the gradient of Σ W · G for constant
 W, both under jit and vmap. The peers have J and M, from which G = J M⁻¹ Jᵀ follows by a Cholesky
 factorisation. Brax takes a model of MuJoCo, which drops the inertias of links without mass: its G
-is compared with G of the URDF without these inertias. Calls are interleaved, and the least time of
-each counts. With N = 4096 the gradient by frax does not end on two cores with JAX 0.10, whether
+is compared with G of the URDF without these inertias. Contenders are in turns, and the least time
+of each counts. With N = 4096 the gradient by frax does not end on two cores with JAX 0.10, whether
 this package is imported or not.
 """
 
@@ -35,10 +35,12 @@ import mujoco  # noqa: E402
 import numpy as np  # noqa: E402
 from brax.generalized.base import State  # noqa: E402
 
+from benchmarks import timing  # noqa: E402
+from benchmarks.pages import table  # noqa: E402
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.doors.jax import jax_function  # noqa: E402
 
-COUNT, ROUNDS, JOINTS = 512, 100, 7
+COUNT, SECONDS, JOINTS = 512, 2.0, 7
 URDF = Path(frax.__file__).parent / "assets" / "franka_panda" / "panda.urdf"
 LINK = "panda_link7"
 Matrix = Callable[[Any], Any]
@@ -103,30 +105,30 @@ def main() -> None:
         "frax": (by_frax(peer), problem),
         "Brax": (by_brax(model, at), other),
     }
-    calls: dict[tuple[str, str], Any] = {}
+    calls: dict[str, Any] = {}
     for name, (matrix, _) in peers.items():
-        calls[name, "G"] = jax.jit(jax.vmap(matrix))
+        calls[f"{name} G"] = jax.jit(jax.vmap(matrix))
         slope = jax.grad(lambda q, matrix=matrix: (W * matrix(q)).sum())
-        calls[name, "gradient"] = jax.jit(jax.vmap(slope))
-    first, best = {}, dict.fromkeys(calls, float("inf"))
+        calls[f"{name} gradient"] = jax.jit(jax.vmap(slope))
+    first = {}
     for key, call in calls.items():
         start = time.perf_counter()
         jax.block_until_ready(call(Q))
         first[key] = time.perf_counter() - start
-        print(f"{' '.join(key)}: first call {first[key]:.1f} s", flush=True)
-    for _ in range(ROUNDS):
-        for key, call in calls.items():
-            start = time.perf_counter()
-            jax.block_until_ready(call(Q))
-            best[key] = min(best[key], time.perf_counter() - start)
-    print("| | G, us each | gradient, us each | first calls, s | G differs by |")
-    print("|---|---|---|---|---|")
+        print(f"{key}: first call {first[key]:.1f} s", flush=True)
+    samplers = {
+        key: timing.once(lambda call=call: jax.block_until_ready(call(Q)), COUNT)
+        for key, call in calls.items()
+    }
+    times = timing.measure(samplers, SECONDS)
+    rows = []
     for name, (_, same) in peers.items():
         expected = DelassusSolver(same).solve_batch(np.array(Q)).matrix
-        off = np.abs(np.array(calls[name, "G"](Q)) - expected).max() / np.abs(expected).max()
-        each = [1e6 * best[name, what] / COUNT for what in ("G", "gradient")]
-        start = first[name, "G"] + first[name, "gradient"]
-        print(f"| {name} | {each[0]:.2f} | {each[1]:.2f} | {start:.1f} | {off:.1e} |")
+        off = np.abs(np.array(calls[f"{name} G"](Q)) - expected).max() / np.abs(expected).max()
+        both = [f"{name} {what}" for what in ("G", "gradient")]
+        each = [f"{1e6 * times[key].minimum:.2f}" for key in both]
+        rows.append([name, *each, f"{sum(first[key] for key in both):.1f}", f"{off:.1e}"])
+    print(table(["", "G, us each", "gradient, us each", "first calls, s", "G differs by"], rows))
 
 
 if __name__ == "__main__":

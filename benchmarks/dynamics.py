@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import ctypes
 import datetime
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import compilers, machine, pinocchio_cpp, timing
+from benchmarks import compilers, machine, pinocchio_cpp
 from benchmarks.arguments import output_of
 from benchmarks.cases import AbsentError, Case, chosen
 from benchmarks.cluster_cases import ClusterCase
 from benchmarks.clusters import chosen as chosen_clusters
-from benchmarks.contenders import WrongResultError
+from benchmarks.compare import Results, compare, from_python, in_c
+from benchmarks.pages import ABSENT, cell, document, made_on, table
 from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
-from benchmarks.timing import Routine, Timing, measure, python
+from benchmarks.pinocchio_python import symmetric
+from benchmarks.timing import Routine, Timing
 from delassus_ros.compiler.function import BoundFunction
 from delassus_ros.dynamics import GRAVITY, Dynamics
 from delassus_ros.model.robot import Robot
@@ -78,12 +80,18 @@ class Measured:
     python: dict[str, Timing] = field(default_factory=dict)
 
     @property
-    def ratio(self) -> Timing | None:
-        """How many times longer the fastest contender takes; None without one."""
-        ours, *others = self.times.values()
+    def peer(self) -> Timing | None:
+        """The least minimum and median of the other contenders; None without one."""
+        _, *others = self.times.values()
         if not others:
             return None
-        return ours.ratio(Timing(min(t.minimum for t in others), min(t.median for t in others)))
+        return Timing(min(t.minimum for t in others), min(t.median for t in others))
+
+    @property
+    def ratio(self) -> Timing | None:
+        """How many times longer the fastest contender takes; None without one."""
+        mine, *_ = self.times.values()
+        return None if self.peer is None else mine.ratio(self.peer)
 
 
 def routine(bound: BoundFunction, inputs: Array) -> Routine:
@@ -120,24 +128,37 @@ def measured_open(case: Case, library: ctypes.CDLL | None, seconds: float) -> It
         np.hstack([theirs.configurations(q), theirs.motion(rates), theirs.motion(given)])
     )
     order = theirs.motion(np.arange(n, dtype=float)[None])[0].astype(int)
+    order = theirs.motion(np.arange(n, dtype=float)[None])[0].astype(int)
     for function, names in _CPP.items():
         bound = dynamics.bind(function)
         mine = routine(bound, np.ascontiguousarray(inputs))
-        size = bound.result.size
-        contenders = {"ours": mine}
+        contenders = {"ours": (mine, _results(mine, function))}
         if library is not None:
-            contenders |= pinocchio_cpp.dynamics(library, theirs, stated, size, names)
-        for name, each in contenders.items():
-            _compare(f"{case.label}: {name}", function, mine, each, order)
-        count = dynamics.operations(function).total
-        times = measure({name: timing.warm(each) for name, each in contenders.items()}, seconds)
+            peers = pinocchio_cpp.dynamics(library, theirs, stated, mine.size, names)
+            contenders |= {
+                name: (each, _results(each, function, order)) for name, each in peers.items()
+            }
         calls = {
-            "ours": python(_bound_call(bound, inputs.shape[1]), inputs),
-            "Pinocchio": python(_their_call(theirs, function), stated),
+            "ours": from_python(_bound_call(bound, inputs.shape[1]), inputs),
+            "Pinocchio": from_python(_their_call(theirs, function), stated),
         }
         yield Measured(
-            case.label, case.family, function, {"": count}, times, measure(calls, seconds)
+            case.label,
+            case.family,
+            function,
+            {"": dynamics.operations(function).total},
+            _times(case.label, contenders, seconds),
+            compare(case.label, calls, seconds),
         )
+
+
+def _times(
+    where: str, contenders: Mapping[str, tuple[Routine, Results]], seconds: float
+) -> dict[str, Timing]:
+    """Compare the results of all states, and time the routines."""
+    count = min(len(each.inputs) for each, _ in contenders.values())
+    timed = {name: in_c(*pair) for name, pair in contenders.items()}
+    return compare(where, timed, seconds, _TOLERANCE, range(count))
 
 
 def _bound_call(bound: BoundFunction, size: int) -> Callable[[Array], object]:
@@ -165,24 +186,35 @@ def _their_call(problem: PinocchioProblem, function: str) -> Callable[[Array], o
     return lambda row: called(model, data, row[:first], row[first:second], row[second:])
 
 
-def _compare(what: str, function: str, ours: Routine, other: Routine, order: Array) -> None:
-    """Compare results of all states; Pinocchio's matrices are column by column."""
-    n = len(order)
-    for i in range(len(ours.inputs)):
-        expected, found = ours.results(i), other.results(i)
-        if expected is None or found is None:
-            raise WrongResultError(f"{what}: refused")
-        if other is not ours and function.endswith("derivatives"):
-            turned = expected.reshape(3, n, n)[:, order][:, :, order]
-            columns = found.reshape(3, n, n).transpose(0, 2, 1)
-            pairs = [*zip(columns[:2], turned[:2], strict=True)]
-            pairs.append((np.triu(columns[2]), np.triu(turned[2])))
-        else:
-            pairs = [(found, expected if other is ours else expected[order])]
-        for value, wanted in pairs:
-            error = np.linalg.norm(value - wanted) / np.linalg.norm(wanted)
-            if not error <= _TOLERANCE:
-                raise WrongResultError(f"{what}: differs by {error:.1e}")
+def _results(routine: Routine, function: str, order: Array | None = None) -> Results:
+    """Return what a routine computes, as matrices for derivatives.
+
+    Parameters
+    ----------
+    order : places of Pinocchio's velocities in ours, for its routines: their matrices are column
+        by column, and the third one has its upper triangle.
+    """
+
+    def results(i: int) -> Sequence[Array]:
+        block = routine.results(i)
+        if block is None:
+            return [np.full(routine.size, np.nan)]
+        if order is None:
+            return _matrices(block) if function.endswith("derivatives") else [block]
+        ours = np.argsort(order)
+        if not function.endswith("derivatives"):
+            return [block[ours]]
+        *slopes, third = _matrices(block)
+        turned = [*(slope.T for slope in slopes), symmetric(third.T)]
+        return [matrix[ours][:, ours] for matrix in turned]
+
+    return results
+
+
+def _matrices(block: Array) -> list[Array]:
+    """Return the three square matrices of a block."""
+    size = round((block.size / 3) ** 0.5)
+    return [*block.reshape(3, size, size)]
 
 
 def measured_closed(case: ClusterCase, seconds: float) -> Iterator[Measured]:
@@ -198,86 +230,68 @@ def measured_closed(case: ClusterCase, seconds: float) -> Iterator[Measured]:
     dynamics = Dynamics(robot)
     inputs = np.ascontiguousarray(states(robot, dynamics.size, closed.pool(_POOL)))
     for function, methods in METHODS.items():
-        contenders = {
+        routines = {
             method: routine(dynamics.bind(function, method), inputs) for method in methods
         }
-        first = contenders[methods[0]]
-        for method, each in contenders.items():
-            order = np.arange(dynamics.size)
-            _compare(f"{case.label}: {method}", function, first, each, order)
+        contenders = {name: (each, _results(each, function)) for name, each in routines.items()}
         counts = {method: dynamics.operations(function, method).total for method in methods}
-        times = measure({name: timing.warm(each) for name, each in contenders.items()}, seconds)
+        times = _times(case.label, contenders, seconds)
         yield Measured(case.label, "closed", function, counts, times)
     for function in ("inverse_derivatives", "forward_derivatives"):
         each = routine(dynamics.bind(function), inputs)
         count = dynamics.operations(function).total
-        times = measure({"closed form": timing.warm(each)}, seconds)
+        times = compare(case.label, {"closed form": in_c(each, _results(each, function))}, seconds)
         yield Measured(case.label, "closed", function, {"closed form": count}, times)
 
 
-def page(
-    opened: list[Measured], closed: list[Measured], remarks: list[str], day: str
-) -> Iterator[str]:
-    """Yield the lines of the page."""
-    yield "# Inverse and forward dynamics, and their derivatives"
-    yield ""
-    yield "Written by `python -m benchmarks.dynamics`. Everything is in one process, contenders in"
-    yield "turns, another random state at each call; the results agree to 1e-8 before they are"
-    yield "timed. Cells are minimum / median [µs] of calls in C, ratios by minimum / by median."
-    yield ""
-    yield f"- {day}; {machine.processor()}"
-    yield f"- {machine.compiler()}"
-    yield f"- {machine.versions()}"
-    yield from (f"- {remark}" for remark in remarks)
-    yield ""
-    yield "## Open robots, beside Pinocchio"
-    yield ""
-    yield "*C++* is the faster of Pinocchio's conventions, compiled from the headers of its wheel"
-    yield "for this processor, joints turned so that each is about x, y or z; *from Python* are"
-    yield "bound calls with all inputs copied, and Pinocchio's bindings."
-    yield ""
-    yield (
-        "| robot | function | operations | ours | C++ | C++ / ours | target "
-        "| from Python, ours | from Python, Pinocchio | ratio |"
-    )
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    for one in opened:
-        ours, *others = one.times.values()
-        ratio, target = one.ratio, TARGETS[one.function].get(one.family)
-        best = "–"
-        if ratio is not None:
-            best = _us(Timing(min(t.minimum for t in others), min(t.median for t in others)))
-        own, their = one.python.values()
-        held = "–" if target is None else f"≥ {target:g}: {_held(ratio, target)}"
-        yield (
-            f"| {one.robot.partition(',')[0]} | `{one.function}` | {one.operations['']} "
-            f"| {_us(ours)} | {best} | {_ratio(ratio)} | {held} "
-            f"| {_us(own)} | {_us(their)} | {_ratio(own.ratio(their))} |"
-        )
-    yield ""
-    yield "## Robots with gears, belts and loops"
-    yield ""
-    yield "All methods are compiled by this package. Ratios are to C-RNEA or C-ABA; the cluster"
-    yield "paper's own times are in [its page](../papers/clusters.md)."
-    yield ""
-    yield "| robot | function | method | operations | time | ratio |"
-    yield "|---|---|---|---|---|---|"
-    for one in closed:
+def page(opened: list[Measured], closed: list[Measured], remarks: list[str], day: str) -> str:
+    """Return the page."""
+    return document(
+        ("Inverse and forward dynamics, and their derivatives",
+         f"{_INTRODUCTION}\n\n{made_on(day, machine.compiler(), *remarks)}"),
+        ("Open robots, beside Pinocchio", f"{_OPEN}\n\n{table(_HEAD, map(_open_row, opened), 2)}"),
+        ("Robots with gears, belts and loops", f"{_CLOSED}\n\n{_closed_table(closed)}"),
+    )  # fmt: skip
+
+
+_INTRODUCTION = """\
+Written by `python -m benchmarks.dynamics`. Everything is in one process, contenders in
+turns, another random state at each call; the results agree to 1e-8 before they are
+timed. Cells are minimum / median [µs] of calls in C, ratios by minimum / by median."""
+_OPEN = """\
+*C++* is the faster of Pinocchio's conventions, compiled from the headers of its wheel
+for this processor, joints turned so that each is about x, y or z; *from Python* are
+bound calls with all inputs copied, and Pinocchio's bindings."""
+_CLOSED = """\
+All methods are compiled by this package. Ratios are to C-RNEA or C-ABA; the cluster
+paper's own times are in [its page](../papers/clusters.md)."""
+_HEAD = ("robot", "function", "operations", "ours", "C++", "C++ / ours", "target",
+         "from Python, ours", "from Python, Pinocchio", "ratio")  # fmt: skip
+
+
+def _open_row(one: Measured) -> list[str]:
+    mine, *_ = one.times.values()
+    own, their = one.python.values()
+    target = TARGETS[one.function].get(one.family)
+    held = ABSENT if target is None else f"≥ {target:g}: {_held(one.ratio, target)}"
+    return [
+        one.robot.partition(",")[0], f"`{one.function}`", str(one.operations[""]), cell(mine),
+        cell(one.peer), cell(one.ratio, 1.0), held, cell(own), cell(their),
+        cell(own.ratio(their), 1.0),
+    ]  # fmt: skip
+
+
+def _closed_table(results: list[Measured]) -> str:
+    rows = []
+    for one in results:
         first, *_ = one.times.values()
-        for method, time in one.times.items():
-            yield (
-                f"| {one.robot.rpartition(', m=')[0]} | `{one.function}` | {method} "
-                f"| {one.operations[method]} | {_us(time)} | {_ratio(first.ratio(time))} |"
-            )
-    yield ""
-
-
-def _us(time: Timing) -> str:
-    return f"{1e6 * time.minimum:.2f} / {1e6 * time.median:.2f}"
-
-
-def _ratio(ratio: Timing | None) -> str:
-    return "–" if ratio is None else f"{ratio.minimum:.1f} / {ratio.median:.1f}"
+        robot = one.robot.rpartition(", m=")[0]
+        rows += [
+            [robot, f"`{one.function}`", method, str(one.operations[method]), cell(time),
+             cell(first.ratio(time), 1.0)]
+            for method, time in one.times.items()
+        ]  # fmt: skip
+    return table(["robot", "function", "method", "operations", "time", "ratio"], rows, 3)
 
 
 def _held(ratio: Timing | None, target: float) -> str:
@@ -309,15 +323,14 @@ def main() -> None:
     output = output_of("dynamics", __doc__, OUTPUT)
     notes, library = [], None
     try:
-        library = pinocchio_cpp.compilation().library()
+        library = pinocchio_cpp.compilation(pinocchio_cpp.DYNAMICS_PART).library(print)
         if not compilers.find().is_clang:
             notes.append("without clang, with which Pinocchio is faster")
     except AbsentError as error:
         notes.append(f"Pinocchio in C++ is left out: {error}")
     opened, closed, remarks = run(OPEN, CLOSED, 0.5, library)
     day = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
-    lines = page(opened, closed, [*notes, *remarks], day)
-    output.write_text("\n".join(lines), encoding="utf-8")
+    output.write_text(page(opened, closed, [*notes, *remarks], day), encoding="utf-8")
     print(output)
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import friction_kernel
+from benchmarks import friction_kernel, timing
 from delassus_ros import (
     Contact,
     ContactForces,
@@ -27,13 +27,14 @@ from delassus_ros import (
     Robot,
     solve_contacts_batch,
 )
-from delassus_ros.drawing.figures import draw_friction, new_figure, save
+from delassus_ros.drawing.figures import draw_friction, new_figure, save_for_page
 from delassus_ros.drawing.skeleton import Skeleton, completed
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.sim import demo_urdf, humanoid
 
 CONTACTS, FRICTION, SIDES = 4, 0.6, 8
-ROUNDS = 40
+SECONDS = 0.02
+"""Time of each solver on one problem [s]."""
 
 
 def random_problem(seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -152,7 +153,7 @@ def draw(path: Path) -> None:
     figure, (axes,) = new_figure(1)
     forces = found.cone_forces.reshape(-1, 3)
     draw_friction(axes, bones, points, forces, FRICTION, shapes.points(poses))
-    save(figure, path)
+    save_for_page(figure, path)
 
 
 def _share(found: NDArray[np.float64], exact: NDArray[np.float64]) -> float:
@@ -236,16 +237,12 @@ def main() -> None:
         print(f"{name:30} force error {median:5.1f} % median, {worst:5.1f} % largest")
     solvers = peers()
     times: dict[str, list[float]] = {name: [] for name in solvers}
-    for G, a0 in problems:
-        best = dict.fromkeys(solvers, np.inf)
-        for _ in range(ROUNDS):
-            for name, solve in solvers.items():
-                solve(G, a0)
-                start = time.perf_counter()
-                solve(G, a0)
-                best[name] = min(best[name], time.perf_counter() - start)
-        for name, seconds in best.items():
-            times[name].append(seconds)
+    for problem in problems:
+        samplers = {
+            name: timing.once(partial(solve, *problem), 1) for name, solve in solvers.items()
+        }
+        for name, found in timing.measure(samplers, SECONDS).items():
+            times[name].append(found.minimum)
     ours = statistics.median(next(iter(times.values())))
     for name, values in times.items():
         median = statistics.median(values)

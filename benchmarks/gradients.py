@@ -1,28 +1,30 @@
 """Operations and times of derivatives of G, beside differences and Pinocchio, in one run.
 
 ``python -m benchmarks.gradients`` prints the two tables of ``docs/gradients.md``. Times are the
-least processor times of calls from Python, in interleaved rounds: bound solvers of G, of G with
-vjp, and of ∂G/∂y in closed form; then central differences by one call of ``solve_batch`` with 2 nq
-configurations, and Pinocchio's constraint dynamics with their derivatives, which give ∂q̈ and ∂λ
-in q, rates and torques instead of ∂G/∂q.
+least of calls from Python, contenders in turns: bound solvers of G, of G with vjp, and of ∂G/∂y
+in closed form, whose G is compared first; then central differences by one call of ``solve_batch``
+with 2 nq configurations, and Pinocchio's constraint dynamics with their derivatives, which give
+∂q̈ and ∂λ in q, rates and torques instead of ∂G/∂q.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 
 import numpy as np
 
 from benchmarks import cases, ours
+from benchmarks.compare import compare, from_python
+from benchmarks.pages import table
 from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
-from delassus_ros import BoundSolver, DelassusSolver, Problem
+from benchmarks.timing import Timing
+from delassus_ros import DelassusSolver, Problem
 from delassus_ros.gradients import Gradients
 from delassus_ros.model.spatial import Array
 
 NAMES = ("panda", "ur5", "anymal", "go1", "talos", "atlas24")
-ROUNDS = 30
+SECONDS = 0.5
 STEP = 1e-6
 """Step of the central differences [rad, m]."""
 Call = Callable[[Array], object]
@@ -69,36 +71,24 @@ def by_pinocchio(problem: Problem) -> Call:
     return call
 
 
-def calls(problem: Problem) -> dict[str, Call]:
-    """Return what is timed, by name."""
-    gradients = Gradients(problem)
+def times(where: str, problem: Problem, seconds: float) -> dict[str, Timing]:
+    """Return the times of calls from Python, `seconds` per contender."""
+    gradients, pool = Gradients(problem), cases.pool(problem)
     products = gradients.solver("q_bar").bind()
     m = problem.contacts.rows
     products.inputs["G_bar"][:] = np.random.default_rng(0).normal(size=(m, m))
-
-    def bound(solver: BoundSolver) -> Call:
-        return lambda q: solver.solve(q)
-
-    return {
-        "G": bound(DelassusSolver(problem).bind()),
-        "vjp": bound(products),
-        "dG": bound(gradients.solver("dG").bind()),
-        "differences": differences(problem),
-        "Pinocchio": by_pinocchio(problem),
+    bound = {
+        "G": DelassusSolver(problem).bind(),
+        "vjp": products,
+        "dG": gradients.solver("dG").bind(),
     }
-
-
-def times(problem: Problem, rounds: int) -> dict[str, float]:
-    """Return the least processor time per call [s], of rounds through a pool of configurations."""
-    pool, timed = [*cases.pool(problem)], calls(problem)
-    least = dict.fromkeys(timed, float("inf"))
-    for _ in range(rounds):
-        for name, call in timed.items():
-            start = time.process_time()
-            for q in pool:
-                call(q)
-            least[name] = min(least[name], (time.process_time() - start) / len(pool))
-    return least
+    contenders = {
+        name: from_python(solver.solve, pool, lambda solution: [solution.matrix])
+        for name, solver in bound.items()
+    }
+    contenders["differences"] = from_python(differences(problem), pool)
+    contenders["Pinocchio"] = from_python(by_pinocchio(problem), pool)
+    return compare(where, contenders, seconds)
 
 
 def main() -> None:
@@ -108,19 +98,25 @@ def main() -> None:
     )
     names = [case.name for case in cases.CASES]
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"among {', '.join(names)}")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of calls (%(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="time of each contender [s] (%(default)s)"
+    )
     options = parser.parse_args()
     chosen = [case for case in cases.CASES if case.name in (options.cases or NAMES)]
     loaded = {case.label: case.load() for case in chosen}
-    print("| robot, contacts | n | G | with vjp | with jvp | dG |\n|---|---|---|---|---|---|")
+    rows = []
     for label, problem in loaded.items():
         G, *others = counts(problem)
-        cells = " | ".join(f"{count} ({count / G:.2f})" for count in others)
-        print(f"| {label} | {len(problem.velocities)} | {G} | {cells} |", flush=True)
-    print("\n| [us] | G | vjp | dG | differences | Pinocchio |\n|---|---|---|---|---|---|")
-    for label, problem in loaded.items():
-        cells = " | ".join(f"{1e6 * t:.2f}" for t in times(problem, options.rounds).values())
-        print(f"| {label} | {cells} |", flush=True)
+        cells = [f"{count} ({count / G:.2f})" for count in others]
+        rows.append([label, str(len(problem.velocities)), str(G), *cells])
+    print(table(["robot, contacts", "n", "G", "with vjp", "with jvp", "dG"], rows))
+    found = {label: times(label, problem, options.seconds) for label, problem in loaded.items()}
+    names = next(iter(found.values()))
+    rows = [
+        [label, *(f"{1e6 * each.minimum:.2f}" for each in by_name.values())]
+        for label, by_name in found.items()
+    ]
+    print(f"\n{table(['[us]', *names], rows)}")
 
 
 if __name__ == "__main__":

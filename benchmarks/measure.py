@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks import ours, timing
 from benchmarks.cases import Case
-from benchmarks.contenders import CPP, TOLERANCE, Contenders, WrongResultError
+from benchmarks.compare import agree
+from benchmarks.contenders import CPP, Contenders
 from benchmarks.timing import Routine, Sampler, Timing
 from delassus_ros.compiler.runtime.batch_kernel import Layout
 from delassus_ros.model.spatial import Array
@@ -142,9 +143,5 @@ def _checked(contenders: Contenders, matrices: Array, sampler: Sampler) -> None:
     count = len(matrices)
     for i in (0, count // 2 + 1, count - 1):
         expected = single.matrix(i % len(single.inputs))
-        error = np.linalg.norm(matrices[i] - expected) / np.linalg.norm(expected)
-        if not error <= TOLERANCE:
-            raise WrongResultError(
-                f"{contenders.case.label}: matrix {i} of a batch of {count} differs from that of "
-                f"the single kernel by {error:.1e}"
-            )
+        what = f"{contenders.case.label}: matrix {i} of a batch of {count}"
+        agree(what, "that of the single kernel", matrices[i], expected)

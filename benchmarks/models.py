@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arguments import output_of
+from benchmarks.pages import row
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.errors import DelassusError
@@ -250,7 +251,7 @@ def section(outcomes: list[Outcome], versions: dict[str, str]) -> str:
         if each.words:
             error = "" if np.isnan(each.error) else f"{each.error:.0e}"
             joints = each.joints or "refused"
-            lines.append(f"| {short(each.name)} | {joints} | {error} | {each.words} |")
+            lines.append(row((short(each.name), joints, error, each.words)))
     return "\n".join([*lines, ""])
 
 

@@ -6,17 +6,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import machine, ours, pinocchio_cpp, timing
+from benchmarks import ours, pinocchio_cpp
 from benchmarks.arguments import add_output
 from benchmarks.cases import CASES, AbsentError, Case, pool
+from benchmarks.compare import Contender, compare, from_python
+from benchmarks.compare import in_c as compared_in_c
+from benchmarks.pages import cell, document, made_on, table
 from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
-from benchmarks.timing import Timing, measure, python
+from benchmarks.timing import Routine, Timing
 from delassus_ros import DelassusSolver, Problem
 from delassus_ros.model.spatial import Array
 from delassus_ros.samples import random_inputs
@@ -134,138 +137,128 @@ def measured(case: Case, seconds: float) -> Result:
         operations[name] = 0 if solver.operations is None else solver.operations.total
         calls[f"bound, {name}"] = bound.solve
     Q = pool(problem, _POOL)
-    samplers = {name: python(call, Q) for name, call in calls.items()}
     theirs = PinocchioProblem(problem)
     n = theirs.model.nv
     theirs.model.gravity.linear = given["gravity"]
     rng = np.random.default_rng(0)
     by_pinocchio = peer(theirs, rng.normal(size=n), rng.normal(size=n))
     q_theirs = theirs.configurations(Q)
-    samplers["pin, all"] = python(by_pinocchio.outputs, q_theirs)
-    samplers["pin.constraintDynamics"] = python(by_pinocchio.constrained, q_theirs)
-    kernels, size = in_c(problem, theirs, Q, given, seconds)
-    return Result(case, operations, measure(samplers, seconds), kernels, size)
+    timed = {name: from_python(call, Q) for name, call in calls.items()}
+    timed["pin, all"] = from_python(by_pinocchio.outputs, q_theirs)
+    timed["pin.constraintDynamics"] = from_python(by_pinocchio.constrained, q_theirs)
+    states = {name: np.tile(given[name], (len(Q), 1)) for name in ("rates", "torques")} | {"q": Q}
+    own = Problem(problem.robot, problem.contacts, problem.axes, ALL)
+    kernels, size = in_c(case.label, own, states, seconds)
+    return Result(case, operations, compare(case.label, timed, seconds), kernels, size)
 
 
 def in_c(
-    problem: Problem,
-    theirs: PinocchioProblem,
-    Q: Array,
-    given: dict[str, Array],
-    seconds: float,
+    where: str, problem: Problem, states: Mapping[str, Array], seconds: float
 ) -> tuple[dict[str, Timing], int]:
-    """Time the kernel of all outputs, and Pinocchio's routes to them, once they agree.
+    """Time the kernel of all outputs of a problem, and Pinocchio's routes to all outputs.
 
-    Returns the times, and the bytes of the kernel.
+    Returns the times, and the bytes of the kernel; neither without a compiler.
+
+    Parameters
+    ----------
+    where : label of the robot.
+    problem : with the output a0.
+    states : q, rates and torques, each (count, size).
 
     Raises
     ------
-    ValueError
-        If they do not.
+    WrongResultError
+        If G or a0 differ.
     """
     try:
-        library = pinocchio_cpp.compilation().library()
+        parts = pinocchio_cpp.OUTPUTS_PART
+        library = pinocchio_cpp.compilation(parts).library(print)
     except AbsentError as error:
         print(f"no kernels: {error}")
         return {}, 0
-    own = Problem(problem.robot, problem.contacts, problem.axes, ALL)
-    motion = {name: np.tile(given[name], (len(Q), 1)) for name in ("rates", "torques")}
-    moving = [theirs.motion(values) for values in motion.values()]
-    stated = np.hstack([theirs.configurations(Q), *moving])
-    inputs = {**motion, "gravity": np.tile([0.0, 0.0, -9.81], (len(Q), 1)), "q": Q}
-    block = np.ascontiguousarray(np.hstack([inputs[port.name] for port in own.inputs]))
-    mine = ours.build(own, CHOSEN, block)
-    rows, places = problem.contacts.rows, {}
-    for port in own.outputs:
-        places[port.name] = sum(p.size for p in own.outputs[: len(places)])
-    routines = pinocchio_cpp.all_outputs(library, theirs, rows, np.ascontiguousarray(stated))
-    routine = timing.Routine(
-        mine.routine.address, block, rows, mine.routine.work, keep=mine.routine.keep,
-        size=sum(port.size for port in own.outputs),
-    )  # fmt: skip
-    G = routine.matrix(0)
-    a0 = routine.out[places["a0"] : places["a0"] + rows].copy()
-    for name, peer_of in routines.items():
-        for found, expected in (
-            (peer_of.matrix(0), G), (peer_of.out[rows**2 :], a0),
-        ):  # fmt: skip
-            error = np.linalg.norm(found - expected) / np.linalg.norm(expected)
-            if not error < 1e-9:
-                raise ValueError(f"{name}: differs by {error:.1e}")
-    samplers = {"kernel": timing.warm(routine)}
-    samplers |= {name: timing.warm(each) for name, each in routines.items()}
-    return measure(samplers, seconds), len(mine.kernel.code)
+    theirs, count = PinocchioProblem(problem), len(states["q"])
+    inputs = {**states, "gravity": np.tile([0.0, 0.0, -9.81], (count, 1))}
+    block = np.ascontiguousarray(np.hstack([inputs[port.name] for port in problem.inputs]))
+    moving = [theirs.motion(states[name]) for name in ("rates", "torques")]
+    stated = np.ascontiguousarray(np.hstack([theirs.configurations(states["q"]), *moving]))
+    mine, rows = ours.build(problem, CHOSEN, block), problem.contacts.rows
+    sizes = {port.name: port.size for port in problem.outputs}
+    names = list(sizes)
+    first = sum(sizes[name] for name in names[: names.index("a0")])
+    kernel = replace(mine.routine, size=sum(sizes.values()))
+    contenders = {"kernel": _contender(kernel, first)}
+    routines = pinocchio_cpp.all_outputs(library, theirs, rows, stated)
+    contenders |= {name: _contender(each, rows**2) for name, each in routines.items()}
+    return compare(where, contenders, seconds), len(mine.kernel.code)
 
 
-def page(results: list[Result]) -> Iterator[str]:
-    """Yield the lines of the page."""
-    yield "# Benchmark: outputs of a controller in one call"
-    yield ""
-    yield "Written by `python -m benchmarks.outputs`. *All* is G, J, M⁻¹Jᵀ, M, h, J̇ẏ, a⁰ and the"
-    yield "free accelerations; what each is, and how to use it: [controllers](../controllers.md)."
-    yield "Agreement with Pinocchio is a matter of the tests (`test_oracles.py`,"
-    yield "`test_contact_space.py`)."
-    yield ""
-    yield from (f"- {line}" for line in (machine.processor(), machine.versions()))
-    yield ""
-    yield "## Operations"
-    yield ""
-    yield "| robot | G | G, a0, JdotV | all |"
-    yield "|---|---|---|---|"
-    for result in results:
-        counts = result.operations
-        cells = [f"{n} ({n / counts['G']:.2f})" for n in counts.values()]
-        yield f"| {result.case.label} | {' | '.join(cells)} |"
-    yield ""
-    yield "In parentheses as multiples of G alone."
-    yield ""
+def _contender(routine: Routine, first: int) -> Contender:
+    """Return a routine whose G and a0 are compared; `first` is the place of a0."""
+
+    def results(i: int) -> list[Array]:
+        G = routine.matrix(i)
+        return [G, routine.out[first : first + routine.rows].copy()]
+
+    return compared_in_c(routine, results)
+
+
+def page(results: Sequence[Result]) -> str:
+    """Return the page."""
+    counts = [
+        [r.case.label, *(f"{n} ({n / r.operations['G']:.2f})" for n in r.operations.values())]
+        for r in results
+    ]
+    sections = [
+        ("Benchmark: outputs of a controller in one call", f"{_INTRODUCTION}\n\n{made_on()}"),
+        ("Operations", f"{table(['robot', *SETS], counts)}\n\n{_OPERATIONS}"),
+    ]
     compared = [result for result in results if result.kernels]
     if compared:
-        yield "## The kernel beside Pinocchio's C++"
-        yield ""
-        yield "All outputs, called in C, in one run: minimum / median [us]. Pinocchio, compiled"
-        yield "for this processor: crba, nonLinearEffects, forwardKinematics, contact Jacobians,"
-        yield "and M⁻¹ by Eigen's dense LLT or by its own sparse factorisation; G and a⁰ agree to"
-        yield "1e-9. Code that the first cache for instructions cannot hold bounds the kernel: its"
-        yield "bytes per time are the same for all such robots."
-        yield ""
-        names = list(compared[0].kernels)
-        yield f"| robot | {' | '.join(names)} | better route / kernel | code |"
-        yield "|---|" + "---|" * (len(names) + 2)
-        for result in compared:
-            own, *others = result.kernels.values()
-            best = min(each.median for each in others)
-            cells = [
-                f"{1e6 * t.minimum:.2f} / {1e6 * t.median:.2f}" for t in result.kernels.values()
-            ]
-            size = result.code_size
-            code = f"{size / 1024:.0f} KiB, {1e-9 * size / own.median:.0f} B/ns"
-            ratio = f"{best / own.median:.1f}"
-            yield f"| {result.case.label} | {' | '.join(cells)} | {ratio} | {code} |"
-        yield ""
-    yield "## Times from Python"
-    yield ""
-    yield "Minimum / median [us], each call at another of 16 configurations, contenders in turns."
-    yield "Pinocchio: crba, nle, aba, joint Jacobians, frame accelerations twice, computeMinverse"
-    yield "and the products; and constraintDynamics with contacts that hold, in one iteration."
-    yield ""
-    names = list(results[0].times)
-    yield f"| robot | {' | '.join(names)} | all | constrained |"
-    yield "|---|" + "---|" * (len(names) + 2)
-    for result in results:
-        times = result.times
-        cells = [f"{1e6 * t.minimum:.2f} / {1e6 * t.median:.2f}" for t in times.values()]
-        ratios = [
-            times[a].median / times[b].median
-            for a, b in (
-                ("pin, all", "bound, all"),
-                ("pin.constraintDynamics", "bound.constrained_dynamics"),
-            )
-        ]
-        yield f"| {result.case.label} | {' | '.join(cells)} | {ratios[0]:.1f} | {ratios[1]:.1f} |"
-    yield ""
-    yield "The last two columns are ratios of the median times of Pinocchio and of this package."
-    yield ""
+        names = [*compared[0].kernels, "better route / kernel", "code"]
+        kernels = table(["robot", *names], map(_kernel_row, compared))
+        sections.append(("The kernel beside Pinocchio's C++", f"{_KERNELS}\n\n{kernels}"))
+    names = [*results[0].times, "all", "constrained"]
+    times = table(["robot", *names], map(_times_row, results))
+    sections.append(("Times from Python", f"{_TIMES}\n\n{times}\n\n{_RATIOS}"))
+    return document(*sections)
+
+
+def _kernel_row(result: Result) -> list[str]:
+    own, *others = result.kernels.values()
+    ratio = min(each.median for each in others) / own.median
+    size = result.code_size
+    code = f"{size / 1024:.0f} KiB, {1e-9 * size / own.median:.0f} B/ns"
+    return [result.case.label, *map(cell, result.kernels.values()), f"{ratio:.1f}", code]
+
+
+def _times_row(result: Result) -> list[str]:
+    times = result.times
+    ratios = [times[a].median / times[b].median for a, b in _COMPARED.items()]
+    return [result.case.label, *map(cell, times.values()), *(f"{ratio:.1f}" for ratio in ratios)]
+
+
+_COMPARED = {
+    "pin, all": "bound, all",
+    "pin.constraintDynamics": "bound.constrained_dynamics",
+}
+"""Names of ours by those of Pinocchio's."""
+_INTRODUCTION = """\
+Written by `python -m benchmarks.outputs`. *All* is G, J, M⁻¹Jᵀ, M, h, J̇ẏ, a⁰ and the
+free accelerations; what each is, and how to use it: [controllers](../controllers.md).
+Agreement with Pinocchio is a matter of the tests (`test_oracles.py`,
+`test_contact_space.py`)."""
+_OPERATIONS = "In parentheses as multiples of G alone."
+_KERNELS = """\
+All outputs, called in C, in one run: minimum / median [us]. Pinocchio, compiled
+for this processor: crba, nonLinearEffects, forwardKinematics, contact Jacobians,
+and M⁻¹ by Eigen's dense LLT or by its own sparse factorisation; G and a⁰ agree to
+1e-9. Code that the first cache for instructions cannot hold bounds the kernel: its
+bytes per time are the same for all such robots."""
+_TIMES = """\
+Minimum / median [us], each call at another of 16 configurations, contenders in turns.
+Pinocchio: crba, nle, aba, joint Jacobians, frame accelerations twice, computeMinverse
+and the products; and constraintDynamics with contacts that hold, in one iteration."""
+_RATIOS = "The last two columns are ratios of the median times of Pinocchio and of this package."
 
 
 def main() -> None:
@@ -285,7 +278,7 @@ def main() -> None:
                 results.append(measured(case, options.seconds))
             except AbsentError as error:
                 print(f"{case.label}: {error}")
-    options.output.write_text("\n".join(page(results)), encoding="utf-8")
+    options.output.write_text(page(results), encoding="utf-8")
     print(options.output)
 
 

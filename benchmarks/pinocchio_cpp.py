@@ -24,6 +24,10 @@ ROUTES = {
     "crba + Jacobian + LLT": "peer_dense",
 }
 """Routes, each with its function in pinocchio_peer.cpp."""
+EFPA, ALL_ROUTES = ("PEER_EFPA",), ("PEER_EFPA", "PEER_ROUTES")
+"""Parts of pinocchio_peer.cpp with the first route, and with all of them."""
+OUTPUTS_PART, DYNAMICS_PART = ("PEER_OUTPUTS",), ("PEER_DYNAMICS",)
+"""Parts of pinocchio_peer.cpp with the functions of :data:`ALL` and :data:`DYNAMICS`."""
 ALL = {"dense": "peer_all_dense", "sparse": "peer_all_sparse"}
 """Routes to all outputs: by Eigen's LLT of M, by Pinocchio's own factorisation."""
 DYNAMICS = {
@@ -56,8 +60,12 @@ def _include(package: str, header: str, folder: str = "") -> tuple[str, str]:
     return str(path), f"{package} {wheel.version}"
 
 
-def compilation() -> Compilation:
-    """Start the compiler, which takes about a minute the first time.
+def compilation(parts: Sequence[str] = ALL_ROUTES) -> Compilation:
+    """Start the compiler, which takes one to some minutes the first time.
+
+    Parameters
+    ----------
+    parts : parts of pinocchio_peer.cpp that are compiled.
 
     Raises
     ------
@@ -71,6 +79,7 @@ def compilation() -> Compilation:
     ]
     paths = dict.fromkeys(path for path, _ in found)
     flags = ["-std=c++17", "-fvisibility=hidden", "-w", *_DEFINITIONS]
+    flags += [f"-D{part}" for part in parts]
     flags += [item for path in paths for item in ("-isystem", path)]
     source = Path(__file__).with_name("pinocchio_peer.cpp").read_text(encoding="utf-8")
     versions = "; ".join(version for _, version in found)
@@ -109,19 +118,21 @@ def routines(
     problem: PinocchioProblem,
     rows: int,
     inputs: Array,
-    names: Sequence[str] = tuple(ROUTES),
+    names: Sequence[str] | None = None,
 ) -> dict[str, Routine]:
-    """Return routes.
+    """Return the routes that the library has.
 
     Parameters
     ----------
     library : of :func:`compilation`.
     inputs : (count, model.nq).
-    names : of :data:`ROUTES`. All share one state: its size is cubic in the joints.
+    names : of :data:`ROUTES` (default: all). All share one state: its size is cubic in the joints.
     """
     peer = _Peer(library, problem.text())
     result = {}
-    for name in names:
+    for name in ROUTES if names is None else names:
+        if not hasattr(library, ROUTES[name]):
+            continue
         read = _damped if ROUTES[name] == "peer_cholesky" else _from_upper
         address = _address(library, ROUTES[name])
         result[name] = Routine(address, inputs, rows, peer.address, read, peer)

@@ -3,6 +3,9 @@
 //
 // Everything comes from headers: the wheel's libraries are built for an older processor,
 // and code for this one would lay out its matrices differently from theirs.
+//
+// Only what is asked for by PEER_EFPA, PEER_ROUTES, PEER_OUTPUTS and PEER_DYNAMICS is compiled:
+// each takes a minute and more.
 
 #include <cstdint>
 #include <exception>
@@ -15,16 +18,29 @@
 #include <Eigen/Cholesky>
 
 #include <pinocchio/multibody.hpp>
-#include <pinocchio/algorithm/aba-derivatives.hpp>
-#include <pinocchio/algorithm/aba.hpp>
+#if defined(PEER_EFPA) || defined(PEER_ROUTES)
+#include <pinocchio/algorithm/delassus.hpp>
+#else
+#include <pinocchio/constraints.hpp>
+#endif
+#ifdef PEER_ROUTES
 #include <pinocchio/algorithm/constraint-cholesky.hpp>
+#endif
+#if defined(PEER_ROUTES) || defined(PEER_OUTPUTS)
 #include <pinocchio/algorithm/cholesky.hpp>
 #include <pinocchio/algorithm/crba.hpp>
-#include <pinocchio/algorithm/delassus.hpp>
 #include <pinocchio/algorithm/jacobian.hpp>
+#endif
+#ifdef PEER_OUTPUTS
 #include <pinocchio/algorithm/kinematics.hpp>
+#include <pinocchio/algorithm/rnea.hpp>
+#endif
+#ifdef PEER_DYNAMICS
+#include <pinocchio/algorithm/aba-derivatives.hpp>
+#include <pinocchio/algorithm/aba.hpp>
 #include <pinocchio/algorithm/rnea-derivatives.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
+#endif
 
 namespace pin = pinocchio;
 
@@ -81,7 +97,9 @@ struct Peer {
   Contacts contacts;
   ContactData contact_data;
   std::unique_ptr<pin::Data> data;
+#ifdef PEER_ROUTES
   std::unique_ptr<pin::ConstraintCholeskyDecomposition> cholesky;
+#endif
   Matrix mass, jacobian, joint_jacobian, solved;
   Vector still, bias, free, bias_acceleration;
   Eigen::LLT<Matrix, Eigen::Upper> llt;
@@ -114,10 +132,12 @@ struct Peer {
     if (!in)
       throw std::runtime_error(std::string("cannot read ") + path);
     data = std::make_unique<pin::Data>(model);
+#ifdef PEER_ROUTES
     cholesky = std::make_unique<pin::ConstraintCholeskyDecomposition>(
         model, *data, contacts, contact_data);
     // For computePvDelassusMatrix; the others leave alone what it prepares.
     pin::initPvDelassus(model, *data, contacts);
+#endif
     jacobian = Matrix::Zero(rows, model.nv);
     joint_jacobian = Matrix::Zero(6, model.nv);
     solved = Matrix::Zero(model.nv, rows);
@@ -168,13 +188,16 @@ EXPORTED void *peer_open(const char *path, char *message, int size) {
 
 EXPORTED void peer_close(void *state) { delete static_cast<Peer *>(state); }
 
+#ifdef PEER_EFPA
 EXPORTED int32_t peer_efpa(const double *q, double *G, double *state) {
   Peer &p = peer_of(state);
   auto result = matrix_of(p, G);
   pin::computeDelassusMatrix(p.model, *p.data, q_of(p, q), p.contacts, p.contact_data, result);
   return 0;
 }
+#endif
 
+#ifdef PEER_ROUTES
 EXPORTED int32_t peer_pv(const double *q, double *G, double *state) {
   Peer &p = peer_of(state);
   auto result = matrix_of(p, G);
@@ -193,7 +216,9 @@ EXPORTED int32_t peer_cholesky(const double *q, double *G, double *state) {
   p.cholesky->getInverseOperationalSpaceInertiaMatrix(result);
   return 0;
 }
+#endif
 
+#if defined(PEER_ROUTES) || defined(PEER_OUTPUTS)
 namespace {
 
 // M and J; the convention WORLD leaves the Jacobian of all joints in the data.
@@ -212,6 +237,12 @@ void mass_and_jacobian(Peer &p, const Configuration &q) {
     row += dimension;
   }
 }
+
+}  // namespace
+#endif
+
+#ifdef PEER_OUTPUTS
+namespace {
 
 // G, J, M, h, J'v, a0 and the free accelerations, with M^-1 J^T by the function `solve`, which
 // takes what is to be solved for in place. Those besides G and a0 stay in the state.
@@ -260,6 +291,9 @@ EXPORTED int32_t peer_all_sparse(const double *in, double *out, double *state) {
   return 0;
 }
 
+#endif
+
+#ifdef PEER_ROUTES
 EXPORTED int32_t peer_dense(const double *q, double *G, double *state) {
   Peer &p = peer_of(state);
   mass_and_jacobian(p, q_of(p, q));
@@ -269,7 +303,9 @@ EXPORTED int32_t peer_dense(const double *q, double *G, double *state) {
   matrix_of(p, G).noalias() = p.solved.transpose() * p.solved;
   return 0;
 }
+#endif
 
+#ifdef PEER_DYNAMICS
 // Inverse and forward dynamics and their derivatives; in: q, rates, accelerations or torques.
 
 EXPORTED int32_t peer_rnea(const double *in, double *out, double *state) {
@@ -310,3 +346,4 @@ EXPORTED int32_t peer_aba_derivatives(const double *in, double *out, double *sta
   write(p, out, data.ddq_dq, data.ddq_dv, data.Minv);
   return 0;
 }
+#endif

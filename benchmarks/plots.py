@@ -1,7 +1,7 @@
 """Draws the figures of README.md and clusters.md from the tables of these pages.
 
-A figure thus agrees with the tables beside it. It ends with a digest of the tables that it shows,
-by which a test knows whether they changed.
+A figure thus agrees with the tables beside it. Its file's comment is a digest of the tables that
+it shows, by which a test knows whether they changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullForma
 
 from benchmarks.arguments import add_output
 from benchmarks.measure import is_cpp
-from delassus_ros.drawing.figures import SERIES, save
+from delassus_ros.drawing.figures import SERIES, save_for_page
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 _WARM, _GROWTH = "One configuration, warm", "Growth"
@@ -193,16 +193,14 @@ FIGURES: Mapping[str, tuple[str, str, Callable[[Sequence[Table]], Figure]]] = {
 
 
 def write(page: Path) -> list[Path]:
-    """Draw the figures of a page beside it, as SVG, and return them; empty tables have none."""
+    """Draw the figures of a page beside it, as PNG, and return them; empty tables have none."""
     text = page.read_text(encoding="utf-8")
     written = []
     for name, (of, section, draw) in FIGURES.items():
         shown = tables(text, section) if of == page.name else []
         if any(table.rows for table in shown):
-            path = page.with_name(f"{name}.svg")
-            save(draw(shown), path)
-            with path.open("a", encoding="utf-8") as file:
-                file.write(f"<!-- {digest(shown)} -->\n")
+            path = page.with_name(f"{name}.png")
+            save_for_page(draw(shown), path, digest(shown))
             written.append(path)
     return written
 

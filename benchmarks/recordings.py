@@ -21,6 +21,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from benchmarks.arguments import output_of
+from benchmarks.pages import document, table
 from delassus_ros import Robot
 from delassus_ros.recordings.writer import RecordingWriter
 from delassus_ros.sim import demo_urdf
@@ -86,49 +87,66 @@ def main() -> int:
     output = output_of("recordings", __doc__, PAGE)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        lines = ["| recording | messages | took [s] | messages/s | peak memory [MB] |",
-                 "|---|---|---|---|---|"]  # fmt: skip
-        for minutes in MINUTES:
-            path = record(folder / f"{minutes}.mcap", 60.0 * minutes, RATE)
-            found, took, memory = bag(path, folder / "long")
-            count = 60 * minutes * (RATE + 20) + 1
-            lines.append(
-                f"| {minutes} min at {RATE} Hz | {count} | {took:.1f} | {count / took:.0f} "
-                f"| {memory:.0f} |"
-            )
-            print(lines[-1], flush=True)
-            path.unlink()
+        long = [_long(folder, minutes) for minutes in MINUTES]
         path = record(folder / "fast.mcap", 60.0, 1000)
-        found, took, _ = bag(path, folder / "fast")
-        stages = found["took"]
-        assert isinstance(stages, dict)
-        total = float(stages["in all"])
-        shares = ["| stage | s | share |", "|---|---|---|"]
-        words = {"reading": "reading, putting in order", "answering": "gates, messages, monitor",
-                 "computing": "the kernel", "writing": "writing MCAP and Parquet"}  # fmt: skip
-        for name, text in words.items():
-            shares.append(f"| {text} | {stages[name]:.2f} | {100 * stages[name] / total:.1f} % |")
-        print("\n".join(shares), flush=True)
+        found, _, _ = bag(path, folder / "fast")
         paths = [record(folder / f"{k:03d}.mcap", SECONDS, 1000) for k in range(COUNT)]
-        times = [many(paths, folder / f"many{workers}", workers) for workers in (1, 2)]
-    messages = COUNT * round(SECONDS * 1020)
-    processors = os.cpu_count() or 1
-    output.write_text(
-        "# Benchmark: recordings\n\n"
-        "Written by `python -m benchmarks.recordings`, on one machine in one run: a quadruped on\n"
-        f"changing feet, {processors} processors, to MCAP and Parquet.\n\n"
-        "## One recording, however long\n\n" + "\n".join(lines) + "\n\n"
-        f"## Where the time goes\n\nOne minute at 1 kHz, {60_000 / total:.0f} matrices per second:"
-        "\n\n" + "\n".join(shares) + "\n\n"
-        "## Many recordings\n\n"
-        f"{COUNT} recordings of {SECONDS:g} s at 1 kHz, {messages} messages, by "
-        "`delassus bags`:\n\n"
-        "| workers | s | messages/s |\n|---|---|---|\n"
-        f"| 1 | {times[0]:.1f} | {messages / times[0]:.0f} |\n"
-        f"| 2 | {times[1]:.1f} | {messages / times[1]:.0f} |\n\n"
-        f"Two workers are {times[0] / times[1]:.2f} times one.\n"
-    )
+        times = {workers: many(paths, folder / f"many{workers}", workers) for workers in (1, 2)}
+    stages = found["took"]
+    assert isinstance(stages, dict)
+    output.write_text(page(long, stages, times), encoding="utf-8")
     return 0
+
+
+def _long(folder: Path, minutes: int) -> list[str]:
+    """Return the row of a recording of so many minutes."""
+    path = record(folder / f"{minutes}.mcap", 60.0 * minutes, RATE)
+    _, took, memory = bag(path, folder / "long")
+    path.unlink()
+    count = 60 * minutes * (RATE + 20) + 1
+    row = [f"{minutes} min at {RATE} Hz", str(count), f"{took:.1f}", f"{count / took:.0f}",
+           f"{memory:.0f}"]  # fmt: skip
+    print(*row, sep=", ", flush=True)
+    return row
+
+
+def page(long: list[list[str]], stages: dict[str, float], times: dict[int, float]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    long : rows of long recordings.
+    stages : processor times of one minute at 1 kHz by stage [s].
+    times : of many recordings by number of workers [s].
+    """
+    total, messages = stages["in all"], COUNT * round(SECONDS * 1020)
+    shares = [
+        [text, f"{stages[name]:.2f}", f"{100 * stages[name] / total:.1f} %"]
+        for name, text in _STAGES.items()
+    ]
+    workers = [[str(n), f"{took:.1f}", f"{messages / took:.0f}"] for n, took in times.items()]
+    return document(
+        ("Benchmark: recordings",
+         "Written by `python -m benchmarks.recordings`, on one machine in one run: a quadruped\n"
+         f"on changing feet, {os.cpu_count() or 1} processors, to MCAP and Parquet."),
+        ("One recording, however long",
+         table(["recording", "messages", "took [s]", "messages/s", "peak memory [MB]"], long)),
+        ("Where the time goes",
+         f"One minute at 1 kHz, {60_000 / total:.0f} matrices per second:\n\n"
+         + table(["stage", "s", "share"], shares)),
+        ("Many recordings",
+         f"{COUNT} recordings of {SECONDS:g} s at 1 kHz, {messages} messages, by "
+         f"`delassus bags`:\n\n{table(['workers', 's', 'messages/s'], workers, 0)}\n\n"
+         f"Two workers are {times[1] / times[2]:.2f} times one."),
+    )  # fmt: skip
+
+
+_STAGES = {
+    "reading": "reading, putting in order",
+    "answering": "gates, messages, monitor",
+    "computing": "the kernel",
+    "writing": "writing MCAP and Parquet",
+}
 
 
 if __name__ == "__main__":

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks import casadi_peer, machine, ours
 from benchmarks.measure import MANY, RESIDENT, Result, Times, best, is_cpp, threaded
+from benchmarks.pages import ABSENT, cell, document, short, table
 from benchmarks.scaling import Growth, exponent
 from benchmarks.startup import STAGES, StartUp
 from benchmarks.targets import Claim, case_claims, growth_claims, speeds, start_up_claims
-from benchmarks.timing import Timing
 
 
 @dataclass
@@ -43,23 +43,6 @@ class Report:
         return claims
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """Return a Markdown table, all columns after the first `words` aligned right."""
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * words + "---:|" * (len(head) - words)]
-    lines += [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join(lines)
-
-
-def _cell(timing: Timing | None, unit: float) -> str:
-    if timing is None:
-        return "–"
-    return f"{_short(timing.minimum / unit)} / {_short(timing.median / unit)}"
-
-
-def _short(value: float) -> str:
-    return f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
-
-
 def times_table(results: Sequence[tuple[str, Times]], unit: float, one: str | None) -> str:
     """Return a table with a row per case and a column per contender.
 
@@ -73,10 +56,10 @@ def times_table(results: Sequence[tuple[str, Times]], unit: float, one: str | No
     head = ["", *names, *([f"**best C++ / {one}**"] if one else [])]
     rows = []
     for label, times in results:
-        row = [label, *[_cell(times.get(name), unit) for name in names]]
+        row = [label, *[cell(times.get(name), unit) for name in names]]
         if one:
             peer, mine = best(times, is_cpp), times.get(one)
-            row.append(_cell(mine.ratio(peer) if mine and peer else None, 1.0))
+            row.append(cell(mine.ratio(peer) if mine and peer else None, 1.0))
         rows.append(row)
     return table(head, rows)
 
@@ -119,19 +102,19 @@ def growth_table(growth: Growth) -> str:
                 head.append(f"{name}, {what}")
                 columns.append((points, unit))
     rows = [
-        [str(x), *[_short(points[x] / unit) if x in points else "–" for points, unit in columns]]
+        [str(x), *[short(points[x] / unit) if x in points else ABSENT for points, unit in columns]]
         for x in growth.series.sizes
         if any(x in points for points, _ in columns)
     ]
     exponents = [exponent(points) for points, _ in columns]
-    rows.append(["exponent", *["–" if e is None else f"{e:.2f}" for e in exponents]])
+    rows.append(["exponent", *[ABSENT if e is None else f"{e:.2f}" for e in exponents]])
     notes = [f"{name}: {growth.curves[name].note}" for name in names if growth.curves[name].note]
     return "\n\n".join([table(head, rows), *notes])
 
 
 def _operations(results: Sequence[Result]) -> str:
     names = list(dict.fromkeys(name for r in results for name in r.operations))
-    rows = [[r.case.label, *[str(r.operations.get(n, "–")) for n in names]] for r in results]
+    rows = [[r.case.label, *[str(r.operations.get(n, ABSENT)) for n in names]] for r in results]
     return table(["", *names], rows)
 
 
@@ -162,7 +145,7 @@ def markdown(report: Report) -> str:
         ], words=2) + "".join(f"\n\n{remark}" for remark in (*report.remarks, _OTHERS))),
         ("Claims", claims_table(claims, _BOTH) + _missed(claims)),
         ("One configuration, warm", "µs.\n\n" + times_table(of("warm"), 1e-6, ours.CHOSEN)
-         + "\n\n![time per robot](robots.svg)\n\n![time against m](rows.svg)"),
+         + "\n\n![time per robot](robots.png)\n\n![time against m](rows.png)"),
         ("Operations", "Of the kernels, robot constants folded.\n\n" + _operations(done)),
         ("One configuration, cold", _COLD + "\n\n" + "\n\n".join(cold)),
         ("Called from Python", _PYTHON + "\n\n" + times_table(of("python"), 1e-6, None)),
@@ -175,14 +158,12 @@ def markdown(report: Report) -> str:
          "The stages are run once more afterwards, one after the other; the solver has a second "
          "process compile half of a long program.\n\n"
          + _start_up(report)),
-        ("Growth", _GROWTH + "\n\n![growth](growth.svg)\n\n"
+        ("Growth", _GROWTH + "\n\n![growth](growth.png)\n\n"
          + "\n\n".join(growth_table(growth) for growth in report.growths)),
         ("Gears, belts and loops", "On a page of their own: [clusters.md](clusters.md)."),
         ("Left out", "\n".join(absent + notes) or "Nothing."),
     ]  # fmt: skip
-    page = [f"{'#' if k == 0 else '##'} {title}\n\n{text}" for k, (title, text) in
-            enumerate(sections)]  # fmt: skip
-    return "\n\n".join(page) + "\n"
+    return document(*sections)
 
 
 _BOTH = "Ratios are by minimum / by median, and both have to reach the target."

@@ -1,6 +1,6 @@
 """Errors of models without rotors, on a leg: ``python -m benchmarks.rotor_errors``.
 
-The figure ``docs/rotors.svg`` is written, and the tables of ``docs/rotors.md`` are printed; each
+The figure ``docs/rotors.png`` is written, and the tables of ``docs/rotors.md`` are printed; each
 run gives the same numbers.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from benchmarks import pages
 from benchmarks.arguments import output_of
 from delassus_ros import Closure, Contact, Problem, Robot
 from delassus_ros.algorithms.dense import definition
@@ -131,27 +132,27 @@ def _inverse(robot: Robot, configuration: Callable[[dict[str, float]], ArrayLike
 
 def table() -> str:
     """Return the numbers of the documentation as two Markdown tables."""
-    lines = ["| error of G at the sole | straight | half | squat |", "|---|---:|---:|---:|"]
+    rows: list[list[str]] = []
     middle = len(SQUAT) // 2
     for transmission in TRANSMISSIONS:
         for name, errors in matrix_errors(transmission).items():
             cells = [_percent(errors[k]) for k in (0, middle, -1)]
-            lines.append(f"| ankle by {transmission}: {name} | {' | '.join(cells)} |")
-    lines += ["", f"| torque in a swing [N·m] | {' | '.join(JOINTS)} |"]
-    lines.append("|---|---:|---:|---:|---:|")
+            rows.append([f"ankle by {transmission}: {name}", *cells])
+    errors_of_G = pages.table(["error of G at the sole", "straight", "half", "squat"], rows)
+    rows = []
     for transmission in TRANSMISSIONS:
         exact, others = torques(transmission)
         largest = np.abs(exact).max(axis=0)
         cells = [f"{value:.3g}" for value in largest]
-        lines.append(f"| ankle by {transmission}: largest | {' | '.join(cells)} |")
+        rows.append([f"ankle by {transmission}: largest", *cells])
         for name, approximate in others.items():
             rms = np.sqrt(np.mean((approximate - exact) ** 2, axis=0))
             cells = [
                 f"{value:.2g} ({_percent(value / most)})" if value > 1e-9 else "0"
                 for value, most in zip(rms, largest, strict=True)
             ]
-            lines.append(f"| ankle by {transmission}: {name}, rms error | {' | '.join(cells)} |")
-    return "\n".join(lines)
+            rows.append([f"ankle by {transmission}: {name}, rms error", *cells])
+    return f"{errors_of_G}\n\n{pages.table(['torque in a swing [N·m]', *JOINTS], rows)}"
 
 
 def _percent(share: float) -> str:
@@ -162,7 +163,7 @@ def draw(path: Path) -> None:
     """Draw the error of the matrix over the range of motion, and the ankle's torque."""
     from matplotlib.figure import Figure
 
-    from delassus_ros.drawing.figures import SERIES, save
+    from delassus_ros.drawing.figures import SERIES, save_for_page
 
     figure = Figure(figsize=(9.5, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -188,9 +189,9 @@ def draw(path: Path) -> None:
     right.set_xlabel("time in a swing of the leg, ankle by belt [ms]")
     right.set_ylabel("ankle torque [N·m]")
     right.legend(fontsize=8)
-    save(figure, path)
+    save_for_page(figure, path)
 
 
 if __name__ == "__main__":
-    draw(output_of("rotor_errors", __doc__, DOCS / "rotors.svg"))
+    draw(output_of("rotor_errors", __doc__, DOCS / "rotors.png"))
     print(table())

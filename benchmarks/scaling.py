@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks import ours, pinocchio_cpp, timing
+from benchmarks import ours, pinocchio_cpp
 from benchmarks.cases import pool, quadruped
-from benchmarks.contenders import TOLERANCE, WrongResultError
+from benchmarks.compare import compare, in_c
 from benchmarks.mechanisms import chain, stem
 from benchmarks.pinocchio_model import PinocchioProblem
 from benchmarks.timing import Routine
@@ -148,9 +148,9 @@ def growth(
                 continue
             built[name].append((x, time.perf_counter() - start))
         peers = _peers(problem, inputs, library)
-        _check(series, x, routines, peers)
-        samplers = {name: timing.warm(r) for name, r in (routines | peers).items()}
-        times = timing.measure(samplers, seconds)
+        # Small sizes are compared with the definition elsewhere.
+        contenders = {name: in_c(each) for name, each in (routines | peers).items()}
+        times = compare(f"{series.name} {x}", contenders, seconds, states=(1,))
         for name in routines:
             curves[name].minima[x] = times[name].minimum
         if peers:
@@ -175,20 +175,3 @@ def _peers(
     return pinocchio_cpp.routines(
         library, peer, problem.contacts.rows, peer.configurations(inputs), PEERS
     )
-
-
-def _check(
-    series: Series, x: int, routines: dict[str, Routine], peers: dict[str, Routine]
-) -> None:
-    """Compare all with one of them; small sizes are checked against the definition elsewhere."""
-    everything = routines | peers
-    if not everything:
-        return
-    first = next(iter(everything))
-    expected = everything[first].matrix(1)
-    for name, routine in everything.items():
-        error = np.linalg.norm(routine.matrix(1) - expected) / np.linalg.norm(expected)
-        if not error <= TOLERANCE:
-            raise WrongResultError(
-                f"{series.name} {x}: {name} and {first} differ by {error:.1e}"
-            )

@@ -8,16 +8,17 @@ for accelerations, forces and torques at a time, as legged_control and TSID do.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import machine, ours, pinocchio_cpp, timing
+from benchmarks import outputs
 from benchmarks.arguments import output_of
-from benchmarks.cases import AbsentError
-from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
-from benchmarks.timing import Timing, measure, python
+from benchmarks.compare import compare, from_python
+from benchmarks.pages import document, made_on, times_by_case
+from benchmarks.pinocchio_model import pinocchio
+from benchmarks.timing import Timing
 from delassus_ros import DelassusSolver, Problem
 from delassus_ros.model.spatial import Array
 from delassus_ros.samples import random_inputs
@@ -91,19 +92,19 @@ def by_pinocchio(urdf: str) -> Callable[[State], tuple[Array, Array, Array, Arra
     return matrices
 
 
-def from_python(seconds: float) -> tuple[dict[str, Timing], dict[str, dict[str, Timing]]]:
-    """Time the matrices, and per stance the programs and whole ticks, all in one run each.
+def ticks(seconds: float) -> dict[str, dict[str, Timing]]:
+    """Time the matrices, and per stance the whole ticks, each in one run; by what is timed.
 
     Raises
     ------
-    ValueError
+    WrongResultError
         If the two ways give other torques.
     """
     urdf = demo_urdf()
     own, theirs = by_library(urdf), by_pinocchio(urdf)
     pool = states(_POOL)
-    matrices = measure({"ours": python(own, pool), "Pinocchio": python(theirs, pool)}, seconds)
-    programs = {}
+    matrices = {"ours": from_python(own, pool), "peer": from_python(theirs, pool)}
+    found = {"matrices alone": compare("matrices", matrices, seconds)}
     for name, stands in _STANDS.items():
         feet = np.zeros((4, 3))
         wanted = Wanted(np.zeros(6), feet, stands, 129.0 / sum(stands), np.full(12, 35.0))
@@ -115,100 +116,47 @@ def from_python(seconds: float) -> tuple[dict[str, Timing], dict[str, dict[str, 
         def large(state: State, wanted: Wanted = wanted, weights: Weights = weights) -> Array:
             return full(*theirs(state), wanted, weights).torques
 
-        for state in pool:
-            error = np.abs(small(state) - large(state)).max()
-            if not error < 1e-6:
-                raise ValueError(f"{name}: torques differ by {error:.1e} N m")
-        programs[name] = measure(
-            {"ours": python(small, pool), "peer": python(large, pool)}, seconds
-        )
-    return matrices, programs
+        programs = {
+            "ours": from_python(small, pool, lambda torques: [torques]),
+            "peer": from_python(large, pool, lambda torques: [torques]),
+        }
+        found[f"whole tick, {name}"] = compare(name, programs, seconds, 1e-8, range(_POOL))
+    return found
 
 
 def in_c(seconds: float) -> dict[str, Timing]:
     """Time the matrices called in C, along the axes of the contacts; empty without a compiler."""
-    try:
-        library = pinocchio_cpp.compilation().library()
-    except AbsentError as error:
-        print(f"no kernels: {error}")
-        return {}
     own = problem(demo_urdf())
     own = Problem(own.robot, own.contacts, outputs=("a0", "MinvJT"))
-    theirs = PinocchioProblem(own)
     pool = [random_inputs(own, seed) for seed in range(_POOL)]
-    for inputs in pool:
-        inputs["gravity"] = np.array([0.0, 0.0, -9.81])
-    block = np.array([np.concatenate([one[p.name] for p in own.inputs]) for one in pool])
-    stated = np.hstack(
-        [
-            theirs.configurations(np.array([one["q"] for one in pool])),
-            *(
-                theirs.motion(np.array([one[name] for one in pool]))
-                for name in ("rates", "torques")
-            ),
-        ]
-    )
-    mine, rows = ours.build(own, "pv_osimr", np.ascontiguousarray(block)), own.contacts.rows
-    kernel = timing.Routine(
-        mine.routine.address, mine.routine.inputs, rows, mine.routine.work,
-        keep=mine.routine.keep, size=sum(port.size for port in own.outputs),
-    )  # fmt: skip
-    routines = pinocchio_cpp.all_outputs(library, theirs, rows, np.ascontiguousarray(stated))
-    for name, each in routines.items():
-        error = np.linalg.norm(each.matrix(0) - kernel.matrix(0)) / np.linalg.norm(
-            kernel.matrix(0)
-        )
-        if not error < 1e-9:
-            raise ValueError(f"{name}: differs by {error:.1e}")
-    samplers = {"kernel": timing.warm(kernel)}
-    samplers |= {name: timing.warm(each) for name, each in routines.items()}
-    return measure(samplers, seconds)
+    given = {name: np.array([one[name] for one in pool]) for name in ("q", "rates", "torques")}
+    times, _ = outputs.in_c("quadruped", own, given, seconds)
+    return times
 
 
-def page(
-    matrices: dict[str, Timing], programs: dict[str, dict[str, Timing]], kernels: dict[str, Timing]
-) -> Iterator[str]:
-    """Yield the lines of the page."""
-    yield "# Benchmark: a tick of a whole-body controller"
-    yield ""
-    yield "Written by `python -m benchmarks.whole_body`: the quadruped of `make walk`, 18 rows of"
-    yield "trunk and feet. *Ours* is G, a⁰ and M⁻¹Jᵀ by one call, and the program for the feet's"
-    yield "forces; the *peer* M, h, J and J̇q̇ by Pinocchio's calls, and the program for"
-    yield "accelerations, forces and torques at a time. Both are solved by DAQP and give the same"
-    yield "torques to 1e-6."
-    yield "Minimum / median [us], contenders in turns."
-    yield ""
-    yield from (f"- {line}" for line in (machine.processor(), machine.versions()))
-    yield ""
-    yield "| from Python | ours | peer | peer / ours |"
-    yield "|---|---|---|---|"
-    named = {"matrices alone": dict(zip(("ours", "peer"), matrices.values(), strict=True))}
-    named |= {f"whole tick, {name}": times for name, times in programs.items()}
-    for name, times in named.items():
-        ratio = times["peer"].median / times["ours"].median
-        yield f"| {name} | {_shown(times['ours'])} | {_shown(times['peer'])} | {ratio:.1f} |"
+def page(times: dict[str, dict[str, Timing]], kernels: dict[str, Timing]) -> str:
+    """Return the page."""
+    parts = [_INTRODUCTION, made_on(), times_by_case(times, "from Python", "peer / ours")]
     if kernels:
-        yield ""
-        yield "| matrices in C | kernel | dense | sparse | better route / kernel |"
-        yield "|---|---|---|---|---|"
-        own, *others = kernels.values()
-        best = min(each.median for each in others)
-        cells = " | ".join(_shown(each) for each in kernels.values())
-        yield f"| our quadruped, trunk and feet | {cells} | {best / own.median:.1f} |"
-        yield ""
-        yield "Pinocchio in C++ as in [all outputs](outputs.md), with its two factorisations."
-    yield ""
+        label = {"our quadruped, trunk and feet": kernels}
+        parts += [times_by_case(label, "matrices in C", "better route / kernel"), _IN_C]
+    return document(("Benchmark: a tick of a whole-body controller", "\n\n".join(parts)))
 
 
-def _shown(time: Timing) -> str:
-    return f"{1e6 * time.minimum:.2f} / {1e6 * time.median:.2f}"
+_INTRODUCTION = """\
+Written by `python -m benchmarks.whole_body`: the quadruped of `make walk`, 18 rows of
+trunk and feet. *Ours* is G, a⁰ and M⁻¹Jᵀ by one call, and the program for the feet's
+forces; the *peer* M, h, J and J̇q̇ by Pinocchio's calls, and the program for
+accelerations, forces and torques at a time. Both are solved by DAQP and give the same
+torques to 1e-8 of their norm.
+Minimum / median [us], contenders in turns."""
+_IN_C = "Pinocchio in C++ as in [all outputs](outputs.md), with its two factorisations."
 
 
 def main() -> None:
     """Time everything and write the page."""
     output = output_of("whole_body", __doc__, OUTPUT)
-    matrices, programs = from_python(2.0)
-    output.write_text("\n".join(page(matrices, programs, in_c(1.0))), encoding="utf-8")
+    output.write_text(page(ticks(2.0), in_c(1.0)), encoding="utf-8")
     print(output)
 
 

@@ -2,8 +2,8 @@
 
 The simulated quadruped bends its knees on the floor. At each foot are the ellipsoid of the foot's
 effective mass and an arrow along the contact force; bars join feet that move with each other.
-Plots are SVG: the heat map of the matrix, an arm near a singularity, a robot with a four-bar, the
-figure of `delassus plot`, and the text of `delassus watch` beside the demo. The page of
+Plots are PNG: the heat map of the matrix, an arm near a singularity, a robot with a four-bar, the
+figure of `delassus plot`. The text of `delassus watch` beside the demo is SVG. The page of
 `delassus view` is taken in Chromium.
 """
 
@@ -151,7 +151,7 @@ def heat_map() -> None:
     G = DelassusSolver(problem).solve([0.1, 0.7, -1.4] * 4).matrix
     figure, (axes,) = figures.new_figure(1, solid=False)
     figures.draw_matrix(axes, G, LEGS, problem.contacts.row_offsets)
-    figures.save(figure, PICTURES / "heat_map.svg")
+    figures.save_for_page(figure, PICTURES / "heat_map.png")
 
 
 def feet() -> list[Contact]:
@@ -183,7 +183,7 @@ def arm() -> None:
     robot_and_masses(body, arm_urdf(), problem, postures[0])
     conditions = np.linalg.cond(G * np.outer(scales, scales))
     figures.draw_condition(condition, conditions, "wrist from 0.8 rad to 0.02 rad")
-    figures.save(figure, PICTURES / "arm.svg")
+    figures.save_for_page(figure, PICTURES / "arm.png")
 
 
 def four_bar() -> None:
@@ -196,7 +196,7 @@ def four_bar() -> None:
     figure, (axes,) = figures.new_figure(1)
     q = closure.solve(measured).q
     robot_and_masses(axes, demo_urdf("geared"), Problem(robot, feet()), q)
-    figures.save(figure, PICTURES / "four_bar.svg")
+    figures.save_for_page(figure, PICTURES / "four_bar.png")
 
 
 def terminal() -> None:
@@ -253,15 +253,18 @@ def plot() -> None:
     stance = ",".join(f"{leg}_HFE=0.7,{leg}_KFE=-1.4" for leg in LEGS)
     contacts = [word for leg in LEGS for word in ("--contact", f"{leg}={leg}_FOOT")]
     way = ",".join(f"{leg}_HFE=0.1,{leg}_KFE=-0.35" for leg in LEGS)
-    figure = str(PICTURES / "plot.svg")
-    delassus(["plot", str(urdf), *contacts, "--q", stance, "--to", way, "-o", figure])
+    figure = PICTURES / "plot.png"
+    delassus(["plot", str(urdf), *contacts, "--q", stance, "--to", way, "-o", str(figure)])
+    picture = Image.open(figure).convert("RGB")
+    picture.thumbnail((1280, 1280))
+    picture.quantize(64, dither=Image.Dither.NONE).save(figure, optimize=True)
 
 
 def friction() -> None:
     """Draw the humanoid with contact forces in their friction cones."""
     from benchmarks.friction import draw
 
-    draw(PICTURES / "friction.svg")
+    draw(PICTURES / "friction.png")
 
 
 DRAWINGS = {

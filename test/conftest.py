@@ -38,7 +38,7 @@ _OPTIONAL = frozenset(
 
 _OWN_CACHE = {"algorithms", "closure", "compiler", "rbda", "solver"}
 """Folders of tests whose kernels are mostly of robots that no other folder has."""
-_FIRST = ("sim", "node", "estimator", "cli", "tools", "docs", "compiler")
+_FIRST = ("sim", "node", "estimator", "cli", "tools", "docs", "benchmarks", "compiler")
 """Folders whose tests start programs and wait, in this order before all other folders: a run ends
 with short files, so that no worker is left alone with a long one, and waiting meets computing."""
 

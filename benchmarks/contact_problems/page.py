@@ -5,14 +5,17 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks import machine
 from benchmarks.contact_problems.fuzz import WRONG, Findings
 from benchmarks.contact_problems.measure import CALLS, PUBLIC, Outcome, steps_of_sequences
 from benchmarks.contact_problems.peers import MOST_STEPS, PEERS
 from benchmarks.contact_problems.solutions import LAWS, Solved
+from benchmarks.pages import row, table, table_head
 
 _PACKAGES = ("numpy", "pin", "daqp", "proxsuite", "clarabel", "h5py", "pyarrow")
 _LAW_NAMES = {"coulomb": "Coulomb's law", "convex": "The convex law"}
@@ -36,10 +39,7 @@ def page(
         "per problem (rows normal, x, y), with solutions. A generator with a seed makes them;",
         "`benchmarks/contact_problems/generator.py` is read in one sitting.",
         "",
-        "| family | problems | rows m | largest m less the rank of G | contacts | "
-        "solutions to 1e-10: Coulomb | convex |",
-        "|---|---|---|---|---|---|---|",
-        *_families(solved),
+        _families(solved),
         "",
         "Residuals are those of `benchmarks/contact_problems/residual.py`, which shares no code "
         "with the",
@@ -49,8 +49,8 @@ def page(
         "",
     ]
     for law in LAWS:
-        lines += [f"## {_LAW_NAMES[law]}", "", *_overall(law, outcomes), ""]
-        lines += [*_by_family(law, outcomes), ""]
+        lines += [f"## {_LAW_NAMES[law]}", "", _overall(law, outcomes), ""]
+        lines += ["Share to 1e-6 / to 1e-10 in %, and time:", "", _by_family(law, outcomes), ""]
     lines += [
         "Time is the median over problems of the ratio to ours of the same law and tolerance: "
         f"{CALLS} calls",
@@ -67,7 +67,7 @@ def page(
     ]
     if absent:
         lines += [f"Not installed, and left out: {', '.join(absent)}.", ""]
-    lines += ["## Sequences", "", *_sequences(solved), ""]
+    lines += ["## Sequences", "", _SEQUENCES, "", _sequences(solved), ""]
     if findings is not None:
         lines += ["## Fuzzed problems", "", *_fuzzed(findings), ""]
     return "\n".join(lines)
@@ -77,7 +77,9 @@ def _percent(values: object) -> str:
     return f"{round(100.0 * float(np.mean(np.asarray(values, float))), 1):g}"
 
 
-def _families(solved: Sequence[Solved]) -> list[str]:
+def _families(solved: Sequence[Solved]) -> str:
+    head = ("family", "problems", "rows m", "largest m less the rank of G", "contacts",
+            "solutions to 1e-10: Coulomb", "convex")  # fmt: skip
     lines = []
     for family in dict.fromkeys(item.problem.family for item in solved):
         items = [item for item in solved if item.problem.family == family]
@@ -86,14 +88,12 @@ def _families(solved: Sequence[Solved]) -> list[str]:
         missing = max(size - rank for size, rank in zip(sizes, ranks, strict=True))
         modes = ", ".join(Counter(item.problem.mode for item in items))
         shares = [
-            _percent([item.solutions[law].residual <= 1e-10 for item in items]) for law in LAWS
+            f"{_percent([item.solutions[law].residual <= 1e-10 for item in items])} %"
+            for law in LAWS
         ]
         rows = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}"
-        lines.append(
-            f"| {family} | {len(items)} | {rows} | {missing} | {modes} | "
-            f"{shares[0]} % | {shares[1]} % |"
-        )
-    return lines
+        lines.append((family, len(items), rows, missing, modes, *shares))
+    return table(head, lines, None)
 
 
 def _reference(outcome: Outcome, outcomes: dict[tuple[str, str], Outcome]) -> Outcome:
@@ -102,33 +102,25 @@ def _reference(outcome: Outcome, outcomes: dict[tuple[str, str], Outcome]) -> Ou
     ]
 
 
-def _overall(law: str, outcomes: dict[tuple[str, str], Outcome]) -> list[str]:
-    lines = [
-        "| solver | share to 1e-6 | to 1e-10 | median residual | steps: median | 95 % | max | "
-        "time |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+def _overall(law: str, outcomes: dict[tuple[str, str], Outcome]) -> str:
+    head = ("solver", "share to 1e-6", "to 1e-10", "median residual", "steps: median", "95 %",
+            "max", "time")  # fmt: skip
+    lines = []
     for outcome in (o for o in outcomes.values() if o.peer.law == law):
         which = ~outcome.of(PUBLIC)
         r, steps = np.array(outcome.residuals)[which], np.array(outcome.steps)[which]
         ratio = np.array(outcome.times) / np.array(_reference(outcome, outcomes).times)
-        lines.append(
-            f"| {outcome.peer.name} | {_percent(r <= 1e-6)} % | {_percent(r <= 1e-10)} % | "
-            f"{np.median(r):.0e} | {np.median(steps):.0f} | {np.percentile(steps, 95):.0f} | "
-            f"{steps.max()} | {np.median(ratio[which]):.2f} |"
-        )
-    return lines
+        shares = (f"{_percent(r <= limit)} %" for limit in (1e-6, 1e-10))
+        taken = (f"{np.percentile(steps, share):.0f}" for share in (50, 95, 100))
+        time = f"{np.median(ratio[which]):.2f}"
+        lines.append((outcome.peer.name, *shares, f"{np.median(r):.0e}", *taken, time))
+    return table(head, lines, None)
 
 
-def _by_family(law: str, outcomes: dict[tuple[str, str], Outcome]) -> list[str]:
+def _by_family(law: str, outcomes: dict[tuple[str, str], Outcome]) -> str:
     """Return the table of shares to 1e-6 and 1e-10, and the ratio of times, by family."""
     chosen = [o for o in outcomes.values() if o.peer.law == law]
-    lines = [
-        "Share to 1e-6 / to 1e-10 in %, and time:",
-        "",
-        f"| family | {' | '.join(o.peer.name for o in chosen)} |",
-        "|---" * (len(chosen) + 1) + "|",
-    ]
+    lines = []
     for family in dict.fromkeys(chosen[0].families):
         cells = []
         for outcome in chosen:
@@ -138,32 +130,35 @@ def _by_family(law: str, outcomes: dict[tuple[str, str], Outcome]) -> list[str]:
             cells.append(
                 f"{_percent(r <= 1e-6)} / {_percent(r <= 1e-10)}; {np.median(ratio[which]):.1f}"
             )
-        lines.append(f"| {family} | {' | '.join(cells)} |")
-    return lines
+        lines.append([family, *cells])
+    return table(["family", *(o.peer.name for o in chosen)], lines, None)
 
 
-def _sequences(solved: Sequence[Solved]) -> list[str]:
+_SEQUENCES = """\
+Coulomb's law to 1e-10, problems 1 ms apart, from zero and from the forces of the same
+contacts one tick ago:"""
+
+
+def _sequences(solved: Sequence[Solved]) -> str:
     problems = [item.problem for item in solved]
-    cold, warm = (steps_of_sequences(problems, start) for start in (False, True))
+    both = [steps_of_sequences(problems, start) for start in (False, True)]
     lines = [
-        "Coulomb's law to 1e-10, problems 1 ms apart, from zero and from the forces of the same",
-        "contacts one tick ago:",
-        "",
-        "| family | solved, cold | steps: median | max | solved, warm | steps: median | max |",
-        "|---|---|---|---|---|---|---|",
+        [family, *chain.from_iterable(_steps(*found[family]) for found in both)]
+        for family in both[0]
     ]
-    for family, (steps, share) in cold.items():
-        again, share_again = warm[family]
-        lines.append(
-            f"| {family} | {_percent(share)} % | {np.median(steps):.0f} | {steps.max()} | "
-            f"{_percent(share_again)} % | {np.median(again):.0f} | {again.max()} |"
-        )
-    return lines
+    head = ("family", "solved, cold", "steps: median", "max", "solved, warm", "steps: median",
+            "max")  # fmt: skip
+    return table(head, lines, None)
+
+
+def _steps(steps: NDArray[np.int64], share: object) -> tuple[str, ...]:
+    """Return cells: the share that is solved, and the median and largest number of steps."""
+    return f"{_percent(share)} %", f"{np.median(steps):.0f}", f"{steps.max()}"
 
 
 def _fuzzed(found: Findings) -> list[str]:
     statuses = list(dict.fromkeys(status for _, status in found.statuses))
-    count = f"{found.count:,}".replace(",", " ")
+    longest, count = 1e3 * found.longest, f"{found.count:,}".replace(",", " ")
     lines = [
         f"{count} random problems of 1 to 7 contacts, rows scaled by 1e-3 to 1e3, mu 0 to 5,",
         "both laws, points and single rows, at rest in half of the problems and with contacts",
@@ -172,16 +167,14 @@ def _fuzzed(found: Findings) -> list[str]:
         "",
         "| | |",
         "|---|---|",
-        f"| SOLVED with an independent residual above {WRONG:g} | {len(found.wrong)} |",
-        f"| NaN or infinite forces with SOLVED | {len(found.not_finite)} |",
-        f"| more steps than the bound | {len(found.over_budget)} |",
-        f"| hangs | 0; the longest call took {1e3 * found.longest:.0f} ms on a shared machine |",
-        f"| largest independent residual with SOLVED | {found.worst:.1e} |",
+        row((f"SOLVED with an independent residual above {WRONG:g}", len(found.wrong))),
+        row(("NaN or infinite forces with SOLVED", len(found.not_finite))),
+        row(("more steps than the bound", len(found.over_budget))),
+        row(("hangs", f"0; the longest call took {longest:.0f} ms on a shared machine")),
+        row(("largest independent residual with SOLVED", f"{found.worst:.1e}")),
         "",
-        f"| extreme argument | {' | '.join(statuses)} |",
-        "|---" * (len(statuses) + 1) + "|",
+        *table_head(["extreme argument", *statuses], None),
     ]
     for twist in dict.fromkeys(twist for twist, _ in found.statuses):
-        counts = " | ".join(str(found.statuses[twist, status]) for status in statuses)
-        lines.append(f"| {twist} | {counts} |")
+        lines.append(row((twist, *(found.statuses[twist, status] for status in statuses))))
     return lines

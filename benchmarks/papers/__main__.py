@@ -16,7 +16,7 @@ from benchmarks.arguments import add_output
 from benchmarks.papers import cluster_page, efpa, nori, osimr, verdicts
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.page import Page
-from delassus_ros.drawing.figures import save
+from delassus_ros.drawing.figures import save_for_page
 from delassus_ros.terminal import replace_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,7 +85,7 @@ def write(folder: Path, kept: Kept, pages: Sequence[Page], quick: bool) -> None:
         path = folder / f"{page.name}.md"
         path.write_text(page.text(lines, kept, quick), encoding="utf-8")
         for name, figure in ({} if quick else page.figures(kept)).items():
-            save(figure, folder / f"{name}.svg")
+            save_for_page(figure, folder / f"{name}.png")
         print(path)
 
 

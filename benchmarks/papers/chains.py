@@ -18,6 +18,7 @@ import numpy as np
 from numpy.linalg import norm
 from scipy.spatial.transform import Rotation
 
+from benchmarks.pages import row, table_head
 from benchmarks.papers.arrays import at_all
 from benchmarks.papers.batched import evaluated, ratios_of
 from benchmarks.papers.clusters import measured_here
@@ -257,27 +258,26 @@ def found(kept: Kept, size: Size) -> dict[str, Any]:
 
 def lines(table: Mapping[str, Any], size: Size) -> Iterator[str]:
     """Yield the tables of both figures, and the errors of approximate methods."""
+    links = [f"{n} links" for n in size.links]
     for figure, quantity in ((11, "forward"), (13, "matrix")):
         for kind in KINDS:
             yield from (f"### Figure {figure}: {kind}", "")
-            yield f"| method | | {' | '.join(f'{n} links' for n in size.links)} | exponent |"
-            yield "|---|---|" + "---:|" * (len(size.links) + 1)
+            yield f"| method | | {' | '.join(links)} | exponent |"
+            yield "|---|---|" + "---:|" * (len(links) + 1)
             told = table[kind][quantity]
             for name, means in told["operations"].items():
                 yield _row(f"`{name}`", "operations", means, "{:.0f}", 1.0)
                 yield _row("", "µs", told["times"][name], "{:.3g}", 1e6)
             yield ""
     yield from ("### Errors of the approximate methods", "")
-    yield f"| chain | of | {' | '.join(f'{n} links' for n in size.links)} |"
-    yield "|---|---|" + "---:|" * len(size.links)
+    yield from table_head(("chain", "of", *links), 2)
     for kind in KINDS:
         for quantity, what in (
             ("forward", "ÿ, approximate ABA"),
             ("matrix", "G, approximate EFPA"),
         ):
             means = table[kind][quantity]["errors"]
-            cells = " | ".join(f"{100.0 * value:.3g} %" for value in means.values())
-            yield f"| {kind} | {what} | {cells} |"
+            yield row((kind, what, *(f"{100.0 * value:.3g} %" for value in means.values())))
     spreads = {
         n: max(told["spread"][n] for each in table.values() for told in each.values())
         for n in (size.links[0], size.links[-1])
@@ -294,6 +294,6 @@ def lines(table: Mapping[str, Any], size: Size) -> Iterator[str]:
 
 
 def _row(label: str, unit: str, means: Mapping[int, float], form: str, scale: float) -> str:
-    cells = " | ".join(form.format(scale * value) for value in means.values())
     slope = exponent(dict(means))
-    return f"| {label} | {unit} | {cells} | {'' if slope is None else f'{slope:.2f}'} |"
+    cells = (form.format(scale * value) for value in means.values())
+    return row((label, unit, *cells, "" if slope is None else f"{slope:.2f}"))

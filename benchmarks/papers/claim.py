@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from benchmarks.papers.markdown import row, table
+from benchmarks.pages import row, table_head
 
 REPRODUCES, DOES_NOT, DEPENDS = "reproduces", "**does not**", "depends on "
 
@@ -32,7 +32,7 @@ class Claim(NamedTuple):
 def claims_table(claims: Iterable[Claim]) -> list[str]:
     """Return the lines of a table of claims."""
     heads = ("claim", "printed", "here", "verdict", "likely reason")
-    return [*table(heads, len(heads)), *map(row, claims)]
+    return [*table_head(heads, None), *map(row, claims)]
 
 
 def summary(claims: Iterable[Claim]) -> str:

@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from benchmarks import cluster_cases, machine
+from benchmarks.pages import row, table_head
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.markdown import percent
 from benchmarks.papers.methods import contenders, random_states, times_of
@@ -179,11 +180,10 @@ def lines(found: Found, printed: Mapping[str, Any]) -> Iterator[str]:
 
 def library(printed: Mapping[str, Any]) -> Iterator[str]:
     """Yield the table of the authors' library beside table IV as printed."""
-    yield from ("### The authors' library on another processor", "")
-    yield "| robot | projection / C-EFPA [µs] | relative | printed |"
-    yield "|---|---:|---:|---:|"
+    heads = ("robot", "projection / C-EFPA [µs]", "relative", "printed")
+    yield from ("### The authors' library on another processor", "", *table_head(heads))
     for column, name in enumerate(printed["columns"]):
         projection, efpa = (printed["library"][each][column] for each in ("projection", "efpa"))
         relative = percent(100.0 * (projection / efpa - 1.0))
         told = percent(printed["IV"]["projection"][column])
-        yield f"| {ROBOTS[name]} | {projection:.1f} / {efpa:.1f} | {relative} | {told} |"
+        yield row((ROBOTS[name], f"{projection:.1f} / {efpa:.1f}", relative, told))

@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from benchmarks import ours, timing
 from benchmarks.cases import pool
 from benchmarks.operation_counts import robot_problem
+from benchmarks.pages import row, table_head
 from benchmarks.papers import asimo, counts, stages, style
 from benchmarks.papers.asimo import AXES, HANDS_AND_FEET, VARIANTS
 from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, Claim
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.markdown import row, table
 from benchmarks.papers.page import Part, published
 from delassus_ros import Problem
 from delassus_ros.model import WORLD, JointKind
@@ -42,7 +42,7 @@ _SECONDS = 1.0
 # Operations of revolute joints with frames of Denavit and Hartenberg; each pair is for any joint,
 # and for the privileged child, which turns about a fixed axis of the floating base. The second
 # entries, and all single ones but the first, are printed. The first entries are two turns and two
-# shifts, as `test/docs/test_paper_pages.py` counts them in our spatial algebra.
+# shifts, as `test/benchmarks/test_paper_pages.py` counts them in our spatial algebra.
 _JOINT = 1 + 5  # D⁻¹ and I^A Φ D⁻¹
 _UPDATE = 15 + 15  # I^A − I^A Φ D⁻¹ Φᵀ I^A
 TO_PARENT = (82 + 74, 22 + 25)  # Xᵀ (…) X
@@ -129,7 +129,7 @@ def _robot() -> Iterator[str]:
     base, more = (VARIANTS[name].humanoid.problem("hf", DH) for name in
                   (HANDS_AND_FEET, "two more arms and legs, hands and feet"))  # fmt: skip
     (h_zeros, j_zeros), (more_zeros, _) = asimo.zeros(base), asimo.zeros(more)
-    yield from ("## Figure 4: the robot", "", *table(("", "here", "printed")))
+    yield from ("## Figure 4: the robot", "", *table_head(("", "here", "printed")))
     yield row(("bodies", len(base.robot.joints), printed["bodies"]))
     yield row(("freedoms", base.robot.nv, printed["freedoms"]))
     yield row(("zeros of the mass matrix", f"{h_zeros:.1f} %", f"{printed['zeros of H']} %"))
@@ -142,7 +142,7 @@ def _robot() -> Iterator[str]:
 
 def _breakdown(kept: Kept, axes: Iterable[str]) -> Iterator[str]:
     yield from ("", "## Figure 5: cost breakdown for hands and feet", "")
-    yield from table(("algorithm, axes of the joints", *stages.NAMES, "sum"))
+    yield from table_head(("algorithm, axes of the joints", *stages.NAMES, "sum"))
     for label, found in _bars(kept, axes).items():
         yield row((label, *(found.get(name, 0) for name in stages.NAMES), sum(found.values())))
 
@@ -160,7 +160,7 @@ def _row(kept: Kept, axes: str, name: str) -> Iterator[str]:
     if name == HANDS_AND_FEET:
         yield from ("", f"## Figure 6: operations, axes {axes}", "")
         heads = (*(f"`{each}`" for each in ALGORITHMS), "LTL / EFPA", "KJR / EFPA")
-        yield from table(("robot, operational space", *heads))
+        yield from table_head(("robot, operational space", *heads))
     found = {each: _count(kept, name, axes, each) for each in ALGORITHMS}
     ratios = (f"{found[each] / found['efpa']:.2f}" for each in ("ltl", "kjr"))
     yield row((name, *found.values(), *ratios))
@@ -169,7 +169,7 @@ def _row(kept: Kept, axes: str, name: str) -> Iterator[str]:
 def _model_row(kept: Kept, name: str) -> Iterator[str]:
     if name == HANDS_AND_FEET:
         yield from ("", "## Figure 6: the paper's cost model", "")
-        yield from table(("robot, operational space", MODEL, "`ltl`", "LTL / EFPA"))
+        yield from table_head(("robot, operational space", MODEL, "`ltl`", "LTL / EFPA"))
     ltl, efpa = _count(kept, name, DH, "ltl", True), _modelled(name)
     yield row((name, efpa, ltl, f"{ltl / efpa:.2f}"))
 
@@ -178,7 +178,8 @@ def _forms(kept: Kept, name: str) -> Iterator[str]:
     if name == ROBOTS[0]:
         yield from ("", "## The privileged child: both forms of EFPA", "")
         heads = (*(f"`{each}`" for each in BOTH), "strict / efpa")
-        yield from table(("robot", *heads, *(f"`{each}` [µs]" for each in BOTH), "strict / efpa"))
+        times = (*(f"`{each}` [µs]" for each in BOTH), "strict / efpa")
+        yield from table_head(("robot", *heads, *times))
     found: dict[str, int] = {
         each: kept.of(f"{each} of {name}", partial(_of_robot, name, each)) for each in BOTH
     }
@@ -332,7 +333,7 @@ def future(kept: Kept) -> list[str]:
         f"{words}: {before} → {after} operations" for words, (before, after) in shared.items()
     )
     return [
-        *table(("in the paper", "here"), 2),
+        *table_head(("in the paper", "here"), 2),
         row(("propagators of end effectors with a common support chain have much common structure",
              f"done by PV-OSIMr, whose nodes propagate six rows once ({numbers})")),
         row(("the dynamically consistent pseudo-inverse J̄",

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from benchmarks.cases import beside
+from benchmarks.pages import row, table_head
 from delassus_ros import Contact, Robot, Transform
 from delassus_ros.dynamics import GRAVITY, Dynamics, LoopRates
 from delassus_ros.model.robot import WORLD
@@ -165,11 +166,10 @@ def measured(duration: float = DURATION, every: int = 20) -> dict[str, Any]:
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
     """Yield the tables of the figure."""
-    heads = "largest torque | approximate, rms error | unconstrained, rms error"
-    yield f"| joint, at {PLOTTED} Hz | {heads} |"
-    yield "|---|---:|---:|---:|"
+    errors = ("approximate, rms error", "unconstrained, rms error")
+    yield from table_head((f"joint, at {PLOTTED} Hz", "largest torque", *errors))
     largest, rms = found["largest"][str(PLOTTED)], found["rms"][str(PLOTTED)]
     for k, joint in enumerate(JOINTS):
         cells = [f"{rms[name][k]:.3g} ({100.0 * rms[name][k] / largest[k]:.1f} %)"
                  for name in METHODS[1:]]  # fmt: skip
-        yield f"| {joint} | {largest[k]:.3g} | {' | '.join(cells)} |"
+        yield row((joint, f"{largest[k]:.3g}", *cells))

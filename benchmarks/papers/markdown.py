@@ -1,8 +1,6 @@
-"""Lines of Markdown tables, and numbers as the pages write them."""
+"""Numbers as the pages of papers write them."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 
 def percent(value: float) -> str:
@@ -18,14 +16,3 @@ def comparison(first: float, second: float) -> str:
 def number(value: float) -> str:
     """Return a number without digits that it does not have."""
     return f"{value:.0f}" if value == int(value) else f"{value:g}"
-
-
-def table(heads: Iterable[str], words: int = 1) -> list[str]:
-    """Return the first lines of a table, whose columns after the first `words` are numbers."""
-    names = list(heads)
-    return [f"| {' | '.join(names)} |", "|" + "---|" * words + "---:|" * (len(names) - words)]
-
-
-def row(cells: Iterable[object]) -> str:
-    """Return a line of a table."""
-    return f"| {' | '.join(map(str, cells))} |"

@@ -9,15 +9,15 @@ C-PV-OSIMr, which the paper names as future work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from benchmarks import ours, timing
-from benchmarks.contenders import WrongResultError
+from benchmarks import ours
+from benchmarks.compare import compare, in_c
 from benchmarks.papers import counts
 from benchmarks.timing import Routine
 from delassus_ros import Problem
@@ -160,21 +160,14 @@ def times_of(
         for name, method in contenders(problem, quantity, names)
         if not isinstance(method, str)
     }
-    exact = [name for name in routines if name not in APPROXIMATIONS]
-    for i in (0, len(states) - 1):
-        results = {name: _result(routines[name], i) for name in exact}
-        expected = results[exact[0]]
-        for name, result in results.items():
-            error = np.linalg.norm(result - expected) / np.linalg.norm(expected)
-            if not error <= _LARGEST_DIFFERENCE:
-                raise WrongResultError(
-                    f"{problem.robot.name}: {name} and {exact[0]} differ by {error:.1e}"
-                )
-    times = timing.measure({n: timing.warm(each) for n, each in routines.items()}, seconds)
+    timed = {name: in_c(each, partial(_results, each)) for name, each in routines.items()}
+    timed |= {name: replace(timed[name], results=None) for name in APPROXIMATIONS if name in timed}
+    ends = (0, len(states) - 1)
+    times = compare(problem.robot.name, timed, seconds, _LARGEST_DIFFERENCE, ends)
     return {name: each.minimum for name, each in times.items()}
 
 
-def _result(routine: Routine, i: int) -> Array:
+def _results(routine: Routine, i: int) -> Sequence[Array]:
     """Return the whole output block of a routine for input i."""
     routine.matrix(i)
-    return routine.out.copy()
+    return [routine.out.copy()]

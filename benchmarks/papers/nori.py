@@ -23,10 +23,10 @@ from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import splu
 
 from benchmarks.mechanisms import rotation
+from benchmarks.pages import row, table_head
 from benchmarks.papers import matrix_aba, style
 from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, Claim
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.markdown import row, table
 from benchmarks.papers.page import Part
 from delassus_ros import Robot, Transform
 from delassus_ros.drawing.figures import SERIES
@@ -237,7 +237,7 @@ def results(kept: Kept, case: Case, links: int) -> dict[str, int]:
 def _rows(kept: Kept, case: Case, links: int) -> Iterator[str]:
     found = results(kept, case, links)
     if links == case.sizes[0]:
-        yield from ("", f"## {case.figure}: {case.title}", "", *table(("N", *found), 0))
+        yield from ("", f"## {case.figure}: {case.title}", "", *table_head(("N", *found), 0))
     yield row((links, *found.values()))
 
 

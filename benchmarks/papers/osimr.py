@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 
 from benchmarks import mechanisms
 from benchmarks.operation_counts import PAPER_NAMES, Row, rows
+from benchmarks.pages import row, table_head
 from benchmarks.papers import counts, style
 from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, Claim
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.markdown import comparison, row, table
+from benchmarks.papers.markdown import comparison
 from benchmarks.papers.page import Part, published
 from benchmarks.scaling import exponent
 from delassus_ros import Contact, Problem, Transform
@@ -133,7 +134,8 @@ class Sweep:
         limits = published("pv_osimr")["exponents"][self.name]
         yield from ("", f"## {self.title}", "")
         heads = (f"{self.variable} = {size}" for size in self.sizes)
-        yield from table(("algorithm", *heads, "exponent", "counted again", "printed", "verdict"))
+        slopes = ("exponent", "counted again", "printed", "verdict")
+        yield from table_head(("algorithm", *heads, *slopes))
         for name in self.algorithms:
             found, again = self.found(kept, name), self.counted_again(name)
             limit = limits.get(name)
@@ -245,11 +247,12 @@ def _compared(kept: Kept, label: str, name: str, algorithms: tuple[str, ...]) ->
 
 def _head(title: str, algorithms: tuple[str, ...]) -> list[str]:
     names = [f"`{name}`" for name in algorithms]
-    return ["", f"## {title}", "", *table(("mechanism", *names, "cheapest", "order"))]
+    return ["", f"## {title}", "", *table_head(("mechanism", *names, "cheapest", "order"))]
 
 
 def _complexities() -> Iterator[str]:
-    yield from ("## Table I: complexities as printed", "", *table(("algorithm", "printed"), 2))
+    heads = table_head(("algorithm", "printed"), None)
+    yield from ("## Table I: complexities as printed", "", *heads)
     printed: Mapping[str, str] = published("pv_osimr")["complexities"]
     yield from (row((f"`{name}`", text)) for name, text in printed.items())
 

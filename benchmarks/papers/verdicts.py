@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from benchmarks.operation_counts import LARGEST, PAPER_NAMES
+from benchmarks.pages import row, table_head
 from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, claims_table
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.markdown import comparison, row, table
+from benchmarks.papers.markdown import comparison
 from benchmarks.papers.osimr import count, is_plotted, recounted
 from benchmarks.papers.page import Page, Part
 
 
 def _summary(kept: Kept, pages: Sequence[Page]) -> Iterator[str]:
-    yield from table(("paper", "claims", "reproduce", "depend on …", "do not"))
+    yield from table_head(("paper", "claims", "reproduce", "depend on …", "do not"))
     for page in pages:
         if page.claims is None:
             continue
@@ -70,7 +71,7 @@ def parts(pages: Sequence[Page], kept: Kept, quick: bool) -> Mapping[str, list[P
     """
     told = [page for page in pages if page.claims is not None]
     names = list(recounted())[: 1 if quick else None]
-    above: list[str] = table(("mechanism", "algorithm", "generic", "specialised"), 2)
+    above: list[str] = table_head(("mechanism", "algorithm", "generic", "specialised"), 2)
     return {
         "summary": [] if quick else [partial(_summary, kept, told)],
         "claims": [] if quick else [partial(_claims, kept, page) for page in told],

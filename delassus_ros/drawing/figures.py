@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ import numpy as np
 from cycler import cycler
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.proj3d import proj_transform
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from delassus_ros.drawing.ellipsoids import SINGULAR, Lengths
 from delassus_ros.drawing.heat_map import DECADES, shares
@@ -39,6 +43,8 @@ _FILLED = 0.9
 """Share of a panel that a robot fills, for names and perspective."""
 _DECADES = 1.5
 """Largest number of decades that a linear axis shows."""
+_PAGE_DPI, _PAGE_BYTES = 100, 60_000
+"""Pixels per inch of a picture of a page, and the size from which it has fewer colours."""
 
 
 def ellipsoid_surface(contact: Placed, lengths: Lengths) -> tuple[Array, Array, Array]:
@@ -328,3 +334,43 @@ def save(figure: Figure, path: Path) -> None:
     }  # fmt: skip
     with matplotlib.rc_context(settings):
         figure.savefig(path, dpi=150, metadata=metadata)
+
+
+def save_for_page(figure: Figure, path: Path, comment: str = "") -> None:
+    """Write a figure of a page of the documentation as PNG with a palette, which is small.
+
+    Equal figures give equal files. The words of the figure are the text "Description" of the
+    file, a line each; the words of legends are preceded by "legend: ".
+
+    Parameters
+    ----------
+    path : other formats than PNG are written by :func:`save`.
+    comment : text "Comment" of the file.
+    """
+    if path.suffix != ".png":
+        save(figure, path)
+        return
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=_PAGE_DPI)
+    info = PngInfo()
+    info.add_itxt("Description", "\n".join(_words(figure)))
+    if comment:
+        info.add_itxt("Comment", comment)
+    image = Image.open(buffer).convert("RGB")
+    for colours in (256, 64):
+        image.quantize(colours, dither=Image.Dither.NONE).save(path, optimize=True, pnginfo=info)
+        if path.stat().st_size < _PAGE_BYTES:
+            break
+
+
+def _words(figure: Figure) -> list[str]:
+    """Return the different texts of a figure, without line breaks."""
+    legends: Any = figure.findobj(Legend)
+    explained = {id(text) for legend in legends for text in legend.get_texts()}
+    texts: Any = figure.findobj(Text)
+    shown = (
+        ("legend: " if id(text) in explained else "") + " ".join(text.get_text().split())
+        for text in texts
+        if text.get_visible()
+    )
+    return list(dict.fromkeys(filter(None, shown)))

@@ -8,6 +8,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from delassus_ros.drawing.figures import save_for_page
+
 from .poses import FEET
 from .simulate import Record
 
@@ -17,11 +19,10 @@ _COLOURS = ("tab:blue", "tab:orange")
 
 
 def draw(record: Record, file: Path) -> None:
-    """Write the picture as SVG; the same record gives the same file."""
+    """Write the picture; the same record gives the same file."""
     every = slice(None, None, _EVERY)
     time = np.array(record.time)[every]
-    # No ids by chance, no date, and text as text.
-    with mpl.rc_context({"svg.hashsalt": "balance", "svg.fonttype": "none", "font.size": 8}):
+    with mpl.rc_context({"font.size": 8}):
         figure = Figure(figsize=(9, 9.5), layout="constrained")
         height, side, force, torque, took = figure.subplots(5, 1, sharex=True)
         for axes, row, words in ((height, 2, "height"), (side, 1, "place to the left")):
@@ -49,4 +50,4 @@ def draw(record: Record, file: Path) -> None:
             height.text(time[k + 1], top, poses[k + 1], rotation=30, va="bottom", fontsize=6)
         for axes in (height, side, force):
             axes.legend(loc="lower right", fontsize=7)
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        save_for_page(figure, file)

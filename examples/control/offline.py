@@ -18,7 +18,7 @@ def parser(description: str, seconds: float | None = None) -> argparse.ArgumentP
         )
         made.add_argument("--seed", type=int, default=0)
     made.add_argument(
-        "--plot", type=Path, metavar="FILE.svg", help="figure of the run that is written"
+        "--plot", type=Path, metavar="FILE.png", help="figure of the run that is written"
     )
     made.add_argument(
         "--film",

@@ -13,6 +13,8 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402 (after the choice of the back end)
 import numpy as np  # noqa: E402
 
+from delassus_ros.drawing.figures import save_for_page  # noqa: E402
+
 _SHOWN = 6.0  # s
 _GAP = 0.1  # s
 _AVERAGED = 10
@@ -22,7 +24,7 @@ def main() -> int:
     """Read the arguments and draw."""
     parser = argparse.ArgumentParser(prog="estimation.plot", description=__doc__)
     parser.add_argument("compared", type=Path, metavar="FILE.npz")
-    parser.add_argument("picture", type=Path, metavar="FILE.svg")
+    parser.add_argument("picture", type=Path, metavar="FILE.png")
     options = parser.parse_args()
     saved = np.load(options.compared)
     rows, feet = saved["rows"], saved["feet"].tolist()
@@ -45,7 +47,7 @@ def main() -> int:
     below.set_xlabel("time [s]")
     below.legend(fontsize=7, loc="upper right")
     figure.tight_layout()
-    figure.savefig(options.picture)
+    save_for_page(figure, options.picture)
     return 0
 
 

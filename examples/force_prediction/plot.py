@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from delassus_ros.drawing.figures import save_for_page
 from force_prediction.sequence import CONSTRAINT, EXACT, FRICTION, RIGID, FloatArray, Record
 
 _FOOT = "LF"
@@ -15,12 +16,11 @@ _EVERY = 4  # of the samples are drawn
 
 
 def draw(record: Record, file: Path) -> None:
-    """Write the picture as SVG; the same record gives the same file."""
+    """Write the picture; the same record gives the same file."""
     i = record.feet.index(_FOOT)
     every = slice(None, None, _EVERY)
     time = record.time[every]
-    # No ids by chance, no date, and text as text.
-    with mpl.rc_context({"svg.hashsalt": "forces", "svg.fonttype": "none", "font.size": 8}):
+    with mpl.rc_context({"font.size": 8}):
         figure = Figure(figsize=(9, 6), layout="constrained")
         normal, friction, error = figure.subplots(3, 1, sharex=True)
         simulated, exact = record.simulated[every, i], record.predicted[EXACT][every, i]
@@ -50,7 +50,7 @@ def draw(record: Record, file: Path) -> None:
         error.set_ylabel("largest error, all feet [N]")
         error.set_xlabel("time [s]")
         error.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=7)
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        save_for_page(figure, file)
 
 
 def _normal(forces: FloatArray) -> FloatArray:

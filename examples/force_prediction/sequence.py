@@ -163,7 +163,7 @@ def main() -> int:
         f"{TOLERANCE} N.",
     )
     parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="figure of the forces (SVG) that is written"
+        "--plot", type=Path, metavar="FILE.png", help="figure of the forces that is written"
     )
     arguments = parser.parse_args()
     record = run()

@@ -8,17 +8,18 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from delassus_ros.drawing.figures import save_for_page
+
 from .simulate import Record
 
 _EVERY = 4  # of the ticks are drawn
 
 
 def draw(record: Record, file: Path) -> None:
-    """Write the picture as SVG; the same record gives the same file."""
+    """Write the picture; the same record gives the same file."""
     every = slice(None, None, _EVERY)
     time, phases = np.array(record.time)[every], np.array(record.phase)[every]
-    # No ids by chance, no date, and text as text.
-    with mpl.rc_context({"svg.hashsalt": "arm", "svg.fonttype": "none", "font.size": 8}):
+    with mpl.rc_context({"font.size": 8}):
         figure = Figure(figsize=(9, 6.5), layout="constrained")
         all_axes = figure.subplots(4, 1, sharex=True)
         on_path = np.isin(phases, ("circle", "tilt"))
@@ -39,4 +40,4 @@ def draw(record: Record, file: Path) -> None:
             all_axes[0].text(time[k + 1], top, phases[k + 1], va="bottom", fontsize=7)
         all_axes[2].axhline(0.0, color="tab:red", lw=0.6, ls=":")
         all_axes[3].set_xlabel("time [s]")
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        save_for_page(figure, file)

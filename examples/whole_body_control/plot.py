@@ -8,6 +8,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from delassus_ros.drawing.figures import save_for_page
+
 from .gait import LEGS
 from .simulate import Record
 
@@ -16,11 +18,10 @@ _EVERY = 10  # of the ticks are drawn
 
 
 def draw(record: Record, file: Path) -> None:
-    """Write the picture as SVG; the same record gives the same file."""
+    """Write the picture; the same record gives the same file."""
     every = slice(None, None, _EVERY)
     time = np.array(record.time)[every]
-    # No ids by chance, no date, and text as text.
-    with mpl.rc_context({"svg.hashsalt": "walk", "svg.fonttype": "none", "font.size": 8}):
+    with mpl.rc_context({"font.size": 8}):
         figure = Figure(figsize=(9, 9.5), layout="constrained")
         height, feet, force, torque, took = figure.subplots(5, 1, sharex=True)
         height.plot(time, np.array(record.wanted)[every, 2], color="0.7", lw=3.0, label="wanted")
@@ -49,4 +50,4 @@ def draw(record: Record, file: Path) -> None:
         torque.set_ylabel(f"torques, {LEGS[_FOOT]} [N m]")
         took.plot(time, 1e6 * np.array(record.took)[every], ".", ms=1.5)
         took.set(ylabel="time of the\ncontroller [us]", xlabel="time [s]", ylim=(0.0, 800.0))
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        save_for_page(figure, file)

@@ -51,8 +51,8 @@ def test_picture_has_forces_inside_cones(tmp_path: Path) -> None:
     slack = FRICTION * forces[:, 2] - np.hypot(forces[:, 0], forces[:, 1])
     assert (slack >= -1e-6).all() and forces[:, 2].sum() > 600
     assert np.abs(found.accelerations).max() < 1e-6  # it stands
-    draw(tmp_path / "friction.svg")
-    drawn = (tmp_path / "friction.svg").read_bytes()
-    assert b"<svg" in drawn and len(drawn) > 10_000
-    assert "pictures/friction.svg" in PAGE.read_text("utf-8")
-    assert (ROOT / "docs" / "pictures" / "friction.svg").exists()
+    draw(tmp_path / "friction.png")
+    drawn = (tmp_path / "friction.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG") and len(drawn) > 10_000
+    assert "pictures/friction.png" in PAGE.read_text("utf-8")
+    assert (ROOT / "docs" / "pictures" / "friction.png").exists()

@@ -10,7 +10,7 @@ from browser import Page, browser
 from processes import wait_until
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-FIGURES = sorted(DOCS.rglob("*.svg"))
+FIGURES = sorted(path for suffix in ("png", "svg") for path in DOCS.rglob(f"*.{suffix}"))
 PAGE = """<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <link rel="stylesheet" href="{style}"><style>img {{ max-width: 100%; }}</style>
 <body data-theme="auto"><div class="content">
@@ -56,7 +56,7 @@ def test_figures_lie_on_a_white_card_in_dark_mode_and_scroll_on_a_phone(tmp_path
         assert columns[0] == columns[1]
         look(page, 390, "light")
         assert page.value("document.documentElement.scrollWidth") <= 390
-        # Plots have their own width in points; diagrams are as wide as the page.
+        # Plots have their own width in pixels; diagrams are as wide as the page.
         plots = '.content p > img:not([src*="architecture"]):not([src*="watch"])'
         widths = of_images(page, "[e.width, Math.min(e.naturalWidth, 672)]", plots)
         assert len(widths) > 10

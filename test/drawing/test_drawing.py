@@ -81,6 +81,8 @@ def test_a_robot_has_the_hulls_of_its_shapes_and_the_names_of_its_contacts(tmp_p
     figures.draw_robot(axes, [], Scene([placed]), [cube, flat])
     figures.save(figure, tmp_path / "robot.svg")
     assert ">left_foot</text>" in (tmp_path / "robot.svg").read_text(encoding="utf-8")
+    figures.save_for_page(figure, tmp_path / "page.svg")
+    assert (tmp_path / "page.svg").read_bytes() == (tmp_path / "robot.svg").read_bytes()
     low, high = axes.get_zlim()
     assert low < -1.0 and high >= 3.0
     # A cube has six sides of two triangles; flat points have no hull, and are left out.

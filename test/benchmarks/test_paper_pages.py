@@ -1,0 +1,424 @@
+"""Pages of ``make papers``: their numbers are those of today's methods, their reading holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from paper_tables import method_rows
+from PIL import Image
+
+from benchmarks.cases import BESIDE
+from benchmarks.mechanisms import stem
+from benchmarks.papers import __main__ as papers
+from benchmarks.papers import asimo, counts, efpa, kept, matrix_aba, nori, osimr, stages, style
+from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, Claim, summary
+from benchmarks.papers.kept import Kept
+from benchmarks.papers.page import published
+from benchmarks.scaling import exponent
+from delassus_ros.algorithms.pv_osimr import joining_nodes, wide_nodes
+from delassus_ros.measured.system import System
+from delassus_ros.rbda.spatial import JointTransform, SpatialInertia
+from delassus_ros.rbda.tree import Link, Turn
+from delassus_ros.rbda.trees import tree_of
+from delassus_ros.scalars.counts import operations
+from delassus_ros.scalars.graph import Graph
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "papers"
+
+
+def tables(name: str) -> list[list[str]]:
+    """Return the cells of the rows of a page's tables."""
+    lines = (PAGES / f"{name}.md").read_text("utf-8").splitlines()
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines if line[:1] == "|"]
+
+
+def test_a_quick_run_gives_rows_of_the_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not BESIDE.is_dir():
+        pytest.skip("no ../shared/robots beside the repository")
+    monkeypatch.setattr(papers, "KEPT", tmp_path / "kept.json")
+    monkeypatch.setattr("sys.argv", ["papers", "--quick", "--output", str(tmp_path)])
+    assert papers.main() == 0
+    assert not (tmp_path / "kept.json").exists()
+    for page in papers.ALL:
+        whole = (PAGES / f"{page.name}.md").read_text("utf-8").splitlines()
+        written = (tmp_path / f"{page.name}.md").read_text("utf-8")
+        assert not re.search(r"\{\w+\}", written), "a place of the text is left"
+        rows = [line for line in written.splitlines() if line[:1] == "|"]
+        assert len(rows) > (4 if page in papers.PAPERS else 1)
+        # Orders of other libraries change with their versions, and times with each run.
+        if page.name not in ("nori", "clusters"):
+            assert not set(rows) - set(whole), page.name
+    quick, known = (method_rows(folder / "clusters.md") for folder in (tmp_path, PAGES))
+    assert {robot for _, robot, _ in quick} == {"Mini Cheetah"}
+    for key, row in quick.items():
+        assert (row.operations, row.relative) == (known[key].operations, known[key].relative)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(papers, "KEPT", tmp_path / "kept.json")
+    page = papers.Page("nori", lambda kept, quick: {"tables": [lambda: [kept.of("a", a)], stop]})
+    computed = []
+
+    def a() -> str:
+        computed.append("a")
+        return "counted"
+
+    def stop() -> Iterable[str]:
+        if len(computed) == 1:
+            computed.append("stopped")
+            raise KeyboardInterrupt
+        return []
+
+    monkeypatch.setattr(papers, "ALL", (page,))
+    monkeypatch.setattr("sys.argv", ["papers", "--quick", "--output", str(tmp_path)])
+    assert papers.main() == 130 and "continues" in capsys.readouterr().out
+    assert papers.main() == 0
+    assert computed == ["a", "stopped"]
+    assert "counted" in (tmp_path / "nori.md").read_text("utf-8")
+
+
+def test_results_are_kept_until_the_run_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "build" / "kept.json"
+    assert Kept(path).of("a", lambda: 1) == 1
+    assert Kept(path).of("a", lambda: 2) == 1
+    # Results of other sources are none of this run.
+    monkeypatch.setattr(kept, "sources", lambda: "others")
+    assert Kept(path).of("a", lambda: 3) == 3
+    last = Kept(path)
+    last.end()
+    assert Kept(path).of("a", lambda: 4) == 4
+
+
+def test_the_bar_shows_the_finished_share_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    results = Kept(tmp_path / "kept.json")
+    results.done, results.parts = 3, 4
+    results.of("a robot", lambda: 1)
+    shown = capsys.readouterr().err
+    assert f"{'█' * 15}{'░' * 5}  75 %  a robot" in shown
+
+
+def test_the_pages_say_by_which_run_they_were_written() -> None:
+    for page in papers.PAPERS:
+        if page.claims is None:
+            continue
+        text = (PAGES / f"{page.name}.md").read_text("utf-8")
+        assert re.search(r"wrote this page: \d{4}-\d\d-\d\d, .* cores, Python ", text), page.name
+        assert "**Verdict**: of " in text and "(verdicts.md)" in text
+
+
+def test_every_claim_is_in_the_summary() -> None:
+    """Nothing is left out, and the numbers of verdicts are those of the claims."""
+    whole = (PAGES / "verdicts.md").read_text("utf-8")
+    for page in papers.PAPERS:
+        if page.claims is None:
+            continue
+        rows = [row for row in tables(page.name) if len(row) == 5]
+        claims = [row for row in rows if row[3].startswith((REPRODUCES, DEPENDS, DOES_NOT))]
+        assert len(claims) >= 4
+        for cells in claims:
+            assert f"| {' | '.join(cells)} |" in whole
+        told = summary([Claim(*cells) for cells in claims])
+        assert told in (PAGES / f"{page.name}.md").read_text("utf-8")
+        numbers = [
+            sum(cells[3].startswith(verdict) for cells in claims)
+            for verdict in (REPRODUCES, DEPENDS, DOES_NOT)
+        ]
+        assert f"| {len(claims)} | {' | '.join(map(str, numbers))} |" in whole
+
+
+def test_known_differences_are_told() -> None:
+    """Each with the printed number and ours, whatever a filter would leave out."""
+    text = (PAGES / "verdicts.md").read_text("utf-8")
+    for printed in ("+19.9 %", "−34 %; −24 %", "−1.5 %", "significantly more efficient"):
+        assert printed in text
+    rows = {row[0].partition(":")[2].strip(): row for row in tables("verdicts") if len(row) == 5}
+    verdicts = {claim: row[3] for claim, row in rows.items()}
+    assert verdicts["PV-OSIMr remains significantly faster than EFPA"] == DOES_NOT
+    assert verdicts["feet and hands: PV-OSIM needs fewer operations than PV-OSIMr"].startswith(
+        DEPENDS
+    )
+    assert verdicts["SFA needs 78 percent of the operations of EFPA for hands and feet"] == (
+        "depends on the cost model and the axes"
+    )
+
+
+def test_all_counts_above_the_released_implementation_s_are_told() -> None:
+    """Generic and specialised, of all mechanisms; those of test_operation_counts among them."""
+    page = (PAGES / "verdicts.md").read_text("utf-8")
+    section = page.partition("## Where our counts")[2].partition("\n## ")[0]
+    told = set(re.findall(r"^\| (.*?) \| `(\w+)` \|", section, re.MULTILINE))
+    table = (PAGES.parent / "benchmarks" / "operation_counts.md").read_text("utf-8")
+    listed = re.findall(r"^- 1\.\d+: (.*), (\w+)$", table, re.MULTILINE)
+    assert len(listed) > 3 and set(listed) <= told
+    both = re.findall(r"(\d+) / (\d+), ([+−][\d.]+) %", section)
+    assert len(both) > len(told)
+    for ours, theirs, share in both:
+        assert round(100.0 * (int(ours) / int(theirs) - 1.0), 1) == float(share.replace("−", "-"))
+
+
+@pytest.mark.parametrize(("page", "number"), [("efpa", 2), ("pv_osimr", 3), ("nori", 1)])
+def test_figures_have_axes_units_and_legends_in_words(page: str, number: int) -> None:
+    text = (PAGES / f"{page}.md").read_text("utf-8")
+    names = re.findall(r"!\[[^\]]{20,}\]\((\w+\.png)\)", text)
+    assert len(names) == number
+    for name in names:
+        with Image.open(PAGES / name) as drawing:
+            words = drawing.info["Description"].splitlines()
+        assert any("operations" in word for word in words), name
+        assert any(word.startswith("legend: ") for word in words), name
+
+
+def test_bars_and_curves_differ_without_colour() -> None:
+    hatching = [hatch for _, hatch in style._FILLS]
+    assert len(set(hatching)) == len(hatching)
+    for what in ("linestyle", "marker"):
+        assert len({str(each[what]) for each in style.STYLES.values()}) == len(style.STYLES)
+
+
+# --- EFPA -------------------------------------------------------------------------------------
+
+
+def test_the_reading_of_the_efpa_paper_holds() -> None:
+    rows = [row for row in tables("efpa") if len(row) == 8 and row[1].isdigit()]
+    number = len(asimo.VARIANTS)
+    assert len(rows) == len(asimo.AXES) * number
+    for _, ltl, by_efpa, kjr, pv_osim, pv_osimr, first, second in rows:
+        assert max(int(pv_osim), int(pv_osimr)) < int(by_efpa)
+        assert float(first) == round(int(ltl) / int(by_efpa), 2)
+        assert float(second) == round(int(kjr) / int(by_efpa), 2)
+    groups = [rows[k : k + number] for k in range(0, len(rows), number)]
+    for group in groups:
+        ratios = {row[0]: float(row[6]) for row in group}
+        base = ratios["hands and feet"]
+        assert abs(ratios["two more arms and legs, hands and feet"] / base - 1.0) < 0.05
+        assert ratios["arms of 10 and legs of 9 joints, hands and feet"] > 1.1 * base
+        assert ratios["hands of four fingers with 3 joints each, hands and feet"] > 1.3 * base
+    general, dh, right = (float(group[0][6]) for group in groups)
+    assert general < dh < 1.0 < right
+    (model,) = [row for row in tables("efpa") if row[0] == asimo.HANDS_AND_FEET and len(row) == 4]
+    assert model[3] == "0.78" and round(int(model[2]) / int(model[1]), 2) == 0.78
+
+
+@pytest.mark.parametrize("algorithm", ["efpa", "kjr", "ltl"])
+def test_stages_add_up_to_the_algorithm(algorithm: str) -> None:
+    problem = asimo.Humanoid(arm=3, leg=2).problem("hf", "general", tools=True)
+    found = stages.stages(problem, algorithm)
+    assert set(found) <= set(stages.NAMES) and min(found.values()) > 0
+    assert sum(found.values()) == counts.of_algorithm(problem, algorithm)
+
+
+def on_full_matrices(
+    link: Link, function: Callable[[JointTransform, Callable[[], Any]], Any]
+) -> tuple[int, int]:
+    """Return multiplications and additions of a spatial operation on matrices of unknowns."""
+    graph = Graph()
+    number = iter(range(10**6))
+
+    def unknown() -> Any:
+        return graph.input(next(number))
+
+    x = {"q": [unknown() for _ in range(link.q_index + 1)]}
+    turns = tuple(Turn(t.axis, graph.parameter(), graph.parameter()) for t in link.turns)
+    offset = [graph.parameter() if value else 0.0 for value in link.offset]
+    moved = Link(**{**link.__dict__, "turns": turns, "offset": offset})
+    result = function(JointTransform(moved, x), unknown)
+    rows = result.matrix() if isinstance(result, SpatialInertia) else result
+    outputs = [graph.index_of(value) for row in rows for value in row]
+    found = operations(graph, graph.live(outputs))
+    return found.multiplications, found.additions
+
+
+def test_the_model_s_operations_of_any_joint_are_those_of_our_spatial_algebra() -> None:
+    """The printed ones of the privileged child, too, but for a product less per block."""
+    problem = asimo.Humanoid().problem("hf", efpa.DH)
+    tree = tree_of(problem)
+    privileged = next(
+        link for link in tree.links
+        if link.parent == 0 and not link.turns and not any(link.offset)
+    )  # fmt: skip
+    general = next(
+        link for link in tree.links if len(link.turns) == 1 and np.count_nonzero(link.offset) == 2
+    )
+
+    def articulated(unknown: Callable[[], Any], axis: int) -> SpatialInertia:
+        m: list[list[Any]] = [[0.0] * 6 for _ in range(6)]
+        for i in range(6):
+            for j in range(i, 6):
+                m[i][j] = m[j][i] = 0.0 if axis in (i, j) else unknown()
+        return SpatialInertia(
+            [r[:3] for r in m[:3]], [r[3:] for r in m[:3]], [r[3:] for r in m[3:]]
+        )
+
+    for link, which in ((general, 0), (privileged, 1)):
+        axis = link.axis
+        inertia = on_full_matrices(
+            link, lambda t, u, a=axis: t.inertia_to_parent(articulated(u, a))
+        )
+        carried = on_full_matrices(
+            link, lambda t, u: [t.motion_to_child([u() for _ in range(6)]) for _ in range(6)]
+        )
+        propagated = on_full_matrices(
+            link,
+            lambda t, u, a=axis: [
+                t.force_to_parent([0.0 if k == a else u() for k in range(6)]) for _ in range(6)
+            ],
+        )
+        assert sum(carried) == efpa.CARRIED[which]
+        assert sum(propagated) == efpa.PROPAGATED[which]
+        # The paper forms s² and s c once: four products and one sum less than here.
+        assert sum(inertia) - efpa.TO_PARENT[which] == (0 if which == 0 else 5)
+
+
+def test_the_cost_model_is_the_printed_one_on_a_chain_by_hand() -> None:
+    """Torso, one arm of two joints, one end effector: all terms of the appendix."""
+    from benchmarks.mechanisms import Links, rotation, surfaces
+    from delassus_ros import Problem
+
+    build = Links()
+    tip = build.chain(0, 2, rotation((1.0, 0.0, 0.0), 1.0), np.array([1.0, 0.0, 0.0]))
+    found = efpa.model(Problem(build.robot("arm"), surfaces([f"link{tip}"])))
+    assert found[stages.INERTIAS] == 231 + (6 + 30 + 156 + 21) + (6 + 30 + 47 + 15)
+    assert found[stages.PROPAGATORS] == (60 + 186) + (60 + 72)
+    assert found[stages.DIAGONAL] == (396 - 72) + (60 + 192 + 12) + (60 + 72 + 12) + 274
+    assert found[stages.CROSS] == 0
+
+
+# --- Nori --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("links", [3, 8])
+def test_the_matrix_form_of_the_articulated_body_algorithm_solves_the_system(links: int) -> None:
+    case = nori.CASES[0]
+    robot = nori.chain(links, case.taper)
+    system = System(robot, [*case.known(links), *case.wanted(links)])
+    found = matrix_aba.triangular(system)
+    size, n = len(found.D), system.spanning.size
+    T = found.T
+    assert T.shape == (size, size + n)
+    assert np.abs(np.triu(T[:, n:], 1)).max() < 1e-12 * np.abs(T).max()
+    torques = np.random.default_rng(links).normal(size=n)
+    right = -(found.W_L @ found.b)[found.rows] - T[:, :n] @ torques
+    solution = np.zeros(size + n)
+    for k in range(size):  # forward substitution
+        solution[n + k] = (right[k] - T[k, n : n + k] @ solution[n : n + k]) / T[k, n + k]
+    solution[:n] = torques
+    ordered = np.zeros(size + n)
+    ordered[found.columns] = solution
+    d = found.W_R @ ordered
+    assert np.abs(found.D @ d + found.b).max() < 1e-11 * np.abs(d).max()
+
+
+def test_the_reading_of_nori_s_paper_holds() -> None:
+    heads: dict[str, list[str]] = {}
+    rows: dict[str, dict[int, dict[str, int]]] = {}
+    for line in (PAGES / "nori.md").read_text("utf-8").splitlines():
+        if line.startswith("## "):
+            title = line.removeprefix("## ")
+        if line.startswith("| N |"):
+            heads[title] = [cell.strip() for cell in line[1:-1].split("|")]
+        elif re.match(r"\| \d+ \|", line):
+            cells = [int(cell) for cell in line[1:-1].split("|")]
+            rows.setdefault(title, {})[cells[0]] = dict(zip(heads[title], cells, strict=True))
+    forward, inverse, cells = (rows[f"{c.figure}: {c.title}"] for c in nori.CASES)
+    assert all(found[nori.FACTORS] == 0 for found in inverse.values())
+    fewer = [n for n, found in forward.items() if found[nori.UMFPACK] < found[nori.ABA]]
+    assert fewer == [2, 4]
+    assert forward[30][matrix_aba.SUBSTITUTION] < forward[30][nori.ABA]
+    assert forward[30][matrix_aba.PRODUCTS] > forward[30][nori.ABA]
+    assert all(found[nori.KERNEL] < found[nori.UMFPACK] for n, found in cells.items() if n > 8)
+
+
+# --- PV-OSIMr -----------------------------------------------------------------------------------
+
+
+def test_the_reading_of_the_pv_osimr_paper_holds() -> None:
+    page = (PAGES / "pv_osimr.md").read_text("utf-8")
+    over_n, over_m, root, every = (fits(page, sweep.title) for sweep in osimr.SWEEPS)
+    for table in (over_n, over_m):
+        assert set(table) == set(osimr.ALGORITHMS)
+        assert all(0.0 < found <= float(told) for _, found, _, told in table.values())
+    assert [name for name, row in over_n.items() if row[1] > 1.0] == ["ltl"]
+    for name, apart in (("pv_osimr", 0.1), ("efpa", 0.1)):
+        assert abs(root[name][1] - float(root[name][3])) < apart
+    for table in (root, every):
+        _, found, again, limit = table["pv_osim"]
+        assert max(found, float(again)) < float(limit) - 0.3
+    assert abs(every["efpa"][1] - every["pv_osimr"][1]) <= 0.1
+    last = {name: row[0] for name, row in every.items()}
+    assert abs(last["pv_osimr"] / last["efpa"] - 1.0) < 0.015
+    assert abs(last["kjr"] / last["efpa"] - 0.5) < 0.02
+
+    stems = {row[0]: counts_of(row[1:4]) for row in tables("pv_osimr") if row[0][:5] == "stem "}
+    assert len(stems) == len(osimr.STEMS) * len(osimr.BRANCHES)
+    assert {name for name, (efpa, pv, _) in stems.items() if pv > efpa} == {
+        "stem 50, branches 10", "stem 100, branches 10"
+    }  # fmt: skip
+    for name, (_, pv_osim, pv_osimr) in stems.items():
+        assert (pv_osimr == pv_osim) if name.endswith(" 1") else (pv_osimr < pv_osim)
+
+    robots = {
+        row[0]: counts_of(row[1:5])
+        for row in tables("pv_osimr")
+        if row[0] in (*osimr.ATLAS, *osimr.HANDS)
+    }
+    feet, points, _ = (robots[name] for name in osimr.ATLAS)
+    hand, *mounted = (robots[name] for name in osimr.HANDS)
+    assert feet[3] == feet[2] < min(feet[:2]) and points[2] > 1.199 * points[3]
+    assert max(hand[0], hand[2]) < hand[3] < hand[1]
+    for ltl, by_efpa, pv_osim, pv_osimr in mounted:
+        assert 0.66 * pv_osim < pv_osimr < pv_osim < by_efpa < ltl
+
+
+def test_both_forms_of_pv_osimr_have_the_same_nodes_on_the_page() -> None:
+    problems = [sweep.make(sweep.sizes[0]) for sweep in osimr.SWEEPS]
+    problems += [stem(10, branches, rotated=True) for branches in osimr.BRANCHES]
+    if BESIDE.is_dir():
+        problems += [osimr.recounted()[name].make() for name in (*osimr.ATLAS, *osimr.HANDS)]
+    trees = [tree_of(problem) for problem in problems]
+    assert all(wide_nodes(tree) == joining_nodes(tree) for tree in trees)
+    assert any(wide_nodes(tree) for tree in trees)
+
+
+def fits(page: str, title: str) -> dict[str, tuple[int, float, str, str]]:
+    """Return the last count, both fits and what is printed, by algorithm, of a table.
+
+    The fit is that of the counts of the row.
+    """
+    lines = page.partition(f"## {title}\n")[2].partition("\n## ")[0].splitlines()
+    head, _, *rows = (
+        [c.strip() for c in line[1:-1].split("|")] for line in lines if line[:1] == "|"
+    )
+    sizes = [int(cell.partition("= ")[2]) for cell in head[1:-4]]
+    found = {}
+    for name, *numbers, fit, again, told, _ in rows:
+        points = dict(zip(sizes, map(float, numbers), strict=True))
+        assert f"{exponent(points):.2f}" == fit
+        found[name.strip("`")] = (int(numbers[-1]), float(fit), again, told)
+    return found
+
+
+def counts_of(cells: list[str]) -> list[int]:
+    """Return our counts of the cells "ours of published"."""
+    return [int(cell.partition(" of ")[0]) for cell in cells]
+
+
+def test_published_numbers_have_a_source() -> None:
+    text = (Path(papers.__file__).with_name("published.yaml")).read_text("utf-8")
+    for paper in ("clusters", "efpa", "pv_osimr"):
+        assert re.search(rf"^{paper}:\n  # [A-Z]\. ", text, re.MULTILINE), paper
+    assert json.dumps(published("efpa"))
