@@ -26,6 +26,7 @@ def leaves(robot: Robot) -> list[str]:
 
 
 ROBOTS = {
+    "quadruped": (robots.quadruped, "floating"),
     "talos": (robots.talos, "floating"),
     "solo12": (robots.solo12, "floating"),
     "anymal": (robots.anymal, "floating"),
