@@ -1,4 +1,4 @@
-"""Results of a run by key, kept while the run lasts, and the bar of its progress."""
+"""Results of a run by key, kept while the run lasts; a terminal shows which is under way."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from typing import Any
 from delassus_ros.terminal import replace_line
 
 _ROOT = Path(__file__).resolve().parents[2]
-_BAR = 20
-"""Characters of the progress bar."""
 _FEW = 8
 """Calls below which processes would take longer to start than they save."""
 
@@ -34,15 +32,10 @@ class Kept:
     """Results by key, kept in a file until the run has ended.
 
     Results of other sources are dropped, so that all numbers of a page are of one state of them.
-
-    Attributes
-    ----------
-    done, parts : number of finished parts of the pages, and of all parts.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.done, self.parts = 0, 0
         self._results: dict[str, Any] = {"": sources()}
         if path.is_file():
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -52,7 +45,7 @@ class Kept:
     def of(self, key: str, compute: Callable[[], Any]) -> Any:
         """Return the kept result, or what `compute` returns, which is then kept."""
         if key not in self._results:
-            self.show(key)
+            _show(key)
             self._keep(key, compute())
         return self._results[key]
 
@@ -78,7 +71,7 @@ class Kept:
                     for done in as_completed(keys):
                         self._keep(keys[done], done.result())
                         known = sum(each in self._results for each in calls)
-                        self.show(keys[done], known / len(calls))
+                        _show(f"{known} of {len(calls)}: {keys[done]}")
                 except BaseException:
                     pool.shutdown(cancel_futures=True)
                     raise
@@ -91,19 +84,12 @@ class Kept:
         part.write_text(json.dumps(self._results), encoding="utf-8")
         part.replace(self._path)  # whenever a run ends, the file is whole
 
-    def show(self, words: str, inside: float = 0.0) -> None:
-        """Show the bar on a terminal, with the name of the result under way.
-
-        Parameters
-        ----------
-        inside : finished share of the part under way.
-        """
-        if sys.stderr.isatty():
-            share = (self.done + inside) / max(self.parts, 1)
-            replace_line(f"{'█' * int(_BAR * share):░<{_BAR}} {100.0 * share:3.0f} %  {words}")
-
     def end(self) -> None:
-        """Remove the file, and the bar."""
+        """Remove the file, and the line on a terminal."""
         self._path.unlink(missing_ok=True)
-        if sys.stderr.isatty():
-            replace_line("")
+        _show("")
+
+
+def _show(words: str) -> None:
+    if sys.stderr.isatty():
+        replace_line(words)

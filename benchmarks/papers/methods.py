@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from benchmarks import ours
+from benchmarks import machine, ours
 from benchmarks.compare import compare, in_c
 from benchmarks.papers import counts
 from benchmarks.timing import Routine
@@ -165,6 +166,11 @@ def times_of(
     ends = (0, len(states) - 1)
     times = compare(problem.robot.name, timed, seconds, _LARGEST_DIFFERENCE, ends)
     return {name: each.minimum for name, each in times.items()}
+
+
+def measured_here() -> str:
+    """Return machine and day of a measurement."""
+    return f"{machine.processor()}, {datetime.now(timezone.utc).date()}"
 
 
 def _results(routine: Routine, i: int) -> Sequence[Array]:
