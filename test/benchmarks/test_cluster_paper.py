@@ -239,7 +239,7 @@ def test_figures_name_their_axes_and_differ_in_grey() -> None:
     table = {kind: {"forward": told, "matrix": told} for kind in chains.KINDS}
     drawn = cluster_figures.chains(table)
     for axes in drawn.axes:
-        assert axes.get_xlabel() == "links" and axes.get_ylabel() in ("thousand operations", "µs")
+        assert axes.get_xlabel() == "links" and axes.get_ylabel() in ("operations", "µs")
         styles = [(line.get_linestyle(), line.get_marker()) for line in axes.lines]
         assert len(set(styles)) == len(names)
     found = {

@@ -181,7 +181,7 @@ def test_figures_have_axes_units_and_legends_in_words(page: str, number: int) ->
 
 
 def test_bars_and_curves_differ_without_colour() -> None:
-    hatching = [hatch for _, hatch in style._FILLS]
+    hatching = [fill["hatch"] for fill in style._FILLS]
     assert len(set(hatching)) == len(hatching)
     for what in ("linestyle", "marker"):
         assert len({str(each[what]) for each in style.STYLES.values()}) == len(style.STYLES)
