@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import mechanisms as make
+from benchmarks import ours
 from benchmarks.arguments import add_output
-from delassus_ros import Problem, Robot, algorithms
-from delassus_ros.algorithms.registry import TracedAlgorithm
-from delassus_ros.compiler.ir.trace import trace
+from delassus_ros import Problem, Robot
 from delassus_ros.model.robot import Base
-from delassus_ros.scalars.counts import OperationCount
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT.parent / "shared" / "oracle" / "operation_counts.json"
@@ -161,15 +159,6 @@ def _given(problem: Problem) -> Problem:
     return problem
 
 
-def counted(problem: Problem, name: str) -> tuple[OperationCount, OperationCount]:
-    """Return the generic and the specialised count of an algorithm."""
-    algorithm = algorithms.get(name)
-    if not isinstance(algorithm, TracedAlgorithm):
-        raise TypeError(f"algorithm {name!r} cannot be counted")
-    generic = trace(problem, algorithm, generic=True).operations
-    return generic, trace(problem, algorithm).operations
-
-
 def is_counted(row: Row, name: str, largest: int) -> bool:
     """Return whether an algorithm is counted on a row, as its count is at most about `largest`.
 
@@ -200,11 +189,12 @@ def table(largest: int) -> Iterator[str]:
             if name not in counted_here:
                 cells.append("–" if published is None else f"– of {published}")
                 continue
-            generic, specialised = counted(problem, name)
-            cell = f"{generic.total} / {specialised.total}"
+            generic = ours.operations(problem, name, generic=True).total
+            specialised = ours.operations(problem, name).total
+            cell = f"{generic} / {specialised}"
             if published is not None:
-                ratio = specialised.total / published
-                cell += f" of {published} ({generic.total / published:.2f} / {ratio:.2f})"
+                ratio = specialised / published
+                cell += f" of {published} ({generic / published:.2f} / {ratio:.2f})"
                 if ratio > GOAL:
                     short.append((ratio, f"{row.name}, {name}"))
             cells.append(cell)

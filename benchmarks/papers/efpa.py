@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 
 from benchmarks import ours, timing
 from benchmarks.cases import pool
-from benchmarks.operation_counts import robot_problem
 from benchmarks.pages import table
-from benchmarks.papers import asimo, counts, stages, style
+from benchmarks.papers import asimo, stages, style
 from benchmarks.papers.asimo import AXES, HANDS_AND_FEET, VARIANTS
-from benchmarks.papers.kept import Kept
+from benchmarks.papers.kept import Kept, counted
+from benchmarks.papers.osimr import count, recounted
 from benchmarks.papers.page import Findings, Places, published, under_headings
 from delassus_ros import Problem
 from delassus_ros.model import WORLD, JointKind
@@ -101,12 +101,8 @@ def _path(problem: Problem, body: int) -> list[int]:
 def _count(kept: Kept, name: str, axes: str, algorithm: str, tools: bool = False) -> int:
     humanoid, ends, _ = VARIANTS[name]
     where = ", end effectors' own axes" if tools else ""
-    return int(
-        kept.of(
-            f"{algorithm} of {name}, {axes}{where}",
-            lambda: counts.of_algorithm(humanoid.problem(ends, axes, tools), algorithm),
-        )
-    )
+    key = f"{algorithm} of {name}, {axes}{where}"
+    return counted(kept, key, partial(humanoid.problem, ends, axes, tools), algorithm)
 
 
 def _stages(kept: Kept, algorithm: str, axes: str, tools: bool) -> dict[str, int]:
@@ -128,7 +124,7 @@ def _robot() -> str:
     printed = published("efpa")
     base, more = (VARIANTS[name].humanoid.problem("hf", DH) for name in (HANDS_AND_FEET, _MORE))
     (h_zeros, j_zeros), (more_zeros, _) = asimo.zeros(base), asimo.zeros(more)
-    rows = [
+    rows: list[tuple[object, ...]] = [
         ("bodies", len(base.robot.joints), printed["bodies"]),
         ("freedoms", base.robot.nv, printed["freedoms"]),
     ]
@@ -178,9 +174,7 @@ def _by_models(kept: Kept, names: Iterable[str]) -> str:
 def _forms(kept: Kept) -> str:
     rows = []
     for name in ROBOTS:
-        found = {
-            each: kept.of(f"{each} of {name}", partial(_of_robot, name, each)) for each in BOTH
-        }
+        found = {each: count(kept, name, each) for each in BOTH}
         times: dict[str, float] = kept.of(f"times of EFPA, {name}", partial(_times, name))
         ratios = [f"{each['efpa_strict'] / each['efpa']:.2f}" for each in (found, times)]
         microseconds = (f"{1e6 * times[each]:.3f}" for each in BOTH)
@@ -189,20 +183,9 @@ def _forms(kept: Kept) -> str:
     return table(("robot", *heads, *(f"`{each}` [µs]" for each in BOTH), heads[-1]), rows)
 
 
-def _robot_problem(name: str) -> Problem:
-    problem = robot_problem(name)
-    if problem is None:
-        raise KeyError(name)
-    return problem
-
-
-def _of_robot(name: str, algorithm: str) -> int:
-    return counts.of_algorithm(_robot_problem(name), algorithm)
-
-
 def _times(name: str) -> dict[str, float]:
     """Return the least times of both forms' kernels in warm caches [s], taken in turns."""
-    problem = _robot_problem(name)
+    problem = recounted()[name].make()
     inputs = pool(problem, 64)
     routines = {
         each: timing.warm(ours.build(problem, each, inputs, use_cache=False).routine)

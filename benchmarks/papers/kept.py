@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks import ours
+from delassus_ros import Problem
 from delassus_ros.terminal import replace_line
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +90,13 @@ class Kept:
         """Remove the file, and the line on a terminal."""
         self._path.unlink(missing_ok=True)
         _show("")
+
+
+def counted(
+    kept: Kept, key: str, make: Callable[[], Problem], algorithm: str, generic: bool = True
+) -> int:
+    """Return the kept operation count of an algorithm of G, without sines and cosines."""
+    return int(kept.of(key, lambda: ours.operations(make(), algorithm, generic).total))
 
 
 def _show(words: str) -> None:

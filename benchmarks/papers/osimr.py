@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from benchmarks import mechanisms
 from benchmarks.operation_counts import PAPER_NAMES, Row, rows
 from benchmarks.pages import table
-from benchmarks.papers import counts, style
-from benchmarks.papers.kept import Kept
+from benchmarks.papers import style
+from benchmarks.papers.kept import Kept, counted
 from benchmarks.papers.page import Findings, Places, comparison, published, under_headings
 from benchmarks.scaling import exponent
 from delassus_ros import Contact, Problem, Transform
@@ -116,10 +116,7 @@ class Sweep:
         if size in self.recounted:
             return count(kept, self.recounted[size], algorithm)
         key = f"{algorithm}, {self.name}, {self.variable} = {size}"
-        return int(kept.of(key, partial(self._count, size, algorithm)))
-
-    def _count(self, size: int, algorithm: str) -> int:
-        return counts.of_algorithm(self.make(size), algorithm)
+        return counted(kept, key, partial(self.make, size), algorithm)
 
     def counted_again(self, algorithm: str) -> dict[int, float]:
         """Return the published counts of an algorithm by size."""
@@ -182,12 +179,8 @@ SWEEPS = (
 
 def count(kept: Kept, name: str, algorithm: str, generic: bool = True) -> int:
     """Return our count of a mechanism that was counted again."""
-    return int(
-        kept.of(
-            f"{algorithm} of {name}" + ("" if generic else ", specialised"),
-            lambda: counts.of_algorithm(recounted()[name].make(), algorithm, generic),
-        )
-    )
+    key = f"{algorithm} of {name}" + ("" if generic else ", specialised")
+    return counted(kept, key, recounted()[name].make, algorithm, generic)
 
 
 def compared(kept: Kept, name: str, first: str, second: str, specialised: bool = True) -> str:
