@@ -16,7 +16,7 @@ import yaml
 from matplotlib.figure import Figure
 
 from benchmarks import machine
-from benchmarks.pages import table
+from benchmarks.pages import filled, table
 from benchmarks.papers.kept import Kept
 
 _FOLDER = Path(__file__).parent
@@ -123,10 +123,8 @@ class Page:
             claims = [] if quick else self.claims(kept)
             places["claims"] = [claims_table(claims)] if claims else []
             places["summary"] = [summary(claims) if claims else "A quick run has no verdicts."]
-        text = (_FOLDER / "texts" / f"{self.name}.md").read_text(encoding="utf-8")
-        for place, lines in places.items():
-            text = text.replace(f"{{{place}}}", "\n".join(lines).strip())
-        return text
+        texts = {place: "\n".join(lines).strip() for place, lines in places.items()}
+        return filled(_FOLDER / "texts" / f"{self.name}.md", **texts)
 
 
 def under_headings(texts: Mapping[str, str], level: str = "##") -> Iterator[str]:

@@ -66,7 +66,9 @@ def test_an_interrupted_run_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(papers, "KEPT", tmp_path / "kept.json")
-    page = papers.Page("nori", lambda kept, quick: {"tables": [kept.of("a", a), *stop()]})
+    page = papers.Page(
+        "nori", lambda kept, _: {"tables": [kept.of("a", a), *stop()], "summary": [], "claims": []}
+    )
     computed = []
 
     def a() -> str:
