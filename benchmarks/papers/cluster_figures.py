@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
-from benchmarks.papers import leg, style
+from benchmarks import style
+from benchmarks.papers import leg
 from benchmarks.papers.clusters import ROBOTS, Found
 from delassus_ros.drawing.figures import SERIES
 

@@ -13,10 +13,10 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from benchmarks import ours, timing
+from benchmarks import ours, style, timing
 from benchmarks.cases import pool
 from benchmarks.pages import table
-from benchmarks.papers import asimo, stages, style
+from benchmarks.papers import asimo, stages
 from benchmarks.papers.asimo import AXES, HANDS_AND_FEET, VARIANTS
 from benchmarks.papers.kept import Kept, counted
 from benchmarks.papers.osimr import count, recounted

@@ -22,9 +22,10 @@ from matplotlib.figure import Figure
 from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import splu
 
+from benchmarks import style
 from benchmarks.mechanisms import rotation
 from benchmarks.pages import table
-from benchmarks.papers import matrix_aba, style
+from benchmarks.papers import matrix_aba
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.page import Findings, Places, under_headings
 from delassus_ros import Robot, Transform

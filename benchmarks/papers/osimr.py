@@ -14,10 +14,9 @@ from functools import cache, partial
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks import mechanisms
+from benchmarks import mechanisms, style
 from benchmarks.operation_counts import PAPER_NAMES, Row, rows
 from benchmarks.pages import table
-from benchmarks.papers import style
 from benchmarks.papers.kept import Kept, counted
 from benchmarks.papers.page import Findings, Places, comparison, published, under_headings
 from benchmarks.scaling import exponent

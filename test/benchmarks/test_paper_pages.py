@@ -13,11 +13,12 @@ import pytest
 from paper_tables import method_rows
 from PIL import Image
 
+from benchmarks import style
 from benchmarks.cases import BESIDE
 from benchmarks.mechanisms import stem
 from benchmarks.ours import operations as operations_of
 from benchmarks.papers import __main__ as papers
-from benchmarks.papers import asimo, efpa, kept, matrix_aba, nori, osimr, stages, style
+from benchmarks.papers import asimo, efpa, kept, matrix_aba, nori, osimr, stages
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.page import DEPENDS, DOES_NOT, REPRODUCES, Claim, published, summary
 from benchmarks.scaling import exponent

@@ -1,4 +1,4 @@
-"""Drawing of the papers' figures: an algorithm has one style in all of them, readable in grey.
+"""Drawing of figures: an algorithm has one style in all of the papers', readable in grey.
 
 Lines differ by colour, dashes and marks (:data:`~delassus_ros.drawing.figures.SERIES`), bars by
 shade and hatching. Published numbers are hollow marks without a line.
@@ -19,6 +19,8 @@ from delassus_ros.drawing.figures import SERIES
 _ORDER = ("pv_osimr", "pv_osim", "efpa", "ltl", "kjr")
 STYLES: Mapping[str, Mapping[str, Any]] = dict(zip(_ORDER, SERIES, strict=False))
 """Line styles by algorithm."""
+_CLOSEST_TICKS = 1.45
+"""Least ratio of neighbouring labels of a logarithmic axis of sizes."""
 _FILLS = [
     {"color": colour, "hatch": hatch, "edgecolor": "#20242c", "linewidth": 0.8}
     for colour, hatch in (
@@ -53,10 +55,16 @@ def marks(
 
 
 def sizes(axes: Axes, values: Sequence[int], label: str, unit: str = "operations") -> None:
-    """Make both axes logarithmic and label these sizes on the x axis."""
+    """Make both axes logarithmic and label these sizes, from the largest, as far as they fit."""
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xticks(values, [str(value) for value in values])
+    chosen: list[int] = []
+    for value in reversed(values):
+        if not chosen or chosen[-1] >= _CLOSEST_TICKS * value:
+            chosen.append(value)
+    chosen.reverse()
+    axes.set_xticks(chosen, [str(value) for value in chosen])
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(_number))
