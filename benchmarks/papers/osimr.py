@@ -7,7 +7,7 @@ largest sizes, :func:`benchmarks.scaling.exponent`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -27,30 +27,21 @@ PLOTTED = ("efpa", "pv_osim", "pv_osimr")
 """Algorithms of figures 3 and 4."""
 BRANCHES = (1, 2, 4, 7, 10)
 STEMS = (10, 50, 100)
-ATLAS = (
-    "Atlas feet 2x6D, K=I6", "Atlas feet 2x(4x3D), K=[-skew(p) I] numeric p",
-    "Atlas feet+hands 4x6D, K=I6",
-)  # fmt: skip
-"""Rows of figure 5, as published; section IV-E has the last one in its text."""
 DRAWN = ("ltl", *PLOTTED)
 """Algorithms of figures 5 and 6."""
-HANDS = (
-    "Shadow hand (fixed forearm, 24 dof) 5x3D, K=[0 I]", "Atlas + 1 Shadow hand 5x3D, K=[0 I]",
-    "Atlas + 2 Shadow hands 10x3D, K=[0 I]",
-    "Atlas + 2 Shadow hands 10x3D + feet 2x6D, K=[0 I], I6",
-)  # fmt: skip
-"""Rows of figure 6, as published."""
-LABELS = {
-    "Figure 5 and section IV-E: Atlas": dict(
-        zip(("two feet, 6D", "four points\non each foot", "feet and\nhands, 6D"), ATLAS,
-            strict=True)
-    ),
-    "Figure 6: Shadow hands": dict(
-        zip(("one hand,\nfixed", "Atlas,\none hand", "Atlas,\ntwo hands",
-             "two hands\nand feet"), HANDS, strict=True)
-    ),
-}  # fmt: skip
-"""Names of figures 5 and 6 by title and label."""
+ATLAS = {
+    "Atlas feet 2x6D, K=I6": "two feet, 6D",
+    "Atlas feet 2x(4x3D), K=[-skew(p) I] numeric p": "four points\non each foot",
+    "Atlas feet+hands 4x6D, K=I6": "feet and\nhands, 6D",
+}
+"""Labels of figure 5 by name as published; section IV-E has the last one in its text."""
+HANDS = {
+    "Shadow hand (fixed forearm, 24 dof) 5x3D, K=[0 I]": "one hand,\nfixed",
+    "Atlas + 1 Shadow hand 5x3D, K=[0 I]": "Atlas,\none hand",
+    "Atlas + 2 Shadow hands 10x3D, K=[0 I]": "Atlas,\ntwo hands",
+    "Atlas + 2 Shadow hands 10x3D + feet 2x6D, K=[0 I], I6": "two hands\nand feet",
+}
+"""Labels of figure 6 by name as published."""
 _CLOSE = 0.15
 """Difference of exponents that counts as none."""
 
@@ -119,9 +110,8 @@ class Sweep:
 
     def counted_again(self, algorithm: str) -> dict[int, float]:
         """Return the published counts of an algorithm by size."""
-        paper = PAPER_NAMES.get(algorithm, "")
-        at = {size: recounted()[name].published for size, name in self.recounted.items()}
-        return {size: float(entry[paper]) for size, entry in at.items() if paper in entry}
+        every = {size: _told(name, (algorithm,)) for size, name in self.recounted.items()}
+        return {size: told[algorithm] for size, told in every.items() if told}
 
     def table(self, kept: Kept) -> str:
         """Return the table of counts and exponents."""
@@ -184,11 +174,8 @@ def count(kept: Kept, name: str, algorithm: str, generic: bool = True) -> int:
 
 def compared(kept: Kept, name: str, first: str, second: str, specialised: bool = True) -> str:
     """Return two algorithms on a mechanism: counted again, ours generic and ours specialised."""
-    again = recounted()[name].published
-    told = {each: again.get(PAPER_NAMES.get(each, "")) for each in (first, second)}
-    words = []
-    if None not in told.values():
-        words.append(f"{comparison(*map(float, told.values()))} counted again")  # type: ignore
+    told = _told(name, (first, second))
+    words = [f"{comparison(*told.values())} counted again"] if len(told) == 2 else []
     for generic in (True, False)[: 1 + specialised]:
         both = (count(kept, name, each, generic) for each in (first, second))
         kind = "generic" if generic else "specialised"
@@ -205,10 +192,10 @@ def is_plotted(name: str, algorithm: str) -> bool:
 
 
 def _told(name: str, algorithms: tuple[str, ...]) -> dict[str, float]:
-    """Return the counts of the released implementation."""
+    """Return the counts of the released implementation, of those algorithms that it has."""
     again = recounted()[name].published
-    known = {algorithm: again.get(PAPER_NAMES[algorithm]) for algorithm in algorithms}
-    return {algorithm: float(count) for algorithm, count in known.items() if count is not None}
+    papers = {algorithm: PAPER_NAMES.get(algorithm, "") for algorithm in algorithms}
+    return {each: float(again[paper]) for each, paper in papers.items() if paper in again}
 
 
 def _found(kept: Kept, name: str, algorithms: tuple[str, ...]) -> dict[str, float]:
@@ -224,15 +211,15 @@ def _order(values: Mapping[str, float]) -> list[list[str]]:
     ]
 
 
-def _beside(kept: Kept, mechanisms: Mapping[str, str], algorithms: tuple[str, ...]) -> str:
+def _beside(kept: Kept, mechanisms: Iterable[tuple[str, str]], algorithms: tuple[str, ...]) -> str:
     """Return a table of ours beside the released implementation's counts.
 
     Parameters
     ----------
-    mechanisms : names as published by label.
+    mechanisms : labels and names as published.
     """
     rows = []
-    for label, name in mechanisms.items():
+    for label, name in mechanisms:
         found, told = _found(kept, name, algorithms), _told(name, algorithms)
         cells = [f"{found[each]} of {told[each]:.0f}" for each in algorithms]
         order = _order(found)
@@ -246,6 +233,7 @@ def places(kept: Kept, quick: bool) -> Places:
     """Return the lines of the page; a quick run has one mechanism of figures 3, 5 and 6 each."""
     few = 1 if quick else None
     stems = [(n, k) for k in BRANCHES for n in STEMS][:few]
+    atlas, hands = ([(name, name) for name in list(each)[:few]] for each in (ATLAS, HANDS))
     complexities = published("pv_osimr")["complexities"]
     sections = {
         "Table I: complexities as printed": table(
@@ -254,10 +242,10 @@ def places(kept: Kept, quick: bool) -> Places:
         ),
         **{sweep.title: sweep.table(kept) for sweep in ([] if quick else SWEEPS)},
         "Figure 3: stems with branches of 7 links, a 6D contact at each tip": _beside(
-            kept, {f"stem {n}, branches {k}": _stem(n, k) for n, k in stems}, PLOTTED
+            kept, [(f"stem {n}, branches {k}", _stem(n, k)) for n, k in stems], PLOTTED
         ),
-        "Figure 5: Atlas": _beside(kept, {name: name for name in ATLAS[:few]}, DRAWN),
-        "Figure 6: Shadow hands": _beside(kept, {name: name for name in HANDS[:few]}, DRAWN),
+        "Figure 5: Atlas": _beside(kept, atlas, DRAWN),
+        "Figure 6: Shadow hands": _beside(kept, hands, DRAWN),
     }  # fmt: skip
     return {"tables": under_headings(sections)}
 
@@ -341,8 +329,8 @@ def _of_robots(kept: Kept) -> Findings:
     best = min(mounted, key=lambda name: _share(kept, name, "pv_osimr", "pv_osim"))
     fewer = _share(kept, best, "pv_osimr", "pv_osim") <= -33.0
     words = {
-        "one": generic(best), "two": generic(HANDS[2]),
-        "less": generic(HANDS[2], "pv_osimr", "pv_osim"),
+        "one": generic(best), "two": generic(mounted[1]),
+        "less": generic(mounted[1], "pv_osimr", "pv_osim"),
     }  # fmt: skip
     yield "fewer operations", fewer, ours(best, "pv_osimr", "pv_osim"), words
     dense = generic("Atlas feet+hands 4x6D, K dense symbolic")
@@ -391,9 +379,10 @@ def _scaling(kept: Kept) -> Figure:
 
 def _robots(kept: Kept) -> Figure:
     drawn, places = style.figure(1, 2, (11.0, 4.6))
-    for ax, (title, labels) in zip(places, LABELS.items(), strict=True):
-        ours = {label: _found(kept, name, DRAWN) for label, name in labels.items()}
-        again = {label: _told(name, DRAWN) for label, name in labels.items()}
+    titles = {"Figure 5 and section IV-E: Atlas": ATLAS, "Figure 6: Shadow hands": HANDS}
+    for ax, (title, labels) in zip(places, titles.items(), strict=True):
+        ours = {label: _found(kept, name, DRAWN) for name, label in labels.items()}
+        again = {label: _told(name, DRAWN) for name, label in labels.items()}
         style.bars(ax, ours, again)
         ax.set_ylim(top=1.35 * ax.get_ylim()[1])  # room for the legend
         ax.set_title(title)
