@@ -73,7 +73,8 @@ def main() -> int:
 def write(folder: Path, kept: Kept, pages: Sequence[Page], quick: bool) -> None:
     """Write pages and their figures."""
     folder.mkdir(parents=True, exist_ok=True)
-    for page in pages:
+    kept.parts = len(pages)
+    for kept.done, page in enumerate(pages):
         path = folder / f"{page.name}.md"
         path.write_text(page.text(kept, quick), encoding="utf-8")
         for name, figure in ({} if quick else page.figures(kept)).items():

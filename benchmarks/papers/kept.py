@@ -1,4 +1,4 @@
-"""Results of a run by key, kept while the run lasts; a terminal shows which is under way."""
+"""Results of a run by key, kept while the run lasts, and the bar of its progress."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from delassus_ros import Problem
 from delassus_ros.terminal import replace_line
 
 _ROOT = Path(__file__).resolve().parents[2]
+_BAR = 20
+"""Characters of the progress bar."""
 _FEW = 8
 """Calls below which processes would take longer to start than they save."""
 
@@ -34,10 +36,15 @@ class Kept:
     """Results by key, kept in a file until the run has ended.
 
     Results of other sources are dropped, so that all numbers of a page are of one state of them.
+
+    Attributes
+    ----------
+    done, parts : number of finished pages, and of all pages.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.done, self.parts = 0, 1
         self._results: dict[str, Any] = {"": sources()}
         if path.is_file():
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -47,7 +54,7 @@ class Kept:
     def of(self, key: str, compute: Callable[[], Any]) -> Any:
         """Return the kept result, or what `compute` returns, which is then kept."""
         if key not in self._results:
-            _show(key)
+            self._show(key)
             self._keep(key, compute())
         return self._results[key]
 
@@ -73,7 +80,7 @@ class Kept:
                     for done in as_completed(keys):
                         self._keep(keys[done], done.result())
                         known = sum(each in self._results for each in calls)
-                        _show(f"{known} of {len(calls)}: {keys[done]}")
+                        self._show(keys[done], known / len(calls))
                 except BaseException:
                     pool.shutdown(cancel_futures=True)
                     raise
@@ -86,10 +93,17 @@ class Kept:
         part.write_text(json.dumps(self._results), encoding="utf-8")
         part.replace(self._path)  # whenever a run ends, the file is whole
 
+    def _show(self, words: str, inside: float = 0.0) -> None:
+        """Show the bar on a terminal, with the result under way and its finished share."""
+        if sys.stderr.isatty():
+            share = (self.done + inside) / self.parts
+            replace_line(f"{'█' * int(_BAR * share):░<{_BAR}} {100.0 * share:3.0f} %  {words}")
+
     def end(self) -> None:
-        """Remove the file, and the line on a terminal."""
+        """Remove the file, and the bar."""
         self._path.unlink(missing_ok=True)
-        _show("")
+        if sys.stderr.isatty():
+            replace_line("")
 
 
 def counted(
@@ -97,8 +111,3 @@ def counted(
 ) -> int:
     """Return the kept operation count of an algorithm of G, without sines and cosines."""
     return int(kept.of(key, lambda: ours.operations(make(), algorithm, generic).total))
-
-
-def _show(words: str) -> None:
-    if sys.stderr.isatty():
-        replace_line(words)
