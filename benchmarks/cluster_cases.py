@@ -88,7 +88,7 @@ def _from_oracle(name: str, *more: str) -> Callable[[], Closed]:
     """Load a robot of the oracle; with more contacts it has no states to compare with."""
 
     def load() -> Closed:
-        problem = oracle.problem(name, *more)
+        problem = Problem(oracle.robot(name), oracle.contacts_of(name, *more))
         states = oracle.states(name, problem.robot)
         reference = dict(zip(problem.robot.joint_names, states[0][0].tolist(), strict=True))
         return Closed(problem, [] if more else states, reference)
@@ -99,7 +99,7 @@ def _from_oracle(name: str, *more: str) -> Callable[[], Closed]:
 def _from_urdf(file: str, name: str, base: Base) -> Callable[[], Closed]:
     def load() -> Closed:
         robot = Robot.from_urdf(beside(file), base)
-        problem = oracle.from_urdf(name, robot)
+        problem = Problem(robot, oracle.contacts_of(name))
         states = oracle.states(name, robot)
         reference = dict(zip(robot.joint_names, states[0][0].tolist(), strict=True))
         return Closed(problem, states, reference)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import machine
 from benchmarks.arguments import add_output
 from benchmarks.cases import CASES
 from benchmarks.cluster_cases import CLUSTER_CASES
@@ -15,7 +14,7 @@ from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, chosen
 from benchmarks.compare import WrongResultError
 from benchmarks.machine_speed import THERE, MachineSpeed
 from benchmarks.measure import Times
-from benchmarks.pages import ABSENT, cell, document, table
+from benchmarks.pages import ABSENT, QUICK, TEXTS, about_machine, cell, filled, table
 from benchmarks.report import claims_table, growth_table, times_table
 from benchmarks.scaling import Curve, Growth
 from benchmarks.targets import COUNT_EXPONENT, Claim, growth_claims
@@ -107,27 +106,15 @@ def markdown(
     done = [r for r in results if r.reason is None]
     absent = [f"- {r.case.label}: {r.reason}" for r in results if r.reason is not None]
     made = claims(results, [] if quick else growths, speed)
-    sections = [
-        (
-            "Benchmark: robots with gears, belts and loops",
-            _INTRODUCTION + (_QUICK if quick else ""),
-        ),
-        ("Machine", table(["", ""], [
-            ["processor", machine.processor()], ["caches", machine.caches()],
-            ["versions", machine.versions()],
-        ], words=2)),
-        ("The library's times on this machine", _LIBRARY + "\n\n" + _speed(speed)),
-        ("Claims", claims_table(made, _BOTH)),
-        ("Operations", _OPERATIONS + "\n\n" + _operations(done)),
-        ("One configuration, warm", _WARM + "\n\n" + _warm(done, speed.factor)
-         + "\n\n![times](clusters.png)"),
-        (f"A batch of {BATCH}", "Called in C, one thread; ns per configuration.\n\n"
-         + times_table([(r.case.label, r.batch) for r in done], 1e-9, None)),
-        ("Growth", _GROWTH + "\n\n![growth](clusters_growth.png)\n\n"
-         + "\n\n".join(growth_table(growth) for growth in growths)),
-        ("Left out", "\n".join(absent) or "Nothing."),
-    ]  # fmt: skip
-    return document(*sections)
+    return filled(
+        TEXTS / "clusters.md",
+        quick=QUICK if quick else "", machine=about_machine(), speed=_speed(speed),
+        claims=claims_table(made, _BOTH), operations=_operations(done),
+        warm=_warm(done, speed.factor), batch_count=BATCH,
+        batch=times_table([(r.case.label, r.batch) for r in done], 1e-9, None),
+        growth="\n\n".join(map(growth_table, growths)),
+        left_out="\n".join(absent) or "Nothing.",
+    )  # fmt: skip
 
 
 def _operations(results: Sequence[ClusterResult]) -> str:
@@ -199,43 +186,9 @@ def write(
     return claims(results, [] if quick else growths, speed)
 
 
-_QUICK = "\n\n**A quick run: too few repetitions for any claim.**"
-_INTRODUCTION = """\
-Written by `make bench`, or alone by `python -m benchmarks.cluster_report`. Every kernel's matrix
-was first compared with J N (Nᵀ M N)⁻¹ Nᵀ Jᵀ, N a null space of all constraints, and with the
-matrix of the C++ library of the cluster paper's authors, for robots of that library (difference at
-most 1e-9). Each call has another random configuration, of 64 that close the loops.
-
-The belt chain of 12 links is one of ours of the same structure, and the places of JVRC-1's
-contacts are ours. The rotors of chains with 2, 4 and 12 links are bodies of any shape on any
-axis, as in the paper; those of the longer chains are round and parallel to their joints."""
-_LIBRARY = """\
-The cluster paper has bars of times, of a processor that is not at hand, and a table of their
-ratios. The library's times are medians of its authors' library (generalized_rbda, `-O3
--march=native`), measured by this project on one core of another machine; the library is not run
-here. Pinocchio's best C++ route for open chains was timed on that class of machine, too (clang,
-`-march=native`, the same robots and contacts), and is timed here in the same run as our kernels,
-before and after them. The library's times are multiplied by the ratio of Pinocchio's times
-here and there, for the robot with the smallest ratio. Other load of the machine slows both, so
-ratios are meaningful, and times only if the machine was idle.
-
-By the library's times the projection is faster than C-EFPA on every robot, while the paper's
-table IV has it slower: [the cluster paper's tables](../papers/clusters.md)."""
 _BOTH = """\
 Speed counts by the median, the library's times taken to this machine. *Its prototype* is the
 first, untuned implementation of pv_osimr: the one here may not need more operations."""
-_OPERATIONS = """\
-*generic / specialised*: with the robot's constants unknown, and folded as in the kernel. Where
-loops depend on the configuration, the elimination that gives their Jacobian is included. Joints
-are those of the spanning tree, freedoms those that are left, with the six of a floating base."""
-_WARM = """\
-µs, minimum / median. The library's times are those of the other machine; ratios to them are of
-medians, taken to this machine as above."""
-_GROWTH = """\
-The exponent is the slope on log axes over the larger half of the sizes. Times are minima. With
-fixed contacts the number of operations of all but `ltl` grows linearly with the
-clusters, on a fixed robot at most with the square of the rows. Times grow faster where the
-straight-line code outgrows the caches."""
 
 
 def main() -> int:

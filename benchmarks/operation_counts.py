@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import mechanisms as make
+from benchmarks import ours
 from benchmarks.arguments import add_output
-from delassus_ros import Problem, Robot, algorithms
-from delassus_ros.algorithms.registry import TracedAlgorithm
-from delassus_ros.compiler.ir.trace import trace
+from benchmarks.pages import TEXTS, filled, table
+from delassus_ros import Problem, Robot
 from delassus_ros.model.robot import Base
-from delassus_ros.scalars.counts import OperationCount
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT.parent / "shared" / "oracle" / "operation_counts.json"
@@ -161,15 +160,6 @@ def _given(problem: Problem) -> Problem:
     return problem
 
 
-def counted(problem: Problem, name: str) -> tuple[OperationCount, OperationCount]:
-    """Return the generic and the specialised count of an algorithm."""
-    algorithm = algorithms.get(name)
-    if not isinstance(algorithm, TracedAlgorithm):
-        raise TypeError(f"algorithm {name!r} cannot be counted")
-    generic = trace(problem, algorithm, generic=True).operations
-    return generic, trace(problem, algorithm).operations
-
-
 def is_counted(row: Row, name: str, largest: int) -> bool:
     """Return whether an algorithm is counted on a row, as its count is at most about `largest`.
 
@@ -182,35 +172,36 @@ def is_counted(row: Row, name: str, largest: int) -> bool:
     return published <= largest
 
 
-def table(largest: int) -> Iterator[str]:
-    """Yield the lines of the table, with a dash for counts of more than about `largest`."""
-    group = ""
+def page(largest: int) -> str:
+    """Return the page, with a dash for counts of more than about `largest`."""
+    tables: dict[str, list[list[str]]] = {}
     short: list[tuple[float, str]] = []
     for row in rows():
-        counted_here = [name for name in ALGORITHMS if is_counted(row, name, largest)]
-        if row.group != group:
-            group = row.group
-            names = " | ".join(ALGORITHMS)
-            yield f"\n## {group}\n\n| mechanism | {names} |"
-            yield "|---|" + "---|" * len(ALGORITHMS)
         problem = row.make()
-        cells = []
+        cells = [row.name]
         for name in ALGORITHMS:
             published = row.published.get(PAPER_NAMES.get(name, ""))
-            if name not in counted_here:
+            if not is_counted(row, name, largest):
                 cells.append("–" if published is None else f"– of {published}")
                 continue
-            generic, specialised = counted(problem, name)
-            cell = f"{generic.total} / {specialised.total}"
+            generic = ours.operations(problem, name, generic=True).total
+            specialised = ours.operations(problem, name).total
+            cell = f"{generic} / {specialised}"
             if published is not None:
-                ratio = specialised.total / published
-                cell += f" of {published} ({generic.total / published:.2f} / {ratio:.2f})"
+                ratio = specialised / published
+                cell += f" of {published} ({generic / published:.2f} / {ratio:.2f})"
                 if ratio > GOAL:
                     short.append((ratio, f"{row.name}, {name}"))
             cells.append(cell)
-        yield f"| {row.name} | " + " | ".join(cells) + " |"
-    yield SHORT
-    yield from (f"- {ratio:.3f}: {where}" for ratio, where in sorted(short, reverse=True))
+        print(*cells, sep=" | ", flush=True)
+        tables.setdefault(row.group, []).append(cells)
+    head = ("mechanism", *ALGORITHMS)
+    texts = (f"\n## {group}\n\n{table(head, lines, None)}" for group, lines in tables.items())
+    listed = (f"- {ratio:.3f}: {where}" for ratio, where in sorted(short, reverse=True))
+    return filled(
+        TEXTS / "operation_counts.md", largest=LARGEST, goal=GOAL, tables="\n".join(texts),
+        short="\n".join(listed),
+    )  # fmt: skip
 
 
 def main() -> None:
@@ -229,47 +220,9 @@ def main() -> None:
             f"the published counts are not here: this benchmark compares with {PUBLISHED.name} in "
             f"{PUBLISHED.parent}, a folder that is not part of this repository"
         )
-    lines = [HEAD]
-    for line in table(arguments.largest):
-        print(line, flush=True)
-        lines.append(line)
+    text = page(arguments.largest)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-HEAD = f"""# Operation counts of the papers and of this package
-
-Written by `python -m benchmarks.operation_counts`.
-
-A cell is *generic / specialised*, then the published count and both ratios to it. Fused
-multiply-add 2; addition, multiplication, division, square root 1; negation 0.
-
-- **generic**: the robot's constants are unknown numbers of their structure (0 and ±1 are known).
-  What depends on the robot alone is computed once when it is loaded and is not counted; the
-  published counts, made with CasADi on numeric robots, fold it as well.
-- **specialised**: constants folded; the operations of the compiled kernel. Beyond about 45,000
-  operations kernels share the code of alike steps, whose constants are then inputs: such a count
-  can exceed the generic one.
-- Sines and cosines, one pair per revolute joint, are not counted; the published counts contain
-  them, 2 per joint.
-- Published: recounted from the implementation of Sathya, Decré and Swevers (2024), every
-  algorithm in local link frames. `kjr` was not published there; `auto` is this project's.
-- A dash stands for more than about {LARGEST} operations, which are not counted here.
-- The publications do not give rotations, axes and inertias of stems and chains: here inertias are
-  dense, stem links are turned by 1 rad about (1, 1, 1), branch links by π/3 about x, chains as
-  rotated stems; in the group "stem" all axes are parallel and the ratio there says little."""
-
-SHORT = f"""
-## Where specialised counts stay above {GOAL} of the published ones
-
-The published counts already contain folded constants and structural zeros; the savings here
-come from link frames, grouped inertias, symmetric updates and the factorised root. They do not
-concern the products that make up most of these rows: G itself (at the root, six multiply-adds per
-entry: 3600 operations for m = 24), the rank-1 updates of Ω, and in EFPA and LTL the second sweep
-and the products over deep branches. Shadow hands have parallel finger joints, whose zeros the
-published counts use as well. Ratios above 1 are of chains with a contact on each of many links:
-[verdicts on the papers' claims](../papers/verdicts.md).
-"""
+    arguments.output.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

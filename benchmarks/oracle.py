@@ -7,13 +7,14 @@ with Kinematic Loops". The numbers may lie in a folder beside the repository.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from benchmarks.cases import BESIDE, AbsentError
-from delassus_ros import Contact, Problem, Robot, Transform
+from delassus_ros import Contact, Robot, Transform
 from delassus_ros.model import (
     WORLD,
     Body,
@@ -48,8 +49,8 @@ def data(name: str) -> dict[str, Any]:
     return content
 
 
-def problem(name: str, *more: str) -> Problem:
-    """Return a robot with its end effectors.
+def contacts_of(name: str, *more: str) -> list[Contact]:
+    """Return the end effectors of a robot, on the frames of its bodies.
 
     Parameters
     ----------
@@ -58,30 +59,17 @@ def problem(name: str, *more: str) -> Problem:
     content = data(name)
     points = {point["name"]: point for point in content["contact_points_not_ee"]}
     ends = [*content["end_effectors"], *(points[point] for point in more)]
-    contacts = [
+    return [
         Contact(
             f"contact {k}", content["bodies"][end["body"]]["name"], "surface",
             Transform(np.eye(3), np.array(end["offset"], float)),
         )
         for k, end in enumerate(ends)
     ]  # fmt: skip
-    return Problem(_robot(content), contacts)
-
-
-def from_urdf(name: str, robot: Robot) -> Problem:
-    """Return the end effectors of a robot on the same one, read from its URDF."""
-    content = data(name)
-    return Problem(robot, [
-        Contact(
-            f"contact {k}", content["bodies"][end["body"]]["name"], "surface",
-            Transform(np.eye(3), np.array(end["offset"], float)),
-        )
-        for k, end in enumerate(content["end_effectors"])
-    ])  # fmt: skip
 
 
 def states(name: str, robot: Robot) -> list[tuple[Array, Array]]:
-    """Return pairs q, G of the library; G has the end effectors' rows, each linear first."""
+    """Return pairs q, G of the library, q in the order of the robot's joints."""
     content = data(name)
     index = {body["name"]: body["q_index"] for body in content["bodies"]}
     entries = [
@@ -89,15 +77,27 @@ def states(name: str, robot: Robot) -> list[tuple[Array, Array]]:
         for joint, body in zip(robot.joints, robot.bodies, strict=True)
         if joint.kind.nq
     ]
-    found = []
-    for state in content["states"]:
-        G = np.array(state["inv_osim_projection"], float)
-        order = [6 * (r // 6) + (r % 6 + 3) % 6 for r in range(len(G))]
-        found.append((np.array(state["q_span"], float)[entries], G[np.ix_(order, order)]))
-    return found
+    return [
+        (np.array(state["q_span"], float)[entries], matrix(state))
+        for state in content["states"]
+    ]
 
 
-def _robot(content: dict[str, Any]) -> Robot:
+def matrix(state: Mapping[str, Any], key: str = "inv_osim_projection") -> Array:
+    """Return G of a state, with the end effectors' rows, each linear first."""
+    G = np.array(state[key], float)
+    order = [6 * (r // 6) + (r % 6 + 3) % 6 for r in range(len(G))]
+    return np.asarray(G[np.ix_(order, order)])
+
+
+def robot(name: str, state: int = 0, differentials: bool = True) -> Robot:
+    """Return a robot with its loops as couplings that hold at a state.
+
+    Parameters
+    ----------
+    differentials : those of Tello are functions of the positions instead.
+    """
+    content = data(name)
     joints, bodies = [], []
     for body in content["bodies"]:
         place = Transform(np.array(body["Xtree_E"], float).T, np.array(body["Xtree_r"], float))
@@ -112,20 +112,18 @@ def _robot(content: dict[str, Any]) -> Robot:
     couplings: list[Coupling] = []
     functions: list[FunctionConstraint] = []
     independent: list[str] = []
-    G = np.array(content["states"][0]["G"], float)
+    G = np.array(content["states"][state]["G"], float)
     for cluster in content["clusters"]:
         members = [content["bodies"][i] for i in cluster["bodies"]]
         names = tuple(body["name"] for body in members)
-        if "Differential" in cluster["type"]:
+        if differentials and "Differential" in cluster["type"]:
             functions.append(differential(cluster["name"], names))
-            independent += names[:2]
+            independent += names[:2]  # the rotors
         elif len(members) > 1:
             columns = slice(cluster["yd_index"], cluster["yd_index"] + cluster["nyd"])
             rates = {body["name"]: G[body["v_index"], columns] for body in members}
             couplings += _couplings(rates, cluster["nyd"])
-    return Robot(
-        content["name"], joints, bodies, frames, couplings, (), independent, functions
-    )
+    return Robot(name, joints, bodies, frames, couplings, (), independent, functions)
 
 
 def _inertia(spatial: Array) -> Inertia:

@@ -43,9 +43,14 @@ def traced(name: str) -> algorithms.TracedAlgorithm:
     return algorithm
 
 
-def operations(problem: Problem, name: str) -> OperationCount:
-    """Return the operation count of an algorithm, without compiling it."""
-    return trace(problem, traced(name)).operations
+def operations(problem: Problem, name: str, generic: bool = False) -> OperationCount:
+    """Return the operation count of an algorithm, without sines and cosines and not compiled.
+
+    Parameters
+    ----------
+    generic : whether the robot's constants are unknown; otherwise they are folded.
+    """
+    return trace(problem, traced(name), generic=generic).operations
 
 
 @dataclass(frozen=True)

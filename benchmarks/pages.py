@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.timing import Timing
 
+TEXTS = Path(__file__).with_name("texts")
+"""Prose of pages, with places for tables in braces."""
 ABSENT = "–"
 """The cell of what was not measured."""
+QUICK = "\n\n**A quick run: too few repetitions for any claim.**"
+"""Paragraph of the pages of a quick run."""
+
+
+def filled(text: Path, **places: object) -> str:
+    """Return a text with what stands at its places."""
+    return text.read_text(encoding="utf-8").format(**places)
 
 
 def table(
@@ -58,6 +68,12 @@ def times_by_case(times: Mapping[str, Mapping[str, Timing]], head: str, of: str)
         ratio = min(each.median for each in others) / own.median
         rows.append([case, *map(cell, by_name.values()), f"{ratio:.1f}"])
     return table([head, *names, of], rows)
+
+
+def about_machine(*more: tuple[str, str]) -> str:
+    """Return a table of the processor, its caches, more and versions."""
+    known = (("processor", machine.processor()), ("caches", machine.caches()))
+    return table(("", ""), (*known, *more, ("versions", machine.versions())), words=2)
 
 
 def made_on(*remarks: str, packages: Sequence[str] | None = None) -> str:

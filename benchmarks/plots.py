@@ -16,18 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from benchmarks import style
 from benchmarks.arguments import add_output
 from benchmarks.measure import is_cpp
 from delassus_ros.drawing.figures import SERIES, save_for_page
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 _WARM, _GROWTH = "One configuration, warm", "Growth"
-_CLOSEST_TICKS = 1.45
-"""Least ratio of neighbouring labels of a logarithmic axis of sizes."""
 _MEDIAN = "time per matrix in warm caches, median [µs]"
 
 
@@ -90,8 +88,7 @@ def _peers(table: Table) -> dict[str, list[float]]:
 
 def _dots(labels: Sequence[str], values: Mapping[str, Sequence[float]]) -> Figure:
     """Return a row per label with a mark per name, on a logarithmic axis of times."""
-    figure = Figure(figsize=(8.0, 1.2 + 0.3 * len(labels)), layout="constrained")
-    axes = figure.add_subplot()
+    figure, (axes,) = style.figure(1, 1, (8.0, 1.2 + 0.3 * len(labels)))
     axes.set_prop_cycle(SERIES)
     at = range(len(labels))
     for name, times in values.items():
@@ -118,56 +115,33 @@ def robots(shown: Sequence[Table]) -> Figure:
 def rows(shown: Sequence[Table]) -> Figure:
     """Return time against m, one mark per case."""
     (table,) = shown
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.add_subplot()
+    figure, (axes,) = style.figure(1, 1, (6.4, 4.4))
     axes.set_prop_cycle(SERIES)
     m = [int(row[0].rpartition("m=")[2]) for row in table.rows]
     for name, times in _peers(table).items():
-        axes.loglog(m, times, linestyle="none", label=name, markersize=7, markerfacecolor="none")
-    axes.set_xlabel("rows m of the matrix")
-    axes.set_ylabel(_MEDIAN)
-    _mark(axes, sorted(set(m)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.grid(alpha=0.3)
+        axes.plot(m, times, linestyle="none", label=name, markersize=7, markerfacecolor="none")
+    style.sizes(axes, sorted(set(m)), "rows m of the matrix", _MEDIAN)
     axes.legend()
     return figure
 
 
-def _mark(axes: Axes, sizes: Sequence[int]) -> None:
-    """Label the sizes of a logarithmic x axis, from the largest, as far as labels have room."""
-    chosen: list[int] = []
-    for size in reversed(sizes):
-        if not chosen or chosen[-1] >= _CLOSEST_TICKS * size:
-            chosen.append(size)
-    axes.set_xticks(chosen, [str(size) for size in chosen])
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.xaxis.set_minor_locator(NullLocator())
-
-
 def growths(shown: Sequence[Table]) -> Figure:
     """Return counts beside times against the size, on log axes with the fitted exponents."""
-    figure = Figure(figsize=(9.0, 3.6 * len(shown)), layout="constrained")
-    grid = figure.subplots(len(shown), 2, squeeze=False)
-    for table, line in zip(shown, grid, strict=True):
+    figure, places = style.figure(len(shown), 2, (9.0, 3.6 * len(shown)))
+    for k, table in enumerate(shown):
         slopes = dict(zip(table.head, table.rows[-1], strict=True))
         sizes = [int(row[0]) for row in table.rows[:-1]]
         for axes, unit, label in (
-            (line[0], "operations", "operations"), (line[1], "µs", "time, warm, minimum [µs]"),
-        ):  # fmt: skip
+            (places[2 * k], "operations", "operations"),
+            (places[2 * k + 1], "µs", "time, warm, minimum [µs]"),
+        ):
             axes.set_prop_cycle(SERIES)
             for name in table.head:
                 if name.endswith(f", {unit}"):
                     shown_as = f"{name.removesuffix(f', {unit}')}: exponent {slopes[name]}"
-                    axes.loglog(sizes, table.column(name)[:-1], label=shown_as, markersize=5)
-            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axes.yaxis.set_major_formatter(
-                EngFormatter() if unit == "operations" else FuncFormatter(lambda y, _: f"{y:g}")
-            )
-            axes.yaxis.set_minor_formatter(NullFormatter())
-            axes.set_ylabel(label)
-            axes.set_xlabel(textwrap.fill(table.head[0], 42))
-            _mark(axes, sizes)
-            axes.grid(alpha=0.3)
+                    points = dict(zip(sizes, table.column(name)[:-1], strict=True))
+                    style.curve(axes, points, shown_as)
+            style.sizes(axes, sizes, textwrap.fill(table.head[0], 42), label)
             axes.legend(fontsize="small")
     return figure
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from benchmarks import casadi_peer, machine, ours
 from benchmarks.measure import MANY, RESIDENT, Result, Times, best, is_cpp, threaded
-from benchmarks.pages import ABSENT, cell, document, short, table
+from benchmarks.pages import ABSENT, QUICK, TEXTS, about_machine, cell, filled, short, table
 from benchmarks.scaling import Growth, exponent
 from benchmarks.startup import STAGES, StartUp
 from benchmarks.targets import Claim, case_claims, growth_claims, speeds, start_up_claims
@@ -134,36 +134,21 @@ def markdown(report: Report) -> str:
         + times_table([(r.case.label, r.cold[size]) for r in done], 1e-6, ours.CHOSEN)
         for size in sizes
     ]
-    introduction = _INTRODUCTION.format(quick=_QUICK if report.quick else "")
-    if not report.quick:
-        introduction = f"{speeds(claims, machine.core())}\n\n{introduction}"
-    sections = [
-        ("Benchmarks beside Pinocchio and CasADi", introduction),
-        ("Machine", table(["", ""], [
-            ["processor", machine.processor()], ["caches", machine.caches()],
-            ["C and C++ compiler", machine.compiler()], ["versions", machine.versions()],
-        ], words=2) + "".join(f"\n\n{remark}" for remark in (*report.remarks, _OTHERS))),
-        ("Claims", claims_table(claims, _BOTH) + _missed(claims)),
-        ("One configuration, warm", "µs.\n\n" + times_table(of("warm"), 1e-6, ours.CHOSEN)
-         + "\n\n![time per robot](robots.png)\n\n![time against m](rows.png)"),
-        ("Operations", "Of the kernels, robot constants folded.\n\n" + _operations(done)),
-        ("One configuration, cold", _COLD + "\n\n" + "\n\n".join(cold)),
-        ("Called from Python", _PYTHON + "\n\n" + times_table(of("python"), 1e-6, None)),
-        (f"A batch of {RESIDENT}", "In the cache, called in C, one thread; ns per configuration."
-         "\n\n" + times_table(of("resident"), 1e-9, "batch, rows")),
-        (f"A batch of {MANY}", "Ours called from Python on numpy arrays, peers in a C loop; ns "
-         "per configuration.\n\n"
-         + times_table(of("many"), 1e-9, threaded("rows", 1))),
-        ("Start-up", "Seconds from a ready robot to a solver, the least of a few fresh processes. "
-         "The stages are run once more afterwards, one after the other; the solver has a second "
-         "process compile half of a long program.\n\n"
-         + _start_up(report)),
-        ("Growth", _GROWTH + "\n\n![growth](growth.png)\n\n"
-         + "\n\n".join(growth_table(growth) for growth in report.growths)),
-        ("Gears, belts and loops", "On a page of their own: [clusters.md](clusters.md)."),
-        ("Left out", "\n".join(absent + notes) or "Nothing."),
-    ]  # fmt: skip
-    return document(*sections)
+    growths = [growth_table(growth) for growth in report.growths]
+    return filled(
+        TEXTS / "README.md",
+        speeds="" if report.quick else f"{speeds(claims, machine.core())}\n\n",
+        quick=QUICK if report.quick else "", chosen=ours.CHOSEN, casadi=casadi_peer.ALGORITHM,
+        machine=about_machine(("C and C++ compiler", machine.compiler())),
+        remarks="".join(f"{remark}\n\n" for remark in report.remarks),
+        claims=claims_table(claims, _BOTH) + _missed(claims),
+        warm=times_table(of("warm"), 1e-6, ours.CHOSEN), operations=_operations(done),
+        cold="\n\n".join(cold), python=times_table(of("python"), 1e-6, None),
+        resident_count=RESIDENT, resident=times_table(of("resident"), 1e-9, "batch, rows"),
+        many_count=MANY, many=times_table(of("many"), 1e-9, threaded("rows", 1)),
+        start_up=_start_up(report), growth="\n\n".join(growths),
+        left_out="\n".join(absent + notes) or "Nothing.",
+    )  # fmt: skip
 
 
 _BOTH = "Ratios are by minimum / by median, and both have to reach the target."
@@ -208,36 +193,3 @@ def _missed(claims: Sequence[Claim]) -> str:
         if any(what.startswith(kind) for what in missed)
     ]
     return "\n\nWhy some are not met, by kind:\n\n" + "\n".join(reasons) if reasons else ""
-
-
-_QUICK = "\n\n**A quick run: too few repetitions for any claim.**"
-_INTRODUCTION = (
-    "Written by `make bench`. Every table is from one run, with contenders timed in turns and a "
-    "different random configuration at each call; cells are minimum / median over the samples. "
-    "Each contender's matrix was first compared with the definition (difference at most 1e-9). "
-    f"`{ours.CHOSEN}` is the algorithm held against the peers, our other ones stand beside it."
-    "{quick}\n\n"
-    "*C++* is Pinocchio compiled from the headers of its wheel for this processor. Its model is "
-    "made from ours, joints depth first and turned so that each is about x, y or z, where "
-    "Pinocchio is fastest; it may leave the lower triangle empty. The route by constraint "
-    "Cholesky is damped by 1e-9, which redundant contacts need. "
-    f"*CasADi* is the C code that CasADi generates from our `{casadi_peer.ALGORITHM}` run "
-    "on its symbols, by the same compiler."
-)
-_OTHERS = (
-    "Results on a processor without AVX-512: [other_processors.md](other_processors.md)."
-)
-_COLD = (
-    "µs, one call at a time after a walk through other memory, the clock's cost (some 20 ns) "
-    "included. How much of the caches a walk clears is the processor's affair: much of the "
-    "second level may survive a short one."
-)
-_PYTHON = (
-    "µs. Ours includes writing q into the kernel's input. `DelassusSolver.solve` checks its "
-    "input and returns a matrix of its own."
-)
-_GROWTH = (
-    "The exponent is the slope on log axes over the larger half of the sizes. Times are minima. "
-    "Where the curves step up, kernels begin to be tables of calls: scalar code, but compiled in "
-    "seconds, whatever the size."
-)

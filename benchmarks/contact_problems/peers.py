@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ _FAR = 1e20  # bound of a row without a bound
 
 Answer = tuple[float, Array, int]
 """Time of one call in s, forces (3n,) and number of steps; -1 where a peer does not tell."""
+Call = Callable[[], Answer]
+"""Solves the problem that it was prepared for."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,11 @@ class Peer:
     law: str
     tolerance: float
     package: str
-    prepare: Callable[[ContactProblem], Callable[[], Answer]]
+    prepared: Callable[[ContactProblem, str, float], Call]
+
+    def prepare(self, p: ContactProblem) -> Call:
+        """Return what solves a problem by the peer's law to its tolerance."""
+        return self.prepared(p, self.law, self.tolerance)
 
     @property
     def is_installed(self) -> bool:
@@ -57,55 +64,43 @@ def _import(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def ours(law: Any, tolerance: float) -> Callable[[ContactProblem], Callable[[], Answer]]:
-    """Return what prepares this library's solver."""
+def ours(p: ContactProblem, law: Any, tolerance: float) -> Call:
+    """Prepare this library's solver."""
+    solver = ForceSolver(["point"] * len(p.mu), p.mu, law=law, tolerance=tolerance)
 
-    def prepare(p: ContactProblem) -> Callable[[], Answer]:
-        solver = ForceSolver(["point"] * len(p.mu), p.mu, law=law, tolerance=tolerance)
+    def call() -> Answer:
+        began = time.perf_counter()
+        found = solver.solve(p.G, p.a0)
+        return time.perf_counter() - began, found.forces, sum(found.steps)
 
-        def call() -> Answer:
-            began = time.perf_counter()
-            found = solver.solve(p.G, p.a0)
-            return time.perf_counter() - began, found.forces, sum(found.steps)
-
-        return call
-
-    return prepare
+    return call
 
 
-def by_pinocchio(
-    kind: str, ncp: bool, tolerance: float
-) -> Callable[[ContactProblem], Callable[[], Answer]]:
-    """Return what prepares Pinocchio's "ADMM" or "PGS"."""
+def by_pinocchio(p: ContactProblem, law: str, tolerance: float, kind: str) -> Call:
+    """Prepare Pinocchio's "ADMM" or "PGS"."""
+    pin = _import("pinocchio")
+    model = pin.buildSampleModelHumanoidRandom()  # only its sizes are looked at
+    models, data = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
+    for mu in p.mu:
+        point = pin.PointContactConstraintModel(model, 1)
+        point.setFriction(float(mu))
+        models.append(pin.ConstraintModel(point))
+        data.append(models[len(models) - 1].createData())
+    settings, result = (getattr(pin, f"{kind}Solver{part}")() for part in ("Settings", "Result"))
+    for name in ("feasibility", "complementarity"):
+        setattr(settings, f"relative_{name}_tol", tolerance)
+        setattr(settings, f"absolute_{name}_tol", 0.01 * tolerance)
+    settings.max_iterations, settings.solve_ncp = MOST_STEPS, law == "coulomb"
+    a0 = p.a0.copy()
 
-    def prepare(p: ContactProblem) -> Callable[[], Answer]:
-        pin = _import("pinocchio")
-        model = pin.buildSampleModelHumanoidRandom()  # only its sizes are looked at
-        models, data = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
-        for mu in p.mu:
-            point = pin.PointContactConstraintModel(model, 1)
-            point.setFriction(float(mu))
-            models.append(pin.ConstraintModel(point))
-            data.append(models[len(models) - 1].createData())
-        settings, result = (
-            getattr(pin, f"{kind}Solver{part}")() for part in ("Settings", "Result")
-        )
-        for name in ("feasibility", "complementarity"):
-            setattr(settings, f"relative_{name}_tol", tolerance)
-            setattr(settings, f"absolute_{name}_tol", 0.01 * tolerance)
-        settings.max_iterations, settings.solve_ncp = MOST_STEPS, ncp
-        a0 = p.a0.copy()
+    def call() -> Answer:
+        solver = getattr(pin, f"{kind}ConstraintSolver")(len(a0))
+        began = time.perf_counter()
+        solver.solve(pin.DelassusOperatorDense(p.G), a0, models, data, settings, result)
+        took = time.perf_counter() - began
+        return took, np.array(result.retrieveConstraintImpulses()).ravel(), result.iterations
 
-        def call() -> Answer:
-            solver = getattr(pin, f"{kind}ConstraintSolver")(len(a0))
-            began = time.perf_counter()
-            solver.solve(pin.DelassusOperatorDense(p.G), a0, models, data, settings, result)
-            took = time.perf_counter() - began
-            return took, np.array(result.retrieveConstraintImpulses()).ravel(), result.iterations
-
-        return call
-
-    return prepare
+    return call
 
 
 def pyramid(mu: Array, sides: int) -> Array:
@@ -119,48 +114,40 @@ def pyramid(mu: Array, sides: int) -> Array:
     return rows
 
 
-def by_daqp(sides: int) -> Callable[[ContactProblem], Callable[[], Answer]]:
-    """Return what prepares daqp, an active-set solver of quadratic programs."""
+def by_daqp(p: ContactProblem, law: str, tolerance: float, sides: int) -> Call:
+    """Prepare daqp, an active-set solver of quadratic programs."""
+    daqp, A = _import("daqp"), pyramid(p.mu, sides)
+    upper, lower = np.zeros(len(A)), np.full(len(A), -1e30)
+    sense = np.zeros(len(A), np.int32)
 
-    def prepare(p: ContactProblem) -> Callable[[], Answer]:
-        daqp, A = _import("daqp"), pyramid(p.mu, sides)
-        upper, lower = np.zeros(len(A)), np.full(len(A), -1e30)
-        sense = np.zeros(len(A), np.int32)
+    def call() -> Answer:
+        began = time.perf_counter()
+        f, _, _, info = daqp.solve(p.G, p.a0, A, upper, lower, sense)
+        return time.perf_counter() - began, np.array(f), int(info.get("iterations", -1))
 
-        def call() -> Answer:
-            began = time.perf_counter()
-            f, _, _, info = daqp.solve(p.G, p.a0, A, upper, lower, sense)
-            return time.perf_counter() - began, np.array(f), int(info.get("iterations", -1))
-
-        return call
-
-    return prepare
+    return call
 
 
-def by_proxqp(sides: int) -> Callable[[ContactProblem], Callable[[], Answer]]:
-    """Return what prepares ProxQP."""
+def by_proxqp(p: ContactProblem, law: str, tolerance: float, sides: int) -> Call:
+    """Prepare ProxQP."""
+    proxqp, A = _import("proxsuite").proxqp, pyramid(p.mu, sides)
+    solver = proxqp.dense.QP(len(p.a0), 0, len(A))
+    solver.settings.eps_abs = tolerance
+    solver.settings.max_iter = solver.settings.max_iter_in = MOST_STEPS
+    solver.settings.initial_guess = proxqp.InitialGuess.NO_INITIAL_GUESS
+    upper, lower = np.zeros(len(A)), np.full(len(A), -_FAR)
 
-    def prepare(p: ContactProblem) -> Callable[[], Answer]:
-        proxqp, A = _import("proxsuite").proxqp, pyramid(p.mu, sides)
-        solver = proxqp.dense.QP(len(p.a0), 0, len(A))
-        solver.settings.eps_abs = 1e-10
-        solver.settings.max_iter = solver.settings.max_iter_in = MOST_STEPS
-        solver.settings.initial_guess = proxqp.InitialGuess.NO_INITIAL_GUESS
-        upper, lower = np.zeros(len(A)), np.full(len(A), -_FAR)
+    def call() -> Answer:
+        began = time.perf_counter()
+        solver.init(p.G, p.a0, None, None, A, lower, upper)
+        solver.solve()
+        took = time.perf_counter() - began
+        return took, solver.results.x.copy(), solver.results.info.iter
 
-        def call() -> Answer:
-            began = time.perf_counter()
-            solver.init(p.G, p.a0, None, None, A, lower, upper)
-            solver.solve()
-            took = time.perf_counter() - began
-            return took, solver.results.x.copy(), solver.results.info.iter
-
-        return call
-
-    return prepare
+    return call
 
 
-def by_clarabel(p: ContactProblem) -> Callable[[], Answer]:
+def by_clarabel(p: ContactProblem, law: str, tolerance: float) -> Call:
     """Prepare Clarabel, an interior point with second-order cones."""
     clarabel, sparse = _import("clarabel"), _import("scipy.sparse")
     n, count = len(p.a0), len(p.mu)
@@ -171,7 +158,7 @@ def by_clarabel(p: ContactProblem) -> Callable[[], Answer]:
     cones = [clarabel.SecondOrderConeT(3)] * count
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
 
     def call() -> Answer:
         began = time.perf_counter()
@@ -248,37 +235,34 @@ class Siconos:
         raise RuntimeError(f"siconos ended with {cls.process.wait()}")
 
 
-def by_siconos(solver: str) -> Callable[[ContactProblem], Callable[[], Answer]]:
-    """Return what prepares a solver of Siconos, "NSN_AC" or "NSGS"."""
+def by_siconos(p: ContactProblem, law: str, tolerance: float, solver: str) -> Call:
+    """Prepare a solver of Siconos, "NSN_AC" or "NSGS"."""
+    order = normal_first(len(p.mu))
+    W, q = p.G[np.ix_(order, order)], p.a0[order]
 
-    def prepare(p: ContactProblem) -> Callable[[], Answer]:
-        order = normal_first(len(p.mu))
-        W, q = p.G[np.ix_(order, order)], p.a0[order]
+    def call() -> Answer:
+        took, r, steps = Siconos.ask(solver, W, q, p.mu)
+        return took, r[np.argsort(order)], steps
 
-        def call() -> Answer:
-            took, r, steps = Siconos.ask(solver, W, q, p.mu)
-            return took, r[np.argsort(order)], steps
-
-        return call
-
-    return prepare
+    return call
 
 
+_admm, _pgs = partial(by_pinocchio, kind="ADMM"), partial(by_pinocchio, kind="PGS")
+_nsn_ac, _nsgs = (partial(by_siconos, solver=name) for name in ("NSN_AC", "NSGS"))
 PEERS = (
-    Peer("ours, 1e-6", "coulomb", 1e-6, "delassus_ros", ours("coulomb", 1e-6)),
-    Peer("ours, 1e-10", "coulomb", 1e-10, "delassus_ros", ours("coulomb", 1e-10)),
-    Peer("Pinocchio ADMM, 1e-6", "coulomb", 1e-6, "pinocchio", by_pinocchio("ADMM", True, 1e-6)),
-    Peer("Pinocchio ADMM, 1e-10", "coulomb", 1e-10, "pinocchio",
-         by_pinocchio("ADMM", True, 1e-10)),
-    Peer("Pinocchio PGS, 1e-6", "coulomb", 1e-6, "pinocchio", by_pinocchio("PGS", True, 1e-6)),
-    Peer("Siconos NSN_AC, 1e-10", "coulomb", 1e-10, "siconos", by_siconos("NSN_AC")),
-    Peer("Siconos NSGS, 1e-10", "coulomb", 1e-10, "siconos", by_siconos("NSGS")),
-    Peer("ours, 1e-6", "convex", 1e-6, "delassus_ros", ours("convex", 1e-6)),
-    Peer("ours, 1e-10", "convex", 1e-10, "delassus_ros", ours("convex", 1e-10)),
-    Peer("Pinocchio ADMM, 1e-6", "convex", 1e-6, "pinocchio", by_pinocchio("ADMM", False, 1e-6)),
+    Peer("ours, 1e-6", "coulomb", 1e-6, "delassus_ros", ours),
+    Peer("ours, 1e-10", "coulomb", 1e-10, "delassus_ros", ours),
+    Peer("Pinocchio ADMM, 1e-6", "coulomb", 1e-6, "pinocchio", _admm),
+    Peer("Pinocchio ADMM, 1e-10", "coulomb", 1e-10, "pinocchio", _admm),
+    Peer("Pinocchio PGS, 1e-6", "coulomb", 1e-6, "pinocchio", _pgs),
+    Peer("Siconos NSN_AC, 1e-10", "coulomb", 1e-10, "siconos", _nsn_ac),
+    Peer("Siconos NSGS, 1e-10", "coulomb", 1e-10, "siconos", _nsgs),
+    Peer("ours, 1e-6", "convex", 1e-6, "delassus_ros", ours),
+    Peer("ours, 1e-10", "convex", 1e-10, "delassus_ros", ours),
+    Peer("Pinocchio ADMM, 1e-6", "convex", 1e-6, "pinocchio", _admm),
     Peer("Clarabel, 1e-10", "convex", 1e-10, "clarabel", by_clarabel),
-    Peer("daqp, 4 sides", "convex", 1e-10, "daqp", by_daqp(4)),
-    Peer("daqp, 8 sides", "convex", 1e-10, "daqp", by_daqp(8)),
-    Peer("ProxQP, 4 sides", "convex", 1e-10, "proxsuite", by_proxqp(4)),
-)  # fmt: skip
+    Peer("daqp, 4 sides", "convex", 1e-10, "daqp", partial(by_daqp, sides=4)),
+    Peer("daqp, 8 sides", "convex", 1e-10, "daqp", partial(by_daqp, sides=8)),
+    Peer("ProxQP, 4 sides", "convex", 1e-10, "proxsuite", partial(by_proxqp, sides=4)),
+)
 """Times are compared with ours of the same law and tolerance."""

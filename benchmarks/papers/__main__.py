@@ -24,19 +24,19 @@ KEPT = ROOT / "build" / "papers.json"
 PAGES, QUICK = ROOT / "docs" / "papers", ROOT / "build" / "papers"
 
 PAPERS = (
-    Page("pv_osimr", osimr.parts, osimr.figures, osimr.claims, "PV-OSIMr"),
-    Page("efpa", efpa.parts, efpa.figures, efpa.claims, "EFPA"),
+    Page("pv_osimr", osimr.places, osimr.figures, osimr.findings, "PV-OSIMr"),
+    Page("efpa", efpa.places, efpa.figures, efpa.findings, "EFPA"),
     Page(
         "clusters",
-        cluster_page.parts,
+        cluster_page.places,
         cluster_page.figures,
-        cluster_page.claims,
+        cluster_page.findings,
         "Kinematic loops",
     ),  # fmt: skip
-    Page("nori", nori.parts, nori.figures, nori.claims, "Sparse factorisation (Nori)"),
+    Page("nori", nori.places, nori.figures, nori.findings, "Sparse factorisation (Nori)"),
 )
 """A page per paper."""
-ALL = (*PAPERS, Page("verdicts", partial(verdicts.parts, PAPERS)))
+ALL = (*PAPERS, Page("verdicts", partial(verdicts.places, PAPERS)))
 """All pages, the summary last."""
 
 
@@ -72,18 +72,11 @@ def main() -> int:
 
 def write(folder: Path, kept: Kept, pages: Sequence[Page], quick: bool) -> None:
     """Write pages and their figures."""
-    parts = {page: page.parts(kept, quick) for page in pages}
-    kept.parts = sum(len(some) for places in parts.values() for some in places.values())
     folder.mkdir(parents=True, exist_ok=True)
-    for page, places in parts.items():
-        lines: dict[str, list[str]] = {place: [] for place in places}
-        for place, some in places.items():
-            for part in some:
-                kept.show(page.name)
-                lines[place] += part()
-                kept.done += 1
+    kept.parts = len(pages)
+    for kept.done, page in enumerate(pages):
         path = folder / f"{page.name}.md"
-        path.write_text(page.text(lines, kept, quick), encoding="utf-8")
+        path.write_text(page.text(kept, quick), encoding="utf-8")
         for name, figure in ({} if quick else page.figures(kept)).items():
             save_for_page(figure, folder / f"{name}.png")
         print(path)

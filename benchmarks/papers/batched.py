@@ -1,8 +1,8 @@
 """The exact and the approximate model of many chains at once, on NumPy arrays (robots, states, …).
 
-A second implementation of the projection method, of section II-D, in world axes about the origin
-of the world, without the package's trees and recursions: composite inertias and forces of
-subtrees are sums there. All robots have the same parents of bodies.
+A second implementation of the projection method, of section II-D, without the package's trees and
+recursions: the equations of motion of the independent joints are a sum over all bodies, by their
+Jacobians in world axes about the origin of the world. All robots have the same parents of bodies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from delassus_ros import Problem, Robot
-from delassus_ros.model import WORLD, Inertia
+from delassus_ros.model import WORLD
 from delassus_ros.model.spatial import Array
 
 _GRAVITY = 9.81
@@ -52,23 +52,21 @@ def evaluated(
     """
     robots = [problem.robot for problem in problems]
     E = np.stack([ratios_of(robot) for robot in robots])[:, None]
-    bodies = _Bodies(robots, _times(E, y))
-    speeds = _times(E, rates)
-    links = [i for i in range(len(robots[0].joints)) if not _is_rotor(robots[0], i)]
-    tip = robots[0].frames["tip"].body
-    places = np.stack([robot.frames["tip"].placement.translation for robot in robots])[:, None]
-    J = bodies.jacobian(tip, places) @ E
-    armature = np.stack([_spins(robot) for robot in robots])[:, None, None] @ E**2
-    exact = bodies.dynamics(speeds, range(len(robots[0].joints)))
-    models = {
-        "exact": (exact, 0.0),
-        "approximate": (bodies.dynamics(speeds, links), armature * np.eye(y.shape[-1])),
-    }
+    bodies = _moved(robots, E, _times(E, y), rates)
+    links = [body for i, body in enumerate(bodies) if not _is_rotor(robots[0], i)]
+    frame = robots[0].frames["tip"].body
+    place = np.stack([robot.frames["tip"].placement.translation for robot in robots])[:, None]
+    tip = bodies[frame]
+    point = tip.origin + _times(tip.rotation, place)
+    J = np.roll(_to_frame(tip.rotation, point), 3, axis=-2) @ tip.J  # linear first
+    spins = np.stack([_spins(robot) for robot in robots])[:, None, None]
+    armature = spins @ E**2 * np.eye(y.shape[-1])
     results = {}
-    for name, ((M, h), added) in models.items():
-        free = torques - _times(np.swapaxes(E, 2, 3), h)
-        known = np.concatenate([free[..., None], np.swapaxes(J, 2, 3)], axis=-1)
-        solved = np.linalg.solve(np.swapaxes(E, 2, 3) @ M @ E + added, known)
+    for name, taken, added in (("exact", bodies, 0.0), ("approximate", links, armature)):
+        M = sum(_transposed(body.J) @ body.inertia @ body.J for body in taken) + added
+        free = torques - sum(_times(_transposed(body.J), body.force) for body in taken)
+        known = np.concatenate([free[..., None], _transposed(J)], axis=-1)
+        solved = np.linalg.solve(M, known)
         results[name] = Results(solved[..., 0], J @ solved[..., 1:])
     return results
 
@@ -85,100 +83,63 @@ def _spins(robot: Robot) -> Array:
     ])  # fmt: skip
 
 
-def _times(matrix: Array, vector: Array) -> Array:
-    """Return products of matrices and vectors (…, rows)."""
-    return (matrix @ vector[..., None])[..., 0]
+class _Body(NamedTuple):
+    """A body of each robot in world axes about the world's origin, angular first.
 
-
-class _Bodies:
-    """Bodies of robots at states: poses, inertias and motion subspaces about the world's origin.
-
-    Parameters
+    Attributes
     ----------
-    robots : with the same parents of bodies.
-    q : positions of all joints (robots, states, joints).
+    rotation, origin : of its frame (robots, states, 3, 3) and (robots, states, 3).
+    J : its twist by the rates of the independent joints (robots, states, 6, n).
+    bias : its acceleration while these do not accelerate, with gravity (robots, states, 6).
+    inertia, force : 6 by 6, and the wrench that this acceleration takes (robots, states, …).
     """
 
-    def __init__(self, robots: Sequence[Robot], q: Array) -> None:
-        self._parents = [joint.parent for joint in robots[0].joints]
-        self._rotations: list[Array] = []
-        self._origins: list[Array] = []
-        self._subspaces: list[Array] = []
-        self._inertias: list[Array] = []
-        for i, parent in enumerate(self._parents):
-            joints = [robot.joints[i] for robot in robots]
-            axis = np.stack([joint.axis for joint in joints])[:, None]
-            placed = np.stack([joint.placement.rotation for joint in joints])[:, None]
-            origin = np.stack([joint.placement.translation for joint in joints])[:, None]
-            rotation = placed @ _turned(axis, q[..., i])
-            if parent != WORLD:
-                origin = self._origins[parent] + _times(self._rotations[parent], origin)
-                rotation = self._rotations[parent] @ rotation
-            along = _times(rotation, axis)
-            self._rotations.append(rotation)
-            self._origins.append(origin)
-            self._subspaces.append(np.concatenate([along, np.cross(origin, along)], axis=-1))
-            self._inertias.append(
-                _about_world([robot.bodies[i].inertia for robot in robots], rotation, origin)
-            )
-
-    def dynamics(self, speeds: Array, taken: Sequence[int]) -> tuple[Array, Array]:
-        """Return M (…, joints, joints) and bias forces (…, joints) of some bodies alone."""
-        composite = [
-            inertia if i in taken else np.zeros_like(inertia)
-            for i, inertia in enumerate(self._inertias)
-        ]
-        at_rest = np.zeros((*speeds.shape[:2], 6))
-        falling = at_rest + np.array([0.0, 0.0, 0.0, 0.0, 0.0, _GRAVITY])
-        motions: list[tuple[Array, Array]] = []
-        forces: list[Array] = []
-        for i, parent in enumerate(self._parents):
-            v, a = (at_rest, falling) if parent == WORLD else motions[parent]
-            step = self._subspaces[i] * speeds[..., i, None]
-            v = v + step
-            a = a + _motion_cross(v, step)
-            motions.append((v, a))
-            forces.append(_times(composite[i], a) + _force_cross(v, _times(composite[i], v)))
-        M = np.zeros((*speeds.shape, len(self._parents)))
-        h = np.zeros(speeds.shape)
-        for i in reversed(range(len(self._parents))):
-            h[..., i] = (self._subspaces[i] * forces[i]).sum(axis=-1)
-            F = _times(composite[i], self._subspaces[i])
-            j = i
-            while j != WORLD:
-                M[..., i, j] = M[..., j, i] = (self._subspaces[j] * F).sum(axis=-1)
-                j = self._parents[j]
-            parent = self._parents[i]
-            if parent != WORLD:
-                composite[parent] = composite[parent] + composite[i]
-                forces[parent] = forces[parent] + forces[i]
-        return M, h
-
-    def jacobian(self, body: int, place: Array) -> Array:
-        """Return J (…, 6, joints) at a place on a body (…, 3), in its axes, linear first."""
-        to_body = np.swapaxes(self._rotations[body], 2, 3)
-        point = self._origins[body] + _times(self._rotations[body], place)
-        J = np.zeros((*point.shape[:2], 6, len(self._parents)))
-        while body != WORLD:
-            along, linear = self._subspaces[body][..., :3], self._subspaces[body][..., 3:]
-            J[..., :3, body] = _times(to_body, linear + np.cross(along, point))
-            J[..., 3:, body] = _times(to_body, along)
-            body = self._parents[body]
-        return J
+    rotation: Array
+    origin: Array
+    J: Array
+    bias: Array
+    inertia: Array
+    force: Array
 
 
-def _about_world(bodies: Sequence[Inertia], rotation: Array, origin: Array) -> Array:
-    """Return the inertias (…, 6, 6) of a body of each robot in world axes, about the world."""
-    mass = np.array([body.mass for body in bodies])[:, None, None, None]
-    moment = _times(rotation, np.stack([body.moment for body in bodies])[:, None])
-    turned = rotation @ np.stack([body.rotational for body in bodies])[:, None]
-    p, c = _cross(origin), _cross(moment)
-    inertia = np.zeros((*rotation.shape[:2], 6, 6))
-    inertia[..., :3, :3] = turned @ np.swapaxes(rotation, 2, 3) - p @ c - c @ p - mass * (p @ p)
-    inertia[..., :3, 3:] = c + mass * p
-    inertia[..., 3:, :3] = -inertia[..., :3, 3:]
-    inertia[..., 3:, 3:] = mass * np.eye(3)
-    return inertia
+def _moved(robots: Sequence[Robot], E: Array, q: Array, rates: Array) -> list[_Body]:
+    """Return all bodies at positions of all joints, and rates of the independent ones."""
+    falling = np.zeros((*q.shape[:2], 6))
+    falling[..., 5] = _GRAVITY
+    bodies: list[_Body] = []
+    for i, first in enumerate(robots[0].joints):
+        joints = [robot.joints[i] for robot in robots]
+        axis = np.stack([joint.axis for joint in joints])[:, None]
+        rotation = np.stack([joint.placement.rotation for joint in joints])[:, None]
+        origin = np.stack([joint.placement.translation for joint in joints])[:, None]
+        J, bias = np.zeros((1, 1, 6, E.shape[-1])), falling
+        if first.parent != WORLD:
+            parent = bodies[first.parent]
+            J, bias = parent.J, parent.bias
+            origin = parent.origin + _times(parent.rotation, origin)
+            rotation = parent.rotation @ rotation
+        rotation = rotation @ _turned(axis, q[..., i])
+        along = _times(rotation, axis)
+        subspace = np.concatenate([along, np.cross(origin, along)], axis=-1)
+        J = J + subspace[..., None] * E[..., i, None, :]
+        velocity = _times(J, rates)
+        bias = bias + _times(_motion_cross(velocity), subspace * _times(E, rates)[..., i, None])
+        X = _to_frame(rotation, origin)
+        own = np.stack([robot.bodies[i].inertia.matrix() for robot in robots])[:, None]
+        inertia = _transposed(X) @ own @ X
+        momentum = _times(inertia, velocity)
+        force = _times(inertia, bias) - _times(_transposed(_motion_cross(velocity)), momentum)
+        bodies.append(_Body(rotation, origin, J, bias, inertia, force))
+    return bodies
+
+
+def _to_frame(rotation: Array, origin: Array) -> Array:
+    """Return the transforms (…, 6, 6) of twists from world axes to those of frames."""
+    back = _transposed(rotation)
+    X = np.zeros((*rotation.shape[:-2], 6, 6))
+    X[..., :3, :3] = X[..., 3:, 3:] = back
+    X[..., 3:, :3] = -back @ _cross(origin)
+    return X
 
 
 def _turned(axis: Array, angle: Array) -> Array:
@@ -188,21 +149,25 @@ def _turned(axis: Array, angle: Array) -> Array:
     return np.asarray(np.eye(3) + sine * a + (1.0 - cosine) * (a @ a))
 
 
+def _motion_cross(v: Array) -> Array:
+    """Return the matrices of v × of twists (…, 6, 6)."""
+    matrix = np.zeros((*v.shape, 6))
+    matrix[..., :3, :3] = matrix[..., 3:, 3:] = _cross(v[..., :3])
+    matrix[..., 3:, :3] = _cross(v[..., 3:])
+    return matrix
+
+
 def _cross(v: Array) -> Array:
     """Return the matrices of v × (…, 3, 3)."""
     matrix = np.zeros((*v.shape, 3))
     matrix[..., 0, 1], matrix[..., 0, 2], matrix[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]
-    return np.asarray(matrix - np.swapaxes(matrix, -1, -2))
+    return np.asarray(matrix - _transposed(matrix))
 
 
-def _motion_cross(v: Array, u: Array) -> Array:
-    """Return v × u of twists, angular first."""
-    (w, linear), (r, s) = (np.split(each, 2, axis=-1) for each in (v, u))
-    return np.concatenate([np.cross(w, r), np.cross(w, s) + np.cross(linear, r)], axis=-1)
+def _times(matrix: Array, vector: Array) -> Array:
+    """Return products of matrices and vectors (…, rows)."""
+    return (matrix @ vector[..., None])[..., 0]
 
 
-def _force_cross(v: Array, f: Array) -> Array:
-    """Return v ×* f of a twist and a wrench, angular first."""
-    (w, linear), (moment, force) = (np.split(each, 2, axis=-1) for each in (v, f))
-    crossed = np.cross(w, moment) + np.cross(linear, force)
-    return np.concatenate([crossed, np.cross(w, force)], axis=-1)
+def _transposed(matrix: Array) -> Array:
+    return np.swapaxes(matrix, -1, -2)

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.linalg import norm
 from scipy.spatial.transform import Rotation
 
-from benchmarks.pages import row, table_head
+from benchmarks.pages import table
 from benchmarks.papers.arrays import at_all
 from benchmarks.papers.batched import evaluated, ratios_of
-from benchmarks.papers.clusters import measured_here
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.methods import APPROXIMATIONS, contenders, times_of
+from benchmarks.papers.methods import APPROXIMATIONS, contenders, measured_here, times_of
+from benchmarks.papers.page import under_headings
 from benchmarks.scaling import exponent
 from delassus_ros import Contact, Problem, Robot, Transform
 from delassus_ros.errors import RobotError
@@ -256,34 +256,34 @@ def found(kept: Kept, size: Size) -> dict[str, Any]:
     return {"kinds": table, "measured": sorted(measured)}
 
 
-def lines(table: Mapping[str, Any], size: Size) -> Iterator[str]:
+def lines(means: Mapping[str, Any], size: Size) -> Iterator[str]:
     """Yield the tables of both figures, and the errors of approximate methods."""
     links = [f"{n} links" for n in size.links]
+    sections = {}
     for figure, quantity in ((11, "forward"), (13, "matrix")):
         for kind in KINDS:
-            yield from (f"### Figure {figure}: {kind}", "")
-            yield f"| method | | {' | '.join(links)} | exponent |"
-            yield "|---|---|" + "---:|" * (len(links) + 1)
-            told = table[kind][quantity]
-            for name, means in told["operations"].items():
-                yield _row(f"`{name}`", "operations", means, "{:.0f}", 1.0)
-                yield _row("", "µs", told["times"][name], "{:.3g}", 1e6)
-            yield ""
-    yield from ("### Errors of the approximate methods", "")
-    yield from table_head(("chain", "of", *links), 2)
-    for kind in KINDS:
-        for quantity, what in (
-            ("forward", "ÿ, approximate ABA"),
-            ("matrix", "G, approximate EFPA"),
-        ):
-            means = table[kind][quantity]["errors"]
-            yield row((kind, what, *(f"{100.0 * value:.3g} %" for value in means.values())))
+            rows = []
+            told = means[kind][quantity]
+            for name, counts in told["operations"].items():
+                rows.append(_row(f"`{name}`", "operations", counts, "{:.0f}", 1.0))
+                rows.append(_row("", "µs", told["times"][name], "{:.3g}", 1e6))
+            heads = ("method", "", *links, "exponent")
+            sections[f"Figure {figure}: {kind}"] = table(heads, rows, 2)
+    errors = [
+        (kind, what, *(f"{100.0 * value:.3g} %" for value in told["errors"].values()))
+        for kind in KINDS
+        for what, told in (
+            ("ÿ, approximate ABA", means[kind]["forward"]),
+            ("G, approximate EFPA", means[kind]["matrix"]),
+        )
+    ]
+    sections["Errors of the approximate methods"] = table(("chain", "of", *links), errors, 2)
     spreads = {
-        n: max(told["spread"][n] for each in table.values() for told in each.values())
+        n: max(told["spread"][n] for each in means.values() for told in each.values())
         for n in (size.links[0], size.links[-1])
     }
     words = " and ".join(f"{100.0 * value:.1f} % with {n} links" for n, value in spreads.items())
-    yield ""
+    yield from under_headings(sections, "###")
     yield (
         f"Counts are means over {min(COUNTED, size.robots)} robots of each length, which differ "
         f"by at most {words}, where axes are parallel by chance. Times are means over "
@@ -293,7 +293,9 @@ def lines(table: Mapping[str, Any], size: Size) -> Iterator[str]:
     )
 
 
-def _row(label: str, unit: str, means: Mapping[int, float], form: str, scale: float) -> str:
+def _row(
+    label: str, unit: str, means: Mapping[int, float], form: str, scale: float
+) -> tuple[str, ...]:
     slope = exponent(dict(means))
     cells = (form.format(scale * value) for value in means.values())
-    return row((label, unit, *cells, "" if slope is None else f"{slope:.2f}"))
+    return (label, unit, *cells, "" if slope is None else f"{slope:.2f}")

@@ -2,80 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
 from benchmarks.papers import chains, cluster_claims, cluster_figures, clusters, leg
-from benchmarks.papers.claim import Claim
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.page import Part, published
-
-_QUICK = ("cheetah6",)
-_SECONDS, _QUICK_SECONDS = 0.3, 0.01
-"""Time to measure each method of a robot [s]."""
-_QUICK_MOTION = 0.05
-"""Duration of the leg's motion [s]."""
+from benchmarks.papers.page import Findings, Places, published
 
 
-def parts(kept: Kept, quick: bool) -> Mapping[str, list[Part]]:
-    """Return the parts of the page by place; a quick run has one robot and short chains."""
+class _Run(NamedTuple):
+    """What a run has: seconds to measure each method of a robot, duration of the motion [s]."""
+
+    robots: tuple[str, ...] = tuple(clusters.ROBOTS)
+    seconds: float = 0.3
+    size: chains.Size = chains.Size()
+    duration: float = leg.DURATION
+
+    def tables(self, kept: Kept) -> list[clusters.Found]:
+        return clusters.tables(kept, self.robots, self.seconds)
+
+    def chains(self, kept: Kept) -> dict[str, Any]:
+        return chains.found(kept, self.size)
+
+    def leg(self, kept: Kept) -> dict[str, Any]:
+        key = f"figure 14, {self.duration:g} s"
+        found: dict[str, Any] = kept.of(key, partial(leg.measured, self.duration))
+        return found
+
+
+_WHOLE, _QUICK = _Run(), _Run(("cheetah6",), 0.01, chains.QUICK, 0.05)
+
+
+def places(kept: Kept, quick: bool) -> Places:
+    """Return the lines of the page by place; a quick run has one robot and short chains."""
+    run = _QUICK if quick else _WHOLE
+    tables, random = run.tables(kept), run.chains(kept)
+    machines = set(random["measured"]).union(*(found.measured for found in tables))
     return {
-        "tables": [partial(_tables, kept, quick)],
-        "chains": [partial(_chains, kept, quick)],
-        "leg": [lambda: leg.lines(_leg(kept, quick))],
-        "measured": [partial(_measured, kept, quick)],
+        "tables": clusters.lines(tables, published("clusters")),
+        "chains": chains.lines(random["kinds"], run.size),
+        "leg": [leg.table_of(run.leg(kept))],
+        "measured": [f"Times were measured on {'; '.join(sorted(machines))}."],
     }
 
 
 def figures(kept: Kept) -> dict[str, Figure]:
     """Return the figures of a whole run by the name of their file."""
     return {
-        "clusters_robots": cluster_figures.robots(_found(kept, False)),
-        "clusters_chains": cluster_figures.chains(_random(kept, False)["kinds"]),
-        "clusters_leg": cluster_figures.leg_errors(_leg(kept, False)),
+        "clusters_robots": cluster_figures.robots(_WHOLE.tables(kept)),
+        "clusters_chains": cluster_figures.chains(_WHOLE.chains(kept)["kinds"]),
+        "clusters_leg": cluster_figures.leg_errors(_WHOLE.leg(kept)),
     }
 
 
-def claims(kept: Kept) -> list[Claim]:
-    """Return the claims with their verdicts, of a whole run."""
-    return [
-        *cluster_claims.of_tables(_found(kept, False), published("clusters")),
-        *cluster_claims.of_chains(_random(kept, False)["kinds"]),
-        *cluster_claims.of_leg(_leg(kept, False)),
-    ]
-
-
-def _found(kept: Kept, quick: bool) -> list[clusters.Found]:
-    names = _QUICK if quick else tuple(clusters.ROBOTS)
-    return clusters.tables(kept, names, _QUICK_SECONDS if quick else _SECONDS)
-
-
-def _random(kept: Kept, quick: bool) -> dict[str, Any]:
-    return chains.found(kept, chains.QUICK if quick else chains.Size())
-
-
-def _leg(kept: Kept, quick: bool) -> dict[str, Any]:
-    duration = _QUICK_MOTION if quick else leg.DURATION
-    found: dict[str, Any] = kept.of(f"figure 14, {duration:g} s", partial(leg.measured, duration))
-    return found
-
-
-def _tables(kept: Kept, quick: bool) -> Iterator[str]:
-    for found in _found(kept, quick):
-        yield from clusters.lines(found, published("clusters"))
-    yield from clusters.library(published("clusters"))
-
-
-def _chains(kept: Kept, quick: bool) -> Iterator[str]:
-    size = chains.QUICK if quick else chains.Size()
-    return chains.lines(_random(kept, quick)["kinds"], size)
-
-
-def _measured(kept: Kept, quick: bool) -> Iterator[str]:
-    machines = set(_random(kept, quick)["measured"])
-    for found in _found(kept, quick):
-        machines |= found.measured
-    yield f"Times were measured on {'; '.join(sorted(machines))}."
+def findings(kept: Kept) -> Findings:
+    """Yield what a whole run finds of the paper's claims."""
+    yield from cluster_claims.of_tables(_WHOLE.tables(kept), published("clusters"))
+    yield from cluster_claims.of_chains(_WHOLE.chains(kept)["kinds"])
+    yield from cluster_claims.of_leg(_WHOLE.leg(kept))

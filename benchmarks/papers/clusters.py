@@ -5,23 +5,24 @@ Each robot's methods are counted, and timed in turns in one measurement.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from benchmarks import cluster_cases, machine
-from benchmarks.pages import row, table_head
+from benchmarks import cluster_cases
+from benchmarks.pages import table
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.markdown import percent
-from benchmarks.papers.methods import contenders, random_states, times_of
+from benchmarks.papers.methods import contenders, measured_here, random_states, times_of
+from benchmarks.papers.page import percent, under_headings
 
 ROBOTS = {
     "chain12": "geared chain 12", "belts12": "belt chain 12", "cheetah6": "Mini Cheetah",
     "mit6": "MIT Humanoid", "tello6": "Tello", "jvrc6": "JVRC-1",
 }  # fmt: skip
 """Labels of the paper's robots by name of the benchmark's case, in its order."""
+_HEADS = ("robot", "method", "operations", "relative", "time [µs]", "relative", "printed",
+          "verdict")  # fmt: skip
 CLOSE = 15.0
 """Percentage points that two relative costs may differ by to count as the same."""
 MEASURES = ("operations", "times")
@@ -110,11 +111,6 @@ def loaded(name: str) -> cluster_cases.Closed:
     return case.load()
 
 
-def measured_here() -> str:
-    """Return machine and day of a measurement."""
-    return f"{machine.processor()}, {datetime.datetime.now(datetime.timezone.utc).date()}"
-
-
 def tables(kept: Kept, names: Sequence[str], seconds: float) -> list[Found]:
     """Return the measurements of all tables.
 
@@ -124,12 +120,12 @@ def tables(kept: Kept, names: Sequence[str], seconds: float) -> list[Found]:
     seconds : to measure each method.
     """
     every = []
-    for table in TABLES:
-        found = Found(table)
+    for about in TABLES:
+        found = Found(about)
         for name in names:
             result = kept.of(
-                f"table {table.number}: {ROBOTS[name]}, {seconds:g} s",
-                partial(compared, name, table.quantity, seconds),
+                f"table {about.number}: {ROBOTS[name]}, {seconds:g} s",
+                partial(compared, name, about.quantity, seconds),
             )
             found.robots[name] = result["operations"]
             found.times[name] = result["times"]
@@ -146,44 +142,45 @@ def verdict(printed: float, found: Mapping[str, float]) -> str:
     return f"depends: {', '.join(close)} reproduce" if close else "does not"
 
 
-def lines(found: Found, printed: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a table."""
-    table = found.table
-    yield from (f"### Table {table.number} and figure {table.figure}: {table.title}", "")
-    yield "| robot | method | operations | relative | time [µs] | relative | printed | verdict |"
-    yield "|---|---|---:|---:|---:|---:|---:|---|"
-    refused = []
-    for name, counts in found.robots.items():
-        column = printed["columns"].index(name)
-        for method, count in counts.items():
-            told = printed[table.number].get(method)
-            text = "" if told is None else percent(told[column])
-            relative = found.relative(name, method)
-            label = ROBOTS[name] if method == table.reference else ""
-            if relative is None:
-                refused.append((ROBOTS[name], str(count)))
-                yield f"| {label} | `{method}` | refused | | | | {text} | |"
-                continue
-            time = f"{1e6 * found.times[name][method]:.3g}"
-            if method == table.reference:
-                bars = printed["bars"][table.number]
-                text = f"{bars[column]} µs" if column < len(bars) else ""
-                yield f"| {label} | `{method}` | {count} | | {time} | | {text} | |"
-                continue
-            result = "" if told is None else verdict(told[column], relative)
-            cells = (str(count), percent(relative["operations"]), time, percent(relative["times"]))
-            yield f"| {label} | `{method}` | {' | '.join(cells)} | {text} | {result} |"
-    for name, reason in dict(refused).items():
-        yield from ("", f"Refused for {name}: {reason}.")
-    yield ""
+def lines(tables: Sequence[Found], printed: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the tables, and that of the authors' library beside table IV as printed."""
+    sections: dict[str, str] = {}
+    for found in tables:
+        about, rows, refused = found.table, [], {}
+        for name, counts in found.robots.items():
+            for method, count in counts.items():
+                label = ROBOTS[name] if method == about.reference else ""
+                rows.append((label, f"`{method}`", *_cells(found, name, method, printed)))
+                if isinstance(count, str):
+                    refused[ROBOTS[name]] = count
+        heading = f"Table {about.number} and figure {about.figure}: {about.title}"
+        reasons = [f"Refused for {name}: {reason}." for name, reason in refused.items()]
+        sections[heading] = "\n\n".join([table(_HEADS, rows, 2), *reasons])
+    sections["The authors' library on another processor"] = _library(printed)
+    return under_headings(sections, "###")
 
 
-def library(printed: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the table of the authors' library beside table IV as printed."""
-    heads = ("robot", "projection / C-EFPA [µs]", "relative", "printed")
-    yield from ("### The authors' library on another processor", "", *table_head(heads))
+def _cells(found: Found, name: str, method: str, printed: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the cells of a method of a robot."""
+    number, column = found.table.number, printed["columns"].index(name)
+    told = printed[number][method][column] if method in printed[number] else None
+    text = "" if told is None else percent(told)
+    relative, count = found.relative(name, method), found.robots[name][method]
+    if relative is None:
+        return ("refused", "", "", "", text, "")
+    time = f"{1e6 * found.times[name][method]:.3g}"
+    if method == found.table.reference:
+        bars = dict(zip(printed["columns"], printed["bars"][number], strict=False))
+        return (count, "", time, "", f"{bars[name]} µs" if name in bars else "", "")
+    result = "" if told is None else verdict(told, relative)
+    return (count, percent(relative["operations"]), time, percent(relative["times"]), text, result)
+
+
+def _library(printed: Mapping[str, Any]) -> str:
+    rows = []
     for column, name in enumerate(printed["columns"]):
         projection, efpa = (printed["library"][each][column] for each in ("projection", "efpa"))
         relative = percent(100.0 * (projection / efpa - 1.0))
         told = percent(printed["IV"]["projection"][column])
-        yield row((ROBOTS[name], f"{projection:.1f} / {efpa:.1f}", relative, told))
+        rows.append((ROBOTS[name], f"{projection:.1f} / {efpa:.1f}", relative, told))
+    return table(("robot", "projection / C-EFPA [µs]", "relative", "printed"), rows)

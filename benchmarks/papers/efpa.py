@@ -8,20 +8,19 @@ zeros: :func:`model`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from matplotlib.figure import Figure
 
-from benchmarks import ours, timing
+from benchmarks import ours, style, timing
 from benchmarks.cases import pool
-from benchmarks.operation_counts import robot_problem
-from benchmarks.pages import row, table_head
-from benchmarks.papers import asimo, counts, stages, style
+from benchmarks.pages import table
+from benchmarks.papers import asimo, stages
 from benchmarks.papers.asimo import AXES, HANDS_AND_FEET, VARIANTS
-from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, Claim
-from benchmarks.papers.kept import Kept
-from benchmarks.papers.page import Part, published
+from benchmarks.papers.kept import Kept, counted
+from benchmarks.papers.osimr import count, recounted
+from benchmarks.papers.page import Findings, Places, published, under_headings
 from delassus_ros import Problem
 from delassus_ros.model import WORLD, JointKind
 
@@ -36,6 +35,7 @@ ROBOTS = (
     "Atlas feet+hands 4x6D, K=I6",
 )  # fmt: skip
 """Robots of the table of both forms."""
+_, _, _TIPS, _LIMBS, _MORE, _FINGERS, _ON_FOOT = VARIANTS
 _SECONDS = 1.0
 """Duration of the measurement of a robot's times [s]."""
 
@@ -101,12 +101,8 @@ def _path(problem: Problem, body: int) -> list[int]:
 def _count(kept: Kept, name: str, axes: str, algorithm: str, tools: bool = False) -> int:
     humanoid, ends, _ = VARIANTS[name]
     where = ", end effectors' own axes" if tools else ""
-    return int(
-        kept.of(
-            f"{algorithm} of {name}, {axes}{where}",
-            lambda: counts.of_algorithm(humanoid.problem(ends, axes, tools), algorithm),
-        )
-    )
+    key = f"{algorithm} of {name}, {axes}{where}"
+    return counted(kept, key, partial(humanoid.problem, ends, axes, tools), algorithm)
 
 
 def _stages(kept: Kept, algorithm: str, axes: str, tools: bool) -> dict[str, int]:
@@ -124,27 +120,20 @@ def _modelled(name: str) -> int:
     return sum(model(humanoid.problem(ends, DH)).values())
 
 
-def _robot() -> Iterator[str]:
+def _robot() -> str:
     printed = published("efpa")
-    base, more = (VARIANTS[name].humanoid.problem("hf", DH) for name in
-                  (HANDS_AND_FEET, "two more arms and legs, hands and feet"))  # fmt: skip
+    base, more = (VARIANTS[name].humanoid.problem("hf", DH) for name in (HANDS_AND_FEET, _MORE))
     (h_zeros, j_zeros), (more_zeros, _) = asimo.zeros(base), asimo.zeros(more)
-    yield from ("## Figure 4: the robot", "", *table_head(("", "here", "printed")))
-    yield row(("bodies", len(base.robot.joints), printed["bodies"]))
-    yield row(("freedoms", base.robot.nv, printed["freedoms"]))
-    yield row(("zeros of the mass matrix", f"{h_zeros:.1f} %", f"{printed['zeros of H']} %"))
-    yield row(("zeros of the Jacobian", f"{j_zeros:.1f} %", f"{printed['zeros of J']} %"))
-    told = printed["zeros of H, two more arms and legs"]
-    yield row(
-        ("zeros of the mass matrix, two more arms and legs", f"{more_zeros:.1f} %", f"{told} %")
-    )
-
-
-def _breakdown(kept: Kept, axes: Iterable[str]) -> Iterator[str]:
-    yield from ("", "## Figure 5: cost breakdown for hands and feet", "")
-    yield from table_head(("algorithm, axes of the joints", *stages.NAMES, "sum"))
-    for label, found in _bars(kept, axes).items():
-        yield row((label, *(found.get(name, 0) for name in stages.NAMES), sum(found.values())))
+    rows: list[tuple[object, ...]] = [
+        ("bodies", len(base.robot.joints), printed["bodies"]),
+        ("freedoms", base.robot.nv, printed["freedoms"]),
+    ]
+    for what, found, key in (
+        ("mass matrix", h_zeros, "zeros of H"), ("Jacobian", j_zeros, "zeros of J"),
+        ("mass matrix, two more arms and legs", more_zeros, "zeros of H, two more arms and legs"),
+    ):  # fmt: skip
+        rows.append((f"zeros of the {what}", f"{found:.1f} %", f"{printed[key]} %"))
+    return table(("", "here", "printed"), rows)
 
 
 def _bars(kept: Kept, choices: Iterable[str] = AXES) -> dict[str, dict[str, int]]:
@@ -156,53 +145,47 @@ def _bars(kept: Kept, choices: Iterable[str] = AXES) -> dict[str, dict[str, int]
     return found
 
 
-def _row(kept: Kept, axes: str, name: str) -> Iterator[str]:
-    if name == HANDS_AND_FEET:
-        yield from ("", f"## Figure 6: operations, axes {axes}", "")
-        heads = (*(f"`{each}`" for each in ALGORITHMS), "LTL / EFPA", "KJR / EFPA")
-        yield from table_head(("robot, operational space", *heads))
-    found = {each: _count(kept, name, axes, each) for each in ALGORITHMS}
-    ratios = (f"{found[each] / found['efpa']:.2f}" for each in ("ltl", "kjr"))
-    yield row((name, *found.values(), *ratios))
+def _breakdown(kept: Kept, axes: Iterable[str]) -> str:
+    rows = (
+        (label, *(found.get(name, 0) for name in stages.NAMES), sum(found.values()))
+        for label, found in _bars(kept, axes).items()
+    )
+    return table(("algorithm, axes of the joints", *stages.NAMES, "sum"), rows)
 
 
-def _model_row(kept: Kept, name: str) -> Iterator[str]:
-    if name == HANDS_AND_FEET:
-        yield from ("", "## Figure 6: the paper's cost model", "")
-        yield from table_head(("robot, operational space", MODEL, "`ltl`", "LTL / EFPA"))
-    ltl, efpa = _count(kept, name, DH, "ltl", True), _modelled(name)
-    yield row((name, efpa, ltl, f"{ltl / efpa:.2f}"))
+def _operations(kept: Kept, axes: str, names: Iterable[str]) -> str:
+    rows = []
+    for name in names:
+        found = [_count(kept, name, axes, each) for each in ALGORITHMS]
+        ratios = (f"{_ratio(kept, name, axes, each):.2f}" for each in ("ltl", "kjr"))
+        rows.append((name, *found, *ratios))
+    heads = (*(f"`{each}`" for each in ALGORITHMS), "LTL / EFPA", "KJR / EFPA")
+    return table(("robot, operational space", *heads), rows)
 
 
-def _forms(kept: Kept, name: str) -> Iterator[str]:
-    if name == ROBOTS[0]:
-        yield from ("", "## The privileged child: both forms of EFPA", "")
-        heads = (*(f"`{each}`" for each in BOTH), "strict / efpa")
-        times = (*(f"`{each}` [µs]" for each in BOTH), "strict / efpa")
-        yield from table_head(("robot", *heads, *times))
-    found: dict[str, int] = {
-        each: kept.of(f"{each} of {name}", partial(_of_robot, name, each)) for each in BOTH
-    }
-    times: dict[str, float] = kept.of(f"times of EFPA, {name}", partial(_times, name))
-    ratios = [f"{each['efpa_strict'] / each['efpa']:.2f}" for each in (found, times)]
-    microseconds = (f"{1e6 * times[each]:.3f}" for each in BOTH)
-    yield row((name, *found.values(), ratios[0], *microseconds, ratios[1]))
+def _by_models(kept: Kept, names: Iterable[str]) -> str:
+    rows = []
+    for name in names:
+        ltl = _count(kept, name, DH, "ltl", True)
+        rows.append((name, _modelled(name), ltl, f"{_by_model(kept, name):.2f}"))
+    return table(("robot, operational space", MODEL, "`ltl`", "LTL / EFPA"), rows)
 
 
-def _robot_problem(name: str) -> Problem:
-    problem = robot_problem(name)
-    if problem is None:
-        raise KeyError(name)
-    return problem
-
-
-def _of_robot(name: str, algorithm: str) -> int:
-    return counts.of_algorithm(_robot_problem(name), algorithm)
+def _forms(kept: Kept) -> str:
+    rows = []
+    for name in ROBOTS:
+        found = {each: count(kept, name, each) for each in BOTH}
+        times: dict[str, float] = kept.of(f"times of EFPA, {name}", partial(_times, name))
+        ratios = [f"{each['efpa_strict'] / each['efpa']:.2f}" for each in (found, times)]
+        microseconds = (f"{1e6 * times[each]:.3f}" for each in BOTH)
+        rows.append((name, *found.values(), ratios[0], *microseconds, ratios[1]))
+    heads = (*(f"`{each}`" for each in BOTH), "strict / efpa")
+    return table(("robot", *heads, *(f"`{each}` [µs]" for each in BOTH), heads[-1]), rows)
 
 
 def _times(name: str) -> dict[str, float]:
     """Return the least times of both forms' kernels in warm caches [s], taken in turns."""
-    problem = _robot_problem(name)
+    problem = recounted()[name].make()
     inputs = pool(problem, 64)
     routines = {
         each: timing.warm(ours.build(problem, each, inputs, use_cache=False).routine)
@@ -211,20 +194,19 @@ def _times(name: str) -> dict[str, float]:
     return {each: time.minimum for each, time in timing.measure(routines, _SECONDS).items()}
 
 
-def parts(kept: Kept, quick: bool) -> Mapping[str, list[Part]]:
-    """Return the parts of the page; a quick run has one variant and no robot."""
+def places(kept: Kept, quick: bool) -> Places:
+    """Return the lines of the page; a quick run has one variant and no robot."""
     few = 1 if quick else None
-    names = list(VARIANTS)[:few]
-    forms: list[Part] = [] if quick else [partial(_forms, kept, name) for name in ROBOTS]
-    found: list[Part] = [_robot, partial(_breakdown, kept, list(AXES)[:few])]
-    found += [partial(_row, kept, axes, name) for axes in list(AXES)[:few] for name in names]
-    found += [partial(_model_row, kept, name) for name in names]
-    later: list[Part] = [] if quick else [partial(future, kept)]
-    return {"tables": [*found, *forms], "future": later}
-
-
-def _named(label: str) -> str:
-    return next(name for name in VARIANTS if VARIANTS[name].label == label)
+    names, axes = list(VARIANTS)[:few], list(AXES)[:few]
+    sections = {
+        "Figure 4: the robot": _robot(),
+        "Figure 5: cost breakdown for hands and feet": _breakdown(kept, axes),
+        **{f"Figure 6: operations, axes {each}": _operations(kept, each, names) for each in axes},
+        "Figure 6: the paper's cost model": _by_models(kept, names),
+    }
+    if not quick:
+        sections["The privileged child: both forms of EFPA"] = _forms(kept)
+    return {"tables": under_headings(sections), "future": [] if quick else [_future(kept)]}
 
 
 def _ratio(kept: Kept, name: str, axes: str, first: str, second: str = "efpa") -> float:
@@ -242,105 +224,62 @@ def _by_model(kept: Kept, name: str) -> float:
     return _count(kept, name, DH, "ltl", True) / _modelled(name)
 
 
-def claims(kept: Kept) -> list[Claim]:
-    """Return the paper's claims with the counts of a whole run."""
-    printed = published("efpa")
-    more, fingers, limbs = (
-        _named("+2 arms\n+2 legs"),
-        _named("four\nfingers"),
-        _named("longer\nlimbs"),
-    )
-    base = VARIANTS[HANDS_AND_FEET].humanoid.problem("hf", DH)
-    h_zeros, j_zeros = asimo.zeros(base)
-    told = printed["LTL / EFPA, hands and feet"]
-    by_model = _by_model(kept, HANDS_AND_FEET)
+def findings(kept: Kept) -> Findings:
+    """Yield what a whole run finds of the paper's claims."""
+    printed, base = published("efpa"), HANDS_AND_FEET
+    h_zeros, j_zeros = asimo.zeros(VARIANTS[base].humanoid.problem("hf", DH))
+    as_printed = (round(h_zeros), int(j_zeros)) == (56, 67)
+    yield "zeros", as_printed, f"{h_zeros:.1f} %, {j_zeros:.1f} %"
+    told, by_model = printed["LTL / EFPA, hands and feet"], _by_model(kept, base)
+    by_ours = f"{_each(kept, base, 'ltl')} by our counts"
+    yield (
+        "SFA", abs(by_model - told) < 0.01 and "the cost model and the axes",
+        f"{by_model:.2f} by the paper's cost model; {by_ours}",
+    )  # fmt: skip
     ratios = {axes: [_ratio(kept, name, axes, "kjr") for name in VARIANTS] for axes in AXES}
-    below = [axes for axes, found in ratios.items() if min(found) <= 1.0]
     spans = ", ".join(
         f"{min(found):.2f} to {max(found):.2f} {_SHORT[axes]}" for axes, found in ratios.items()
     )
-    grown = {
-        axes: _ratio(kept, more, axes, "kjr", "ltl")
-        / _ratio(kept, HANDS_AND_FEET, axes, "kjr", "ltl") - 1.0
-        for axes in AXES
-    }  # fmt: skip
+    least = min(map(min, ratios.values()))
+    yield "RJKA", least > 1.0 or "the axes of the joints", f"{spans} by our counts of `kjr`"
     lower = all(
-        _ratio(kept, name, axes, "ltl") > _ratio(kept, HANDS_AND_FEET, axes, "ltl")
-        for name in (fingers, limbs) for axes in AXES
+        _ratio(kept, name, axes, "ltl") > _ratio(kept, base, axes, "ltl")
+        for name in (_FINGERS, _LIMBS) for axes in AXES
     )  # fmt: skip
-    models = [_by_model(kept, name) for name in (HANDS_AND_FEET, more)]
-    return [
-        Claim(
-            "section V-C: shares of zeros of M and J for hands and feet",
-            f"{printed['zeros of H']} %, {printed['zeros of J']} %",
-            f"{h_zeros:.1f} %, {j_zeros:.1f} %",
-            REPRODUCES if (round(h_zeros), int(j_zeros)) == (56, 67) else DOES_NOT,
-            "the tree was recovered from these shares",
-        ),
-        Claim(
-            "section V-C: SFA needs 78 percent of the operations of EFPA for hands and feet",
-            f"{told}",
-            f"{by_model:.2f} by the paper's cost model; {_each(kept, HANDS_AND_FEET, 'ltl')} by "
-            "our counts",
-            DEPENDS + "the cost model and the axes" if abs(by_model - told) < 0.01 else DOES_NOT,
-            "our counts leave out structural zeros, of which frames at right angles have many; "
-            "the paper's model counts each spatial operation of EFPA on full matrices",
-        ),
-        Claim(
-            "section V-C: EFPA has advantages over RJKA in every case",
-            "RJKA / EFPA > 1 (a plot)",
-            f"{spans} by our counts of `kjr`",
-            (DEPENDS + "the axes of the joints") if below else REPRODUCES,
-            "`kjr` reuses partial results of Chang and Khatib; below 1 are operational spaces "
-            "with a common support chain, which the paper names as a drawback",
-        ),
-        Claim(
-            "section V-C: more joints in arms, legs or hands lower the relative efficiency of SFA",
-            "a plot",
-            f"LTL / EFPA {_each(kept, limbs, 'ltl')} with longer limbs, "
-            f"{_each(kept, fingers, 'ltl')} with four fingers",
-            REPRODUCES if lower else DOES_NOT,
-            "",
-        ),
-        Claim(
-            "section V-C: with two more arms and legs the ratio of SFA to EFPA is nearly the same",
-            "a plot",
-            f"{models[0]:.2f} → {models[1]:.2f} by the paper's cost model; "
-            f"{_each(kept, HANDS_AND_FEET, 'ltl')} → {_each(kept, more, 'ltl')} by our counts",
-            REPRODUCES if abs(models[1] / models[0] - 1.0) < 0.05 else DOES_NOT,
-            "",
-        ),
-        Claim(
-            "section V-C: then the ratio of RJKA to SFA increases by over 50 percent",
-            "over +50 %",
-            ", ".join(f"{100.0 * value:+.0f} % {_SHORT[axes]}" for axes, value in grown.items())
-            + " by our counts",
-            REPRODUCES if min(grown.values()) > 0.5 else DOES_NOT,
-            "`kjr` carries partial results from a common ancestor once for several contacts",
-        ),
-    ]
+    yield (
+        "more joints", lower,
+        f"LTL / EFPA {_each(kept, _LIMBS, 'ltl')} with longer limbs, "
+        f"{_each(kept, _FINGERS, 'ltl')} with four fingers",
+    )  # fmt: skip
+    more = _by_model(kept, _MORE)
+    yield (
+        "more limbs", abs(more / by_model - 1.0) < 0.05,
+        f"{by_model:.2f} → {more:.2f} by the paper's cost model; "
+        f"{_each(kept, base, 'ltl')} → {_each(kept, _MORE, 'ltl')} by our counts",
+    )  # fmt: skip
+    both = {
+        axes: [_ratio(kept, name, axes, "kjr", "ltl") for name in (base, _MORE)] for axes in AXES
+    }
+    grown = {axes: after / before - 1.0 for axes, (before, after) in both.items()}
+    words = ", ".join(f"{100.0 * value:+.0f} % {_SHORT[axes]}" for axes, value in grown.items())
+    yield "RJKA, more limbs", min(grown.values()) > 0.5, f"{words} by our counts"
 
 
-def future(kept: Kept) -> list[str]:
+def _future(kept: Kept) -> str:
     """Return the table of the paper's future work."""
-    shared = {
-        words: [_count(kept, _named(label), DH, each) for each in ("efpa", "pv_osimr")]
-        for words, label in (
-            ("forefingers, thumbs and feet", "FTF"), ("one foot fixed", "one foot\nfixed"),
-        )
-    }  # fmt: skip
     numbers = "; ".join(
-        f"{words}: {before} → {after} operations" for words, (before, after) in shared.items()
+        f"{words}: {_count(kept, name, DH, 'efpa')} → {_count(kept, name, DH, 'pv_osimr')} "
+        "operations"
+        for words, name in (("forefingers, thumbs and feet", _TIPS), ("one foot fixed", _ON_FOOT))
     )
-    return [
-        *table_head(("in the paper", "here"), 2),
-        row(("propagators of end effectors with a common support chain have much common structure",
-             f"done by PV-OSIMr, whose nodes propagate six rows once ({numbers})")),
-        row(("the dynamically consistent pseudo-inverse J̄",
-             "done: `solution.jbar()`, from M⁻¹Jᵀ and Λ ([library](../library.md))")),
-        row(("closed-chain operational dynamics",
-             "done: `c_efpa` over clusters ([closed loops](../clusters.md)), and loops as rows")),
-    ]  # fmt: skip
+    return table(("in the paper", "here"), [
+        ("propagators of end effectors with a common support chain have much common structure",
+         f"done by PV-OSIMr, whose nodes propagate six rows once ({numbers})"),
+        ("the dynamically consistent pseudo-inverse J̄",
+         "done: `solution.jbar()`, from M⁻¹Jᵀ and Λ ([library](../library.md))"),
+        ("closed-chain operational dynamics",
+         "done: `c_efpa` over clusters ([closed loops](../clusters.md)), and loops as rows"),
+    ], 2)  # fmt: skip
 
 
 def figures(kept: Kept) -> Mapping[str, Figure]:

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks import ours
+from delassus_ros import Problem
 from delassus_ros.terminal import replace_line
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -37,12 +39,12 @@ class Kept:
 
     Attributes
     ----------
-    done, parts : number of finished parts of the pages, and of all parts.
+    done, parts : number of finished pages, and of all pages.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.done, self.parts = 0, 0
+        self.done, self.parts = 0, 1
         self._results: dict[str, Any] = {"": sources()}
         if path.is_file():
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -52,7 +54,7 @@ class Kept:
     def of(self, key: str, compute: Callable[[], Any]) -> Any:
         """Return the kept result, or what `compute` returns, which is then kept."""
         if key not in self._results:
-            self.show(key)
+            self._show(key)
             self._keep(key, compute())
         return self._results[key]
 
@@ -78,7 +80,7 @@ class Kept:
                     for done in as_completed(keys):
                         self._keep(keys[done], done.result())
                         known = sum(each in self._results for each in calls)
-                        self.show(keys[done], known / len(calls))
+                        self._show(keys[done], known / len(calls))
                 except BaseException:
                     pool.shutdown(cancel_futures=True)
                     raise
@@ -91,15 +93,10 @@ class Kept:
         part.write_text(json.dumps(self._results), encoding="utf-8")
         part.replace(self._path)  # whenever a run ends, the file is whole
 
-    def show(self, words: str, inside: float = 0.0) -> None:
-        """Show the bar on a terminal, with the name of the result under way.
-
-        Parameters
-        ----------
-        inside : finished share of the part under way.
-        """
+    def _show(self, words: str, inside: float = 0.0) -> None:
+        """Show the bar on a terminal, with the result under way and its finished share."""
         if sys.stderr.isatty():
-            share = (self.done + inside) / max(self.parts, 1)
+            share = (self.done + inside) / self.parts
             replace_line(f"{'█' * int(_BAR * share):░<{_BAR}} {100.0 * share:3.0f} %  {words}")
 
     def end(self) -> None:
@@ -107,3 +104,10 @@ class Kept:
         self._path.unlink(missing_ok=True)
         if sys.stderr.isatty():
             replace_line("")
+
+
+def counted(
+    kept: Kept, key: str, make: Callable[[], Problem], algorithm: str, generic: bool = True
+) -> int:
+    """Return the kept operation count of an algorithm of G, without sines and cosines."""
+    return int(kept.of(key, lambda: ours.operations(make(), algorithm, generic).total))

@@ -9,7 +9,6 @@ the classic Runge-Kutta method of order four.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from benchmarks.cases import beside
-from benchmarks.pages import row, table_head
+from benchmarks.pages import table
 from delassus_ros import Contact, Robot, Transform
 from delassus_ros.dynamics import GRAVITY, Dynamics, LoopRates
 from delassus_ros.model.robot import WORLD
@@ -164,12 +163,13 @@ def measured(duration: float = DURATION, every: int = 20) -> dict[str, Any]:
     return found
 
 
-def lines(found: dict[str, Any]) -> Iterator[str]:
-    """Yield the tables of the figure."""
-    errors = ("approximate, rms error", "unconstrained, rms error")
-    yield from table_head((f"joint, at {PLOTTED} Hz", "largest torque", *errors))
+def table_of(found: dict[str, Any]) -> str:
+    """Return the table of the figure."""
     largest, rms = found["largest"][str(PLOTTED)], found["rms"][str(PLOTTED)]
+    rows = []
     for k, joint in enumerate(JOINTS):
-        cells = [f"{rms[name][k]:.3g} ({100.0 * rms[name][k] / largest[k]:.1f} %)"
-                 for name in METHODS[1:]]  # fmt: skip
-        yield row((joint, f"{largest[k]:.3g}", *cells))
+        errors = [(rms[name][k], 100.0 * rms[name][k] / largest[k]) for name in METHODS[1:]]
+        cells = (f"{error:.3g} ({share:.1f} %)" for error, share in errors)
+        rows.append((joint, f"{largest[k]:.3g}", *cells))
+    heads = (f"{name}, rms error" for name in METHODS[1:])
+    return table((f"joint, at {PLOTTED} Hz", "largest torque", *heads), rows)

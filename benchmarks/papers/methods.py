@@ -10,24 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from benchmarks import ours
+from benchmarks import machine, ours
 from benchmarks.compare import compare, in_c
-from benchmarks.papers import counts
 from benchmarks.timing import Routine
 from delassus_ros import Problem
 from delassus_ros.algorithms.registry import evaluate
+from delassus_ros.compiler.ir.input_rules import InputRules
+from delassus_ros.compiler.ir.trace import Trace
 from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
 from delassus_ros.errors import RobotError
 from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Port
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.rotors import independent_tree
 from delassus_ros.scalars.functions import Vector
+from delassus_ros.scalars.graph import Graph
 from delassus_ros.scalars.ports import Inputs
 
 State = Mapping[str, Vector]
@@ -89,10 +93,31 @@ def _of_dynamics(problem: Problem, quantity: str, method: Method, name: str) -> 
         return ours.dynamics(problem.robot, quantity, name, np.array(rows))
 
     return Contender(
-        partial(counts.of_method, tree, method, GIVEN[quantity]),
+        partial(_count, tree, method, GIVEN[quantity]),
         partial(method.formula, tree),
         routine,
     )
+
+
+def _count(tree: RobotTree, method: Method, given: str) -> int:
+    """Return the count of a method of dynamics, without sines and cosines.
+
+    Constants of the robot are folded: they are its own numbers.
+
+    Parameters
+    ----------
+    tree : the one that the method builds.
+    given : ``"accelerations"`` or ``"torques"``.
+    """
+    robot = tree.problem.robot
+    ports = [
+        Port("q", (robot.nq,)), Port("rates", (tree.size,)), Port(given, (tree.size,)),
+        Port("gravity", (3,)),
+    ]  # fmt: skip
+    graph = Graph()
+    results = method.formula(tree, graph.input_block(ports))
+    outputs = [graph.index_of(value) for value in results]
+    return Trace.of(graph, outputs, InputRules.of(ports, robot)).operations.total
 
 
 def _of_matrix(problem: Problem, name: str) -> Contender:
@@ -112,7 +137,10 @@ def _of_matrix(problem: Problem, name: str) -> Contender:
         inputs = np.array([at(state)["q"] for state in states], float)
         return ours.build(own, MATRIX[name], inputs).routine
 
-    return Contender(partial(counts.of_algorithm, own, MATRIX[name]), results, routine)
+    def count() -> int:
+        return ours.operations(own, MATRIX[name], generic=True).total
+
+    return Contender(count, results, routine)
 
 
 def _approximated(problem: Problem) -> tuple[Problem, list[int]]:
@@ -165,6 +193,11 @@ def times_of(
     ends = (0, len(states) - 1)
     times = compare(problem.robot.name, timed, seconds, _LARGEST_DIFFERENCE, ends)
     return {name: each.minimum for name, each in times.items()}
+
+
+def measured_here() -> str:
+    """Return machine and day of a measurement."""
+    return f"{machine.processor()}, {datetime.now(timezone.utc).date()}"
 
 
 def _results(routine: Routine, i: int) -> Sequence[Array]:

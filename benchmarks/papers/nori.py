@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,12 +22,12 @@ from matplotlib.figure import Figure
 from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import splu
 
+from benchmarks import style
 from benchmarks.mechanisms import rotation
-from benchmarks.pages import row, table_head
-from benchmarks.papers import matrix_aba, style
-from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, Claim
+from benchmarks.pages import table
+from benchmarks.papers import matrix_aba
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.page import Part
+from benchmarks.papers.page import Findings, Places, under_headings
 from delassus_ros import Robot, Transform
 from delassus_ros.drawing.figures import SERIES
 from delassus_ros.dynamics import Dynamics
@@ -234,78 +234,56 @@ def results(kept: Kept, case: Case, links: int) -> dict[str, int]:
     return found
 
 
-def _rows(kept: Kept, case: Case, links: int) -> Iterator[str]:
-    found = results(kept, case, links)
-    if links == case.sizes[0]:
-        yield from ("", f"## {case.figure}: {case.title}", "", *table_head(("N", *found), 0))
-    yield row((links, *found.values()))
+def _table(kept: Kept, case: Case, sizes: Sequence[int]) -> str:
+    found = {links: results(kept, case, links) for links in sizes}
+    rows = ((links, *counts.values()) for links, counts in found.items())
+    return table(("N", *found[sizes[0]]), rows, 0)
 
 
-def parts(kept: Kept, quick: bool) -> Mapping[str, list[Part]]:
-    """Return the parts of the page; a quick run has the two smallest chains of each table."""
+def places(kept: Kept, quick: bool) -> Places:
+    """Return the lines of the page; a quick run has the two smallest chains of each table."""
     few = 2 if quick else None
-    rows: list[Part] = [
-        partial(_rows, kept, case, links) for case in CASES for links in case.sizes[:few]
-    ]
-    return {"tables": rows}
+    sections = {f"{c.figure}: {c.title}": _table(kept, c, c.sizes[:few]) for c in CASES}
+    return {"tables": under_headings(sections)}
 
 
-def claims(kept: Kept) -> list[Claim]:
-    """Return the paper's claims with the counts of a whole run."""
+def findings(kept: Kept) -> Findings:
+    """Yield what a whole run finds of the paper's claims."""
     forward, inverse, cells = CASES
-    last = {case.title: results(kept, case, case.sizes[-1]) for case in CASES}
+    of_forward, of_inverse, of_cells = (
+        {n: results(kept, case, n) for n in case.sizes} for case in CASES
+    )
     least = {
-        n: min(v for name, v in results(kept, forward, n).items() if name.startswith("LU")
-               and name != FACTORS)
-        for n in forward.sizes
-    }  # fmt: skip
-    fewer = [n for n, count in least.items() if count < 429 * n - 507]
+        n: min(v for name, v in found.items() if name.startswith("LU") and name != FACTORS)
+        for n, found in of_forward.items()
+    }
+    fewer = [n for n, found in of_forward.items() if least[n] < found[ABA]]
     n = forward.sizes[-1]
-    kernel, aba = last[forward.title][KERNEL], last[forward.title]["C-ABA, all of it"]
-    found = [
-        Claim(
-            "figure 1, abstract: sparse LU needs fewer operations than the articulated-body "
-            "algorithm",
-            "fewer (a plot)",
-            f"N = {n}: {least[n]} by the best LU, {429 * n - 507} by the formula "
-            f"429N - 507 ({least[n] / (429 * n - 507):.2f} times); fewer for N = "
-            f"{', '.join(map(str, fewer)) or 'none'}. "
-            f"`SparseDynamics`, with the entries of D: {kernel}, "
-            f"C-ABA {aba} ({kernel / aba:.2f} times)",
-            DOES_NOT,
-            "articulated inertias are symmetric, and rows of D do not have this symmetry; the "
-            "formula contains the operations for the entries of D, the factorisation does not",
-        ),
-    ]
-    if FACTORS in last[inverse.title]:
-        count = max(results(kept, inverse, n)[FACTORS] for n in inverse.sizes)
-        found.append(Claim(
-            "section IV-D: the order that makes inverse dynamics triangular is found for N up to "
-            "100", "no fill-in", f"operations of UMFPACK's factors: at most {count}",
-            REPRODUCES if count == 0 else DOES_NOT, "",
-        ))  # fmt: skip
-    substitution = last[forward.title][matrix_aba.SUBSTITUTION]
-    products = last[forward.title][matrix_aba.PRODUCTS]
-    found.append(Claim(
-        "Property 2: W^L D W^R is lower triangular", "a proof",
-        f"largest entry above the diagonal below 1e-9 of the largest; N = {n}: {substitution} "
-        f"operations of the substitution, {products} with the matrix products",
-        REPRODUCES,
-        "with d = W^R d̃ and b multiplied by W^L, which the printed form lacks",
-    ))  # fmt: skip
+    last = of_forward[n]
+    kernel, aba, formula = (last[name] for name in (KERNEL, "C-ABA, all of it", ABA))
+    yield (
+        "sparse LU", False,
+        f"N = {n}: {least[n]} by the best LU, {formula} by the formula 429N - 507 "
+        f"({least[n] / formula:.2f} times); fewer for N = "
+        f"{', '.join(map(str, fewer)) or 'none'}. `SparseDynamics`, with the entries of D: "
+        f"{kernel}, C-ABA {aba} ({kernel / aba:.2f} times)",
+    )  # fmt: skip
+    if FACTORS in of_inverse[inverse.sizes[-1]]:
+        count = max(found[FACTORS] for found in of_inverse.values())
+        yield "order", count == 0, f"operations of UMFPACK's factors: at most {count}"
+    yield (
+        "lower triangular", True,
+        f"largest entry above the diagonal below 1e-9 of the largest; N = {n}: "
+        f"{last[matrix_aba.SUBSTITUTION]} operations of the substitution, "
+        f"{last[matrix_aba.PRODUCTS]} with the matrix products",
+    )  # fmt: skip
     n = cells.sizes[-1]
-    ours = last[cells.title][KERNEL]
-    rival = last[cells.title].get(UMFPACK)
-    found.append(Claim(
-        "figure 2: torques from load cells at both ends are solvable by sparse LU",
-        "solvable (a plot)",
-        f"N = {n}: {ours} operations of `SparseDynamics`"
-        + (f", {rival} of UMFPACK ({ours / rival:.2f} times)" if rival else ""),
-        DEPENDS + "the known accelerations",
-        "with four unknown accelerations, as in the published experiment; with all accelerations "
-        "known, as (24) is printed, parallel soles leave two moments undetermined",
-    ))  # fmt: skip
-    return found
+    ours, rival = of_cells[n][KERNEL], of_cells[n].get(UMFPACK)
+    beside = f", {rival} of UMFPACK ({ours / rival:.2f} times)" if rival else ""
+    yield (
+        "load cells", "the known accelerations",
+        f"N = {n}: {ours} operations of `SparseDynamics`{beside}",
+    )  # fmt: skip
 
 
 def figures(kept: Kept) -> Mapping[str, Figure]:

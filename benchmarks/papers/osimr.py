@@ -7,21 +7,18 @@ largest sizes, :func:`benchmarks.scaling.exponent`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks import mechanisms
+from benchmarks import mechanisms, style
 from benchmarks.operation_counts import PAPER_NAMES, Row, rows
-from benchmarks.pages import row, table_head
-from benchmarks.papers import counts, style
-from benchmarks.papers.claim import DEPENDS, DOES_NOT, REPRODUCES, Claim
-from benchmarks.papers.kept import Kept
-from benchmarks.papers.markdown import comparison
-from benchmarks.papers.page import Part, published
+from benchmarks.pages import table
+from benchmarks.papers.kept import Kept, counted
+from benchmarks.papers.page import Findings, Places, comparison, published, under_headings
 from benchmarks.scaling import exponent
 from delassus_ros import Contact, Problem, Transform
 
@@ -30,30 +27,21 @@ PLOTTED = ("efpa", "pv_osim", "pv_osimr")
 """Algorithms of figures 3 and 4."""
 BRANCHES = (1, 2, 4, 7, 10)
 STEMS = (10, 50, 100)
-ATLAS = (
-    "Atlas feet 2x6D, K=I6", "Atlas feet 2x(4x3D), K=[-skew(p) I] numeric p",
-    "Atlas feet+hands 4x6D, K=I6",
-)  # fmt: skip
-"""Rows of figure 5, as published; section IV-E has the last one in its text."""
 DRAWN = ("ltl", *PLOTTED)
 """Algorithms of figures 5 and 6."""
-HANDS = (
-    "Shadow hand (fixed forearm, 24 dof) 5x3D, K=[0 I]", "Atlas + 1 Shadow hand 5x3D, K=[0 I]",
-    "Atlas + 2 Shadow hands 10x3D, K=[0 I]",
-    "Atlas + 2 Shadow hands 10x3D + feet 2x6D, K=[0 I], I6",
-)  # fmt: skip
-"""Rows of figure 6, as published."""
-LABELS = {
-    "Figure 5 and section IV-E: Atlas": dict(
-        zip(("two feet, 6D", "four points\non each foot", "feet and\nhands, 6D"), ATLAS,
-            strict=True)
-    ),
-    "Figure 6: Shadow hands": dict(
-        zip(("one hand,\nfixed", "Atlas,\none hand", "Atlas,\ntwo hands",
-             "two hands\nand feet"), HANDS, strict=True)
-    ),
-}  # fmt: skip
-"""Names of figures 5 and 6 by title and label."""
+ATLAS = {
+    "Atlas feet 2x6D, K=I6": "two feet, 6D",
+    "Atlas feet 2x(4x3D), K=[-skew(p) I] numeric p": "four points\non each foot",
+    "Atlas feet+hands 4x6D, K=I6": "feet and\nhands, 6D",
+}
+"""Labels of figure 5 by name as published; section IV-E has the last one in its text."""
+HANDS = {
+    "Shadow hand (fixed forearm, 24 dof) 5x3D, K=[0 I]": "one hand,\nfixed",
+    "Atlas + 1 Shadow hand 5x3D, K=[0 I]": "Atlas,\none hand",
+    "Atlas + 2 Shadow hands 10x3D, K=[0 I]": "Atlas,\ntwo hands",
+    "Atlas + 2 Shadow hands 10x3D + feet 2x6D, K=[0 I], I6": "two hands\nand feet",
+}
+"""Labels of figure 6 by name as published."""
 _CLOSE = 0.15
 """Difference of exponents that counts as none."""
 
@@ -118,32 +106,26 @@ class Sweep:
         if size in self.recounted:
             return count(kept, self.recounted[size], algorithm)
         key = f"{algorithm}, {self.name}, {self.variable} = {size}"
-        return int(kept.of(key, partial(self._count, size, algorithm)))
-
-    def _count(self, size: int, algorithm: str) -> int:
-        return counts.of_algorithm(self.make(size), algorithm)
+        return counted(kept, key, partial(self.make, size), algorithm)
 
     def counted_again(self, algorithm: str) -> dict[int, float]:
         """Return the published counts of an algorithm by size."""
-        paper = PAPER_NAMES.get(algorithm, "")
-        at = {size: recounted()[name].published for size, name in self.recounted.items()}
-        return {size: float(entry[paper]) for size, entry in at.items() if paper in entry}
+        every = {size: _told(name, (algorithm,)) for size, name in self.recounted.items()}
+        return {size: told[algorithm] for size, told in every.items() if told}
 
-    def lines(self, kept: Kept) -> Iterator[str]:
-        """Yield the lines of the table."""
+    def table(self, kept: Kept) -> str:
+        """Return the table of counts and exponents."""
         limits = published("pv_osimr")["exponents"][self.name]
-        yield from ("", f"## {self.title}", "")
-        heads = (f"{self.variable} = {size}" for size in self.sizes)
-        slopes = ("exponent", "counted again", "printed", "verdict")
-        yield from table_head(("algorithm", *heads, *slopes))
+        rows = []
         for name in self.algorithms:
             found, again = self.found(kept, name), self.counted_again(name)
-            limit = limits.get(name)
-            words = "" if limit is None else _verdict(exponent(found) or 0.0, limit)
-            yield row(
-                (f"`{name}`", *found.values(), _fitted(found), _fitted(again),
-                 "" if limit is None else limit, words)
-            )  # fmt: skip
+            told: Sequence[object] = ("", "")
+            if name in limits:
+                told = limits[name], _verdict(exponent(found) or 0.0, limits[name])
+            rows.append((f"`{name}`", *found.values(), _fitted(found), _fitted(again), *told))
+        heads = (f"{self.variable} = {size}" for size in self.sizes)
+        slopes = ("exponent", "counted again", "printed", "verdict")
+        return table(("algorithm", *heads, *slopes), rows)
 
 
 def _verdict(fitted: float, limit: float) -> str:
@@ -186,21 +168,14 @@ SWEEPS = (
 
 def count(kept: Kept, name: str, algorithm: str, generic: bool = True) -> int:
     """Return our count of a mechanism that was counted again."""
-    return int(
-        kept.of(
-            f"{algorithm} of {name}" + ("" if generic else ", specialised"),
-            lambda: counts.of_algorithm(recounted()[name].make(), algorithm, generic),
-        )
-    )
+    key = f"{algorithm} of {name}" + ("" if generic else ", specialised")
+    return counted(kept, key, recounted()[name].make, algorithm, generic)
 
 
 def compared(kept: Kept, name: str, first: str, second: str, specialised: bool = True) -> str:
     """Return two algorithms on a mechanism: counted again, ours generic and ours specialised."""
-    again = recounted()[name].published
-    told = {each: again.get(PAPER_NAMES.get(each, "")) for each in (first, second)}
-    words = []
-    if None not in told.values():
-        words.append(f"{comparison(*map(float, told.values()))} counted again")  # type: ignore
+    told = _told(name, (first, second))
+    words = [f"{comparison(*told.values())} counted again"] if len(told) == 2 else []
     for generic in (True, False)[: 1 + specialised]:
         both = (count(kept, name, each, generic) for each in (first, second))
         kind = "generic" if generic else "specialised"
@@ -217,10 +192,10 @@ def is_plotted(name: str, algorithm: str) -> bool:
 
 
 def _told(name: str, algorithms: tuple[str, ...]) -> dict[str, float]:
-    """Return the counts of the released implementation."""
+    """Return the counts of the released implementation, of those algorithms that it has."""
     again = recounted()[name].published
-    known = {algorithm: again.get(PAPER_NAMES[algorithm]) for algorithm in algorithms}
-    return {algorithm: float(count) for algorithm, count in known.items() if count is not None}
+    papers = {algorithm: PAPER_NAMES.get(algorithm, "") for algorithm in algorithms}
+    return {each: float(again[paper]) for each, paper in papers.items() if paper in again}
 
 
 def _found(kept: Kept, name: str, algorithms: tuple[str, ...]) -> dict[str, float]:
@@ -236,41 +211,43 @@ def _order(values: Mapping[str, float]) -> list[list[str]]:
     ]
 
 
-def _compared(kept: Kept, label: str, name: str, algorithms: tuple[str, ...]) -> Iterator[str]:
-    """Yield a row with ours beside the released implementation's counts."""
-    found, told = _found(kept, name, algorithms), _told(name, algorithms)
-    cells = [f"{found[each]} of {told[each]:.0f}" for each in algorithms]
-    best = ", ".join(f"`{each}`" for each in _order(found)[0])
-    same = _order(found) == _order(told)
-    yield row((label, *cells, best, "reproduces" if same else "does not"))
+def _beside(kept: Kept, mechanisms: Iterable[tuple[str, str]], algorithms: tuple[str, ...]) -> str:
+    """Return a table of ours beside the released implementation's counts.
 
-
-def _head(title: str, algorithms: tuple[str, ...]) -> list[str]:
+    Parameters
+    ----------
+    mechanisms : labels and names as published.
+    """
+    rows = []
+    for label, name in mechanisms:
+        found, told = _found(kept, name, algorithms), _told(name, algorithms)
+        cells = [f"{found[each]} of {told[each]:.0f}" for each in algorithms]
+        order = _order(found)
+        best = ", ".join(f"`{each}`" for each in order[0])
+        rows.append((label, *cells, best, "reproduces" if order == _order(told) else "does not"))
     names = [f"`{name}`" for name in algorithms]
-    return ["", f"## {title}", "", *table_head(("mechanism", *names, "cheapest", "order"))]
+    return table(("mechanism", *names, "cheapest", "order"), rows)
 
 
-def _complexities() -> Iterator[str]:
-    heads = table_head(("algorithm", "printed"), None)
-    yield from ("## Table I: complexities as printed", "", *heads)
-    printed: Mapping[str, str] = published("pv_osimr")["complexities"]
-    yield from (row((f"`{name}`", text)) for name, text in printed.items())
-
-
-def parts(kept: Kept, quick: bool) -> Mapping[str, list[Part]]:
-    """Return the parts of the page; a quick run has one mechanism of figures 3, 5 and 6 each."""
+def places(kept: Kept, quick: bool) -> Places:
+    """Return the lines of the page; a quick run has one mechanism of figures 3, 5 and 6 each."""
     few = 1 if quick else None
-    sweeps: list[Part] = [_complexities, *(partial(each.lines, kept) for each in SWEEPS)]
-    stems = [(length, branches) for branches in BRANCHES for length in STEMS]
-    figure_3 = "Figure 3: stems with branches of 7 links, a 6D contact at each tip"
-    found: list[Part] = [partial(_head, figure_3, PLOTTED)]
-    for length, branches in stems[:few]:
-        label = f"stem {length}, branches {branches}"
-        found.append(partial(_compared, kept, label, _stem(length, branches), PLOTTED))
-    for title, chosen in (("Figure 5: Atlas", ATLAS), ("Figure 6: Shadow hands", HANDS)):
-        found.append(partial(_head, title, DRAWN))
-        found += [partial(_compared, kept, name, name, DRAWN) for name in list(chosen)[:few]]
-    return {"tables": [*([] if quick else sweeps), *found]}
+    stems = [(n, k) for k in BRANCHES for n in STEMS][:few]
+    atlas, hands = ([(name, name) for name in list(each)[:few]] for each in (ATLAS, HANDS))
+    complexities = published("pv_osimr")["complexities"]
+    sections = {
+        "Table I: complexities as printed": table(
+            ("algorithm", "printed"), ((f"`{name}`", text) for name, text in complexities.items()),
+            None,
+        ),
+        **{sweep.title: sweep.table(kept) for sweep in ([] if quick else SWEEPS)},
+        "Figure 3: stems with branches of 7 links, a 6D contact at each tip": _beside(
+            kept, [(f"stem {n}, branches {k}", _stem(n, k)) for n, k in stems], PLOTTED
+        ),
+        "Figure 5: Atlas": _beside(kept, atlas, DRAWN),
+        "Figure 6: Shadow hands": _beside(kept, hands, DRAWN),
+    }  # fmt: skip
+    return {"tables": under_headings(sections)}
 
 
 def _share(kept: Kept, name: str, first: str, second: str) -> float:
@@ -278,12 +255,13 @@ def _share(kept: Kept, name: str, first: str, second: str) -> float:
     return 100.0 * (count(kept, name, first) / count(kept, name, second) - 1.0)
 
 
-def claims(kept: Kept) -> list[Claim]:
-    """Return the paper's claims with the counts of a whole run."""
-    return [*_claims_of_scaling(kept), *_claims_of_robots(kept)]
+def findings(kept: Kept) -> Findings:
+    """Yield what a whole run finds of the paper's claims."""
+    yield from _of_scaling(kept)
+    yield from _of_robots(kept)
 
 
-def _claims_of_scaling(kept: Kept) -> Iterator[Claim]:
+def _of_scaling(kept: Kept) -> Findings:
     over_n, over_m, root, every = SWEEPS
     fits = {
         sweep.name: {each: exponent(sweep.found(kept, each)) or 0.0 for each in sweep.algorithms}
@@ -294,117 +272,69 @@ def _claims_of_scaling(kept: Kept) -> Iterator[Claim]:
         name for sweep in (over_n, over_m) for name, fitted in fits[sweep.name].items()
         if fitted > limits[sweep.name][name] + _CLOSE
     ]  # fmt: skip
-    yield Claim(
-        "table I: complexities in n and m", "exponents 1 to 3",
-        "at most the printed exponents, over n and over m" if not above else ", ".join(above),
-        DOES_NOT if above else REPRODUCES,
-        "terms that do not grow keep fitted exponents below the limits",
-    )  # fmt: skip
+    within = "at most the printed exponents, over n and over m"
+    yield "complexities", not above, ", ".join(above) or within
     one = [_stem(n, 1) for n in STEMS]
-    same = all(count(kept, n, "pv_osim") == count(kept, n, "pv_osimr") for n in one)
-    yield Claim(
-        "section IV-B, figure 3: no difference between PV-OSIMr and PV-OSIM with one branch", "",
-        "equal counts" if same else "different counts", REPRODUCES if same else DOES_NOT, "",
-    )  # fmt: skip
+    yield "one branch", *_equal(kept, one, "different counts")
     cheaper = [
         f"stem {n}, {k} branches" for k in BRANCHES for n in STEMS
         if count(kept, _stem(n, k), "pv_osim") > count(kept, _stem(n, k), "efpa")
     ]  # fmt: skip
-    yield Claim(
-        "section IV-B, figure 3: EFPA is more expensive than both for nearly all mechanisms", "",
-        f"PV-OSIM exceeds EFPA with {', '.join(cheaper) or 'none'}",
-        REPRODUCES if len(cheaper) < 4 else DOES_NOT, "",
-    )  # fmt: skip
-    slopes = fits[root.name]
-    off = abs(slopes["pv_osimr"] - 1.0)
-    yield Claim(
-        "section IV-B, figure 4(a): PV-OSIMr has the slope of n, EFPA a higher slope",
-        "1; 1.5; PV-OSIM 2",
-        f"{slopes['pv_osimr']:.2f}; {slopes['efpa']:.2f}; {slopes['pv_osim']:.2f}",
-        REPRODUCES if off < _CLOSE < slopes["efpa"] - 1.0 else DOES_NOT,
-        "PV-OSIM stays below its limit at these sizes, in the released implementation as well",
-    )  # fmt: skip
-    slopes = fits[every.name]
-    apart = abs(slopes["efpa"] - slopes["pv_osimr"])
-    yield Claim(
-        "section IV-B, figure 4(b): on all links EFPA and PV-OSIMr have the same slope",
-        "2", f"{slopes['efpa']:.2f}, {slopes['pv_osimr']:.2f}",
-        REPRODUCES if apart < _CLOSE else DOES_NOT,
-        "the text has PV-OSIMr scale cubically as well; PV-OSIM is meant",
-    )  # fmt: skip
-    links = [every.recounted[n] for n in every.sizes]
-    shares = [_share(kept, name, "pv_osimr", "efpa") for name in links]
+    exceeding = f"PV-OSIM exceeds EFPA with {', '.join(cheaper) or 'none'}"
+    yield "stems", len(cheaper) < 4, exceeding
+    pv_osimr, efpa, pv_osim = (fits[root.name][each] for each in ("pv_osimr", "efpa", "pv_osim"))
+    sloped = abs(pv_osimr - 1.0) < _CLOSE < efpa - 1.0
+    yield "root of the links", sloped, f"{pv_osimr:.2f}; {efpa:.2f}; {pv_osim:.2f}"
+    efpa, pv_osimr = (fits[every.name][each] for each in ("efpa", "pv_osimr"))
+    yield "all links", abs(efpa - pv_osimr) < _CLOSE, f"{efpa:.2f}, {pv_osimr:.2f}"
     found = "; ".join(
         f"{n} links: {compared(kept, name, 'pv_osimr', 'efpa', specialised=False)}"
-        for n, name in zip(every.sizes, links, strict=True)
+        for n, name in every.recounted.items()
     )
-    last = {each: every.found(kept, each)[every.sizes[-1]] for each in every.algorithms}
-    yield Claim(
-        "section IV-B, figure 4(b): PV-OSIMr remains significantly faster than EFPA",
-        "a plot", found,
-        DOES_NOT if max(shares) > -5.0 else REPRODUCES,
-        "both grow with the square of the rows and differ by a constant factor; KJR, which the "
-        "paper does not count, is cheaper than both: "
-        f"{comparison(last['kjr'], last['pv_osimr'])} with {every.sizes[-1]} links",
-    )  # fmt: skip
+    shares = [_share(kept, name, "pv_osimr", "efpa") for name in every.recounted.values()]
+    size, largest = list(every.recounted.items())[-1]
+    kjr = comparison(*(count(kept, largest, each) for each in ("kjr", "pv_osimr")))
+    yield "faster on all links", max(shares) <= -5.0, found, {"kjr": f"{kjr} with {size} links"}
 
 
-def _claims_of_robots(kept: Kept) -> Iterator[Claim]:
+def _equal(kept: Kept, mechanisms: Sequence[str], otherwise: str) -> tuple[bool, str]:
+    """Return whether PV-OSIM and PV-OSIMr need equal operations, also in words."""
+    same = all(
+        count(kept, name, "pv_osim") == count(kept, name, "pv_osimr") for name in mechanisms
+    )
+    return same, "equal counts" if same else otherwise
+
+
+def _of_robots(kept: Kept) -> Findings:
     feet, points, more = ATLAS
     hand, *mounted = HANDS
-    equal = count(kept, feet, "pv_osim") == count(kept, feet, "pv_osimr")
-    yield Claim(
-        "section IV-C, figure 5(a): no difference between PV-OSIM and PV-OSIMr on two feet", "",
-        "equal counts" if equal else compared(kept, feet, "pv_osim", "pv_osimr"),
-        REPRODUCES if equal else DOES_NOT, "",
-    )  # fmt: skip
-    yield Claim(
-        "section IV-C: both significantly outperform EFPA and LTL", "a plot",
-        f"PV-OSIMr / EFPA on two feet: {compared(kept, feet, 'pv_osimr', 'efpa')}",
-        REPRODUCES if _share(kept, feet, "pv_osimr", "efpa") < -10.0 else DOES_NOT, "",
-    )  # fmt: skip
-    dense = "Atlas feet 2x12D, K dense symbolic"
-    yield Claim(
-        "section IV-C, figure 5(b): four points on each foot: PV-OSIM needs more than PV-OSIMr",
-        "+19.9 %", compared(kept, points, "pv_osim", "pv_osimr"),
-        DEPENDS + "the rows of the contacts",
-        "the paper does not give the rows; with dense rows the two are "
-        f"{compared(kept, dense, 'pv_osim', 'pv_osimr', specialised=False)}; with the places of "
-        "the points folded (specialised) ours comes close to the printed figure",
-    )  # fmt: skip
+
+    def ours(name: str, first: str = "pv_osim", second: str = "pv_osimr") -> str:
+        return compared(kept, name, first, second)
+
+    def generic(name: str, first: str = "pv_osim", second: str = "pv_osimr") -> str:
+        return compared(kept, name, first, second, specialised=False)
+
+    yield "two feet", *_equal(kept, [feet], ours(feet))
+    outperforms = _share(kept, feet, "pv_osimr", "efpa") < -10.0
+    on_feet = f"PV-OSIMr / EFPA on two feet: {ours(feet, 'pv_osimr', 'efpa')}"
+    yield "both outperform", outperforms, on_feet
+    rows, dense = "the rows of the contacts", generic("Atlas feet 2x12D, K dense symbolic")
+    yield "four points", rows, ours(points), {"dense": dense}
     cheap = count(kept, hand, "ltl") < count(kept, hand, "efpa")
-    yield Claim(
-        "section IV-D, figure 6(a): LTL is cheaper than EFPA on the hand alone", "a plot",
-        compared(kept, hand, "ltl", "efpa"), REPRODUCES if cheap else DOES_NOT, "",
-    )  # fmt: skip
-    loose = "Shadow hand (floating forearm, 30 dof) 5x3D, K=[0 I]"
-    yield Claim(
-        "section IV-D, figure 6(a): PV-OSIMr is significantly more efficient than the other "
-        "algorithms on the hand alone", "a plot", compared(kept, hand, "pv_osim", "pv_osimr"),
-        DOES_NOT if _share(kept, hand, "pv_osim", "pv_osimr") < 0.0 else REPRODUCES,
-        "all 15 rows meet at the palm, and only the two joints of the wrist lie between the palm "
-        "and the forearm: there updates of rank one are cheaper than a node, as section IV-E has "
-        f"it. With a floating forearm: {compared(kept, loose, 'pv_osim', 'pv_osimr', False)}",
-    )  # fmt: skip
+    yield "LTL on the hand", cheap, ours(hand, "ltl", "efpa")
+    loose = generic("Shadow hand (floating forearm, 30 dof) 5x3D, K=[0 I]")
+    efficient = _share(kept, hand, "pv_osim", "pv_osimr") >= 0.0
+    yield "the hand", efficient, ours(hand), {"loose": loose}
     best = min(mounted, key=lambda name: _share(kept, name, "pv_osimr", "pv_osim"))
-    two = HANDS[2]
-    yield Claim(
-        "section IV-D: up to 34 % fewer operations than PV-OSIM (24 % in the conclusions)",
-        "−34 %; −24 %", compared(kept, best, "pv_osimr", "pv_osim"),
-        DOES_NOT if _share(kept, best, "pv_osimr", "pv_osim") > -33.0 else REPRODUCES,
-        "the printed figure may be the additional operations of PV-OSIM, which are "
-        f"{compared(kept, best, 'pv_osim', 'pv_osimr', specialised=False)} with one hand and "
-        f"{compared(kept, two, 'pv_osim', 'pv_osimr', specialised=False)} with two; there "
-        f"PV-OSIMr takes {compared(kept, two, 'pv_osimr', 'pv_osim', specialised=False)}",
-    )  # fmt: skip
-    dense = "Atlas feet+hands 4x6D, K dense symbolic"
-    yield Claim(
-        "section IV-E: feet and hands: PV-OSIM needs fewer operations than PV-OSIMr", "−1.5 %",
-        compared(kept, more, "pv_osim", "pv_osimr"), DEPENDS + "the rows of the contacts",
-        f"with dense rows {compared(kept, dense, 'pv_osim', 'pv_osimr', specialised=False)}. Link "
-        "frames and symmetric updates take operations from both algorithms, but none from the two "
-        "steps of rank six that PV-OSIMr adds at a node, so the difference weighs more here",
-    )  # fmt: skip
+    fewer = _share(kept, best, "pv_osimr", "pv_osim") <= -33.0
+    words = {
+        "one": generic(best), "two": generic(mounted[1]),
+        "less": generic(mounted[1], "pv_osimr", "pv_osim"),
+    }  # fmt: skip
+    yield "fewer operations", fewer, ours(best, "pv_osimr", "pv_osim"), words
+    dense = generic("Atlas feet+hands 4x6D, K dense symbolic")
+    yield "feet and hands", rows, ours(more), {"dense": dense}
 
 
 def figures(kept: Kept) -> Mapping[str, Figure]:
@@ -449,9 +379,10 @@ def _scaling(kept: Kept) -> Figure:
 
 def _robots(kept: Kept) -> Figure:
     drawn, places = style.figure(1, 2, (11.0, 4.6))
-    for ax, (title, labels) in zip(places, LABELS.items(), strict=True):
-        ours = {label: _found(kept, name, DRAWN) for label, name in labels.items()}
-        again = {label: _told(name, DRAWN) for label, name in labels.items()}
+    titles = {"Figure 5 and section IV-E: Atlas": ATLAS, "Figure 6: Shadow hands": HANDS}
+    for ax, (title, labels) in zip(places, titles.items(), strict=True):
+        ours = {label: _found(kept, name, DRAWN) for name, label in labels.items()}
+        again = {label: _told(name, DRAWN) for name, label in labels.items()}
         style.bars(ax, ours, again)
         ax.set_ylim(top=1.35 * ax.get_ylim()[1])  # room for the legend
         ax.set_title(title)

@@ -1,70 +1,136 @@
-"""Pages of ``make papers``: their parts, computed one after the other, verdicts and text."""
+"""Pages of ``make papers``: prose with places for tables, the paper's claims with their verdicts.
+
+``published.yaml`` has the numbers and claims of the papers, ``texts`` the prose.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import yaml
 from matplotlib.figure import Figure
 
 from benchmarks import machine
-from benchmarks.papers.claim import Claim, claims_table, summary
+from benchmarks.pages import filled, table
 from benchmarks.papers.kept import Kept
 
-_PUBLISHED = Path(__file__).with_name("published.yaml")
-TEXTS = Path(__file__).with_name("texts")
-"""The pages' prose, with the places of their tables."""
+_FOLDER = Path(__file__).parent
+REPRODUCES, DOES_NOT, DEPENDS = "reproduces", "**does not**", "depends on "
 
-Part: TypeAlias = Callable[[], Iterable[str]]
-"""Computes some lines of a page."""
+Places = Mapping[str, Iterable[str]]
+"""Lines of a page by their place in its text: ``tables`` for ``{tables}``."""
 
 
+@cache
 def published(paper: str) -> Mapping[str, Any]:
-    """Return the numbers printed in a paper."""
-    found: dict[str, Mapping[str, Any]] = yaml.safe_load(_PUBLISHED.read_text(encoding="utf-8"))
+    """Return the numbers and claims printed in a paper."""
+    found: dict[str, Mapping[str, Any]] = yaml.safe_load((_FOLDER / "published.yaml").read_bytes())
     return found[paper]
 
 
-def _no_figures(kept: Kept) -> Mapping[str, Figure]:
-    return {}
+class Claim(NamedTuple):
+    """A claim of a paper with its verdict.
+
+    Attributes
+    ----------
+    claim : the words of the paper, with their place.
+    printed : the printed number; empty where there is none.
+    found : the numbers of this run.
+    verdict : :data:`REPRODUCES`, :data:`DOES_NOT`, or :data:`DEPENDS` and on what.
+    reason : the likely reason of a difference.
+    """
+
+    claim: str
+    printed: str
+    found: str
+    verdict: str
+    reason: str
+
+    @classmethod
+    def of(
+        cls, paper: str, name: str, holds: bool | str, found: str, words: Mapping[str, str] = {}
+    ) -> Claim:
+        """Return a claim of ``published.yaml``, see :data:`Findings`."""
+        listed = published(paper)["claims"][name]
+        claim, printed, reason, remark = (
+            listed.get(part, "").format(**{**published(paper), **words})
+            for part in ("claim", "printed", "reason", "remark")
+        )
+        verdict = DEPENDS + holds if isinstance(holds, str) else (DOES_NOT, REPRODUCES)[holds]
+        return cls(claim, printed, found, verdict, remark or (reason if holds is not True else ""))
+
+
+Findings = Iterator[tuple[str, bool | str, str] | tuple[str, bool | str, str, Mapping[str, str]]]
+"""Key of a claim in ``published.yaml``, whether it reproduces or on what that depends, the numbers
+found, and words that the listed texts leave open."""
+
+
+def claims_table(claims: Iterable[Claim]) -> str:
+    """Return a table of claims."""
+    return table(("claim", "printed", "here", "verdict", "likely reason"), claims, None)
+
+
+def tally(claims: Iterable[Claim]) -> tuple[int, int, int, int]:
+    """Return the number of claims, and of those that reproduce, depend, and do not."""
+    verdicts = [claim.verdict for claim in claims]
+    depending = sum(verdict.startswith(DEPENDS) for verdict in verdicts)
+    return len(verdicts), verdicts.count(REPRODUCES), depending, verdicts.count(DOES_NOT)
+
+
+def summary(claims: Iterable[Claim]) -> str:
+    """Return the sentence that counts a page's claims by their verdict."""
+    number, reproduced, depending, failed = tally(claims)
+    return (
+        f"**Verdict**: of {number} claims {reproduced} reproduced, "
+        f"{depending} dependent on conditions that the paper leaves open, "
+        f"{failed} not reproduced; [summary of all papers](verdicts.md)."
+    )
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page about a paper.
+    """A page, about a paper or about all of them.
 
     Attributes
     ----------
     name : of its file.
-    parts : (results, whether the run is quick) → parts of the page by place: ``tables`` for the
-        place ``{tables}`` of the text.
+    places : (results, whether the run is quick) → lines by place.
     figures : results of a whole run → figures by name.
-    claims : results of a whole run → the paper's claims with their verdicts.
+    findings : results of a whole run → what it finds of the paper's claims.
     title : of the paper, for the summary of verdicts.
     """
 
     name: str
-    parts: Callable[[Kept, bool], Mapping[str, list[Part]]]
-    figures: Callable[[Kept], Mapping[str, Figure]] = _no_figures
-    claims: Callable[[Kept], list[Claim]] | None = None
+    places: Callable[[Kept, bool], Places]
+    figures: Callable[[Kept], Mapping[str, Figure]] = lambda kept: {}
+    findings: Callable[[Kept], Findings] | None = None
     title: str = ""
 
-    def text(self, lines: Mapping[str, list[str]], kept: Kept, quick: bool) -> str:
-        """Return the page with its lines by place; a quick run has no verdicts."""
-        text = (TEXTS / f"{self.name}.md").read_text(encoding="utf-8")
-        places = {"run": [run()], **lines}
-        if self.claims is not None:
+    def claims(self, kept: Kept) -> list[Claim]:
+        """Return the paper's claims with their verdicts, of a whole run."""
+        found = self.findings(kept) if self.findings else ()
+        return [Claim.of(self.name, *each) for each in found]
+
+    def text(self, kept: Kept, quick: bool) -> str:
+        """Return the page; a quick run has no verdicts."""
+        places = {"run": [run()], **self.places(kept, quick)}
+        if self.findings is not None:
             claims = [] if quick else self.claims(kept)
-            places |= {"claims": [], "summary": ["A quick run has no verdicts."]}
-            if claims:
-                places |= {"claims": claims_table(claims), "summary": [summary(claims)]}
-        for place, found in places.items():
-            text = text.replace(f"{{{place}}}", "\n".join(found).strip())
-        return text
+            places["claims"] = [claims_table(claims)] if claims else []
+            places["summary"] = [summary(claims) if claims else "A quick run has no verdicts."]
+        texts = {place: "\n".join(lines).strip() for place, lines in places.items()}
+        return filled(_FOLDER / "texts" / f"{self.name}.md", **texts)
+
+
+def under_headings(texts: Mapping[str, str], level: str = "##") -> Iterator[str]:
+    """Yield the lines of texts by heading."""
+    for heading, text in texts.items():
+        yield from (f"{level} {heading}", "", text, "")
 
 
 def run() -> str:
@@ -74,3 +140,18 @@ def run() -> str:
         f"Every number was computed by the run of `make papers` that wrote this page: "
         f"{date.today().isoformat()}, {machine.processor()}, {versions}."
     )
+
+
+def percent(value: float) -> str:
+    """Return a signed share [%]."""
+    return f"{value:+.1f} %".replace("-", "−")
+
+
+def comparison(first: float, second: float) -> str:
+    """Return two numbers and how much more the first is."""
+    return f"{number(first)} / {number(second)}, {percent(100.0 * (first / second - 1.0))}"
+
+
+def number(value: float) -> str:
+    """Return a number without digits that it does not have."""
+    return f"{value:.0f}" if value == int(value) else f"{value:g}"

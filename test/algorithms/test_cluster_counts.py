@@ -12,6 +12,7 @@ from cluster_robots import LOOSE, OVAL, Builder, geared_chain
 from oracles import paper_library
 from oracles.counts import count
 
+from benchmarks import oracle
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.ir.trace import trace
@@ -56,13 +57,11 @@ def problem_of(name: str) -> Problem:
         return paper_library.problem_of(name)
     whole = {"mit_humanoid": "mit_humanoid_1ee", "tello": "tello_with_arms_1ee"}[robot]
     problem = paper_library.problem_of(whole)
-    points = [
-        Contact(point["name"], f"f{point['body']}", "surface",
-                Transform(np.eye(3), np.array(point["offset"], float)))
-        for point in paper_library.data(whole)["contact_points_not_ee"]
+    points = (
+        point["name"] for point in paper_library.data(whole)["contact_points_not_ee"]
         if any(word in point["name"] for word in WHERE[where])
-    ]  # fmt: skip
-    contacts = [*problem.contacts, *points]
+    )  # fmt: skip
+    contacts = oracle.contacts_of(whole, *points)
     if where == "links":
         contacts = [Contact(c.name, c.frame, "surface") for c in contacts]
     problem = Problem(problem.robot, contacts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,8 +26,6 @@ from benchmarks.timing import Timing
 from delassus_ros.algorithms.dense import definition
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.model.clusters import clusters_of
-
-ROOT = Path(__file__).resolve().parents[2]
 
 BY_NAME = {case.name: case for case in CLUSTER_CASES}
 SAME = MachineSpeed(THERE)
@@ -228,12 +225,3 @@ def test_the_librarys_projection_is_faster_than_its_c_efpa():
     for case in cluster_cases.CLUSTER_CASES:
         if case.published is not None:
             assert 20e-6 < case.published.ltl < case.published.efpa < 150e-6
-
-
-def test_the_page_says_what_its_program_writes():
-    """No sentence is added by hand, such as that times are older than counts."""
-    text = (ROOT / "docs" / "benchmarks" / "clusters.md").read_text(encoding="utf-8")
-    introduction = text.partition("\n\n")[2].partition("\n\n## Machine")[0]
-    assert introduction == cluster_report._INTRODUCTION
-    for name in ("_LIBRARY", "_BOTH", "_OPERATIONS", "_WARM", "_GROWTH"):
-        assert getattr(cluster_report, name) in text, name

@@ -63,11 +63,6 @@ def test_the_table_counts_every_published_mechanism() -> None:
                 assert re.match(rf"\d+ / \d+ of {published} ", cell), (row.name, name)
 
 
-def test_the_table_says_what_its_program_writes() -> None:
-    text = COUNTS.read_text(encoding="utf-8")
-    assert text.startswith(operation_counts.HEAD) and operation_counts.SHORT in text
-
-
 def test_what_pv_osimr_is_said_to_be_tells_of_its_nodes() -> None:
     line = (pv_osimr.__doc__ or "").partition("\n")[0]
     assert "fewer nodes than Algorithm 3 where at most six rows meet" in line

@@ -5,26 +5,22 @@ The files lie in a folder beside the repository; tests skip, with that reason, w
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import robots
 
-from delassus_ros.contacts import Contact
-from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Robot, Transform
+from benchmarks import oracle
+from benchmarks.cases import AbsentError
+from delassus_ros.model import Robot
 from delassus_ros.model.clusters import velocity_offsets
-from delassus_ros.model.constraints import Coupling
 from delassus_ros.model.robot import Base
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
-from delassus_ros.testing.tello import differential
 from oracles import responses
 
-ORACLE = Path(__file__).resolve().parents[3] / "shared" / "oracle"
 CONSTANT = (
     "chain_GT_2", "chain_GT_12", "chain_PBT_4", "mini_cheetah_1ee", "mini_cheetah_4ee",
     "mit_humanoid_1ee", "urdf_mini_cheetah_4ee", "urdf_mit_humanoid_leg",
@@ -44,92 +40,38 @@ FILES: dict[str, tuple[str, Base]] = {
 """Oracle file → URDF+ file and base."""
 
 
-@cache
 def data(name: str) -> dict[str, Any]:
     """Return the content of a file."""
-    path = ORACLE / f"grbda_{name}.json"
-    if not path.is_file():
-        pytest.skip(f"no ../shared/oracle/{path.name} beside the repository")
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
+    try:
+        return oracle.data(name)
+    except AbsentError as error:
+        pytest.skip(str(error))
 
 
 def problem_of(name: str, state: int = 0) -> Problem:
     """Return a robot with its end effectors, its loops as couplings that hold at that state."""
-    content = data(name)
-    joints, bodies = [], []
-    for body in content["bodies"]:
-        placement = Transform(np.array(body["Xtree_E"], float).T, np.array(body["Xtree_r"], float))
-        parent = WORLD if body["parent"] < 0 else body["parent"]
-        if body["joint"] == "free":
-            joints.append(Joint(body["name"], JointKind.ROOT, WORLD))
-        else:
-            axis = np.array(body["S"], float)[:3, 0]
-            joints.append(Joint(body["name"], JointKind.REVOLUTE, parent, placement, axis))
-        bodies.append(Body(body["name"], _inertia(np.array(body["I"], float))))
-    frames = [Frame(f"f{i}", i, Transform()) for i in range(len(bodies))]
-    robot = Robot(name, joints, bodies, frames, couplings=_couplings(content, state))
-    return Problem(robot, contacts_of(name))
+    data(name)
+    robot = oracle.robot(name, state, differentials=False)
+    return Problem(robot, oracle.contacts_of(name))
 
 
 @cache
 def from_urdf(name: str) -> Problem:
     """Return a robot read from URDF+ with its end effectors."""
+    data(name)
     file, base = FILES[name]
-    robot = Robot.from_urdf(robots.shared(file), base)
-    content = data(name)
-    contacts = [
-        Contact(
-            f"ee{end['index']}", content["bodies"][end["body"]]["name"], "surface",
-            Transform(np.eye(3), np.array(end["offset"], float)),
-        )
-        for end in content["end_effectors"]
-    ]  # fmt: skip
-    return Problem(robot, contacts)
+    return Problem(Robot.from_urdf(robots.shared(file), base), oracle.contacts_of(name))
 
 
 def positions_from_urdf(problem: Problem, name: str, state: int) -> Array:
     """Return q of a state in the order of the robot that was read."""
-    content = data(name)
-    given = content["states"][state]["q_span"]
-    by_link = {b["name"]: given[b["q_index"]] for b in content["bodies"] if b["joint"] != "free"}
-    robot = problem.robot
-    return np.array([
-        by_link[body.name]
-        for joint, body in zip(robot.joints, robot.bodies, strict=True)
-        if joint.kind.nq
-    ])  # fmt: skip
+    return oracle.states(name, problem.robot)[state][0]
 
 
 def with_differentials(problem: Problem) -> Problem:
     """Return Tello with its differentials as functions of the positions, not as couplings."""
-    robot, content = problem.robot, data("tello_with_arms_1ee")
-    functions, independent, tied = [], [], set()
-    for cluster in content["clusters"]:
-        if not cluster["type"].startswith("Tello"):
-            continue
-        joints = tuple(content["bodies"][i]["name"] for i in cluster["bodies"])
-        functions.append(differential(cluster["name"], joints))
-        independent += joints[:2]  # the rotors
-        tied.update(joints)
-    couplings = [c for c in robot.couplings if tied.isdisjoint(dict(c.ratios))]
-    frames = list(robot.frames.values())
-    tello = Robot(
-        robot.name, robot.joints, robot.bodies, frames, couplings=couplings,
-        functions=functions, independent=independent,
-    )  # fmt: skip
+    tello = oracle.robot(problem.robot.name)
     return Problem(tello, problem.contacts, problem.axes, [p.name for p in problem.outputs])
-
-
-def contacts_of(name: str) -> list[Contact]:
-    """Return the end effectors of a robot."""
-    return [
-        Contact(
-            f"ee{end['index']}", f"f{end['body']}", "surface",
-            Transform(np.eye(3), np.array(end["offset"], float)),
-        )
-        for end in data(name)["end_effectors"]
-    ]  # fmt: skip
 
 
 def positions(name: str, state: int) -> Array:
@@ -141,9 +83,7 @@ def positions(name: str, state: int) -> Array:
 
 def expected(name: str, state: int, key: str = "inv_osim_projection") -> Array:
     """Return the library's matrix of a state, rows of each contact linear first."""
-    G = np.array(data(name)["states"][state][key], float)
-    order = [6 * (r // 6) + (r % 6 + 3) % 6 for r in range(len(G))]
-    return np.asarray(G[np.ix_(order, order)])
+    return oracle.matrix(data(name)["states"][state], key)
 
 
 def outputs(problem: Problem, name: str, state: int) -> dict[str, Array]:
@@ -172,41 +112,3 @@ def outputs(problem: Problem, name: str, state: int) -> dict[str, Array]:
 def states(name: str) -> range:
     """Return the indices of the states."""
     return range(len(data(name)["states"]))
-
-
-def _inertia(spatial: Array) -> Inertia:
-    h = spatial[:3, 3:]
-    return Inertia(spatial[5, 5], np.array([h[2, 1], h[0, 2], h[1, 0]]), spatial[:3, :3])
-
-
-def _couplings(content: dict[str, Any], state: int) -> list[Coupling]:
-    """Return one coupling per dependent joint: its rate by those of the cluster's chosen ones."""
-    G = np.array(content["states"][state]["G"], float)
-    found = []
-    for cluster in content["clusters"]:
-        bodies = [content["bodies"][i] for i in cluster["bodies"]]
-        if len(bodies) == 1:
-            continue
-        columns = slice(cluster["yd_index"], cluster["yd_index"] + cluster["nyd"])
-        rows = {b["name"]: G[b["v_index"], columns] for b in bodies}
-        chosen = _basis(rows, cluster["nyd"])
-        to_chosen = np.linalg.inv(np.array([rows[n] for n in chosen]))
-        for joint, row in rows.items():
-            if joint in chosen:
-                continue
-            ratios = row @ to_chosen
-            terms = [(n, -float(r)) for n, r in zip(chosen, ratios, strict=True) if abs(r) > 1e-14]
-            found.append(Coupling(f"{joint} follows", ((joint, 1.0), *terms)))
-    return found
-
-
-def _basis(rows: dict[str, Array], size: int) -> list[str]:
-    """Return joints whose rates determine the others', those with a rate of their own first."""
-    chosen: list[str] = []
-    for joint in sorted(rows, key=lambda n: (np.count_nonzero(rows[n]), "otor" in n)):
-        trial = np.array([rows[n] for n in (*chosen, joint)])
-        if np.linalg.svd(trial, compute_uv=False)[-1] > 1e-6:
-            chosen.append(joint)
-        if len(chosen) == size:
-            break
-    return chosen
