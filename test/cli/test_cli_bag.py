@@ -7,10 +7,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from cli_support import QUADRUPED, output, refusal
+from cli_support import CONFIG, QUADRUPED, ROOT, answer, output, refusal
 from hanging import HANG_S
 from nav_msgs.msg import Odometry
 from pyarrow import parquet
@@ -34,7 +35,11 @@ from delassus_ros.cli.main import main
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.sim import demo_urdf
 
-CONFIG = str(Path(__file__).parents[2] / "config" / "quadruped.yaml")
+
+def about(table: str) -> dict[str, Any]:
+    """Return what the metadata of a table says of it."""
+    found: dict[str, Any] = json.loads(parquet.read_schema(table).metadata[b"delassus"])
+    return found
 
 
 @pytest.fixture(name="run")
@@ -48,10 +53,8 @@ def test_a_recording_with_the_parameters_of_the_node(capsys, run: str) -> None:
     assert "120 matrices, 0 times INVALID, in 1.2 s" in out
     assert "wrote out/run.parquet\nwrote out/run.mcap" in out
     assert "finished before" in output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
-    data = json.loads(
-        output(capsys, "bag", run, "--params", CONFIG, "-o", "out", "--again", "--json",
-               "--format", "parquet", "--columns", "matrix")
-    )  # fmt: skip
+    columns = ("--format", "parquet", "--columns", "matrix")
+    data = answer(capsys, "bag", run, "--params", CONFIG, "-o", "out", "--again", *columns)
     assert data["matrices"] == 120 and data["files"] == ["out/run.parquet"]
     assert set(data["took"]) == {"in all", "reading", "answering", "computing", "writing"}
     assert "effective_mass" not in parquet.read_schema("out/run.parquet").names
@@ -76,8 +79,7 @@ def test_without_parameters_the_ends_of_limbs_are_the_contacts(
         "run.mcap: base floating, as 4 limbs move on the root link 'base'; --params says "
         "otherwise\n"
     )
-    about = json.loads(parquet.read_schema("out/run.parquet").metadata[b"delassus"])
-    assert about["contacts"] == [f"{foot}_FOOT" for foot in FEET]
+    assert about("out/run.parquet")["contacts"] == [f"{foot}_FOOT" for foot in FEET]
 
 
 def test_without_parameters_a_recorded_layout_tells_the_contacts(capsys, run: str) -> None:
@@ -97,14 +99,11 @@ def test_without_parameters_a_recorded_layout_tells_the_contacts(capsys, run: st
     types = {**TYPES, "/delassus_node/layout": "delassus_msgs/msg/Layout"}
     write(Path("with_layout/run.mcap"), messages, types)
     output(capsys, "bag", "with_layout/run.mcap", "-o", "two")
-    said = json.loads(output(capsys, "compare", "one/run.parquet", "two/run.parquet", "--json"))
+    said = answer(capsys, "compare", "one/run.parquet", "two/run.parquet")
     assert said["rows"] == 120 and said["largest"] < 1e-12
-    about = [
-        json.loads(parquet.read_schema(f"{folder}/run.parquet").metadata[b"delassus"])
-        for folder in ("one", "two")
-    ]
+    one, two = (about(f"{folder}/run.parquet") for folder in ("one", "two"))
     for key in ("contacts", "frames", "kinds", "row_offsets", "axes", "recording"):
-        assert about[0][key] == about[1][key]
+        assert one[key] == two[key]
     # One that cannot be read does not keep the others from it.
     Path("bad.mcap").write_text("no recording")
     assert main(["bags", "bad.mcap", "with_layout/run.mcap", "-o", "three", "--json"]) == 1
@@ -128,8 +127,7 @@ def test_an_arm_whose_motion_was_recorded_floats(
     assert main(["bag", "run.mcap", "-o", "out", "--format", "parquet"]) == 0
     base = "floating" if flies else "fixed"
     assert f"run.mcap: base {base}, as " in capsys.readouterr().err
-    about = json.loads(parquet.read_schema("out/run.parquet").metadata[b"delassus"])
-    assert about["base"] == base
+    assert about("out/run.parquet")["base"] == base
 
 
 def test_contacts_that_nothing_tells_the_place_of(capsys, run: str) -> None:
@@ -205,7 +203,7 @@ def test_packages_that_are_missing_are_named(run: str, tmp_path: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S,
-        cwd=Path(CONFIG).parents[1], check=False,
+        cwd=ROOT, check=False,
     )  # fmt: skip
     assert done.returncode == 2 and "needs the Python package pyarrow" in done.stderr
 
@@ -213,7 +211,7 @@ def test_packages_that_are_missing_are_named(run: str, tmp_path: Path) -> None:
 @pytest.mark.needs("matplotlib")
 def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
     output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
-    found = json.loads(output(capsys, "plot", "out/run.parquet", "--json"))
+    found = answer(capsys, "plot", "out/run.parquet")
     assert Path("run.svg").read_bytes()[:5] == b"<?xml" and found["rows"] == 120
     table = parquet.read_table("out/run.parquet")
     worst = int(np.argmax(table["condition"].to_numpy()))
@@ -222,10 +220,10 @@ def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
     assert "efpa" in other
     Path("efpa.yaml").write_text(other)
     output(capsys, "bag", run, "--params", "efpa.yaml", "-o", "efpa")
-    same = json.loads(output(capsys, "compare", "out/run.parquet", "out/run.parquet", "--json"))
+    same = answer(capsys, "compare", "out/run.parquet", "out/run.parquet")
     assert (same["rows"], same["equal"], same["largest"]) == (120, 120, 0.0)
     assert same["matrices"] == 120
-    said = json.loads(output(capsys, "compare", "out/run.parquet", "efpa/run.parquet", "--json"))
+    said = answer(capsys, "compare", "out/run.parquet", "efpa/run.parquet")
     assert said["rows"] == 120 and said["equal"] < 120 and 0.0 < said["largest"] < 1e-12
     # Rows of silence have the stamp of the last joint state, several of them the same.
     gap = [m for m in walk(120) if not 40 * STEP <= m.time - BEGIN < 80 * STEP]
@@ -234,7 +232,7 @@ def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
     assert count == 1
     Path("quick.yaml").write_text(quick)
     output(capsys, "bag", "gap.mcap", "--params", "quick.yaml", "-o", "gap")
-    silent = json.loads(output(capsys, "compare", "gap/gap.parquet", "gap/gap.parquet", "--json"))
+    silent = answer(capsys, "compare", "gap/gap.parquet", "gap/gap.parquet")
     rows = parquet.read_table("gap/gap.parquet").num_rows
     assert rows > 83 and (silent["rows"], silent["other_contacts"]) == (rows, 0)
     assert (silent["matrices"], silent["equal"]) == (80, 80)

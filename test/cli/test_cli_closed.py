@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import output, refusal
+from cli_support import LEG, ROOT, answer, output, printed_matrix, refusal
 from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
@@ -17,9 +16,7 @@ from delassus_ros.cli.main import main
 from delassus_ros.errors import InputError
 from delassus_ros.rotor_report import rotor_report
 
-ROOT = Path(__file__).resolve().parents[2]
 JOINTS = ("hip_roll", "hip_pitch", "knee", "ankle")
-LEG = str(ROOT / "docs" / "geared_leg.urdf")
 BAR = '<inertial><mass value="1"/><origin xyz="0.1 0 0"/><inertia ixx="0.02" ixy="0" ixz="0" ' \
     'iyy="0.03" iyz="0" izz="0.04"/></inertial>'  # fmt: skip
 PIN = "loops:\n  - {name: pin, frames: [coupler_end, rocker_end], type: point}\n"
@@ -62,11 +59,6 @@ def four_bar_problem() -> Problem:
     return Problem(robot, [Contact("coupler_end", "coupler_end")])
 
 
-def matrix_in(out: str, rows: int) -> np.ndarray:
-    lines = out.split("\n\n")[1].splitlines()
-    return np.array([[float(word) for word in line.split()[-rows:]] for line in lines])
-
-
 def test_inspect_shows_what_is_tied_and_no_rotor_as_a_place_for_contacts(capsys, four_bar):
     out = output(capsys, "inspect", *four_bar)
     assert re.search(r"independent +follow +tied by +ratios\n", out)
@@ -91,7 +83,7 @@ def test_loops_by_rows_have_the_matrix_of_clusters(capsys, four_bar, how) -> Non
     given = ("compute", *four_bar, "--contact", "coupler_end", REFERENCE, "--q", "crank=0.95")
     expected = output(capsys, *given, "--algorithm", "ltl")
     found = output(capsys, *given, "--algorithm", "kjr", "--loops-as", how)
-    np.testing.assert_allclose(matrix_in(found, 3), matrix_in(expected, 3), atol=1e-6)
+    np.testing.assert_allclose(printed_matrix(found, 3), printed_matrix(expected, 3), atol=1e-6)
     loops = [line for line in found.splitlines() if line.startswith("loops")]
     assert loops == [line for line in expected.splitlines() if line.startswith("loops")]
 
@@ -120,7 +112,9 @@ def test_compute_closes_the_loop_and_says_so(capsys, four_bar, given):
     assert ("warning: loop 'pin'" in line) == (given[0] != "--q")
     q = np.array([0.95, coupler, rocker])
     expected = definition(four_bar_problem(), {"q": q})
-    np.testing.assert_allclose(matrix_in(out, 3), expected, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        printed_matrix(out, 3), expected, atol=1e-5 * np.abs(expected).max()
+    )
     assert re.search(r"algorithm +pv_osimr\n", out)
 
 
@@ -263,7 +257,7 @@ def test_plot_is_on_the_branch_of_the_reference(capsys, four_bar, tmp_path: Path
     for side in (1.0, -1.0):
         coupler, rocker = assembled(0.8, side)
         reference = f"--reference=crank=0.8,coupler={coupler},rocker={rocker}"
-        found.append(json.loads(output(capsys, "plot", *four_bar, *way, reference, "--json")))
+        found.append(answer(capsys, "plot", *four_bar, *way, reference))
         # Where the crank is drawn, on this branch; it is the only freedom.
         s = DelassusSolver(four_bar_problem()).solve([0.8, coupler, rocker])
         lightest = found[-1]["masses"]["coupler_end"][0]

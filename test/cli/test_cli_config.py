@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import robots
 import yaml
-from cli_support import QUADRUPED, output, refusal
+from cli_support import QUADRUPED, answer, output, refusal
 from parallel_ankle import parallel_ankles
 from urdf_text import joint, limb, link, robot_xml, without_geometry
 
@@ -112,11 +111,11 @@ def test_parallel_ankles_stay_free_and_feet_are_proposed(tmp_path: Path, capsys)
     problem = Settings.from_parameters(values).problem(text.encode())
     robot = Robot.from_urdf(text, loops=loops)
     assert problem.robot.nv == robot.nv
-    answer = json.loads(output(capsys, "compute", str(urdf), "--loops", str(side), "--json"))
+    found = answer(capsys, "compute", str(urdf), "--loops", str(side))
     contacts = [Contact(name, name, "surface") for name in ("foot_left", "foot_right")]
     q = Closure(robot).reference
     expected = definition(Problem(robot, contacts), {"q": q})
-    assert np.abs(np.array(answer["G"]) - expected).max() < 1e-10 * np.abs(expected).max()
+    assert np.abs(np.array(found["G"]) - expected).max() < 1e-10 * np.abs(expected).max()
     ankles = {name: 0.0 for name in robot.joint_names if "hip" not in name and "knee" not in name}
     rigid = definition(Problem(robot.lock(ankles), contacts), {"q": np.zeros(4)})
     assert expected[4, 4] > 2.0 * rigid[4, 4]
@@ -185,7 +184,7 @@ def test_links_in_a_ring_are_refused_and_not_gone_round_for_ever(tmp_path: Path,
 
 
 def test_small_values_are_numbers_in_json_too(capsys) -> None:
-    found = json.loads(output(capsys, "config", QUADRUPED, "--lock", "LF_KFE=0.00001", "--json"))
+    found = answer(capsys, "config", QUADRUPED, "--lock", "LF_KFE=0.00001")
     assert found["/**"]["ros__parameters"]["lock"]["values"] == [1e-05]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pytest
-from cli_support import QUADRUPED, output, refusal
+from cli_support import CONFIG, LEG, QUADRUPED, answer, output, refusal
 from pyarrow import parquet
 from recordings_support import BEGIN, STEP, at, walk, write
 from sensor_msgs.msg import JointState
@@ -16,8 +16,6 @@ from sensor_msgs.msg import JointState
 from delassus_ros import Contact, DelassusSolver, DelassusWarning, Problem, Robot
 from delassus_ros.cli.main import main
 
-CONFIG = str(Path(__file__).parents[2] / "config" / "quadruped.yaml")
-LEG = str(Path(__file__).parents[2] / "docs" / "geared_leg.urdf")
 FOOT = ("--contact", "LF_FOOT")
 ROBOT = Robot.from_urdf(QUADRUPED)
 DEGREES = {name: 20.0 if name.endswith("HFE") else -60.0 if name.endswith("KFE") else 5.0
@@ -37,18 +35,18 @@ def q_text(values) -> str:
 
 
 def test_compute_says_which_joint_and_what_helps(capsys) -> None:
-    command = ("compute", QUADRUPED, *FOOT, "--json")
-    out, err = said(capsys, *command, "--q", q_text(DEGREES))
+    command = ("compute", QUADRUPED, *FOOT)
+    out, err = said(capsys, *command, "--q", q_text(DEGREES), "--json")
     assert "warning: --q: the position of joint 'LF_KFE' is -60 rad, and its limits are " in err
     assert err.count("; if angles are in degrees, add --degrees\n") == 5
     assert err.splitlines()[-1] == "warning: 7 more like these"
     assert len(json.loads(out)["warnings"]) == 12
-    expected = json.loads(output(capsys, *command, "--q", q_text(RADIANS)))
-    found = json.loads(output(capsys, *command, "--q", q_text(DEGREES), "--degrees"))
+    expected = answer(capsys, *command, "--q", q_text(RADIANS))
+    found = answer(capsys, *command, "--q", q_text(DEGREES), "--degrees")
     assert found["warnings"] == []
     assert np.allclose(found["G"], expected["G"], rtol=1e-13)
     whole = ",".join(str(DEGREES[name]) for name in ROBOT.joint_names)
-    found = json.loads(output(capsys, *command, "--q", whole, "--degrees"))
+    found = answer(capsys, *command, "--q", whole, "--degrees")
     assert np.allclose(found["G"], expected["G"], rtol=1e-13)
     assert found["q"] == pytest.approx(ROBOT.q(RADIANS))
     # In degrees already: a joint that was not homed.
@@ -78,12 +76,12 @@ def test_nothing_is_said_of_joints_that_were_not_given(capsys, tmp_path) -> None
 
 def test_compute_with_gears_in_degrees(capsys) -> None:
     robot = Robot.from_urdf(LEG, "fixed")
-    command = ("compute", LEG, "--base", "fixed", "--contact", "sole", "--json", "--q")
+    command = ("compute", LEG, "--base", "fixed", "--contact", "sole", "--q")
     # By joint and by motor: either follows from the other.
     for name, _ in robot.couplings[0].ratios:
-        expected = json.loads(output(capsys, *command, f"{name}=0.3"))
+        expected = answer(capsys, *command, f"{name}=0.3")
         turned = f"{name}={float(np.rad2deg(0.3))}"
-        found = json.loads(output(capsys, *command, turned, "--degrees"))
+        found = answer(capsys, *command, turned, "--degrees")
         assert np.allclose(found["q"], expected["q"], rtol=1e-12, atol=1e-15)
         assert np.allclose(found["G"], expected["G"], rtol=1e-12) and any(found["q"])
 
