@@ -204,30 +204,6 @@ def test_default_namespace_without_effect() -> None:
     assert Robot.from_urdf(drake).to_bytes() == Robot.from_urdf(plain).to_bytes()
 
 
-def test_elements_of_another_namespace_are_dropped() -> None:
-    plain = robot_xml(link("a"))
-    foreign = plain.replace("<robot ", '<robot xmlns:c="urn:x" ').replace(
-        "</robot>", '<c:link name="b"/></robot>'
-    )
-    assert Robot.from_urdf(foreign).to_bytes() == Robot.from_urdf(plain).to_bytes()
-
-
-@pytest.mark.parametrize(
-    "dropped",
-    [
-        '<gazebo reference="a"><kp>1</kp></gazebo>',
-        '<transmission name="t"><joint name="j"><x/></joint></transmission>',
-        '<ros2_control name="c" type="system"><joint name="j"/></ros2_control>',
-        '<sensor name="s" type="camera"/>',
-        '<material name="grey"/>',
-    ],
-)
-def test_other_tags_are_dropped(dropped: str) -> None:
-    assert Robot.from_urdf(robot_xml(link("a"), dropped)).to_bytes() == (
-        Robot.from_urdf(robot_xml(link("a"))).to_bytes()
-    )
-
-
 # --- joints -----------------------------------------------------------------------------------
 
 
