@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import robots
+from linkages import four_bar
 from on_floats import solver_on_floats
 from small import BOX
 from test_ranges import PRISMATIC, REVOLUTE, chain
@@ -91,12 +92,6 @@ def test_positions_that_do_not_fit_a_coupling_are_said_and_kept() -> None:
                                              "'follower': -0.2, 'driver': 0.4"):  # fmt: skip
         q = gripper().q({"driver": 0.4, "follower": -0.2})
     assert q[:2].tolist() == [0.4, -0.2]
-
-
-def four_bar() -> Robot:
-    from linkages import four_bar as made
-
-    return made()
 
 
 @pytest.mark.parametrize("loops_as", ["clusters", "rows"])
