@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from urdf_text import INERTIAL, link, robot_xml, straight
 
 from delassus_ros import Robot, Transform
 from delassus_ros.model import (
@@ -54,6 +55,20 @@ def four_bar(
     bodies = [Body(joint.name, BOX) for joint in joints]
     tip = Frame("tip", 1, along_x(COUPLER))
     return Robot("four_bar", joints, bodies, [tip], couplings, [loop], independent)
+
+
+def four_bar_urdf(*parts: str) -> str:
+    """Return the four-bar as URDF with frames coupler_end and rocker_end, which nothing closes."""
+    joints = (
+        ("crank", "ground", 0.0, "continuous"),
+        ("coupler", "crank", CRANK, "continuous"),
+        ("rocker", "ground", GROUND, "continuous"),
+        ("coupler_end", "coupler", COUPLER, "fixed"),
+        ("rocker_end", "rocker", ROCKER, "fixed"),
+    )
+    links = (link(name, "" if name.endswith("end") else INERTIAL) for name, *_ in joints)
+    tree = (straight(n, parent, n, f"{x} 0 0", kind=kind) for n, parent, x, kind in joints)
+    return robot_xml(link("ground", ""), *links, *tree, *parts, head='name="four_bar"')
 
 
 def assembled(crank: float, side: float = 1.0) -> tuple[float, float]:

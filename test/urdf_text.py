@@ -37,10 +37,13 @@ def shape(kind: str, xyz: str = "0 0 0") -> str:
     return f"<collision><origin xyz='{xyz}'/><geometry>{kind}</geometry></collision>"
 
 
-def straight(name: str, parent: str, child: str, xyz: str, axis: str, more: str = "") -> str:
+def straight(
+    name: str, parent: str, child: str, xyz: str, axis: str = "0 0 1", more: str = "",
+    kind: str = "continuous",
+) -> str:  # fmt: skip
     """Return a joint without limits, whose axes are those of its parent unless `more` turns it."""
     return (
-        f'<joint name="{name}" type="continuous"><origin xyz="{xyz}" {more}/><axis xyz="{axis}"/>'
+        f'<joint name="{name}" type="{kind}"><origin xyz="{xyz}" {more}/><axis xyz="{axis}"/>'
         f'<parent link="{parent}"/><child link="{child}"/></joint>'
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import LEG, ROOT, answer, output, printed_matrix, refusal
-from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled
+from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled, four_bar_urdf
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms.dense import definition
@@ -17,32 +17,9 @@ from delassus_ros.errors import InputError
 from delassus_ros.rotor_report import rotor_report
 
 JOINTS = ("hip_roll", "hip_pitch", "knee", "ankle")
-BAR = '<inertial><mass value="1"/><origin xyz="0.1 0 0"/><inertia ixx="0.02" ixy="0" ixz="0" ' \
-    'iyy="0.03" iyz="0" izz="0.04"/></inertial>'  # fmt: skip
 PIN = "loops:\n  - {name: pin, frames: [coupler_end, rocker_end], type: point}\n"
 LOOPS = PIN + "independent: [crank]\n"
 REFERENCE = f"--reference=crank=0.8,coupler={assembled(0.8)[0]},rocker={assembled(0.8)[1]}"
-
-
-def four_bar_urdf() -> str:
-    """Return crank, coupler and rocker; the loop is said elsewhere."""
-    parts = ['<link name="ground"/>']
-    for name in ("crank", "coupler", "rocker"):
-        parts.append(f'<link name="{name}">{BAR}</link>')
-    for name, parent, x in (
-        ("crank", "ground", 0.0), ("coupler", "crank", CRANK), ("rocker", "ground", GROUND),
-    ):  # fmt: skip
-        parts.append(
-            f'<joint name="{name}" type="continuous"><parent link="{parent}"/>'
-            f'<child link="{name}"/><origin xyz="{x} 0 0"/><axis xyz="0 0 1"/></joint>'
-        )
-    for name, length in (("coupler", COUPLER), ("rocker", ROCKER)):
-        parts.append(
-            f'<link name="{name}_end"/><joint name="{name}_end" type="fixed">'
-            f'<parent link="{name}"/><child link="{name}_end"/>'
-            f'<origin xyz="{length} 0 0"/></joint>'
-        )
-    return f'<robot name="four_bar">{"".join(parts)}</robot>'
 
 
 @pytest.fixture

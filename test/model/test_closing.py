@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from linkages import COUPLER, ROCKER, four_bar_urdf
 from oracles.textbook import mass_matrix
 from urdf_text import joint, link, robot_xml
 
@@ -317,52 +318,31 @@ def test_transmissions_without_rotor_mean_nothing() -> None:
 # --- loops ------------------------------------------------------------------------------------
 
 
-def planar(*parts: str) -> str:
-    """Return a four-bar's three moving links, with frames 'end' and 'pin' to be closed."""
-
-    def placed(name: str, kind: str, ends: tuple[str, str], x: float) -> str:
-        return (
-            f'<joint name="{name}" type="{kind}"><origin xyz="{x} 0 0"/><axis xyz="0 0 1"/>'
-            f'<parent link="{ends[0]}"/><child link="{ends[1]}"/></joint>'
-        )
-
-    return robot_xml(
-        *(link(name) for name in ("base", "crank", "rod", "rocker", "end", "pin")),
-        placed("a", "continuous", ("base", "crank"), 0.0),
-        placed("b", "continuous", ("crank", "rod"), 0.5),
-        placed("c", "continuous", ("base", "rocker"), 1.0),
-        placed("e", "fixed", ("rod", "end"), 0.8),
-        placed("p", "fixed", ("rocker", "pin"), 0.5),
-        *parts,
-    )
+ENDS = ["coupler_end", "rocker_end"]
 
 
 def test_loops_of_the_document_and_of_the_side_file_are_the_same() -> None:
     bar = (
-        '<loop name="bar" type="revolute"><predecessor link="end"/><successor link="rocker">'
-        '<origin xyz="0.5 0 0"/></successor><axis xyz="0 0 1"/></loop>'
+        '<loop name="bar" type="revolute"><predecessor link="coupler_end"/><successor '
+        f'link="rocker"><origin xyz="{ROCKER} 0 0"/></successor><axis xyz="0 0 1"/></loop>'
     )
-    entry = {"name": "bar", "frames": ["end", "pin"], "type": "hinge", "axis": [0, 0, 2]}
-    inside, beside = (
-        Robot.from_urdf(planar(bar), "fixed"),
-        Robot.from_urdf(planar(), "fixed", loops={"loops": [entry]}),
-    )
+    entry = {"name": "bar", "frames": ENDS, "type": "hinge", "axis": [0, 0, 2]}
+    inside = Robot.from_urdf(four_bar_urdf(bar), "fixed")
+    beside = Robot.from_urdf(four_bar_urdf(), "fixed", loops={"loops": [entry]})
     for robot in (inside, beside):
         (read,) = robot.loops
         assert (read.kind, read.predecessor, read.successor) == (LoopKind.HINGE, 1, 2)
-        assert read.predecessor_placement.translation.tolist() == [0.8, 0.0, 0.0]
+        assert read.predecessor_placement.translation.tolist() == [COUPLER, 0.0, 0.0]
         assert len(independent(robot)) == 1
     assert inside.to_bytes() == beside.to_bytes()
 
 
-@pytest.mark.parametrize(
-    ("loop_type", "freedoms"), [("spherical", 1), ("universal", 1), ("point", 1)]
-)
-def test_loops_that_join_origins(loop_type: str, freedoms: int) -> None:
-    entry = {"frames": ["end", "pin"], "type": loop_type}
-    robot = Robot.from_urdf(planar(), "fixed", loops={"loops": [entry]})
-    assert (robot.loops[0].name, robot.loops[0].kind) == ("end:pin", LoopKind.POINT)
-    assert len(independent(robot)) == freedoms
+@pytest.mark.parametrize("loop_type", ["spherical", "universal", "point"])
+def test_loops_that_join_origins(loop_type: str) -> None:
+    entry = {"frames": ENDS, "type": loop_type}
+    robot = Robot.from_urdf(four_bar_urdf(), "fixed", loops={"loops": [entry]})
+    assert (robot.loops[0].name, robot.loops[0].kind) == (":".join(ENDS), LoopKind.POINT)
+    assert len(independent(robot)) == 1
 
 
 # --- types of joints --------------------------------------------------------------------------
@@ -407,8 +387,8 @@ def test_motors_of_published_files_are_independent_where_possible() -> None:
 CAP = (link("cap"), joint("w", "shank", "cap", "fixed"))
 BALL = (link("ball"), joint("drift", "base", "ball", "floating"))
 OPEN = (
-    '<loop name="bar" type="spherical"><predecessor link="end"/><successor link="pin">'
-    '<origin xyz="0 0 0.25"/></successor></loop>'
+    '<loop name="bar" type="spherical"><predecessor link="coupler_end"/><successor '
+    'link="rocker_end"><origin xyz="0 0 0.25"/></successor></loop>'
 )
 FOLLOWING = mimicking({"a": "b"})
 REFUSED = [
@@ -445,7 +425,8 @@ REFUSED = [
     ),
     ("joint 'a': <mimic>: only revolute and prismatic joints can follow",
      of_kind(FOLLOWING, "a", "planar")),
-    ("loop 'bar' does not close: a gap of 0.25 .*'a', 'b', 'c'", planar(OPEN)),
+    ("loop 'bar' does not close: a gap of 0.25 .*'crank', 'coupler', 'rocker'",
+     four_bar_urdf(OPEN)),
     ("loop 'bar': unknown link 'shnk'; did you mean 'shank'",
      belt(*CAP, loop("bar", "shnk", "rotor"))),
     ("loop 'bar' is between a body and itself: links 'shank' and 'cap' cannot move apart",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mujoco_scenes import CONNECT, FRAMES, WELD, closed_matrix, compiled, scene
+from mujoco_scenes import CONNECT, FOUR_BAR, FRAMES, WELD, closed_matrix, compiled, scene
 from on_floats import solver_on_floats
 from oracles import relative
 from oracles.mujoco_models import of_mujoco
@@ -33,18 +33,6 @@ def test_a_limb_with_a_loop_is_a_robot_of_its_own(equality: str) -> None:
     (loop,) = limb.loops
     assert [limb.bodies[k].name for k in (loop.predecessor, loop.successor)] == ["b5", "b10"]
     assert relative(closed_matrix(limb, model), expected) < 1e-9
-
-
-FOUR_BAR = """
-<mujoco model="four_bar"><worldbody>
-  <body name="foot"><joint name="turn"/><geom size="0.1" pos="0.1 0 0"/>
-    <body name="crank"><joint name="a" axis="0 1 0"/><geom size="0.1" pos="0.1 0 0"/>
-      <body name="coupler" pos="0.2 0 0"><joint name="b" axis="0 1 0"/>
-        <geom size="0.1" pos="0.2 0 0"/><site name="tool" pos="0.2 0 0.1"/></body></body>
-    <body name="rocker" pos="0.3 0 -0.2"><joint name="c" axis="0 1 0"/>
-      <geom size="0.1" pos="0 0 0.1"/></body></body></worldbody>
-  <equality><connect name="pin" body1="coupler" body2="rocker" anchor="0.35 0 0"/>HELD
-  </equality></mujoco>"""
 
 
 def test_a_closed_mechanism_is_held_where_it_closes() -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
+from mujoco_scenes import FOUR_BAR, compiled
 from on_floats import matrix, solver_on_floats
 from oracles import relative
 from oracles.mujoco_models import of_mujoco
 from oracles.pinocchio_models import of_pinocchio
 from seeds import but_slow
 
-from delassus_ros import Contact, Problem, Robot
+from delassus_ros import Closure, Contact, Problem, Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model import JointKind
 
@@ -214,29 +215,13 @@ def test_a_tendon_equality_is_a_coupling_of_all_of_its_joints() -> None:
     assert relative(matrix(robot, ["tip", "hand"], positions), expected) < 1e-9
 
 
-FOUR_BAR = """
-<mujoco model="four_bar"><worldbody>
-  <body name="crank"><joint name="a" axis="0 1 0"/>
-    <inertial pos="0.1 0 0" mass="1" diaginertia="0.01 0.02 0.02"/>
-    <body name="coupler" pos="0.2 0 0"><joint name="b" axis="0 1 0"/>
-      <inertial pos="0.2 0 0" mass="1.5" diaginertia="0.01 0.05 0.05"/>
-      <site name="tool" pos="0.2 0 0.1"/></body></body>
-  <body name="rocker" pos="0.3 0 -0.2"><joint name="c" axis="0 1 0"/>
-    <inertial pos="0 0 0.1" mass="1" diaginertia="0.02 0.02 0.01"/></body>
-</worldbody><equality><connect name="pin" body1="coupler" body2="rocker" anchor="0.35 0 0"/>
-</equality></mujoco>
-"""
-
-
+@pytest.mark.needs("mujoco")
 def test_a_connect_is_a_loop() -> None:
-    import mujoco
-    model = mujoco.MjModel.from_xml_string(FOUR_BAR)
+    model = compiled(FOUR_BAR)
     robot = Robot.from_mujoco(model)
     assert [loop.name for loop in robot.loops] == ["pin"]
-    from delassus_ros import Closure
-
     zero = dict.fromkeys(robot.joint_names, 0.0)
-    closed = Closure(robot, reference=zero).solve({"a": 0.3})
+    closed = Closure(robot, reference=zero).solve({"a": 0.3, "turn": -0.2})
     assert closed.status.is_valid
     positions = dict(zip(robot.joint_names, closed.q.tolist(), strict=True))
     expected = of_mujoco(model, ["tool"], positions)
