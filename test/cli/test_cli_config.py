@@ -132,47 +132,42 @@ def test_lowest_points_of_wheels_come_on_a_topic(tmp_path: Path, capsys) -> None
     assert problem.turning == tuple(f"wheel_{k}" for k in (1, 2, 3, 4))
 
 
-def test_the_base_that_is_assumed_is_said_with_the_other_one(tmp_path: Path, capsys) -> None:
-    ends = ("trunk", "left", "right")
-    limbs = [joint(f"to_{end}", "base", end) for end in ends[1:]]
-    for parts, base, words in (
-        (limbs, "floating", "# or fixed; 2 limbs move on the root link 'base'"),
-        (limbs[:1], "fixed", "# or floating; one limb alone moves on the root link 'base'"),
-        (
-            [joint("to_left", "bare", "left"), joint("to_right", "bare", "right")],
-            "fixed",
-            "# the root link 'bare' has no mass",
-        ),
-        (
-            [
-                joint("weld", "bare", "trunk", "fixed", ""),
-                joint("to_left", "trunk", "left"),
-                joint("to_right", "trunk", "right"),
-            ],
-            "floating",
-            "# or fixed; 2 limbs move on the root link 'bare'",
-        ),
-        (
-            [joint("free", "bare", "trunk", "floating", ""), joint("to_left", "trunk", "left")],
-            "floating",
-            "# joint 'free' is floating",
-        ),
-        (
-            [joint("weld", "base", "trunk", "fixed", ""), joint("to_left", "trunk", "left")],
-            "fixed",
-            "# or floating; one limb alone moves on the root link 'base'",
-        ),
-    ):
-        names = ("base", "bare", *ends)
-        used = [name for name in names if any(f'link="{name}"' in part for part in parts)]
-        links = [link(name, *[""] * (name == "bare")) for name in used]
-        path = tmp_path / "robot.urdf"
-        path.write_text(robot_xml(*links, *parts))
-        assert main(["config", str(path)]) == 0
-        captured = capsys.readouterr()
-        assert parameters(captured.out)["base"] == base
-        assert f"    base: {base}  {words}\n" in captured.out
-        assert ("taken as --base fixed" in captured.err) == (base == "fixed")
+def weld(parent: str, child: str) -> str:
+    return joint("weld", parent, child, "fixed", "")
+
+
+def limbs(parent: str, *ends: str) -> list[str]:
+    return [joint(f"to_{end}", parent, end) for end in ends]
+
+
+@pytest.mark.parametrize(
+    ("parts", "base", "words"),
+    [
+        (limbs("base", "left", "right"), "floating",
+         "# or fixed; 2 limbs move on the root link 'base'"),
+        (limbs("base", "left"), "fixed",
+         "# or floating; one limb alone moves on the root link 'base'"),
+        (limbs("bare", "left", "right"), "fixed", "# the root link 'bare' has no mass"),
+        ([weld("bare", "trunk"), *limbs("trunk", "left", "right")], "floating",
+         "# or fixed; 2 limbs move on the root link 'bare'"),
+        ([joint("free", "bare", "trunk", "floating", ""), *limbs("trunk", "left")], "floating",
+         "# joint 'free' is floating"),
+        ([weld("base", "trunk"), *limbs("trunk", "left")], "fixed",
+         "# or floating; one limb alone moves on the root link 'base'"),
+    ],
+)  # fmt: skip
+def test_assumed_base_written_with_the_other_one(
+    tmp_path: Path, capsys, parts: list[str], base: str, words: str
+) -> None:
+    names = ("base", "bare", "trunk", "left", "right")
+    used = [name for name in names if any(f'link="{name}"' in part for part in parts)]
+    path = tmp_path / "robot.urdf"
+    path.write_text(robot_xml(*(link(n, *[""] * (n == "bare")) for n in used), *parts))
+    assert main(["config", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert parameters(captured.out)["base"] == base
+    assert f"    base: {base}  {words}\n" in captured.out
+    assert ("taken as --base fixed" in captured.err) == (base == "fixed")
 
 
 def test_links_in_a_ring_are_refused_and_not_gone_round_for_ever(tmp_path: Path, capsys) -> None:
