@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,12 @@ def usage_error(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     assert (ended.value.code, captured.out) == (2, "")
     assert captured.err.count("\n") == 1 and "--help" in captured.err
     return captured.err
+
+
+def field(out: str, name: str) -> str:
+    """Return what stands beside a name, in a line of its own."""
+    (found,) = re.findall(rf"^{name} +(\S.*)$", out, re.MULTILINE)
+    return str(found)
 
 
 def printed_matrix(out: str, rows: int) -> np.ndarray:

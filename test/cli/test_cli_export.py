@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import robots
 import yaml
-from cli_support import CONFIG, QUADRUPED, ROOT, needs_programs, output, refusal
+from cli_support import CONFIG, QUADRUPED, ROOT, field, needs_programs, output, refusal
 from hanging import HANG_S
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
@@ -193,7 +193,7 @@ def test_export_reports_what_it_wrote(
 ) -> None:
     out = output(capsys, *exported(tmp_path, *options.split()))
     for what, value in printed.items():
-        assert re.search(rf"^{what} +{value}$", out, re.MULTILINE)
+        assert field(out, what) == value
     code = (tmp_path / "quadruped.o").read_bytes()
     assert f"quadruped.o, {len(code)} bytes" in out
     assert declared in (tmp_path / "quadruped.h").read_text()
@@ -209,7 +209,7 @@ def test_export_of_a_robot_description_alone(capsys, tmp_path: Path, monkeypatch
     out, err = capsys.readouterr()
     assert err == "1 joint is locked by --lock: 'LF_HAA'\n"
     assert "9 rows in world axes: foot (surface), RH_FOOT (point)" in out
-    assert re.search(r"^algorithm +auto$", out, re.MULTILINE)
+    assert field(out, "algorithm") == "auto"
     written = {path.name for path in tmp_path.iterdir()}
     assert written == {"quadruped.o", "quadruped.h", "quadrupedConfig.cmake"}
     header = (tmp_path / "quadruped.h").read_text()
@@ -320,7 +320,7 @@ int main(void) {
 def test_export_of_the_other_outputs(capsys, tmp_path: Path) -> None:
     needs_programs("gcc")
     out = output(capsys, *exported(tmp_path, "--outputs", "J,MinvJT"))
-    assert re.search(r"^outputs +G, J, MinvJT$", out, re.MULTILINE)
+    assert field(out, "outputs") == "G, J, MinvJT"
     (tmp_path / "main.c").write_text(CONSUMER)
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable"]
     subprocess.run(
@@ -344,7 +344,7 @@ def test_export_of_the_other_outputs(capsys, tmp_path: Path) -> None:
 )
 def test_named_outputs_exported(capsys, tmp_path, given, shown, sizes) -> None:
     out = output(capsys, *exported(tmp_path, "--outputs", given))
-    assert re.search(rf"^outputs +{shown}$", out, re.MULTILINE)
+    assert field(out, "outputs") == shown
     header = (tmp_path / "quadruped.h").read_text()
     found = dict(re.findall(r"QUADRUPED_OUT_(\w+)_SIZE = (\d+)", header))
     assert found == {"G": "144"} | {name: str(size) for name, size in sizes.items()}
