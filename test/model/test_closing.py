@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from linkages import COUPLER, ROCKER, four_bar_urdf
 from oracles.textbook import mass_matrix
+from small_loops import independent
 from urdf_text import joint, link, robot_xml
 
 from delassus_ros.closure import Closure
@@ -100,10 +101,6 @@ def of_kind(text: str, name: str, kind: str) -> str:
 
 def undetermined(name: str) -> str:
     return f'joint {name!r} is independent="false", but no loop, coupling or mimic determines it'
-
-
-def independent(robot: Robot) -> list[str]:
-    return [robot.joints[j].name for cluster in clusters_of(robot) for j in cluster.independent]
 
 
 # --- limits of followers ----------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from small_loops import Z, actuator, assembled, at, four_bar, geared_chain, hinge
+from small_loops import Z, actuator, assembled, at, four_bar, geared_chain, hinge, independent
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import (
@@ -24,10 +24,6 @@ from delassus_ros.model import (
 )
 from delassus_ros.model.clusters import groups_of, independent_joints, null_motions
 from delassus_ros.model.spatial import rotation_from_rpy
-
-
-def independent(robot: Robot) -> list[str]:
-    return [robot.joints[j].name for cluster in clusters_of(robot) for j in cluster.independent]
 
 
 def coupled(*couplings: Coupling, stated: tuple[str, ...] = ()) -> Robot:

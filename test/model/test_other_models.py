@@ -28,15 +28,8 @@ def leaves(robot: Robot) -> list[str]:
     return [frames[i] for i in range(len(robot.joints)) if i not in parents and i in frames]
 
 
-ROBOTS = {
-    "quadruped": (robots.quadruped, "floating"),
-    "talos": (robots.talos, "floating"),
-    "solo12": (robots.solo12, "floating"),
-    "anymal": (robots.anymal, "floating"),
-    "panda": (lambda: robots.panda(), "fixed"),
-    "ur5": (lambda: robots.shared("ur5"), "fixed"),
-    "atlas": (lambda: robots.shared("atlas_v5"), "floating"),
-}
+NAMES = ("quadruped", "talos", "solo12", "anymal", "ur5", "atlas")
+ROBOTS = {name: robots.TEN[name][:2] for name in NAMES} | {"panda": (robots.panda, "fixed")}
 
 
 @pytest.mark.parametrize("name", ROBOTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -21,41 +22,29 @@ from delassus_ros.errors import RobotError
 from delassus_ros.model import JointKind, Robot
 from delassus_ros.model.robot import Base
 
-ALWAYS_HERE: dict[str, tuple[Callable[[], str | Path], Base]] = {
-    "quadruped": (robots.quadruped, "floating"),
-    "panda": (robots.panda, "fixed"),
-    "solo12": (robots.solo12, "floating"),
-    "anymal": (robots.anymal, "floating"),
-    "talos": (robots.talos, "floating"),
+ROBOTS: dict[str, tuple[Callable[[], str | Path], Base]] = {
+    **{name: (load, base) for name, (load, base, _) in robots.TEN.items()},
+    "panda with free fingers": (robots.panda, "fixed"),
     "tiago": (lambda: robots.example("tiago_description/robots/tiago.urdf"), "floating"),
     "human": (lambda: robots.example("human_description/robots/human.urdf"), "floating"),
-}
-SHARED: dict[str, Base] = {
-    "atlas_v5": "floating",
-    "shadow_hand_right": "fixed",
-    "go1_unitree": "floating",
-    "g1_29dof": "floating",
-    "anymal_c": "floating",
-    "panda_arm": "fixed",
-    "ur5": "fixed",
-    "epr_digit_like_2legs": "floating",
-    "grbda_mini_cheetah_approximate": "fixed",
-    "grbda_mit_humanoid_approximate": "fixed",
-}
+    **{
+        name: (functools.partial(robots.shared, name), base)
+        for name, base in (
+            ("shadow_hand_right", "fixed"), ("epr_digit_like_2legs", "floating"),
+            ("grbda_mini_cheetah_approximate", "fixed"),
+            ("grbda_mit_humanoid_approximate", "fixed"),
+        )
+    },
+}  # fmt: skip
 TOLERANCE = 1e-12
 AS_PRINTED = 1e-10
 """Against Pinocchio where it takes multiples of π/2 as they are printed, and we as they are."""
 
 
-@pytest.mark.parametrize("name", ALWAYS_HERE)
+@pytest.mark.parametrize("name", ROBOTS)
 def test_agrees_with_pinocchio(name: str) -> None:
-    load, base = ALWAYS_HERE[name]
+    load, base = ROBOTS[name]
     assert_agrees_with_pinocchio(load(), base)
-
-
-@pytest.mark.parametrize("name", SHARED)
-def test_shared_robot_agrees_with_pinocchio(name: str) -> None:
-    assert_agrees_with_pinocchio(robots.shared(name), SHARED[name])
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
