@@ -137,7 +137,7 @@ def test_contacts_that_nothing_tells_the_place_of(capsys, run: str) -> None:
     assert not Path("out").exists()
 
 
-def test_what_gives_nothing_has_an_exit_status(capsys, tmp_path: Path, monkeypatch) -> None:
+def test_exit_status_of_recordings_without_matrices(capsys, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     messages = [m for m in walk(20) if m.topic != "/active_contacts"]
     write(tmp_path / "air.mcap", [messages[0], touching(messages[0].time, "hand"), *messages[1:]])
@@ -190,7 +190,7 @@ def test_many_recordings(capsys, tmp_path: Path, monkeypatch) -> None:
         (("--params", "none.yaml"), "none.yaml"),
     ],
 )
-def test_what_cannot_be_done_is_said(capsys, run: str, options, words: str) -> None:
+def test_bag_options_refused(capsys, run: str, options, words: str) -> None:
     params = () if options[0] == "--params" else ("--params", CONFIG)
     assert words in refusal(capsys, "bag", run, "-o", "out", *params, *options)
 
@@ -246,7 +246,7 @@ def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
 
 
 @pytest.mark.needs("matplotlib")
-def test_what_is_no_table_is_refused(capsys, run: str) -> None:
+def test_other_than_table_refused(capsys, run: str) -> None:
     Path("x.parquet").write_text("no table")
     assert "cannot be read as Parquet" in refusal(capsys, "plot", "x.parquet")
     parquet.write_table(__import__("pyarrow").table({"a": [1]}), "x.parquet")

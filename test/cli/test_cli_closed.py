@@ -50,7 +50,7 @@ def test_inspect_shows_the_same_however_loops_are_closed(capsys, four_bar):
     assert output(capsys, "inspect", *four_bar, "--loops-as", "rows") == expected
 
 
-def test_inspect_of_an_open_chain_says_nothing_of_ties(capsys, four_bar):
+def test_inspect_of_an_open_chain_without_ties(capsys, four_bar):
     out = output(capsys, "inspect", *four_bar[:3])
     assert "tied" not in out
 
@@ -77,7 +77,7 @@ def test_dynamics_are_exported_beside_a_kernel_with_loops_by_rows(capsys, four_b
 
 
 @pytest.mark.parametrize("given", [("--q", "crank=0.95"), ("--q=0.95,0,0",)])
-def test_compute_closes_the_loop_and_says_so(capsys, four_bar, given):
+def test_compute_reports_positions_that_close_the_loop(capsys, four_bar, given):
     out = output(capsys, "compute", *four_bar, "--contact", "coupler_end", REFERENCE, *given)
     line = next(line for line in out.splitlines() if line.startswith("loops"))
     found = {n: float(v) for n, v in re.findall(r"(\w+)=(-?[\d.]+)", line.partition("warning")[0])}
@@ -195,7 +195,7 @@ def test_rotors_of_a_side_file(capsys, tmp_path):
     assert "instead, G of sole is off by 4.19%" in out
 
 
-def test_rotors_says_what_it_cannot_do(capsys, four_bar):
+def test_rotors_of_other_robots(capsys, four_bar):
     end = ("--contact", "coupler_end")
     assert "no ordinary tree: joints 'crank', 'coupler', 'rocker'" in refusal(
         capsys, "rotors", *four_bar, *end

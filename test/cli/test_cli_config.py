@@ -34,7 +34,7 @@ def parameters(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", robots.TEN)
-def test_what_is_proposed_starts_unchanged(name: str, capsys) -> None:
+def test_proposed_parameters_are_valid_settings(name: str, capsys) -> None:
     load, base, least = robots.TEN[name]
     file = load()
     text = output(capsys, "config", str(file), "--base", base)
@@ -193,7 +193,7 @@ def test_a_humanoids_feet_are_the_soles_that_its_spheres_span(capsys) -> None:
     np.testing.assert_allclose(placement.translation, [0.035, 0.0, -0.035])
 
 
-def test_what_is_not_meant_to_touch_is_no_contact(tmp_path: Path, capsys) -> None:
+def test_sensors_heads_and_rotors_not_proposed(tmp_path: Path, capsys) -> None:
     sensors = ("d435_optical_frame", "IMU_link", "front_lidar", "ft_sensor")
     path = tmp_path / "robot.urdf"
     path.write_text(robot_xml(

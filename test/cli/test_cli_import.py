@@ -66,7 +66,7 @@ def test_compare_draws_all_algorithms_with_the_imported_one(capsys, folder: Path
 
 
 @pytest.mark.needs("matplotlib")
-def test_what_cannot_be_imported_is_named(capsys, folder: Path) -> None:
+def test_failed_import_reported(capsys, folder: Path) -> None:
     (folder / "broken.py").write_text("import nowhere_to_be_found\n")
     (folder / "ended.py").write_text("import sys\nsys.exit('no more')\n")
     before = set(sys.modules)

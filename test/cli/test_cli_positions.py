@@ -34,7 +34,7 @@ def q_text(values) -> str:
     return ",".join(f"{name}={value!r}" for name, value in values.items())
 
 
-def test_compute_says_which_joint_and_what_helps(capsys) -> None:
+def test_compute_warns_of_positions_outside_limits(capsys) -> None:
     command = ("compute", QUADRUPED, *FOOT)
     out, err = said(capsys, *command, "--q", q_text(DEGREES), "--json")
     assert "warning: --q: the position of joint 'LF_KFE' is -60 rad, and its limits are " in err
@@ -65,7 +65,7 @@ def test_joints_that_are_held_are_looked_at_as_well(capsys) -> None:
         assert caught[0].filename == __file__
 
 
-def test_nothing_is_said_of_joints_that_were_not_given(capsys, tmp_path) -> None:
+def test_no_warning_of_joints_that_were_not_given(capsys, tmp_path) -> None:
     text = Path(QUADRUPED).read_text()
     path = tmp_path / "bent.urdf"
     # A knee that cannot be straight: neutral is outside its limits.
@@ -101,7 +101,7 @@ def table(path: Path, values: np.ndarray, names) -> Path:
     return path
 
 
-def test_trajectory_says_which_column(capsys, tmp_path) -> None:
+def test_trajectory_warns_by_column(capsys, tmp_path) -> None:
     names = ROBOT.joint_names
     values = np.array([[DEGREES[name] * (1 + 0.01 * k) for name in names] for k in range(50)])
     data = table(tmp_path / "in.parquet", values, names)
@@ -143,7 +143,7 @@ def test_numbers_that_no_float_holds_are_refused(capsys, tmp_path, values) -> No
     assert "in.npy" in err and "expected numbers" in err
 
 
-def test_bag_says_which_joint_and_reads_degrees(capsys, tmp_path, monkeypatch) -> None:
+def test_bag_warns_by_joint_and_reads_degrees(capsys, tmp_path, monkeypatch) -> None:
     """What is computed of degrees is what is computed of the same in radians."""
     monkeypatch.chdir(tmp_path)
 

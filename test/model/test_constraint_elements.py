@@ -67,7 +67,7 @@ def test_the_type_that_published_couplings_have_changes_nothing() -> None:
     assert coupling(plain, 'type="rolling"') == coupling(plain)
 
 
-def test_what_others_add_in_their_namespaces_is_dropped() -> None:
+def test_elements_of_other_namespaces_dropped() -> None:
     plain = ENDS + '<ratio value="2"/>'
     odd = coupling("<o:offset/>" + plain, 'xmlns:o="o" o:offset="1"')
     assert odd == coupling(plain)

@@ -87,7 +87,7 @@ def test_residual_vanishes_where_the_frames_agree_and_only_there(kind):
 
 
 @pytest.mark.parametrize("kind", LoopKind)
-def test_what_a_kind_leaves_free_does_not_open_it(kind):
+def test_free_motions_of_a_kind_have_no_residual(kind):
     """Move the successor as a joint of this kind would."""
     rng = np.random.default_rng(7)
     axes = Transform.from_xyz_rpy(rpy=rng.uniform(-1, 1, 3)).rotation

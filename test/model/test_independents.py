@@ -86,7 +86,7 @@ def test_statements_about_one_cluster_leave_others_alone() -> None:
     assert independent(stated) == ["root", "link0", "rotor1"]
 
 
-def test_a_coupling_said_twice_does_no_harm() -> None:
+def test_redundant_coupling_accepted() -> None:
     twice = (
         Coupling("one", (("a", 0.1), ("b", -0.3)), 0.2),
         Coupling("two", (("b", 3.0), ("a", -1.0)), -2.0),

@@ -71,7 +71,7 @@ def test_a_held_joint_is_one_of_infinite_armature(seed: int) -> None:
     assert relative(G, expected) < 1e-9
 
 
-def test_what_couplings_leave_in_one_position_is_locked_there() -> None:
+def test_joints_coupled_to_locked_ones_locked() -> None:
     """Two gears in a row: the third joint follows the first by way of the second."""
     robot = random_problem(1, SIMPLE).robot
     first, second, third = [j.name for j in robot.joints if j.kind.nq == 1][:3]

@@ -50,7 +50,7 @@ def test_gap_is_zero_where_the_frames_coincide_and_the_jacobian_its_derivative(
 
 
 @pytest.mark.parametrize("kind", LoopKind)
-def test_what_a_kind_leaves_free_makes_no_gap(kind: LoopKind) -> None:
+def test_free_motions_of_a_kind_have_no_gap(kind: LoopKind) -> None:
     """The successor's frame is moved as a joint of that type would move it."""
     free, held = motions(kind, np.eye(3))
     half_turns = {

@@ -108,7 +108,7 @@ def at(robot: Robot, frames: list[str], q: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", but_slow(["talos", "solo12", "ur5", "atlas"], "atlas"))
-def test_one_robot_by_three_ways(name: str) -> None:
+def test_urdf_pinocchio_and_mujoco_agree(name: str) -> None:
     """By URDF, Pinocchio and MuJoCo, with positions that the helpers take there."""
     import mujoco
     import pinocchio as pin

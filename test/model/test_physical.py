@@ -61,7 +61,7 @@ def test_an_armature_of_what_is_no_joint_is_named_first() -> None:
         Robot.from_urdf(geared(INERTIAL, ""), armature={"spinn": 0.01})
 
 
-def test_what_a_cluster_carries_counts() -> None:
+def test_inertia_carried_by_a_cluster_counts() -> None:
     hand = (link("hand"), joint("wrist", "arm", "hand"))
     assert len(Robot.from_urdf(geared("", "", GEAR, *hand)).bodies) == 4
 

@@ -88,7 +88,7 @@ def test_a_differential_is_known_by_either_side() -> None:
     assert wrist.q({"pitch": 0.3, "roll": 0.2}) == pytest.approx([0.5, 0.1, 0.3, 0.2])
 
 
-def test_positions_that_do_not_fit_a_coupling_are_said_and_kept() -> None:
+def test_positions_off_a_coupling_warned_of_and_kept() -> None:
     with pytest.warns(DelassusWarning, match="do not fit: coupling 'mimic' is off by 0.25 at "
                                              "'follower': -0.2, 'driver': 0.4"):  # fmt: skip
         q = gripper().q({"driver": 0.4, "follower": -0.2})
@@ -96,7 +96,7 @@ def test_positions_that_do_not_fit_a_coupling_are_said_and_kept() -> None:
 
 
 @pytest.mark.parametrize("loops_as", ["clusters", "rows"])
-def test_a_loop_that_is_left_open_is_said_with_what_closes_it(loops_as: str) -> None:
+def test_open_loop_warned_of_with_its_remedy(loops_as: str) -> None:
     robot = four_bar().with_loops_as(loops_as)
     assert bool(robot.row_loops) == (loops_as == "rows")
     closure = Closure(robot)
@@ -120,7 +120,7 @@ def test_a_loop_that_is_left_open_is_said_with_what_closes_it(loops_as: str) -> 
         ("lift", 35.0, "'lift' is 35 m, and its limits are 0 and 0.4$"),
     ],
 )
-def test_positions_that_cannot_be_are_said(name, value, words) -> None:
+def test_positions_outside_limits_warned_of(name, value, words) -> None:
     arm = chain(("shoulder", REVOLUTE, -3.0, 3.0), ("lift", PRISMATIC, 0.0, 0.4))
     with pytest.warns(DelassusWarning, match=words) as told:
         arm.q({name: value})

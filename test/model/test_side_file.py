@@ -44,7 +44,7 @@ def test_couplings_in_one_line() -> None:
     assert read.couplings[0].ratios == (("a", -1.0), ("b", 2.0))
 
 
-def test_what_is_wrong_in_a_file_is_said_with_its_path(tmp_path: Path) -> None:
+def test_error_in_a_file_names_its_path(tmp_path: Path) -> None:
     path = tmp_path / "loops.yaml"
     for text, words in (
         ("loops: [{frames: [a]}]\n", r": loops\[0\]: frames must be two links, got 1"),

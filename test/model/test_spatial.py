@@ -128,7 +128,7 @@ TURN = rotation_from_rpy((0.3, -1.1, 2.0))
         np.where(np.eye(3) > 0, np.inf, 0.0),
     ],
 )
-def test_what_is_no_rotation_is_refused(rotation: np.ndarray) -> None:
+def test_other_than_rotation_refused(rotation: np.ndarray) -> None:
     with pytest.raises(GeometryError, match="is not a rotation matrix; expected orthonormal") as e:
         Transform(rotation)
     assert str((rotation + 0.0).tolist()) in str(e.value)

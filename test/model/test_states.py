@@ -161,7 +161,7 @@ def test_a_model_that_grew_is_looked_at_anew() -> None:
     assert robot.q_from_pinocchio(other, [0.1, 0.4])[0].tolist() == [0.4]
 
 
-def test_what_has_no_name_is_called_by_its_number() -> None:
+def test_unnamed_parts_called_by_their_number() -> None:
     import mujoco
     model = compiled(UNNAMED)
     robot = Robot.from_mujoco(model)

@@ -63,6 +63,6 @@ ENDS = {"parent": "trunk", "child": "shank"}
         ),
     ],
 )  # fmt: skip
-def test_what_is_no_tree_refused(parts: Iterable[str], words: str, base: Base) -> None:
+def test_other_than_tree_refused(parts: Iterable[str], words: str, base: Base) -> None:
     with pytest.raises(RobotError, match=words):
         Robot.from_urdf(robot_xml(*parts), base)

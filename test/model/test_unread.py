@@ -96,7 +96,7 @@ UNDEFINED = [
 
 
 @pytest.mark.parametrize("axis", DEFINED)
-def test_what_xacro_can_expand_is_to_be_expanded(axis: str, tmp_path: Path) -> None:
+def test_expandable_xacro_refused_with_the_program(axis: str, tmp_path: Path) -> None:
     text = replaced('<axis xyz="0 0 1"/>', axis)
     refuses(f"^joint 'knee': .* is xacro: expand the file first with '{PROGRAM}'$", text)
     read = Robot.from_urdf(expanded(text, tmp_path))
@@ -104,7 +104,7 @@ def test_what_xacro_can_expand_is_to_be_expanded(axis: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("axis", UNDEFINED)
-def test_what_xacro_cannot_expand_is_to_be_deleted(axis: str, tmp_path: Path) -> None:
+def test_other_xacro_refused_with_its_deletion(axis: str, tmp_path: Path) -> None:
     text = replaced('<axis xyz="0 0 1"/>', axis)
     refuses("^joint 'knee': .*(; delete this element|write its value, which nothing.*)$", text)
     with pytest.raises(Exception, match="unknown macro|Undefined|not defined"):
