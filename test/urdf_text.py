@@ -10,6 +10,21 @@ INERTIAL = (
 )
 
 
+def inertial(mass: float, origin: str = "", **moments: object) -> str:
+    """Return an inertial element; moments that are not given are zero."""
+    values = dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), "0") | moments
+    written = " ".join(f'{name}="{value}"' for name, value in values.items())
+    return f'<inertial>{origin}<mass value="{mass}"/><inertia {written}/></inertial>'
+
+
+def coupling(name: str, predecessor: str, successor: str, ratio: float = 6.0) -> str:
+    """Return a coupling of the joints between two links."""
+    return (
+        f'<coupling name="{name}"><predecessor link="{predecessor}"/>'
+        f'<successor link="{successor}"/><ratio value="{ratio}"/></coupling>'
+    )
+
+
 def link(name: str, inertial: str = INERTIAL) -> str:
     """Return a link."""
     return f'<link name="{name}">{inertial}</link>'

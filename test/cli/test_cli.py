@@ -19,7 +19,7 @@ from cli_support import QUADRUPED, answer, field, output, printed_matrix, refusa
 from hanging import HANG_S
 from on_floats import solver_on_floats
 from processes import wait_until
-from urdf_text import INERTIAL, joint, link, robot_xml
+from urdf_text import INERTIAL, inertial, joint, link, robot_xml, straight
 
 import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
@@ -294,12 +294,12 @@ def test_contacts_without_forces_reported(capsys, tmp_path: Path) -> None:
     """An arm of one joint swings its tip; the tip's normal is where the arm cannot move."""
     path = tmp_path / "arm.urdf"
     path.write_text(
-        '<robot name="arm"><link name="base"/><link name="tip"><inertial><mass value="1"/>'
-        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
-        '<joint name="j" type="continuous"><parent link="base"/><child link="tip"/>'
-        '<axis xyz="1 0 0"/></joint><link name="end"/><joint name="f" type="fixed">'
-        '<parent link="tip"/><child link="end"/><origin xyz="0 0 1"/></joint></robot>'
-    )
+        robot_xml(
+            link("base", ""), link("tip", inertial(1, ixx=1, iyy=1, izz=1)), link("end", ""),
+            straight("j", "base", "tip", "0 0 0", "1 0 0"),
+            straight("f", "tip", "end", "0 0 1", kind="fixed"),
+        )
+    )  # fmt: skip
     command = (
         "compute", str(path), "--base", "fixed", "--axes", "world", "--contact", "end",
         "--outputs", "forces", "--rates", "2", "--json",

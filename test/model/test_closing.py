@@ -10,7 +10,7 @@ import pytest
 from linkages import COUPLER, ROCKER, four_bar_urdf
 from oracles.textbook import mass_matrix
 from small_loops import independent
-from urdf_text import joint, link, robot_xml
+from urdf_text import coupling, joint, link, robot_xml
 
 from delassus_ros.closure import Closure
 from delassus_ros.errors import RobotError
@@ -30,13 +30,6 @@ BELT = (
     joint("knee", "thigh", "shank"),
     joint("spin", "base", "rotor"),
 )
-
-
-def coupling(name: str, predecessor: str, successor: str, ratio: float = 6.0) -> str:
-    return (
-        f'<coupling name="{name}"><predecessor link="{predecessor}"/>'
-        f'<successor link="{successor}"/><ratio value="{ratio}"/></coupling>'
-    )
 
 
 def loop(name: str, predecessor: str, successor: str, loop_type: str = "fixed") -> str:

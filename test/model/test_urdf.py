@@ -12,7 +12,7 @@ from on_floats import matrix
 from oracles import relative
 from oracles.pinocchio_models import of_pinocchio
 from oracles.textbook import mass_matrix
-from urdf_text import INERTIAL, joint, link, robot_xml
+from urdf_text import INERTIAL, inertial, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, JointKind, Robot
@@ -156,12 +156,6 @@ def test_links_may_lack_inertia_where_others_have_it() -> None:
     assert [item.name for item in robot.joints] == ["root", "yaw", "pitch"]
     assert [body.inertia.mass for body in robot.bodies] == [1.5, 0.0, 1.5]
     assert set(robot.frames) == {"footprint", "base", "shoulder_1", "arm", "tool"}
-
-
-def inertial(mass: float, origin: str = "", **moments: str) -> str:
-    values = {f"i{axes}": "0" for axes in ("xx", "xy", "xz", "yy", "yz", "zz")} | moments
-    written = " ".join(f'{name}="{value}"' for name, value in values.items())
-    return f'<inertial>{origin}<mass value="{mass}"/><inertia {written}/></inertial>'
 
 
 AB = (link("a"), joint("j", "a", "b"))
