@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from on_floats import solver_on_floats
+from on_floats import matrix_at
 
-from delassus_ros import Contact, Problem, Robot
+from delassus_ros import Robot
 
 FRAMES = ["s2", "s7"]
 WELD, CONNECT = (f'<{kind} body1="b5" body2="b10" ANCHOR/>' for kind in ("weld", "connect"))
@@ -65,5 +65,4 @@ def closed_matrix(robot: Robot, model: Any) -> np.ndarray:
     for name, value in robot.locked.items():
         qpos[model.joint(name).qposadr[0]] = value
     q, _ = robot.q_from_mujoco(model, qpos)
-    problem = Problem(robot, [Contact(name, name, "surface") for name in FRAMES])
-    return solver_on_floats(problem, "ltl").solve(q, check=True).matrix
+    return matrix_at(robot, FRAMES, q, "ltl")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import robots
 from mujoco_scenes import FOUR_BAR, compiled
-from on_floats import matrix, solver_on_floats
+from on_floats import matrix, matrix_at, solver_on_floats
 from oracles import relative
 from oracles.mujoco_models import of_mujoco
 from oracles.pinocchio_models import of_pinocchio
@@ -102,11 +102,6 @@ def test_a_urdf_that_mujoco_compiles_is_the_robot_of_that_urdf(name: str, tmp_pa
         assert relative(matrix(own, frames, positions), expected) < 1e-10
 
 
-def at(robot: Robot, frames: list[str], q: np.ndarray) -> np.ndarray:
-    problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
-    return solver_on_floats(problem, "auto").solve(q).matrix
-
-
 @pytest.mark.parametrize("name", but_slow(["talos", "solo12", "ur5", "atlas"], "atlas"))
 def test_urdf_pinocchio_and_mujoco_agree(name: str) -> None:
     """By URDF, Pinocchio and MuJoCo, with positions that the helpers take there."""
@@ -129,9 +124,9 @@ def test_urdf_pinocchio_and_mujoco_agree(name: str) -> None:
         q = rng.uniform(-1, 1, own.nq)
         by_pinocchio, _ = second.q_from_pinocchio(model, own.q_to_pinocchio(model, q))
         by_mujoco, _ = third.q_from_mujoco(compiled, own.q_to_mujoco(compiled, q))
-        G = at(own, frames, q)
-        assert relative(at(second, frames, by_pinocchio), G) < 1e-11
-        assert relative(at(third, frames, by_mujoco), G) < 1e-11
+        G = matrix_at(own, frames, q)
+        assert relative(matrix_at(second, frames, by_pinocchio), G) < 1e-11
+        assert relative(matrix_at(third, frames, by_mujoco), G) < 1e-11
 
 
 SCENE = """
@@ -251,9 +246,7 @@ def test_a_mimic_joint_of_pinocchio_is_a_coupling() -> None:
     J = pin.getFrameJacobian(model, data, model.getFrameId("b"), pin.LOCAL).reshape(6, 1)
     expected = J @ J.T / float(np.squeeze(pin.crba(model, data, own)))
     for read in (robot, Robot.from_urdf(MIMIC.encode(), "fixed")):
-        problem = Problem(read, [Contact("b", "b", "surface")])
-        G = solver_on_floats(problem).solve(q, check=True).matrix
-        assert relative(G, expected) < 1e-12
+        assert relative(matrix_at(read, ["b"], q), expected) < 1e-12
 
 
 def contact_velocity(robot: Robot, frame: str, q: np.ndarray, v: np.ndarray) -> np.ndarray:

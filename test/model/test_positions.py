@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import robots
 from linkages import four_bar
-from on_floats import solver_on_floats
+from on_floats import matrix_at
 from oracles import relative, symmetric
 from small import BOX
 from test_ranges import PRISMATIC, REVOLUTE, chain
 
-from delassus_ros import Closure, Contact, DelassusWarning, Problem, Robot
+from delassus_ros import Closure, DelassusWarning, Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, Body, Coupling, Frame, Joint, JointKind, Transform
 
@@ -52,8 +52,7 @@ def test_the_panda_by_the_name_of_its_driver() -> None:
     first, second = "panda_finger_joint1", "panda_finger_joint2"
     q = robot.q({first: 0.04, "panda_joint4": -1.5})
     assert q[robot.joint_names.index(second)] == pytest.approx(0.04)
-    problem = Problem(robot, [Contact("finger", "panda_leftfinger", "surface")])
-    G = solver_on_floats(problem).solve(q).matrix
+    G = matrix_at(robot, ["panda_leftfinger"], q)
     model = pin.buildModelFromXML(text)
     data = model.createData()
     at = {name: model.joints[model.getJointId(name)].idx_q for name in robot.joint_names}
