@@ -42,9 +42,13 @@ def about(table: str) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(name="run")
-def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(name="run")
+def make_run(tmp_path: Path) -> str:
     return str(write(tmp_path / "run.mcap", walk(120)))
 
 
@@ -60,17 +64,13 @@ def test_a_recording_with_the_parameters_of_the_node(capsys, run: str) -> None:
     assert "effective_mass" not in parquet.read_schema("out/run.parquet").names
 
 
-def test_without_parameters_the_ends_of_limbs_are_the_contacts(
-    capsys, tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-
+def test_without_parameters_the_ends_of_limbs_are_the_contacts(capsys) -> None:
     def feet() -> list[Recorded]:
         """The same walk with the names that are proposed."""
         found = [m for m in walk(20) if m.topic != "/active_contacts"]
         return [found[0], touching(found[0].time, "LF_FOOT", "RH_FOOT"), *found[1:]]
 
-    write(tmp_path / "run.mcap", feet())
+    write(Path("run.mcap"), feet())
     assert main(["bag", "run.mcap", "-o", "out", "--json"]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
@@ -112,11 +112,8 @@ def test_without_parameters_a_recorded_layout_tells_the_contacts(capsys, run: st
 
 
 @pytest.mark.parametrize("flies", [False, True])
-def test_an_arm_whose_motion_was_recorded_floats(
-    capsys, tmp_path: Path, monkeypatch, flies: bool
-) -> None:
+def test_an_arm_whose_motion_was_recorded_floats(capsys, flies: bool) -> None:
     """Its description says nothing of that."""
-    monkeypatch.chdir(tmp_path)
     urdf = robot_xml(link("base"), link("tool"), joint("elbow", "base", "tool"))
     messages = [description(BEGIN, urdf), touching(BEGIN, "tool")]
     messages += [at(BEGIN, "/odometry", Odometry())] if flies else []
@@ -137,36 +134,33 @@ def test_contacts_that_nothing_tells_the_place_of(capsys, run: str) -> None:
     assert not Path("out").exists()
 
 
-def test_exit_status_of_recordings_without_matrices(capsys, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_exit_status_of_recordings_without_matrices(capsys) -> None:
     messages = [m for m in walk(20) if m.topic != "/active_contacts"]
-    write(tmp_path / "air.mcap", [messages[0], touching(messages[0].time, "hand"), *messages[1:]])
+    write(Path("air.mcap"), [messages[0], touching(messages[0].time, "hand"), *messages[1:]])
     assert main(["bag", "air.mcap", "--params", CONFIG, "-o", "out"]) == 1
     out = capsys.readouterr().out
     assert "20 matrices have no rows: no contact was active" in out
     assert main(["bags", "air.mcap", "--params", CONFIG, "-o", "out"]) == 1
     out = capsys.readouterr().out
     assert "20 without rows; " in out and "unknown contact 'hand'" in out
-    data = write(tmp_path / "cut.mcap", walk(200), chunk=4096).read_bytes()
+    data = write(Path("cut.mcap"), walk(200), chunk=4096).read_bytes()
     Path("cut.mcap").write_bytes(data[: len(data) // 2])
     assert main(["bag", "cut.mcap", "--params", CONFIG, "-o", "out"]) == 1
     assert "damage: cut.mcap: ends " in capsys.readouterr().out
 
 
-def test_a_robot_from_a_file(capsys, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "run.mcap", [m for m in walk(20) if m.topic != "/robot_description"])
+def test_a_robot_from_a_file(capsys) -> None:
+    write(Path("run.mcap"), [m for m in walk(20) if m.topic != "/robot_description"])
     words = "no robot on /robot_description; --urdf names a file"
     assert words in refusal(capsys, "bag", "run.mcap", "-o", "out", "--params", CONFIG)
     out = output(capsys, "bag", "run.mcap", "-o", "out", "--params", CONFIG, "--urdf", QUADRUPED)
     assert "20 matrices" in out
 
 
-def test_many_recordings(capsys, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_many_recordings(capsys) -> None:
     for k in range(3):
-        write(tmp_path / f"walk{k}.mcap", walk(30 + k))
-    write(tmp_path / "walk3.mcap", [description()])
+        write(Path(f"walk{k}.mcap"), walk(30 + k))
+    write(Path("walk3.mcap"), [description()])
     names = [f"walk{k}.mcap" for k in range(4)]
     words = ("bags", *names, "--params", CONFIG, "-o", "out", "--workers", "2")
     # One has failed, which the exit status says.
@@ -264,8 +258,7 @@ def test_a_table_without_rows_is_no_figure(capsys, run: str) -> None:
 
 
 @pytest.mark.needs("matplotlib")
-def test_a_trajectory(capsys, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_trajectory(capsys) -> None:
     Q = np.random.default_rng(3).uniform(-1, 0.1, (40, 12))
     np.save("q.npy", Q)
     out = output(
