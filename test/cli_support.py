@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import robots
+from urdf_text import robot_xml
 
 from delassus_ros.cli.main import main
 
@@ -19,6 +20,13 @@ QUADRUPED = str(robots.quadruped())
 CONFIG = str(ROOT / "config" / "quadruped.yaml")
 """Parameters of a node of the quadruped."""
 LEG = str(ROOT / "docs" / "geared_leg.urdf")
+
+
+def urdf_file(folder: Path, *parts: str) -> str:
+    """Return the file of a robot of these parts of a URDF."""
+    path = folder / "robot.urdf"
+    path.write_text(robot_xml(*parts), encoding="utf-8")
+    return str(path)
 
 
 def output(capsys: pytest.CaptureFixture[str], *argv: str) -> str:

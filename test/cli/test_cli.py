@@ -15,7 +15,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
-from cli_support import QUADRUPED, answer, field, output, printed_matrix, refusal, usage_error
+from cli_support import (
+    QUADRUPED,
+    answer,
+    field,
+    output,
+    printed_matrix,
+    refusal,
+    urdf_file,
+    usage_error,
+)
 from hanging import HANG_S
 from on_floats import solver_on_floats
 from processes import wait_until
@@ -57,9 +66,7 @@ def arm(tmp_path: Path) -> str:
         joint(f"j{i}", names[i], names[i + 1], kind, limits.get(kind, '<axis xyz="0 1 0"/>'))
         for i, kind in enumerate(kinds)
     ]
-    path = tmp_path / "arm.urdf"
-    path.write_text(robot_xml(*links, *joints))
-    return str(path)
+    return urdf_file(tmp_path, *links, *joints)
 
 
 def test_list_names_every_algorithm(capsys, monkeypatch) -> None:
@@ -104,9 +111,8 @@ def test_passive_joints_are_listed_and_left_out_on_request(capsys, tmp_path: Pat
     damped = '<axis xyz="0 1 0"/><dynamics damping="0.25"/>'
     links = [link("base"), link("upper"), link("lower")]
     joints = [joint("hip", "base", "upper", inside=damped), joint("knee", "upper", "lower")]
-    path = tmp_path / "leg.urdf"
-    path.write_text(robot_xml(*links, *joints))
-    given = (str(path), "--base", "fixed")
+    path = urdf_file(tmp_path, *links, *joints)
+    given = (path, "--base", "fixed")
     title, *rows = output(capsys, "inspect", *given).split("\n\n")[2].splitlines()
     assert title == "Springs, dampers and gravity compensation:"
     assert [row.split() for row in rows] == [
@@ -145,16 +151,15 @@ def test_ends_called_feet_proposed(capsys, tmp_path: Path) -> None:
     names = [f"finger{k}" for k in range(9)] + ["left_foot"]
     parts = [link("trunk"), *map(link, names)]
     parts += [joint(f"to_{name}", "trunk", name, "revolute") for name in names]
-    path = tmp_path / "many.urdf"
-    path.write_text(robot_xml(*parts))
-    out = output(capsys, "inspect", str(path))
+    path = urdf_file(tmp_path, *parts)
+    out = output(capsys, "inspect", path)
     expected = [
         "At the ends of limbs, candidates for --contact:",
         f"  left_foot:point  {ASSUMED}",
         "  and 9 other ends: " + ", ".join(names[:9]),
     ]
     assert out.splitlines()[-3:] == expected
-    proposed = output(capsys, "config", str(path))
+    proposed = output(capsys, "config", path)
     assert "names: [left_foot]" in proposed and "# Other ends: finger0, " in proposed
 
 
@@ -182,8 +187,7 @@ def test_assumed_base_of_an_arm_reported(capsys, arm: str) -> None:
 
 
 def test_inspect_a_robot_without_joints(capsys, tmp_path: Path) -> None:
-    (tmp_path / "box.urdf").write_text(robot_xml(link("box")))
-    out = output(capsys, "inspect", str(tmp_path / "box.urdf"), "--base", "fixed")
+    out = output(capsys, "inspect", urdf_file(tmp_path, link("box")), "--base", "fixed")
     assert out.startswith("test: fixed base, 0 joints, nq 0, nv 0, 0 kg that moves")
     assert "candidates" not in out
 
@@ -292,16 +296,13 @@ def test_compute_prints_contact_forces(capsys) -> None:
 
 def test_contacts_without_forces_reported(capsys, tmp_path: Path) -> None:
     """An arm of one joint swings its tip; the tip's normal is where the arm cannot move."""
-    path = tmp_path / "arm.urdf"
-    path.write_text(
-        robot_xml(
-            link("base", ""), link("tip", inertial(1, ixx=1, iyy=1, izz=1)), link("end", ""),
-            straight("j", "base", "tip", "0 0 0", "1 0 0"),
-            straight("f", "tip", "end", "0 0 1", kind="fixed"),
-        )
+    path = urdf_file(
+        tmp_path, link("base", ""), link("tip", inertial(1, ixx=1, iyy=1, izz=1)), link("end", ""),
+        straight("j", "base", "tip", "0 0 0", "1 0 0"),
+        straight("f", "tip", "end", "0 0 1", kind="fixed"),
     )  # fmt: skip
     command = (
-        "compute", str(path), "--base", "fixed", "--axes", "world", "--contact", "end",
+        "compute", path, "--base", "fixed", "--axes", "world", "--contact", "end",
         "--outputs", "forces", "--rates", "2", "--json",
     )  # fmt: skip
     assert main(command) == 1
@@ -380,9 +381,8 @@ def test_compute_in_world_axes(capsys) -> None:
 
 
 def test_singular_matrix_reported(capsys, tmp_path: Path) -> None:
-    path = tmp_path / "pendulum.urdf"
-    path.write_text(robot_xml(link("a"), link("b"), joint("j", "a", "b")))
-    out = output(capsys, "compute", str(path), "--base", "fixed", "--contact", "b")
+    path = urdf_file(tmp_path, link("a"), link("b"), joint("j", "a", "b"))
+    out = output(capsys, "compute", path, "--base", "fixed", "--contact", "b")
     assert field(out, "condition number") == "infinite (G is singular)"
     assert field(out, "eigenvalues").startswith("0 to ")
 
@@ -714,17 +714,13 @@ def test_ignored_parts_of_a_description_warned_of(tmp_path: Path) -> None:
     """The matrix is printed all the same, and nothing else on the output."""
     limits = '<axis xyz="0 1 0"/><limit lower="0" upper="0.8757"/>'
     follower = f'{limits}<mimic joint="a" multiplier="-1"/>'
-    path = tmp_path / "gripper.urdf"
-    path.write_text(
-        robot_xml(
-            link("palm"), link("left"), link("right"), joint("a", "palm", "left", inside=limits),
-            joint("b", "palm", "right", inside=follower),
-            '<gazebo reference="palm"><sensor:camera name="rgb"/></gazebo>',
-        )
+    path = urdf_file(
+        tmp_path, link("palm"), link("left"), link("right"),
+        joint("a", "palm", "left", inside=limits), joint("b", "palm", "right", inside=follower),
+        '<gazebo reference="palm"><sensor:camera name="rgb"/></gazebo>',
     )  # fmt: skip
-    done = run(
-        "compute", str(path), "--base", "fixed", "--contact", "right", "--q", "a=0.5", "--json"
-    )
+    held = ("--base", "fixed", "--contact", "right", "--q", "a=0.5")
+    done = run("compute", path, *held, "--json")
     warnings = done.stderr.decode().splitlines()
     assert done.returncode == 0, warnings
     assert warnings == [

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import robots
 import yaml
-from cli_support import QUADRUPED, answer, output, refusal
+from cli_support import QUADRUPED, answer, output, refusal, urdf_file
 from parallel_ankle import parallel_ankles
-from urdf_text import joint, limb, link, robot_xml, without_geometry
+from urdf_text import joint, limb, link, without_geometry
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms.dense import definition
@@ -161,9 +161,8 @@ def test_assumed_base_written_with_the_other_one(
 ) -> None:
     names = ("base", "bare", "trunk", "left", "right")
     used = [name for name in names if any(f'link="{name}"' in part for part in parts)]
-    path = tmp_path / "robot.urdf"
-    path.write_text(robot_xml(*(link(n, *[""] * (n == "bare")) for n in used), *parts))
-    assert main(["config", str(path)]) == 0
+    links = (link(name, *[""] * (name == "bare")) for name in used)
+    assert main(["config", urdf_file(tmp_path, *links, *parts)]) == 0
     captured = capsys.readouterr()
     assert parameters(captured.out)["base"] == base
     assert f"    base: {base}  {words}\n" in captured.out
@@ -171,11 +170,10 @@ def test_assumed_base_written_with_the_other_one(
 
 
 def test_links_in_a_ring_are_refused_and_not_gone_round_for_ever(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "ring.urdf"
     names = ("base", "trunk", "left")
     ring = [joint(f"j{k}", names[k], names[k % 2 + 1], "fixed", "") for k in range(3)]
-    path.write_text(robot_xml(*map(link, names), *ring))
-    assert "two parents" in refusal(capsys, "inspect", str(path))
+    path = urdf_file(tmp_path, *map(link, names), *ring)
+    assert "two parents" in refusal(capsys, "inspect", path)
 
 
 def test_small_values_are_numbers_in_json_too(capsys) -> None:
@@ -195,12 +193,11 @@ def test_a_humanoids_feet_are_the_soles_that_its_spheres_span(capsys) -> None:
 
 def test_sensors_heads_and_rotors_not_proposed(tmp_path: Path, capsys) -> None:
     sensors = ("d435_optical_frame", "IMU_link", "front_lidar", "ft_sensor")
-    path = tmp_path / "robot.urdf"
-    path.write_text(robot_xml(
-        link("trunk"), limb("left_foot", "", "left_foot_imu"), limb("head_2", "", "jaw"),
+    path = urdf_file(
+        tmp_path, link("trunk"), limb("left_foot", "", "left_foot_imu"), limb("head_2", "", "jaw"),
         limb("simulated_toe"), limb("rotor_0"), limb("left_propeller"), *map(limb, sensors),
-    ))  # fmt: skip
-    text = output(capsys, "config", str(path))
+    )  # fmt: skip
+    text = output(capsys, "config", path)
     assert parameters(text)["contacts.names"] == ["left_foot", "simulated_toe"]
     assert "# Other ends: jaw, rotor_0, left_propeller, d435_optical_frame, IMU_link" in text
     words = "further sensors, heads, torsos and\n# rotors are excluded. Of more than 8 ends"
@@ -208,11 +205,10 @@ def test_sensors_heads_and_rotors_not_proposed(tmp_path: Path, capsys) -> None:
 
 
 def test_where_nothing_is_meant_to_touch_frames_are_asked_for(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "drone.urdf"
-    path.write_text(robot_xml(link("trunk"), limb("rotor_0"), limb("rotor_1")))
-    text = output(capsys, "config", str(path))
+    path = urdf_file(tmp_path, link("trunk"), limb("rotor_0"), limb("rotor_1"))
+    text = output(capsys, "config", path)
     assert "names: []  # none found; delassus inspect shows all frames\n" in text
-    assert refusal(capsys, "compare", str(path)) == (
+    assert refusal(capsys, "compare", path) == (
         "nothing of robot 'test' looks as if it touched; add --contact FRAME, of frames "
         "'trunk', 'rotor_0', 'rotor_1'\n"
     )
