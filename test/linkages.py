@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from urdf_text import INERTIAL, link, robot_xml, straight
 
 from delassus_ros import Robot, Transform
 from delassus_ros.model import (
@@ -17,6 +18,7 @@ from delassus_ros.model import (
     LoopKind,
 )
 from delassus_ros.model.clusters import Cluster, clusters_of
+from delassus_ros.model.spatial import skew
 
 BOX = Inertia.from_com(1.0, (0.05, 0.02, -0.1), np.diag([0.02, 0.03, 0.04]))
 GROUND, CRANK, COUPLER, ROCKER = 1.0, 0.35, 0.9, 0.7
@@ -54,6 +56,20 @@ def four_bar(
     bodies = [Body(joint.name, BOX) for joint in joints]
     tip = Frame("tip", 1, along_x(COUPLER))
     return Robot("four_bar", joints, bodies, [tip], couplings, [loop], independent)
+
+
+def four_bar_urdf(*parts: str) -> str:
+    """Return the four-bar as URDF with frames coupler_end and rocker_end, which nothing closes."""
+    joints = (
+        ("crank", "ground", 0.0, "continuous"),
+        ("coupler", "crank", CRANK, "continuous"),
+        ("rocker", "ground", GROUND, "continuous"),
+        ("coupler_end", "coupler", COUPLER, "fixed"),
+        ("rocker_end", "rocker", ROCKER, "fixed"),
+    )
+    links = (link(name, "" if name.endswith("end") else INERTIAL) for name, *_ in joints)
+    tree = (straight(n, parent, n, f"{x} 0 0", kind=kind) for n, parent, x, kind in joints)
+    return robot_xml(link("ground", ""), *links, *tree, *parts, head='name="four_bar"')
 
 
 def assembled(crank: float, side: float = 1.0) -> tuple[float, float]:
@@ -145,11 +161,9 @@ def poses(robot: Robot, q: np.ndarray) -> list[Transform]:
     found: list[Transform] = []
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
         if joint.kind is JointKind.PRISMATIC:
-            moved = Transform(np.eye(3), q[offset] * joint.axis)
+            moved = shift(joint.axis, q[offset])
         else:
-            x, y, z = joint.axis
-            w = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-            moved = Transform(np.eye(3) + np.sin(q[offset]) * w + (1 - np.cos(q[offset])) * w @ w)
+            moved = turn(joint.axis, float(q[offset]))
         above = Transform() if joint.parent == WORLD else found[joint.parent]
         found.append(above @ joint.placement @ moved)
     return found
@@ -191,6 +205,34 @@ def random_linkage(
     robot = Robot("linkage", joints, bodies, [Frame("tip", 1, frame)], (), [loop], names)
     members = tuple(range(1, count + 1))
     return robot, Cluster(robot, members, loops=(loop,), independent=independent), q
+
+
+def turn(axis: np.ndarray, angle: float) -> Transform:
+    w = skew(axis)
+    return Transform(np.eye(3) + np.sin(angle) * w + (1 - np.cos(angle)) * w @ w)
+
+
+def shift(axis: np.ndarray, length: float) -> Transform:
+    return Transform(translation=length * axis)
+
+
+def motions(kind: LoopKind, axes: np.ndarray) -> tuple[Transform, list[Transform]]:
+    """Return a motion that a loop of this kind leaves free, and some that open it.
+
+    Parameters
+    ----------
+    axes : x, y and z as columns; z is the axis of the loop.
+    """
+    x, y, z = axes.T
+    return {
+        LoopKind.POINT: (turn(x, 0.4) @ turn(y, 0.3), [shift(x, 0.1)]),
+        LoopKind.HINGE: (turn(z, 0.7), [shift(z, 0.1), turn(x, 0.1)]),
+        LoopKind.SLIDER: (shift(z, 0.3), [shift(x, 0.1), turn(z, 0.1)]),
+        LoopKind.PLANAR: (
+            shift(x, 0.2) @ shift(y, -0.4) @ turn(z, 0.9), [shift(z, 0.1), turn(y, 0.1)]
+        ),
+        LoopKind.WELD: (Transform(), [shift(y, 0.1), turn(x, 0.1), turn(z, 0.1)]),
+    }[kind]  # fmt: skip
 
 
 def tied(robot: Robot) -> Cluster:

@@ -52,10 +52,15 @@ def solver_on_floats(problem: Problem, algorithm: str = "pv_osimr") -> DelassusS
     return DelassusSolver(problem, algorithm, prebuilt=kernel)
 
 
-def matrix(robot: Robot, frames: list[str], positions: dict[str, float]) -> np.ndarray:
+def matrix(robot: Robot, frames: Sequence[str], positions: dict[str, float]) -> np.ndarray:
     """Return G of surface contacts at frames, by the algorithm that counts select."""
+    return matrix_at(robot, frames, robot.q(positions))
+
+
+def matrix_at(robot: Robot, frames: Sequence[str], q, algorithm: str = "auto") -> np.ndarray:
+    """Return G of surface contacts at frames; the loops must be closed."""
     problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
-    return solver_on_floats(problem, "auto").solve(robot.q(positions)).matrix
+    return solver_on_floats(problem, algorithm).solve(q, check=True).matrix
 
 
 class DynamicsOnFloats:

@@ -17,6 +17,7 @@ from delassus_ros.model import (
     LoopKind,
     Robot,
     Transform,
+    clusters_of,
 )
 
 BOX = Inertia.from_com(1.0, (0.1, 0.02, 0.0), np.diag([0.01, 0.02, 0.03]))
@@ -37,6 +38,11 @@ def assembled(joints: list[Joint], **constraints: object) -> Robot:
     """Return a robot of these joints, each with the same body."""
     bodies = [Body(f"{joint.name} body", BOX) for joint in joints]
     return Robot("test", joints, bodies, [], **constraints)  # type: ignore[arg-type]
+
+
+def independent(robot: Robot) -> list[str]:
+    """Return the names of the independent joints, by clusters."""
+    return [robot.joints[j].name for cluster in clusters_of(robot) for j in cluster.independent]
 
 
 def four_bar(

@@ -10,6 +10,21 @@ INERTIAL = (
 )
 
 
+def inertial(mass: float, origin: str = "", **moments: object) -> str:
+    """Return an inertial element; moments that are not given are zero."""
+    values = dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), "0") | moments
+    written = " ".join(f'{name}="{value}"' for name, value in values.items())
+    return f'<inertial>{origin}<mass value="{mass}"/><inertia {written}/></inertial>'
+
+
+def coupling(name: str, predecessor: str, successor: str, ratio: float = 6.0) -> str:
+    """Return a coupling of the joints between two links."""
+    return (
+        f'<coupling name="{name}"><predecessor link="{predecessor}"/>'
+        f'<successor link="{successor}"/><ratio value="{ratio}"/></coupling>'
+    )
+
+
 def link(name: str, inertial: str = INERTIAL) -> str:
     """Return a link."""
     return f'<link name="{name}">{inertial}</link>'
@@ -37,10 +52,13 @@ def shape(kind: str, xyz: str = "0 0 0") -> str:
     return f"<collision><origin xyz='{xyz}'/><geometry>{kind}</geometry></collision>"
 
 
-def straight(name: str, parent: str, child: str, xyz: str, axis: str, more: str = "") -> str:
+def straight(
+    name: str, parent: str, child: str, xyz: str, axis: str = "0 0 1", more: str = "",
+    kind: str = "continuous",
+) -> str:  # fmt: skip
     """Return a joint without limits, whose axes are those of its parent unless `more` turns it."""
     return (
-        f'<joint name="{name}" type="continuous"><origin xyz="{xyz}" {more}/><axis xyz="{axis}"/>'
+        f'<joint name="{name}" type="{kind}"><origin xyz="{xyz}" {more}/><axis xyz="{axis}"/>'
         f'<parent link="{parent}"/><child link="{child}"/></joint>'
     )
 

@@ -7,10 +7,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from cli_support import QUADRUPED, output, refusal
+from cli_support import CONFIG, QUADRUPED, ROOT, answer, output, refusal
 from hanging import HANG_S
 from nav_msgs.msg import Odometry
 from pyarrow import parquet
@@ -34,12 +35,20 @@ from delassus_ros.cli.main import main
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.sim import demo_urdf
 
-CONFIG = str(Path(__file__).parents[2] / "config" / "quadruped.yaml")
+
+def about(table: str) -> dict[str, Any]:
+    """Return what the metadata of a table says of it."""
+    found: dict[str, Any] = json.loads(parquet.read_schema(table).metadata[b"delassus"])
+    return found
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(name="run")
-def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.chdir(tmp_path)
+def make_run(tmp_path: Path) -> str:
     return str(write(tmp_path / "run.mcap", walk(120)))
 
 
@@ -48,26 +57,20 @@ def test_a_recording_with_the_parameters_of_the_node(capsys, run: str) -> None:
     assert "120 matrices, 0 times INVALID, in 1.2 s" in out
     assert "wrote out/run.parquet\nwrote out/run.mcap" in out
     assert "finished before" in output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
-    data = json.loads(
-        output(capsys, "bag", run, "--params", CONFIG, "-o", "out", "--again", "--json",
-               "--format", "parquet", "--columns", "matrix")
-    )  # fmt: skip
+    columns = ("--format", "parquet", "--columns", "matrix")
+    data = answer(capsys, "bag", run, "--params", CONFIG, "-o", "out", "--again", *columns)
     assert data["matrices"] == 120 and data["files"] == ["out/run.parquet"]
     assert set(data["took"]) == {"in all", "reading", "answering", "computing", "writing"}
     assert "effective_mass" not in parquet.read_schema("out/run.parquet").names
 
 
-def test_without_parameters_the_ends_of_limbs_are_the_contacts(
-    capsys, tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-
+def test_without_parameters_the_ends_of_limbs_are_the_contacts(capsys) -> None:
     def feet() -> list[Recorded]:
         """The same walk with the names that are proposed."""
         found = [m for m in walk(20) if m.topic != "/active_contacts"]
         return [found[0], touching(found[0].time, "LF_FOOT", "RH_FOOT"), *found[1:]]
 
-    write(tmp_path / "run.mcap", feet())
+    write(Path("run.mcap"), feet())
     assert main(["bag", "run.mcap", "-o", "out", "--json"]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
@@ -76,8 +79,7 @@ def test_without_parameters_the_ends_of_limbs_are_the_contacts(
         "run.mcap: base floating, as 4 limbs move on the root link 'base'; --params says "
         "otherwise\n"
     )
-    about = json.loads(parquet.read_schema("out/run.parquet").metadata[b"delassus"])
-    assert about["contacts"] == [f"{foot}_FOOT" for foot in FEET]
+    assert about("out/run.parquet")["contacts"] == [f"{foot}_FOOT" for foot in FEET]
 
 
 def test_without_parameters_a_recorded_layout_tells_the_contacts(capsys, run: str) -> None:
@@ -97,14 +99,11 @@ def test_without_parameters_a_recorded_layout_tells_the_contacts(capsys, run: st
     types = {**TYPES, "/delassus_node/layout": "delassus_msgs/msg/Layout"}
     write(Path("with_layout/run.mcap"), messages, types)
     output(capsys, "bag", "with_layout/run.mcap", "-o", "two")
-    said = json.loads(output(capsys, "compare", "one/run.parquet", "two/run.parquet", "--json"))
+    said = answer(capsys, "compare", "one/run.parquet", "two/run.parquet")
     assert said["rows"] == 120 and said["largest"] < 1e-12
-    about = [
-        json.loads(parquet.read_schema(f"{folder}/run.parquet").metadata[b"delassus"])
-        for folder in ("one", "two")
-    ]
+    one, two = (about(f"{folder}/run.parquet") for folder in ("one", "two"))
     for key in ("contacts", "frames", "kinds", "row_offsets", "axes", "recording"):
-        assert about[0][key] == about[1][key]
+        assert one[key] == two[key]
     # One that cannot be read does not keep the others from it.
     Path("bad.mcap").write_text("no recording")
     assert main(["bags", "bad.mcap", "with_layout/run.mcap", "-o", "three", "--json"]) == 1
@@ -113,11 +112,8 @@ def test_without_parameters_a_recorded_layout_tells_the_contacts(capsys, run: st
 
 
 @pytest.mark.parametrize("flies", [False, True])
-def test_an_arm_whose_motion_was_recorded_floats(
-    capsys, tmp_path: Path, monkeypatch, flies: bool
-) -> None:
+def test_an_arm_whose_motion_was_recorded_floats(capsys, flies: bool) -> None:
     """Its description says nothing of that."""
-    monkeypatch.chdir(tmp_path)
     urdf = robot_xml(link("base"), link("tool"), joint("elbow", "base", "tool"))
     messages = [description(BEGIN, urdf), touching(BEGIN, "tool")]
     messages += [at(BEGIN, "/odometry", Odometry())] if flies else []
@@ -128,8 +124,7 @@ def test_an_arm_whose_motion_was_recorded_floats(
     assert main(["bag", "run.mcap", "-o", "out", "--format", "parquet"]) == 0
     base = "floating" if flies else "fixed"
     assert f"run.mcap: base {base}, as " in capsys.readouterr().err
-    about = json.loads(parquet.read_schema("out/run.parquet").metadata[b"delassus"])
-    assert about["base"] == base
+    assert about("out/run.parquet")["base"] == base
 
 
 def test_contacts_that_nothing_tells_the_place_of(capsys, run: str) -> None:
@@ -139,36 +134,33 @@ def test_contacts_that_nothing_tells_the_place_of(capsys, run: str) -> None:
     assert not Path("out").exists()
 
 
-def test_what_gives_nothing_has_an_exit_status(capsys, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_exit_status_of_recordings_without_matrices(capsys) -> None:
     messages = [m for m in walk(20) if m.topic != "/active_contacts"]
-    write(tmp_path / "air.mcap", [messages[0], touching(messages[0].time, "hand"), *messages[1:]])
+    write(Path("air.mcap"), [messages[0], touching(messages[0].time, "hand"), *messages[1:]])
     assert main(["bag", "air.mcap", "--params", CONFIG, "-o", "out"]) == 1
     out = capsys.readouterr().out
     assert "20 matrices have no rows: no contact was active" in out
     assert main(["bags", "air.mcap", "--params", CONFIG, "-o", "out"]) == 1
     out = capsys.readouterr().out
     assert "20 without rows; " in out and "unknown contact 'hand'" in out
-    data = write(tmp_path / "cut.mcap", walk(200), chunk=4096).read_bytes()
+    data = write(Path("cut.mcap"), walk(200), chunk=4096).read_bytes()
     Path("cut.mcap").write_bytes(data[: len(data) // 2])
     assert main(["bag", "cut.mcap", "--params", CONFIG, "-o", "out"]) == 1
     assert "damage: cut.mcap: ends " in capsys.readouterr().out
 
 
-def test_a_robot_from_a_file(capsys, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "run.mcap", [m for m in walk(20) if m.topic != "/robot_description"])
+def test_a_robot_from_a_file(capsys) -> None:
+    write(Path("run.mcap"), [m for m in walk(20) if m.topic != "/robot_description"])
     words = "no robot on /robot_description; --urdf names a file"
     assert words in refusal(capsys, "bag", "run.mcap", "-o", "out", "--params", CONFIG)
     out = output(capsys, "bag", "run.mcap", "-o", "out", "--params", CONFIG, "--urdf", QUADRUPED)
     assert "20 matrices" in out
 
 
-def test_many_recordings(capsys, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_many_recordings(capsys) -> None:
     for k in range(3):
-        write(tmp_path / f"walk{k}.mcap", walk(30 + k))
-    write(tmp_path / "walk3.mcap", [description()])
+        write(Path(f"walk{k}.mcap"), walk(30 + k))
+    write(Path("walk3.mcap"), [description()])
     names = [f"walk{k}.mcap" for k in range(4)]
     words = ("bags", *names, "--params", CONFIG, "-o", "out", "--workers", "2")
     # One has failed, which the exit status says.
@@ -192,7 +184,7 @@ def test_many_recordings(capsys, tmp_path: Path, monkeypatch) -> None:
         (("--params", "none.yaml"), "none.yaml"),
     ],
 )
-def test_what_cannot_be_done_is_said(capsys, run: str, options, words: str) -> None:
+def test_bag_options_refused(capsys, run: str, options, words: str) -> None:
     params = () if options[0] == "--params" else ("--params", CONFIG)
     assert words in refusal(capsys, "bag", run, "-o", "out", *params, *options)
 
@@ -205,7 +197,7 @@ def test_packages_that_are_missing_are_named(run: str, tmp_path: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S,
-        cwd=Path(CONFIG).parents[1], check=False,
+        cwd=ROOT, check=False,
     )  # fmt: skip
     assert done.returncode == 2 and "needs the Python package pyarrow" in done.stderr
 
@@ -213,7 +205,7 @@ def test_packages_that_are_missing_are_named(run: str, tmp_path: Path) -> None:
 @pytest.mark.needs("matplotlib")
 def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
     output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
-    found = json.loads(output(capsys, "plot", "out/run.parquet", "--json"))
+    found = answer(capsys, "plot", "out/run.parquet")
     assert Path("run.svg").read_bytes()[:5] == b"<?xml" and found["rows"] == 120
     table = parquet.read_table("out/run.parquet")
     worst = int(np.argmax(table["condition"].to_numpy()))
@@ -222,10 +214,10 @@ def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
     assert "efpa" in other
     Path("efpa.yaml").write_text(other)
     output(capsys, "bag", run, "--params", "efpa.yaml", "-o", "efpa")
-    same = json.loads(output(capsys, "compare", "out/run.parquet", "out/run.parquet", "--json"))
+    same = answer(capsys, "compare", "out/run.parquet", "out/run.parquet")
     assert (same["rows"], same["equal"], same["largest"]) == (120, 120, 0.0)
     assert same["matrices"] == 120
-    said = json.loads(output(capsys, "compare", "out/run.parquet", "efpa/run.parquet", "--json"))
+    said = answer(capsys, "compare", "out/run.parquet", "efpa/run.parquet")
     assert said["rows"] == 120 and said["equal"] < 120 and 0.0 < said["largest"] < 1e-12
     # Rows of silence have the stamp of the last joint state, several of them the same.
     gap = [m for m in walk(120) if not 40 * STEP <= m.time - BEGIN < 80 * STEP]
@@ -234,7 +226,7 @@ def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
     assert count == 1
     Path("quick.yaml").write_text(quick)
     output(capsys, "bag", "gap.mcap", "--params", "quick.yaml", "-o", "gap")
-    silent = json.loads(output(capsys, "compare", "gap/gap.parquet", "gap/gap.parquet", "--json"))
+    silent = answer(capsys, "compare", "gap/gap.parquet", "gap/gap.parquet")
     rows = parquet.read_table("gap/gap.parquet").num_rows
     assert rows > 83 and (silent["rows"], silent["other_contacts"]) == (rows, 0)
     assert (silent["matrices"], silent["equal"]) == (80, 80)
@@ -248,7 +240,7 @@ def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
 
 
 @pytest.mark.needs("matplotlib")
-def test_what_is_no_table_is_refused(capsys, run: str) -> None:
+def test_other_than_table_refused(capsys, run: str) -> None:
     Path("x.parquet").write_text("no table")
     assert "cannot be read as Parquet" in refusal(capsys, "plot", "x.parquet")
     parquet.write_table(__import__("pyarrow").table({"a": [1]}), "x.parquet")
@@ -266,8 +258,7 @@ def test_a_table_without_rows_is_no_figure(capsys, run: str) -> None:
 
 
 @pytest.mark.needs("matplotlib")
-def test_a_trajectory(capsys, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_trajectory(capsys) -> None:
     Q = np.random.default_rng(3).uniform(-1, 0.1, (40, 12))
     np.save("q.npy", Q)
     out = output(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import output, refusal
-from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled
+from cli_support import LEG, ROOT, answer, output, printed_matrix, refusal
+from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled, four_bar_urdf
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms.dense import definition
@@ -17,35 +16,10 @@ from delassus_ros.cli.main import main
 from delassus_ros.errors import InputError
 from delassus_ros.rotor_report import rotor_report
 
-ROOT = Path(__file__).resolve().parents[2]
 JOINTS = ("hip_roll", "hip_pitch", "knee", "ankle")
-LEG = str(ROOT / "docs" / "geared_leg.urdf")
-BAR = '<inertial><mass value="1"/><origin xyz="0.1 0 0"/><inertia ixx="0.02" ixy="0" ixz="0" ' \
-    'iyy="0.03" iyz="0" izz="0.04"/></inertial>'  # fmt: skip
 PIN = "loops:\n  - {name: pin, frames: [coupler_end, rocker_end], type: point}\n"
 LOOPS = PIN + "independent: [crank]\n"
 REFERENCE = f"--reference=crank=0.8,coupler={assembled(0.8)[0]},rocker={assembled(0.8)[1]}"
-
-
-def four_bar_urdf() -> str:
-    """Return crank, coupler and rocker; the loop is said elsewhere."""
-    parts = ['<link name="ground"/>']
-    for name in ("crank", "coupler", "rocker"):
-        parts.append(f'<link name="{name}">{BAR}</link>')
-    for name, parent, x in (
-        ("crank", "ground", 0.0), ("coupler", "crank", CRANK), ("rocker", "ground", GROUND),
-    ):  # fmt: skip
-        parts.append(
-            f'<joint name="{name}" type="continuous"><parent link="{parent}"/>'
-            f'<child link="{name}"/><origin xyz="{x} 0 0"/><axis xyz="0 0 1"/></joint>'
-        )
-    for name, length in (("coupler", COUPLER), ("rocker", ROCKER)):
-        parts.append(
-            f'<link name="{name}_end"/><joint name="{name}_end" type="fixed">'
-            f'<parent link="{name}"/><child link="{name}_end"/>'
-            f'<origin xyz="{length} 0 0"/></joint>'
-        )
-    return f'<robot name="four_bar">{"".join(parts)}</robot>'
 
 
 @pytest.fixture
@@ -62,11 +36,6 @@ def four_bar_problem() -> Problem:
     return Problem(robot, [Contact("coupler_end", "coupler_end")])
 
 
-def matrix_in(out: str, rows: int) -> np.ndarray:
-    lines = out.split("\n\n")[1].splitlines()
-    return np.array([[float(word) for word in line.split()[-rows:]] for line in lines])
-
-
 def test_inspect_shows_what_is_tied_and_no_rotor_as_a_place_for_contacts(capsys, four_bar):
     out = output(capsys, "inspect", *four_bar)
     assert re.search(r"independent +follow +tied by +ratios\n", out)
@@ -81,7 +50,7 @@ def test_inspect_shows_the_same_however_loops_are_closed(capsys, four_bar):
     assert output(capsys, "inspect", *four_bar, "--loops-as", "rows") == expected
 
 
-def test_inspect_of_an_open_chain_says_nothing_of_ties(capsys, four_bar):
+def test_inspect_of_an_open_chain_without_ties(capsys, four_bar):
     out = output(capsys, "inspect", *four_bar[:3])
     assert "tied" not in out
 
@@ -91,7 +60,7 @@ def test_loops_by_rows_have_the_matrix_of_clusters(capsys, four_bar, how) -> Non
     given = ("compute", *four_bar, "--contact", "coupler_end", REFERENCE, "--q", "crank=0.95")
     expected = output(capsys, *given, "--algorithm", "ltl")
     found = output(capsys, *given, "--algorithm", "kjr", "--loops-as", how)
-    np.testing.assert_allclose(matrix_in(found, 3), matrix_in(expected, 3), atol=1e-6)
+    np.testing.assert_allclose(printed_matrix(found, 3), printed_matrix(expected, 3), atol=1e-6)
     loops = [line for line in found.splitlines() if line.startswith("loops")]
     assert loops == [line for line in expected.splitlines() if line.startswith("loops")]
 
@@ -108,7 +77,7 @@ def test_dynamics_are_exported_beside_a_kernel_with_loops_by_rows(capsys, four_b
 
 
 @pytest.mark.parametrize("given", [("--q", "crank=0.95"), ("--q=0.95,0,0",)])
-def test_compute_closes_the_loop_and_says_so(capsys, four_bar, given):
+def test_compute_reports_positions_that_close_the_loop(capsys, four_bar, given):
     out = output(capsys, "compute", *four_bar, "--contact", "coupler_end", REFERENCE, *given)
     line = next(line for line in out.splitlines() if line.startswith("loops"))
     found = {n: float(v) for n, v in re.findall(r"(\w+)=(-?[\d.]+)", line.partition("warning")[0])}
@@ -120,7 +89,9 @@ def test_compute_closes_the_loop_and_says_so(capsys, four_bar, given):
     assert ("warning: loop 'pin'" in line) == (given[0] != "--q")
     q = np.array([0.95, coupler, rocker])
     expected = definition(four_bar_problem(), {"q": q})
-    np.testing.assert_allclose(matrix_in(out, 3), expected, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        printed_matrix(out, 3), expected, atol=1e-5 * np.abs(expected).max()
+    )
     assert re.search(r"algorithm +pv_osimr\n", out)
 
 
@@ -137,9 +108,8 @@ def test_compute_at_the_reference_without_q(capsys, four_bar):
     assert re.search(r"loops +solved for coupler=.*, rocker=.*; residual", out)
 
 
-def test_what_does_not_close_is_refused_with_the_loop(capsys, four_bar, tmp_path):
-    base = ("compute", *four_bar, "--contact", "coupler_end")
-    # Crank and coupler in line: the rocker cannot lead.
+def test_singular_reference_refused_with_the_loop(capsys, four_bar, tmp_path):
+    """Crank and coupler in line: the rocker cannot lead."""
     loops = tmp_path / "rocker.yaml"
     loops.write_text(PIN + "independent: [rocker]\n")
     reach = CRANK + COUPLER
@@ -148,21 +118,24 @@ def test_what_does_not_close_is_refused_with_the_loop(capsys, four_bar, tmp_path
     dead = ("compute", *four_bar[:4], str(loops), "--contact", "coupler_end",
             "--reference", f"crank={crank},coupler=0,rocker={rocker}")  # fmt: skip
     assert re.search(r"'pin' is singular.*--reference joint=position", refusal(capsys, *dead))
-    said = refusal(capsys, *base, REFERENCE, "--q", "rocker=1.0")
-    assert "the loops cannot be closed" in said and "pin" in said
-    assert "unknown joint 'crnk'; did you mean 'crank'" in refusal(
-        capsys, *base, REFERENCE, "--q", "crnk=1"
-    )
-    said = refusal(capsys, *base, "--reference", "crank")
-    assert "--reference: 'crank' has no value; write crank=…" in said
-    twice = refusal(capsys, *base, "--reference", "crank=1,crank=2")
-    assert "--reference: joint 'crank' is given twice" in twice
 
 
-def test_compute_refuses_an_algorithm_for_open_chains(capsys, four_bar):
-    said = refusal(capsys, "compute", *four_bar, "--contact", "coupler_end", REFERENCE,
-                   "--algorithm", "kjr")  # fmt: skip
-    assert "open chains" in said and "use auto, efpa, ltl or pv_osimr" in said
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (f"{REFERENCE} --q rocker=1.0", "the loops cannot be closed.*pin"),
+        (f"{REFERENCE} --q crnk=1", "unknown joint 'crnk'; did you mean 'crank'"),
+        ("--reference crank", "--reference: 'crank' has no value; write crank=…"),
+        ("--reference crank=1,crank=2", "--reference: joint 'crank' is given twice"),
+        (
+            f"{REFERENCE} --algorithm kjr",
+            "open chains.*use auto, efpa, ltl or pv_osimr",
+        ),
+    ],
+)
+def test_compute_refused(capsys, four_bar, options: str, words: str) -> None:
+    argv = ("compute", *four_bar, "--contact", "coupler_end", *options.split())
+    assert re.search(words, refusal(capsys, *argv))
 
 
 def test_compare_holds_the_cluster_algorithms_against_the_definition(capsys, four_bar):
@@ -222,7 +195,7 @@ def test_rotors_of_a_side_file(capsys, tmp_path):
     assert "instead, G of sole is off by 4.19%" in out
 
 
-def test_rotors_says_what_it_cannot_do(capsys, four_bar):
+def test_rotors_of_other_robots(capsys, four_bar):
     end = ("--contact", "coupler_end")
     assert "no ordinary tree: joints 'crank', 'coupler', 'rocker'" in refusal(
         capsys, "rotors", *four_bar, *end
@@ -263,7 +236,7 @@ def test_plot_is_on_the_branch_of_the_reference(capsys, four_bar, tmp_path: Path
     for side in (1.0, -1.0):
         coupler, rocker = assembled(0.8, side)
         reference = f"--reference=crank=0.8,coupler={coupler},rocker={rocker}"
-        found.append(json.loads(output(capsys, "plot", *four_bar, *way, reference, "--json")))
+        found.append(answer(capsys, "plot", *four_bar, *way, reference))
         # Where the crank is drawn, on this branch; it is the only freedom.
         s = DelassusSolver(four_bar_problem()).solve([0.8, coupler, rocker])
         lightest = found[-1]["masses"]["coupler_end"][0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 import pytest
 import robots
 import yaml
-from cli_support import QUADRUPED, output, refusal
+from cli_support import QUADRUPED, answer, output, refusal, urdf_file
 from parallel_ankle import parallel_ankles
-from urdf_text import joint, limb, link, robot_xml, without_geometry
+from urdf_text import joint, limb, link, without_geometry
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms.dense import definition
@@ -35,7 +34,7 @@ def parameters(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", robots.TEN)
-def test_what_is_proposed_starts_unchanged(name: str, capsys) -> None:
+def test_proposed_parameters_are_valid_settings(name: str, capsys) -> None:
     load, base, least = robots.TEN[name]
     file = load()
     text = output(capsys, "config", str(file), "--base", base)
@@ -112,11 +111,11 @@ def test_parallel_ankles_stay_free_and_feet_are_proposed(tmp_path: Path, capsys)
     problem = Settings.from_parameters(values).problem(text.encode())
     robot = Robot.from_urdf(text, loops=loops)
     assert problem.robot.nv == robot.nv
-    answer = json.loads(output(capsys, "compute", str(urdf), "--loops", str(side), "--json"))
+    found = answer(capsys, "compute", str(urdf), "--loops", str(side))
     contacts = [Contact(name, name, "surface") for name in ("foot_left", "foot_right")]
     q = Closure(robot).reference
     expected = definition(Problem(robot, contacts), {"q": q})
-    assert np.abs(np.array(answer["G"]) - expected).max() < 1e-10 * np.abs(expected).max()
+    assert np.abs(np.array(found["G"]) - expected).max() < 1e-10 * np.abs(expected).max()
     ankles = {name: 0.0 for name in robot.joint_names if "hip" not in name and "knee" not in name}
     rigid = definition(Problem(robot.lock(ankles), contacts), {"q": np.zeros(4)})
     assert expected[4, 4] > 2.0 * rigid[4, 4]
@@ -133,59 +132,52 @@ def test_lowest_points_of_wheels_come_on_a_topic(tmp_path: Path, capsys) -> None
     assert problem.turning == tuple(f"wheel_{k}" for k in (1, 2, 3, 4))
 
 
-def test_the_base_that_is_assumed_is_said_with_the_other_one(tmp_path: Path, capsys) -> None:
-    ends = ("trunk", "left", "right")
-    limbs = [joint(f"to_{end}", "base", end) for end in ends[1:]]
-    for parts, base, words in (
-        (limbs, "floating", "# or fixed; 2 limbs move on the root link 'base'"),
-        (limbs[:1], "fixed", "# or floating; one limb alone moves on the root link 'base'"),
-        (
-            [joint("to_left", "bare", "left"), joint("to_right", "bare", "right")],
-            "fixed",
-            "# the root link 'bare' has no mass",
-        ),
-        (
-            [
-                joint("weld", "bare", "trunk", "fixed", ""),
-                joint("to_left", "trunk", "left"),
-                joint("to_right", "trunk", "right"),
-            ],
-            "floating",
-            "# or fixed; 2 limbs move on the root link 'bare'",
-        ),
-        (
-            [joint("free", "bare", "trunk", "floating", ""), joint("to_left", "trunk", "left")],
-            "floating",
-            "# joint 'free' is floating",
-        ),
-        (
-            [joint("weld", "base", "trunk", "fixed", ""), joint("to_left", "trunk", "left")],
-            "fixed",
-            "# or floating; one limb alone moves on the root link 'base'",
-        ),
-    ):
-        names = ("base", "bare", *ends)
-        used = [name for name in names if any(f'link="{name}"' in part for part in parts)]
-        links = [link(name, *[""] * (name == "bare")) for name in used]
-        path = tmp_path / "robot.urdf"
-        path.write_text(robot_xml(*links, *parts))
-        assert main(["config", str(path)]) == 0
-        captured = capsys.readouterr()
-        assert parameters(captured.out)["base"] == base
-        assert f"    base: {base}  {words}\n" in captured.out
-        assert ("taken as --base fixed" in captured.err) == (base == "fixed")
+def weld(parent: str, child: str) -> str:
+    return joint("weld", parent, child, "fixed", "")
+
+
+def limbs(parent: str, *ends: str) -> list[str]:
+    return [joint(f"to_{end}", parent, end) for end in ends]
+
+
+@pytest.mark.parametrize(
+    ("parts", "base", "words"),
+    [
+        (limbs("base", "left", "right"), "floating",
+         "# or fixed; 2 limbs move on the root link 'base'"),
+        (limbs("base", "left"), "fixed",
+         "# or floating; one limb alone moves on the root link 'base'"),
+        (limbs("bare", "left", "right"), "fixed", "# the root link 'bare' has no mass"),
+        ([weld("bare", "trunk"), *limbs("trunk", "left", "right")], "floating",
+         "# or fixed; 2 limbs move on the root link 'bare'"),
+        ([joint("free", "bare", "trunk", "floating", ""), *limbs("trunk", "left")], "floating",
+         "# joint 'free' is floating"),
+        ([weld("base", "trunk"), *limbs("trunk", "left")], "fixed",
+         "# or floating; one limb alone moves on the root link 'base'"),
+    ],
+)  # fmt: skip
+def test_assumed_base_written_with_the_other_one(
+    tmp_path: Path, capsys, parts: list[str], base: str, words: str
+) -> None:
+    names = ("base", "bare", "trunk", "left", "right")
+    used = [name for name in names if any(f'link="{name}"' in part for part in parts)]
+    links = (link(name, *[""] * (name == "bare")) for name in used)
+    assert main(["config", urdf_file(tmp_path, *links, *parts)]) == 0
+    captured = capsys.readouterr()
+    assert parameters(captured.out)["base"] == base
+    assert f"    base: {base}  {words}\n" in captured.out
+    assert ("taken as --base fixed" in captured.err) == (base == "fixed")
 
 
 def test_links_in_a_ring_are_refused_and_not_gone_round_for_ever(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "ring.urdf"
     names = ("base", "trunk", "left")
     ring = [joint(f"j{k}", names[k], names[k % 2 + 1], "fixed", "") for k in range(3)]
-    path.write_text(robot_xml(*map(link, names), *ring))
-    assert "two parents" in refusal(capsys, "inspect", str(path))
+    path = urdf_file(tmp_path, *map(link, names), *ring)
+    assert "two parents" in refusal(capsys, "inspect", path)
 
 
 def test_small_values_are_numbers_in_json_too(capsys) -> None:
-    found = json.loads(output(capsys, "config", QUADRUPED, "--lock", "LF_KFE=0.00001", "--json"))
+    found = answer(capsys, "config", QUADRUPED, "--lock", "LF_KFE=0.00001")
     assert found["/**"]["ros__parameters"]["lock"]["values"] == [1e-05]
 
 
@@ -199,14 +191,13 @@ def test_a_humanoids_feet_are_the_soles_that_its_spheres_span(capsys) -> None:
     np.testing.assert_allclose(placement.translation, [0.035, 0.0, -0.035])
 
 
-def test_what_is_not_meant_to_touch_is_no_contact(tmp_path: Path, capsys) -> None:
+def test_sensors_heads_and_rotors_not_proposed(tmp_path: Path, capsys) -> None:
     sensors = ("d435_optical_frame", "IMU_link", "front_lidar", "ft_sensor")
-    path = tmp_path / "robot.urdf"
-    path.write_text(robot_xml(
-        link("trunk"), limb("left_foot", "", "left_foot_imu"), limb("head_2", "", "jaw"),
+    path = urdf_file(
+        tmp_path, link("trunk"), limb("left_foot", "", "left_foot_imu"), limb("head_2", "", "jaw"),
         limb("simulated_toe"), limb("rotor_0"), limb("left_propeller"), *map(limb, sensors),
-    ))  # fmt: skip
-    text = output(capsys, "config", str(path))
+    )  # fmt: skip
+    text = output(capsys, "config", path)
     assert parameters(text)["contacts.names"] == ["left_foot", "simulated_toe"]
     assert "# Other ends: jaw, rotor_0, left_propeller, d435_optical_frame, IMU_link" in text
     words = "further sensors, heads, torsos and\n# rotors are excluded. Of more than 8 ends"
@@ -214,11 +205,10 @@ def test_what_is_not_meant_to_touch_is_no_contact(tmp_path: Path, capsys) -> Non
 
 
 def test_where_nothing_is_meant_to_touch_frames_are_asked_for(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "drone.urdf"
-    path.write_text(robot_xml(link("trunk"), limb("rotor_0"), limb("rotor_1")))
-    text = output(capsys, "config", str(path))
+    path = urdf_file(tmp_path, link("trunk"), limb("rotor_0"), limb("rotor_1"))
+    text = output(capsys, "config", path)
     assert "names: []  # none found; delassus inspect shows all frames\n" in text
-    assert refusal(capsys, "compare", str(path)) == (
+    assert refusal(capsys, "compare", path) == (
         "nothing of robot 'test' looks as if it touched; add --contact FRAME, of frames "
         "'trunk', 'rotor_0', 'rotor_1'\n"
     )

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import QUADRUPED, output, refusal
+from cli_support import QUADRUPED, ROOT, answer, output, refusal
 
 from delassus_ros.algorithms import registry
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "tutorials" / "your_own_algorithm.md"
 (ALGORITHM,) = (
     block.replace("by_cholesky", "my_algorithm")
@@ -48,8 +47,7 @@ def make_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 def test_an_algorithm_of_a_module_is_listed_and_computes(capsys, named: str) -> None:
     assert "my_algorithm" in output(capsys, "list", "--import", named)
     own, theirs = (
-        json.loads(output(capsys, "compute", *ROBOT, "--json", "--algorithm", name))
-        for name in ("my_algorithm", "ltl")
+        answer(capsys, "compute", *ROBOT, "--algorithm", name) for name in ("my_algorithm", "ltl")
     )
     np.testing.assert_allclose(own["G"], theirs["G"], rtol=1e-10)
     assert own["algorithm"] == "my_algorithm" and own["operations"] > 0
@@ -68,7 +66,7 @@ def test_compare_draws_all_algorithms_with_the_imported_one(capsys, folder: Path
 
 
 @pytest.mark.needs("matplotlib")
-def test_what_cannot_be_imported_is_named(capsys, folder: Path) -> None:
+def test_failed_import_reported(capsys, folder: Path) -> None:
     (folder / "broken.py").write_text("import nowhere_to_be_found\n")
     (folder / "ended.py").write_text("import sys\nsys.exit('no more')\n")
     before = set(sys.modules)

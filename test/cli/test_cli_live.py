@@ -165,13 +165,13 @@ def test_forces_are_shown_with_their_share_of_the_cone() -> None:
     assert contact_forces_of(received) == {}
 
 
-def test_watch_says_that_nothing_comes(graph, capfd) -> None:
+def test_watch_reports_absent_messages(graph, capfd) -> None:
     assert main(["watch", "--seconds", "0.3", "--node", "nobody"]) == 2
     said = capfd.readouterr().err
     assert "nothing came on /nobody/delassus, whose publishers are 0; is the node active" in said
 
 
-def test_watch_of_a_node_that_is_gone_says_for_how_long(graph, node, capfd) -> None:
+def test_watch_reports_duration_of_silence(graph, node, capfd) -> None:
     robot = Robot.from_urdf(robots.unlimited())
     graph.touch(["LF"])
     last = graph.ask(robot.joint_names, robot.neutral().tolist())

@@ -141,7 +141,7 @@ SHOWN = (
 
 
 @pytest.mark.parametrize(("text", "expected"), SHOWN)
-def test_what_a_terminal_would_obey_is_escaped(text: str, expected: str) -> None:
+def test_control_characters_escaped(text: str, expected: str) -> None:
     assert visible(text) == expected
     assert visible(f"{text}\n\t", "\n") == f"{expected}\n\\x09"
     line = json.dumps({"a": text}, ensure_ascii=False)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import robots
-from cli_support import QUADRUPED, main, output, refusal
+from cli_support import LEG, QUADRUPED, answer, main, output, refusal
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.robots.pose import pose_of
@@ -20,7 +19,7 @@ FEET = ("--contact", "LF_FOOT", "--contact", "RH_FOOT")
 
 def test_a_figure_of_a_quadruped(capsys, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = json.loads(output(capsys, "plot", QUADRUPED, *FEET, "--to", "LF_KFE=-2.0", "--json"))
+    found = answer(capsys, "plot", QUADRUPED, *FEET, "--to", "LF_KFE=-2.0")
     assert found["figure"] == "quadruped.svg"
     assert (tmp_path / "quadruped.svg").read_text(encoding="utf-8").startswith("<?xml")
     robot = Robot.from_urdf(QUADRUPED)
@@ -46,28 +45,33 @@ def test_other_formats(capsys, tmp_path: Path, end: str) -> None:
 
 
 def test_closed_loops_and_world_axes(capsys, tmp_path: Path) -> None:
-    leg = str(Path(__file__).parents[2] / "docs" / "geared_leg.urdf")
     path = tmp_path / "leg.svg"
     way = ("--to", "knee=0.8", "--axes", "world")
-    out = output(
-        capsys, "plot", leg, "--base", "fixed", "--contact", "sole:surface", "-o", str(path), *way
-    )
+    sole = (LEG, "--base", "fixed", "--contact", "sole:surface")
+    out = output(capsys, "plot", *sole, "-o", str(path), *way)
     assert "from --q to --to" in out and path.is_file()
 
 
-def test_what_cannot_be_plotted(capsys, tmp_path: Path) -> None:
-    arm = (str(robots.quadruped()), *FEET)
-    words = "needs the orientation of the root link: add --orientation"
-    assert words in refusal(capsys, "plot", *arm, "--axes", "world")
-    said = refusal(capsys, "plot", *arm, "-o", str(tmp_path / "figure.xyz"))
-    assert "figure.xyz' cannot be written: Format 'xyz' is not supported" in said
-    said = refusal(capsys, "plot", *arm, "-o", str(tmp_path / "no" / "figure.png"))
-    assert "cannot be written: [Errno 2] No such file" in said
-    assert "--to: joint 'LF_KFE': 'x' is not a number" in refusal(
-        capsys, "plot", *arm, "--to", "LF_KFE=x"
-    )
-    assert "--to: 2 numbers, expected 12: LF_HAA" in refusal(capsys, "plot", *arm, "--to", "1,2")
-    assert main(["plot", *arm, "--to", "LF_KFE=1e9"]) == 2
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--axes world", "needs the orientation of the root link: add --orientation"),
+        ("-o figure.xyz", "figure.xyz' cannot be written: Format 'xyz' is not supported"),
+        ("-o no/figure.png", "cannot be written: [Errno 2] No such file"),
+        ("--to LF_KFE=x", "--to: joint 'LF_KFE': 'x' is not a number"),
+        ("--to 1,2", "--to: 2 numbers, expected 12: LF_HAA"),
+        ("--to LF_KFE=1e308", "--to: joint 'LF_KFE': numbers must be finite and at most 1e+09 in "
+         "SI units"),
+    ],
+)  # fmt: skip
+def test_plot_refused(capsys, tmp_path: Path, monkeypatch, options: str, words: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert words in refusal(capsys, "plot", QUADRUPED, *FEET, *options.split())
+
+
+def test_positions_beyond_any_joint_refused(capsys) -> None:
+    """After the warning that they are outside of limits."""
+    assert main(["plot", QUADRUPED, *FEET, "--to", "LF_KFE=1e9"]) == 2
     assert "(joint 'LF_KFE') is 1e+09, beyond 1e+06 rad or m" in capsys.readouterr().err
 
 
@@ -81,5 +85,5 @@ def test_an_arm_whose_gripper_is_shut_at_the_reference(capsys, tmp_path: Path) -
     arm = str(robots.example("panda_description/urdf/panda.urdf"))
     path = tmp_path / "panda.svg"
     held = ("--base", "fixed", "--contact", "panda_link8")
-    found = json.loads(output(capsys, "plot", arm, *held, "-o", str(path), "--json"))
+    found = answer(capsys, "plot", arm, *held, "-o", str(path))
     assert len(found["conditions"]) == 200 and path.is_file()

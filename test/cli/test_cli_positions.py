@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pytest
-from cli_support import QUADRUPED, output, refusal
+from cli_support import CONFIG, LEG, QUADRUPED, answer, output, refusal
 from pyarrow import parquet
 from recordings_support import BEGIN, STEP, at, walk, write
 from sensor_msgs.msg import JointState
@@ -16,8 +16,6 @@ from sensor_msgs.msg import JointState
 from delassus_ros import Contact, DelassusSolver, DelassusWarning, Problem, Robot
 from delassus_ros.cli.main import main
 
-CONFIG = str(Path(__file__).parents[2] / "config" / "quadruped.yaml")
-LEG = str(Path(__file__).parents[2] / "docs" / "geared_leg.urdf")
 FOOT = ("--contact", "LF_FOOT")
 ROBOT = Robot.from_urdf(QUADRUPED)
 DEGREES = {name: 20.0 if name.endswith("HFE") else -60.0 if name.endswith("KFE") else 5.0
@@ -36,19 +34,19 @@ def q_text(values) -> str:
     return ",".join(f"{name}={value!r}" for name, value in values.items())
 
 
-def test_compute_says_which_joint_and_what_helps(capsys) -> None:
-    command = ("compute", QUADRUPED, *FOOT, "--json")
-    out, err = said(capsys, *command, "--q", q_text(DEGREES))
+def test_compute_warns_of_positions_outside_limits(capsys) -> None:
+    command = ("compute", QUADRUPED, *FOOT)
+    out, err = said(capsys, *command, "--q", q_text(DEGREES), "--json")
     assert "warning: --q: the position of joint 'LF_KFE' is -60 rad, and its limits are " in err
     assert err.count("; if angles are in degrees, add --degrees\n") == 5
     assert err.splitlines()[-1] == "warning: 7 more like these"
     assert len(json.loads(out)["warnings"]) == 12
-    expected = json.loads(output(capsys, *command, "--q", q_text(RADIANS)))
-    found = json.loads(output(capsys, *command, "--q", q_text(DEGREES), "--degrees"))
+    expected = answer(capsys, *command, "--q", q_text(RADIANS))
+    found = answer(capsys, *command, "--q", q_text(DEGREES), "--degrees")
     assert found["warnings"] == []
     assert np.allclose(found["G"], expected["G"], rtol=1e-13)
     whole = ",".join(str(DEGREES[name]) for name in ROBOT.joint_names)
-    found = json.loads(output(capsys, *command, "--q", whole, "--degrees"))
+    found = answer(capsys, *command, "--q", whole, "--degrees")
     assert np.allclose(found["G"], expected["G"], rtol=1e-13)
     assert found["q"] == pytest.approx(ROBOT.q(RADIANS))
     # In degrees already: a joint that was not homed.
@@ -67,7 +65,7 @@ def test_joints_that_are_held_are_looked_at_as_well(capsys) -> None:
         assert caught[0].filename == __file__
 
 
-def test_nothing_is_said_of_joints_that_were_not_given(capsys, tmp_path) -> None:
+def test_no_warning_of_joints_that_were_not_given(capsys, tmp_path) -> None:
     text = Path(QUADRUPED).read_text()
     path = tmp_path / "bent.urdf"
     # A knee that cannot be straight: neutral is outside its limits.
@@ -78,12 +76,12 @@ def test_nothing_is_said_of_joints_that_were_not_given(capsys, tmp_path) -> None
 
 def test_compute_with_gears_in_degrees(capsys) -> None:
     robot = Robot.from_urdf(LEG, "fixed")
-    command = ("compute", LEG, "--base", "fixed", "--contact", "sole", "--json", "--q")
+    command = ("compute", LEG, "--base", "fixed", "--contact", "sole", "--q")
     # By joint and by motor: either follows from the other.
     for name, _ in robot.couplings[0].ratios:
-        expected = json.loads(output(capsys, *command, f"{name}=0.3"))
+        expected = answer(capsys, *command, f"{name}=0.3")
         turned = f"{name}={float(np.rad2deg(0.3))}"
-        found = json.loads(output(capsys, *command, turned, "--degrees"))
+        found = answer(capsys, *command, turned, "--degrees")
         assert np.allclose(found["q"], expected["q"], rtol=1e-12, atol=1e-15)
         assert np.allclose(found["G"], expected["G"], rtol=1e-12) and any(found["q"])
 
@@ -103,7 +101,7 @@ def table(path: Path, values: np.ndarray, names) -> Path:
     return path
 
 
-def test_trajectory_says_which_column(capsys, tmp_path) -> None:
+def test_trajectory_warns_by_column(capsys, tmp_path) -> None:
     names = ROBOT.joint_names
     values = np.array([[DEGREES[name] * (1 + 0.01 * k) for name in names] for k in range(50)])
     data = table(tmp_path / "in.parquet", values, names)
@@ -145,7 +143,7 @@ def test_numbers_that_no_float_holds_are_refused(capsys, tmp_path, values) -> No
     assert "in.npy" in err and "expected numbers" in err
 
 
-def test_bag_says_which_joint_and_reads_degrees(capsys, tmp_path, monkeypatch) -> None:
+def test_bag_warns_by_joint_and_reads_degrees(capsys, tmp_path, monkeypatch) -> None:
     """What is computed of degrees is what is computed of the same in radians."""
     monkeypatch.chdir(tmp_path)
 

@@ -119,7 +119,7 @@ def test_without_recorded_contacts_the_boxes_are_those_of_the_user(tmp_path: Pat
     assert problem.axes == "contact" and [port.name for port in problem.outputs] == ["G"]
 
 
-def test_moment_without_a_matrix_says_why(tmp_path: Path) -> None:
+def test_reason_of_a_moment_without_matrix(tmp_path: Path) -> None:
     messages = [m for m in walk("contacts") if m.topic != "/active_contacts" or m.time == BEGIN]
     path = support.write(tmp_path / "run.mcap", messages, support.TYPES)
     asked = options(path, *CONTACTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,12 +9,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from cli_support import QUADRUPED, output
+from cli_support import QUADRUPED, ROOT, needs_programs, output
 from hanging import HANG_S
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 
-PACKAGE = Path(__file__).parents[2] / "examples" / "ros2_control_controller"
+PACKAGE = ROOT / "examples" / "ros2_control_controller"
 CONTACTS = [Contact("LF", "LF_FOOT"), Contact("sole", "RH_FOOT", "surface")]
 MAIN = """
 #include <cstdio>
@@ -49,17 +48,8 @@ def compiled(folder: Path) -> subprocess.CompletedProcess[str]:
     """Compile a program of the package's kernel class."""
     (folder / "main.cpp").write_text(MAIN)
     sources = ("main.cpp", "robot.o", "-lm", "-o", "kernel")
-    flags = (
-        "-std=c++17",
-        "-O1",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-I",
-        ".",
-        "-I",
-        str(PACKAGE / "include"),
-    )
+    warnings = ("-Wall", "-Wextra", "-Werror")
+    flags = ("-std=c++17", "-O1", *warnings, "-I", ".", "-I", str(PACKAGE / "include"))
     return subprocess.run(
         ["g++", *flags, *sources], cwd=folder, capture_output=True, text=True, timeout=HANG_S
     )
@@ -67,8 +57,7 @@ def compiled(folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_kernel_class_computes_what_python_does(capsys, tmp_path: Path) -> None:
     """Names, order and every bit of the entries; a cycle without a position has NaN alone."""
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not installed")
+    needs_programs("g++")
     export(capsys, tmp_path)
     done = compiled(tmp_path)
     assert done.returncode == 0, done.stderr
@@ -100,8 +89,7 @@ def test_the_kernel_class_computes_what_python_does(capsys, tmp_path: Path) -> N
     ],
 )
 def test_the_compiler_refuses_another_kernel(capsys, tmp_path: Path, more, words: str) -> None:
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not installed")
+    needs_programs("g++")
     export(capsys, tmp_path, *more)
     done = compiled(tmp_path)
     assert done.returncode != 0

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from linkages import COUPLER, ROCKER, four_bar_urdf
 from oracles.textbook import mass_matrix
-from urdf_text import joint, link, robot_xml
+from small_loops import independent
+from urdf_text import coupling, joint, link, robot_xml
 
 from delassus_ros.closure import Closure
 from delassus_ros.errors import RobotError
@@ -30,13 +32,6 @@ BELT = (
 )
 
 
-def coupling(name: str, predecessor: str, successor: str, ratio: float = 6.0) -> str:
-    return (
-        f'<coupling name="{name}"><predecessor link="{predecessor}"/>'
-        f'<successor link="{successor}"/><ratio value="{ratio}"/></coupling>'
-    )
-
-
 def loop(name: str, predecessor: str, successor: str, loop_type: str = "fixed") -> str:
     return (
         f'<loop name="{name}" type="{loop_type}"><predecessor link="{predecessor}"/>'
@@ -55,30 +50,50 @@ def mimicking(mimics: dict[str, str], order: tuple[str, ...] = ("a", "b", "c")) 
     return robot_xml(link("base"), *(link(f"l{name}") for name in "abc"), *joints)
 
 
-def geared(**parts: str) -> str:
+def reduction(value: str) -> str:
+    return f"<mechanicalReduction>{value}</mechanicalReduction>"
+
+
+def driven(**parts: str) -> str:
     """Return a joint 'knee' with a transmission 'drive'."""
     text = {
         "joint": '<joint name="knee"><hardwareInterface/></joint>',
         "actuator": '<actuator name="motor">',
-        "reduction": "<mechanicalReduction>50</mechanicalReduction>",
+        "reduction": reduction("50"),
         "kind": "revolute",
+        "beside": "",
         **parts,
     }
     return robot_xml(
         link("base"), link("shank"), link("foot"),
         joint("knee", "base", "shank", text["kind"]), joint("weld", "shank", "foot", "fixed"),
         f'<transmission name="drive">{text["joint"]}{text["actuator"]}{text["reduction"]}'
-        "</actuator></transmission>",
+        f"</actuator></transmission>{text['beside']}",
     )  # fmt: skip
 
 
-def refuses(words: str, text: str, loops: Any = None, base: str = "fixed") -> None:
-    with pytest.raises(RobotError, match=words):
-        Robot.from_urdf(text, base, loops=loops)  # type: ignore[arg-type]
+def belt(*parts: str) -> str:
+    """Return a URDF of a leg with a rotor beside it, and further parts."""
+    return robot_xml(*BELT, *parts)
 
 
-def independent(robot: Robot) -> list[str]:
-    return [robot.joints[j].name for cluster in clusters_of(robot) for j in cluster.independent]
+GEARED = belt(coupling("belt", "shank", "rotor"))
+
+
+def stated(text: str, **values: str) -> str:
+    """Return a URDF whose joints state whether they are independent."""
+    for name, value in values.items():
+        text = text.replace(f'<joint name="{name}"', f'<joint independent="{value}" name="{name}"')
+    return text
+
+
+def of_kind(text: str, name: str, kind: str) -> str:
+    """Return a URDF in which a revolute joint is of another kind."""
+    return text.replace(f'name="{name}" type="revolute"', f'name="{name}" type="{kind}"')
+
+
+def undetermined(name: str) -> str:
+    return f'joint {name!r} is independent="false", but no loop, coupling or mimic determines it'
 
 
 # --- limits of followers ----------------------------------------------------------------------
@@ -133,7 +148,7 @@ def test_limits_of_a_follower_of_followers(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_couplings_sum_the_joints_of_both_paths() -> None:
-    robot = Robot.from_urdf(robot_xml(*BELT, coupling("belt", "shank", "rotor", -7.0)))
+    robot = Robot.from_urdf(belt(coupling("belt", "shank", "rotor", -7.0)))
     (read,) = robot.couplings
     assert dict(read.ratios) == {"spin": -1.0, "knee": -7.0, "hip": -7.0}
     assert read.offset == 0.0
@@ -144,69 +159,35 @@ def test_couplings_sum_the_joints_of_both_paths() -> None:
 
 def test_paths_go_through_fixed_joints() -> None:
     fixed = (link("cover"), joint("screws", "rotor", "cover", "fixed"))
-    robot = Robot.from_urdf(robot_xml(*BELT, *fixed, coupling("belt", "thigh", "cover")), "fixed")
+    robot = Robot.from_urdf(belt(*fixed, coupling("belt", "thigh", "cover")), "fixed")
     assert dict(robot.couplings[0].ratios) == {"spin": -1.0, "hip": 6.0}
-
-
-def test_refuses_couplings_that_do_not_fit() -> None:
-    refuses(
-        "coupling 'c': unknown link 'rotr'; did you mean 'rotor'",
-        robot_xml(*BELT, coupling("c", "thigh", "rotr")),
-    )
-    for ends in (("thigh", "shank"), ("shank", "thigh"), ("thigh", "thigh"), ("base", "rotor")):
-        refuses(
-            f"coupling 'c': no joint moves '{ends[0]}' against '{ends[1]}' on either side",
-            robot_xml(*BELT, coupling("c", *ends)),
-        )
-    refuses(
-        "coupling 'c': the factor of joint 'hip' is 0.0",
-        robot_xml(*BELT, coupling("c", "thigh", "rotor", 0.0)),
-    )
-    free = robot_xml(*BELT, link("ball"), joint("drift", "base", "ball", "floating"))
-    refuses(
-        "coupling 'c': unknown joint 'drift'; joints: hip, knee, spin",
-        free.replace("</robot>", coupling("c", "thigh", "ball") + "</robot>"),
-    )
 
 
 # --- URDF+ independent ------------------------------------------------------------------------
 
 
-def stated(text: str, **values: str) -> str:
-    for name, value in values.items():
-        text = text.replace(f'<joint name="{name}"', f'<joint independent="{value}" name="{name}"')
-    return text
-
-
-def test_stated_coordinates_are_taken_and_true_is_the_default_beside_them() -> None:
-    text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
-    assert independent(Robot.from_urdf(stated(text, hip="false"), "fixed")) == ["knee", "spin"]
-    assert independent(Robot.from_urdf(stated(text, knee="false"), "fixed")) == ["hip", "spin"]
-    assert independent(Robot.from_urdf(stated(text, spin="false"), "fixed")) == ["hip", "knee"]
-
-
-def test_refuses_a_wrong_number_of_stated_coordinates() -> None:
-    text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
-    words = "coupling 'belt': {} independent joints are stated .* need 2"
-    refuses(words.format(1), stated(text, hip="false", knee="false"))
-    refuses(words.format(3), stated(text, hip="true"))
+@pytest.mark.parametrize(
+    ("dependent", "expected"),
+    [("hip", ["knee", "spin"]), ("knee", ["hip", "spin"]), ("spin", ["hip", "knee"])],
+)
+def test_joints_beside_a_stated_dependent_one_are_independent(
+    dependent: str, expected: list[str]
+) -> None:
+    text = stated(GEARED, **{dependent: "false"})
+    assert independent(Robot.from_urdf(text, "fixed")) == expected
 
 
 def test_true_outside_of_clusters_means_nothing() -> None:
-    text = robot_xml(*BELT, coupling("gear", "thigh", "rotor"))
+    text = belt(coupling("gear", "thigh", "rotor"))
     assert independent(Robot.from_urdf(stated(text, knee="true"), "fixed")) == ["hip", "knee"]
-
-
-def undetermined(name: str) -> str:
-    return f'joint {name!r} is independent="false", but no loop, coupling or mimic determines it'
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_refuses_dependent_joints_that_nothing_determines(base: Base) -> None:
     """What should is misspelt, is somewhere else or was taken away."""
-    one = robot_xml(*BELT, coupling("gear", "thigh", "rotor"))
+    one = belt(coupling("gear", "thigh", "rotor"))
     for text, name in (
-        (stated(robot_xml(*BELT), spin="false"), "spin"),
+        (stated(belt(), spin="false"), "spin"),
         (stated(one, knee="false"), "knee"),
         (stated(one, spin="false", knee="false"), "knee"),
         (stated(one.replace("coupling", "couple"), spin="false"), "spin"),
@@ -223,15 +204,16 @@ def test_refuses_dependent_joints_that_nothing_could_determine(kind: str) -> Non
             Robot.from_urdf(stated(robot_xml(*parts), drift="false"), base)
 
 
-def test_dependent_joints_of_another_type_must_be_determined_as_well() -> None:
-    text = stated(robot_xml(*BELT), knee="false")
-    refuses(undetermined("knee"), text, {"joints": {"knee": "universal_xy"}})
+def test_dependent_joint_of_another_type_refused_unless_fixed() -> None:
+    text = stated(belt(), knee="false")
+    with pytest.raises(RobotError, match=undetermined("knee")):
+        Robot.from_urdf(text, "fixed", loops={"joints": {"knee": "universal_xy"}})
     held = Robot.from_urdf(text, "fixed", loops={"joints": {"knee": "fixed"}})
     assert held.joint_names == ("hip", "spin")
 
 
 def test_the_side_file_may_determine_them_or_say_that_they_are_independent() -> None:
-    text = stated(robot_xml(*BELT), spin="false")
+    text = stated(belt(), spin="false")
     gear = {"couplings": [{"name": "gear", "joints": {"spin": -1, "hip": 6}}]}
     assert independent(Robot.from_urdf(text, "fixed", loops=gear)) == ["hip", "knee"]
     named = Robot.from_urdf(text, "fixed", loops={"independent": ["spin"]})
@@ -244,7 +226,7 @@ def quarter(q: list[float]) -> list[float]:
 
 def test_functions_may_determine_them() -> None:
     """What no file can say comes by code, as the differentials of Tello do."""
-    text = stated(robot_xml(*BELT), spin="false")
+    text = stated(belt(), spin="false")
     cam = FunctionConstraint("cam", ("hip",), quarter, 1, dependent=("spin",))
     robot = Robot.from_urdf(text, "fixed", functions=[cam])
     assert robot.functions == (cam,)
@@ -260,16 +242,14 @@ def test_functions_may_determine_them() -> None:
         Robot.from_urdf(text, "fixed", functions=[wrong])
 
 
-def test_refuses_clusters_of_dependent_joints_alone() -> None:
-    text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
-    text = stated(text, hip="false", knee="false", spin="false")
-    refuses("coupling 'belt': all joints .* 'hip', 'knee', 'spin', are independent", text)
+def test_side_file_leads_a_cluster_of_dependent_joints() -> None:
+    text = stated(GEARED, hip="false", knee="false", spin="false")
     robot = Robot.from_urdf(text, "fixed", loops={"independent": ["spin", "hip"]})
     assert independent(robot) == ["hip", "spin"]
 
 
 def test_the_side_file_counts_before_the_document() -> None:
-    text = stated(robot_xml(*BELT, coupling("belt", "shank", "rotor")), spin="false")
+    text = stated(GEARED, spin="false")
     robot = Robot.from_urdf(text, "fixed", loops={"independent": ["spin", "hip"]})
     assert independent(robot) == ["hip", "spin"]
 
@@ -294,34 +274,12 @@ def test_several_joints_may_mimic_one() -> None:
     assert [cluster.joints for cluster in clusters_of(robot)] == [(0, 1, 2)]
 
 
-@pytest.mark.parametrize(
-    ("mimics", "words"),
-    [
-        ({"a": "a"}, "'a' -> 'a'"),
-        ({"a": "b", "b": "a"}, "'a' -> 'b' -> 'a'"),
-        ({"a": "b", "b": "c", "c": "b"}, "'b' -> 'c' -> 'b'"),
-    ],
-)
-def test_refuses_joints_that_follow_each_other(mimics: dict[str, str], words: str) -> None:
-    refuses(f"joint '.': <mimic>: joints follow each other: {words}", mimicking(mimics))
-
-
-def test_refuses_mimic_of_what_cannot_be_followed() -> None:
-    refuses("joint 'a': <mimic>: unknown joint 'd'; joints: a, b, c", mimicking({"a": "d"}))
-    base = mimicking({"a": "b"}).replace('name="b" type="revolute"', 'name="b" type="{}"')
-    for kind in ("fixed", "planar"):
-        words = "joint 'a': <mimic>: joint 'b' is not revolute or prismatic"
-        refuses(words, base.format(kind))
-    odd = mimicking({"a": "b"}).replace('name="a" type="revolute"', 'name="a" type="planar"')
-    refuses("joint 'a': <mimic>: only revolute and prismatic joints can follow", odd)
-
-
 # --- rotors -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["revolute", "prismatic"])
 def test_a_rotor_is_a_body_about_the_axis_of_its_joint(kind: str) -> None:
-    robot = Robot.from_urdf(geared(kind=kind), "floating", loops={"rotors": {"drive": 1e-4}})
+    robot = Robot.from_urdf(driven(kind=kind), "floating", loops={"rotors": {"drive": 1e-4}})
     assert [item.name for item in robot.joints] == ["root", "knee", "motor"]
     knee, motor = robot.joints[1:]
     assert (motor.kind, motor.parent) == (JointKind.REVOLUTE, knee.parent)
@@ -335,131 +293,53 @@ def test_a_rotor_is_a_body_about_the_axis_of_its_joint(kind: str) -> None:
 
 
 def test_a_rotor_adds_its_reflected_inertia_at_a_base_at_rest() -> None:
-    plain = mass_matrix(Robot.from_urdf(geared(), "fixed"), np.array([0.3]))
-    robot = Robot.from_urdf(geared(), "fixed", loops={"rotors": {"drive": 1e-4}})
+    plain = mass_matrix(Robot.from_urdf(driven(), "fixed"), np.array([0.3]))
+    robot = Robot.from_urdf(driven(), "fixed", loops={"rotors": {"drive": 1e-4}})
     ratio = np.array([1.0, 50.0])  # of knee and motor by the knee
     whole = ratio @ mass_matrix(robot, np.array([0.3, 15.0])) @ ratio
     assert whole == pytest.approx(plain[0, 0] + 50.0**2 * 1e-4, rel=1e-13)
 
 
 def test_transmissions_without_rotor_mean_nothing() -> None:
-    assert not Robot.from_urdf(geared(), "fixed").is_closed
-    assert not Robot.from_urdf(geared(reduction="<mechanicalReduction/>"), "fixed").is_closed
-
-
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [
-        ({"joint": ""}, "'drive' has 0 <joint>"),
-        ({"joint": '<joint name="knee"/><joint name="knee"/>'}, "'drive' has 2 <joint>"),
-        ({"reduction": ""}, "'drive' has 0 <mechanicalReduction>"),
-        (
-            {"reduction": "<mechanicalReduction>x</mechanicalReduction>"},
-            "mechanicalReduction: 'x' is not a number",
-        ),
-        ({"reduction": "<mechanicalReduction>0</mechanicalReduction>"}, "Reduction is 0.0"),
-        ({"joint": '<joint name="kne"/>'}, "'drive': unknown joint 'kne'; did you mean 'knee'"),
-        ({"reduction": "<mechanicalReduction>5</mechanicalReduction>" * 2}, "'drive' has 2 <mech"),
-    ],
-)
-def test_refuses_rotors_of_other_transmissions(parts: dict[str, str], words: str) -> None:
-    refuses(words, geared(**parts), {"rotors": {"drive": 1e-4}})
-
-
-def test_refuses_rotors_of_unknown_or_repeated_transmissions() -> None:
-    refuses(
-        "rotors: unknown transmission 'drivr'; did you mean 'drive'",
-        geared(), {"rotors": {"drivr": 1e-4}},
-    )  # fmt: skip
-    twice = geared().replace("</robot>", '<transmission name="drive"/></robot>')
-    refuses("transmission 'drive' appears 2 times", twice, {"rotors": {"drive": 1e-4}})
+    assert not Robot.from_urdf(driven(), "fixed").is_closed
+    assert not Robot.from_urdf(driven(reduction="<mechanicalReduction/>"), "fixed").is_closed
 
 
 # --- loops ------------------------------------------------------------------------------------
 
 
-def planar(*parts: str) -> str:
-    """Return a four-bar's three moving links, with frames 'end' and 'pin' to be closed."""
-
-    def placed(name: str, kind: str, ends: tuple[str, str], x: float) -> str:
-        return (
-            f'<joint name="{name}" type="{kind}"><origin xyz="{x} 0 0"/><axis xyz="0 0 1"/>'
-            f'<parent link="{ends[0]}"/><child link="{ends[1]}"/></joint>'
-        )
-
-    return robot_xml(
-        *(link(name) for name in ("base", "crank", "rod", "rocker", "end", "pin")),
-        placed("a", "continuous", ("base", "crank"), 0.0),
-        placed("b", "continuous", ("crank", "rod"), 0.5),
-        placed("c", "continuous", ("base", "rocker"), 1.0),
-        placed("e", "fixed", ("rod", "end"), 0.8),
-        placed("p", "fixed", ("rocker", "pin"), 0.5),
-        *parts,
-    )
+ENDS = ["coupler_end", "rocker_end"]
 
 
 def test_loops_of_the_document_and_of_the_side_file_are_the_same() -> None:
     bar = (
-        '<loop name="bar" type="revolute"><predecessor link="end"/><successor link="rocker">'
-        '<origin xyz="0.5 0 0"/></successor><axis xyz="0 0 1"/></loop>'
+        '<loop name="bar" type="revolute"><predecessor link="coupler_end"/><successor '
+        f'link="rocker"><origin xyz="{ROCKER} 0 0"/></successor><axis xyz="0 0 1"/></loop>'
     )
-    entry = {"name": "bar", "frames": ["end", "pin"], "type": "hinge", "axis": [0, 0, 2]}
-    inside, beside = (
-        Robot.from_urdf(planar(bar), "fixed"),
-        Robot.from_urdf(planar(), "fixed", loops={"loops": [entry]}),
-    )
+    entry = {"name": "bar", "frames": ENDS, "type": "hinge", "axis": [0, 0, 2]}
+    inside = Robot.from_urdf(four_bar_urdf(bar), "fixed")
+    beside = Robot.from_urdf(four_bar_urdf(), "fixed", loops={"loops": [entry]})
     for robot in (inside, beside):
         (read,) = robot.loops
         assert (read.kind, read.predecessor, read.successor) == (LoopKind.HINGE, 1, 2)
-        assert read.predecessor_placement.translation.tolist() == [0.8, 0.0, 0.0]
+        assert read.predecessor_placement.translation.tolist() == [COUPLER, 0.0, 0.0]
         assert len(independent(robot)) == 1
     assert inside.to_bytes() == beside.to_bytes()
 
 
-@pytest.mark.parametrize(
-    ("loop_type", "freedoms"), [("spherical", 1), ("universal", 1), ("point", 1)]
-)
-def test_loops_that_join_origins(loop_type: str, freedoms: int) -> None:
-    entry = {"frames": ["end", "pin"], "type": loop_type}
-    robot = Robot.from_urdf(planar(), "fixed", loops={"loops": [entry]})
-    assert (robot.loops[0].name, robot.loops[0].kind) == ("end:pin", LoopKind.POINT)
-    assert len(independent(robot)) == freedoms
-
-
-def test_reading_refuses_loops_that_do_not_close() -> None:
-    bar = (
-        '<loop name="bar" type="spherical"><predecessor link="end"/><successor link="pin">'
-        '<origin xyz="0 0 0.25"/></successor></loop>'
-    )
-    refuses("loop 'bar' does not close: a gap of 0.25 .*'a', 'b', 'c'", planar(bar))
-
-
-def test_refuses_loops_that_do_not_fit() -> None:
-    parts = (*BELT, link("cap"), joint("w", "shank", "cap", "fixed"))
-    refuses(
-        "loop 'bar': unknown link 'shnk'; did you mean 'shank'",
-        robot_xml(*parts, loop("bar", "shnk", "rotor")),
-    )
-    refuses(
-        "loop 'bar' is between a body and itself: links 'shank' and 'cap' cannot move apart",
-        robot_xml(*parts, loop("bar", "shank", "cap")),
-    )
-    refuses(
-        "loop 'bar' is between a body and itself: link 'cap' cannot",
-        robot_xml(*parts, loop("bar", "cap", "cap")),
-    )
-    refuses(
-        "coupling, loop or constraint 'gear' appears twice",
-        robot_xml(*BELT, coupling("gear", "thigh", "rotor")),
-        {"couplings": [{"name": "gear", "joints": {"hip": 1, "spin": 2}}]},
-    )
+@pytest.mark.parametrize("loop_type", ["spherical", "universal", "point"])
+def test_loops_that_join_origins(loop_type: str) -> None:
+    entry = {"frames": ENDS, "type": loop_type}
+    robot = Robot.from_urdf(four_bar_urdf(), "fixed", loops={"loops": [entry]})
+    assert (robot.loops[0].name, robot.loops[0].kind) == (":".join(ENDS), LoopKind.POINT)
+    assert len(independent(robot)) == 1
 
 
 # --- types of joints --------------------------------------------------------------------------
 
 
 def test_a_joint_can_be_a_chain_of_revolute_joints() -> None:
-    text = robot_xml(*BELT)
+    text = belt()
     types = {"knee": "universal_yz", "hip": "spherical"}
     robot = Robot.from_urdf(text, "fixed", loops={"joints": types})
     names = ["hip_X", "hip_Y", "hip_Z", "knee_Y", "knee_Z", "spin"]
@@ -479,23 +359,101 @@ def test_a_joint_can_be_a_chain_of_revolute_joints() -> None:
 
 
 def test_a_joint_can_be_made_fixed() -> None:
-    robot = Robot.from_urdf(robot_xml(*BELT), "fixed", loops={"joints": {"knee": "fixed"}})
+    robot = Robot.from_urdf(belt(), "fixed", loops={"joints": {"knee": "fixed"}})
     assert robot.joint_names == ("hip", "spin")
     assert robot.bodies[0].inertia.mass == 3.0
 
 
-def test_refuses_types_of_joints_that_do_not_fit() -> None:
-    refuses("joints: unknown joint 'kne'", robot_xml(*BELT), {"joints": {"kne": "fixed"}})
-    refuses(
-        "joints: 'a' has a <mimic>; it cannot be of another type",
-        mimicking({"a": "b"}), {"joints": {"a": "spherical"}},
-    )  # fmt: skip
-
-
 def test_motors_of_published_files_are_independent_where_possible() -> None:
-    text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
-    led = Robot.from_urdf(text, "fixed", loops={"name_mot": ["spin"]})
+    led = Robot.from_urdf(GEARED, "fixed", loops={"name_mot": ["spin"]})
     assert independent(led).count("spin") == 1
-    both = Robot.from_urdf(text, "fixed", loops={"name_mot": ["spin", "hip", "knee"]})
+    both = Robot.from_urdf(GEARED, "fixed", loops={"name_mot": ["spin", "hip", "knee"]})
     assert len(independent(both)) == 2
-    refuses("name_mot: unknown joint 'spn'", text, {"name_mot": ["spn"]})
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+CAP = (link("cap"), joint("w", "shank", "cap", "fixed"))
+BALL = (link("ball"), joint("drift", "base", "ball", "floating"))
+OPEN = (
+    '<loop name="bar" type="spherical"><predecessor link="coupler_end"/><successor '
+    'link="rocker_end"><origin xyz="0 0 0.25"/></successor></loop>'
+)
+FOLLOWING = mimicking({"a": "b"})
+REFUSED = [
+    ("coupling 'c': unknown link 'rotr'; did you mean 'rotor'",
+     belt(coupling("c", "thigh", "rotr"))),
+    *(
+        (f"coupling 'c': no joint moves '{one}' against '{other}' on either side",
+         belt(coupling("c", one, other)))
+        for one, other in (
+            ("thigh", "shank"), ("shank", "thigh"), ("thigh", "thigh"), ("base", "rotor"),
+        )
+    ),
+    ("coupling 'c': the factor of joint 'hip' is 0.0", belt(coupling("c", "thigh", "rotor", 0.0))),
+    ("coupling 'c': unknown joint 'drift'; joints: hip, knee, spin",
+     belt(*BALL, coupling("c", "thigh", "ball"))),
+    ("coupling 'belt': 1 independent joints are stated .* need 2",
+     stated(GEARED, hip="false", knee="false")),
+    ("coupling 'belt': 3 independent joints are stated .* need 2", stated(GEARED, hip="true")),
+    ("coupling 'belt': all joints .* 'hip', 'knee', 'spin', are independent",
+     stated(GEARED, hip="false", knee="false", spin="false")),
+    *(
+        (f"joint '.': <mimic>: joints follow each other: {words}", mimicking(mimics))
+        for words, mimics in (
+            ("'a' -> 'a'", {"a": "a"}),
+            ("'a' -> 'b' -> 'a'", {"a": "b", "b": "a"}),
+            ("'b' -> 'c' -> 'b'", {"a": "b", "b": "c", "c": "b"}),
+        )
+    ),
+    ("joint 'a': <mimic>: unknown joint 'd'; joints: a, b, c", mimicking({"a": "d"})),
+    *(
+        ("joint 'a': <mimic>: joint 'b' is not revolute or prismatic",
+         of_kind(FOLLOWING, "b", kind))
+        for kind in ("fixed", "planar")
+    ),
+    ("joint 'a': <mimic>: only revolute and prismatic joints can follow",
+     of_kind(FOLLOWING, "a", "planar")),
+    ("loop 'bar' does not close: a gap of 0.25 .*'crank', 'coupler', 'rocker'",
+     four_bar_urdf(OPEN)),
+    ("loop 'bar': unknown link 'shnk'; did you mean 'shank'",
+     belt(*CAP, loop("bar", "shnk", "rotor"))),
+    ("loop 'bar' is between a body and itself: links 'shank' and 'cap' cannot move apart",
+     belt(*CAP, loop("bar", "shank", "cap"))),
+    ("loop 'bar' is between a body and itself: link 'cap' cannot",
+     belt(*CAP, loop("bar", "cap", "cap"))),
+]  # fmt: skip
+"""What is said, and of which URDF."""
+REFUSED_WITH_SIDE_FILE = [
+    *(
+        (words, driven(**parts), {"rotors": {"drive": 1e-4}})
+        for words, parts in (
+            ("'drive' has 0 <joint>", {"joint": ""}),
+            ("'drive' has 2 <joint>", {"joint": '<joint name="knee"/><joint name="knee"/>'}),
+            ("'drive': unknown joint 'kne'; did you mean 'knee'",
+             {"joint": '<joint name="kne"/>'}),
+            ("'drive' has 0 <mechanicalReduction>", {"reduction": ""}),
+            ("mechanicalReduction: 'x' is not a number", {"reduction": reduction("x")}),
+            ("Reduction is 0.0", {"reduction": reduction("0")}),
+            ("'drive' has 2 <mech", {"reduction": reduction("5") * 2}),
+            ("transmission 'drive' appears 2 times", {"beside": '<transmission name="drive"/>'}),
+        )
+    ),
+    ("rotors: unknown transmission 'drivr'; did you mean 'drive'",
+     driven(), {"rotors": {"drivr": 1e-4}}),
+    ("coupling, loop or constraint 'gear' appears twice", belt(coupling("gear", "thigh", "rotor")),
+     {"couplings": [{"name": "gear", "joints": {"hip": 1, "spin": 2}}]}),
+    ("joints: unknown joint 'kne'", belt(), {"joints": {"kne": "fixed"}}),
+    ("joints: 'a' has a <mimic>; it cannot be of another type",
+     FOLLOWING, {"joints": {"a": "spherical"}}),
+    ("name_mot: unknown joint 'spn'", GEARED, {"name_mot": ["spn"]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "loops"), [*((*row, None) for row in REFUSED), *REFUSED_WITH_SIDE_FILE]
+)
+def test_refused(words: str, text: str, loops: Any) -> None:
+    with pytest.raises(RobotError, match=words):
+        Robot.from_urdf(text, "fixed", loops=loops)

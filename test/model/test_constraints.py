@@ -15,6 +15,7 @@ from linkages import (
     closed_bennett,
     closed_four_bar,
     four_bar,
+    motions,
     null_space,
     poses,
     random_linkage,
@@ -86,36 +87,15 @@ def test_residual_vanishes_where_the_frames_agree_and_only_there(kind):
 
 
 @pytest.mark.parametrize("kind", LoopKind)
-def test_what_a_kind_leaves_free_does_not_open_it(kind):
+def test_free_motions_of_a_kind_have_no_residual(kind):
     """Move the successor as a joint of this kind would."""
     rng = np.random.default_rng(7)
-    x, y, z = Transform.from_xyz_rpy(rpy=rng.uniform(-1, 1, 3)).rotation.T
-
-    def turn(axis, angle):
-        w = np.cross(np.eye(3), -axis)
-        return Transform(np.eye(3) + np.sin(angle) * w + (1 - np.cos(angle)) * w @ w)
-
-    def shift(axis, length):
-        return Transform(np.eye(3), axis * length)
-
-    free = {
-        LoopKind.POINT: turn(x, 0.4) @ turn(y, 0.3),
-        LoopKind.HINGE: turn(z, 0.7),
-        LoopKind.SLIDER: shift(z, 0.3),
-        LoopKind.PLANAR: shift(x, 0.2) @ shift(y, -0.4) @ turn(z, 0.9),
-        LoopKind.WELD: Transform(),
-    }
-    held = {
-        LoopKind.POINT: [shift(x, 0.1)],
-        LoopKind.HINGE: [shift(z, 0.1), turn(x, 0.1)],
-        LoopKind.SLIDER: [shift(x, 0.1), turn(z, 0.1)],
-        LoopKind.PLANAR: [shift(z, 0.1), turn(y, 0.1)],
-        LoopKind.WELD: [shift(y, 0.1), turn(x, 0.1), turn(z, 0.1)],
-    }
+    axes = Transform.from_xyz_rpy(rpy=rng.uniform(-1, 1, 3)).rotation
+    free, held = motions(kind, axes)
     at = random_pose(rng)
     joints = [Joint("a", JointKind.REVOLUTE, WORLD), Joint("b", JointKind.REVOLUTE, WORLD)]
-    for motion, closed in [(free[kind], True)] + [(each, False) for each in held[kind]]:
-        loop = Loop("l", kind, 0, 1, at, at @ motion, z)
+    for motion, closed in [(free, True)] + [(each, False) for each in held]:
+        loop = Loop("l", kind, 0, 1, at, at @ motion, axes[:, 2])
         # Both frames are then where `motion` takes the first one: bodies lie upon each other.
         robot = Robot("r", joints, [Body("a", BOX), Body("b", BOX)], [], (), [loop])
         rows = residual(robot, Cluster(robot, (0, 1), loops=(loop,)), [0.0, 0.0])

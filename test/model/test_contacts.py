@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,61 +40,10 @@ def test_selection_is_a_read_only_copy() -> None:
         contact.selection[0, 0] = 1.0
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("sphere", "contact 'c': unknown kind 'sphere'; kinds: point, surface, or a"),
-        ("surfaces", r"unknown kind 'surfaces'; did you mean 'surface'\?"),
-        (["a"] * 6, r"kind must be 'point', 'surface' or a \(k, 6\) array of numbers"),
-        (None, "contact 'c': "),
-        (np.eye(6)[0], r"a selection has shape \(k, 6\) with 1 <= k <= 6, this one has \(6,\)"),
-        (np.eye(3), r"this one has \(3, 3\)"),
-        (np.ones((0, 6)), r"this one has \(0, 6\)"),
-        (np.vstack([np.eye(6)] * 2), r"this one has \(12, 6\)"),
-        ([[np.nan] * 6], "the selection has non-finite entries"),
-        ([[1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0]], "selection's 2 rows have rank 1; G would be"),
-        ([[1, 0, 0, 0, 0, 0], [0] * 6], "row 1 of the selection has norm 0; expected 1e-09 to"),
-        ([[1e200, 0, 0, 0, 0, 0]], r"row 0 of the selection has norm inf; .* to 1e\+09"),
-        ([[1e10, 0, 0, 0, 0, 0]], r"row 0 of the selection has norm 1e\+10"),
-        ([[0, 0, 0, 0, 0, 1e-200]], "row 0 of the selection has norm "),
-    ],
-)
-def test_refused_kinds(kind: object, words: str) -> None:
-    with pytest.raises(ContactError, match=words):
-        Contact("c", "f", kind)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("a\udc80", "expected text that is valid UTF-8"), ("a\0b", "text without zero characters")],
-)
-def test_names_that_a_key_cannot_hold_are_refused(name: str, words: str) -> None:
-    with pytest.raises(ContactError, match=f"its name is 'a.*{words}"):
-        Contact(name, "foot")
-    with pytest.raises(ContactError, match=f"contact 'c': its frame is 'a.*{words}"):
-        Contact("c", name)
-
-
-def test_an_empty_name_is_refused() -> None:
-    with pytest.raises(ContactError, match="contact on frame 'foot': its name is empty"):
-        Contact("", "foot")
-
-
-@pytest.mark.parametrize("placement", [None, np.eye(4), (0.1, 0.0, 0.0)])
-def test_a_placement_that_is_no_transform_is_refused(placement: object) -> None:
-    words = "'c': placement is .*; expected a Transform: write Transform"
-    with pytest.raises(ContactError, match=words):
-        Contact("c", "f", "point", placement)  # type: ignore[arg-type]
-
-
-def test_what_moves_is_one_of_three_choices() -> None:
+def test_moving_is_one_of_three_choices() -> None:
     assert Contact("c", "f").moving == "nothing"
     for moving in ("nothing", "position", "pose"):
         assert Contact("c", "f", moving=moving).moving == moving
-    for wrong in ("poses", True, None, ["pose"]):
-        words = "contact 'c': unknown moving .*choices: nothing, position, pose"
-        with pytest.raises(ContactError, match=words):
-            Contact("c", "f", moving=wrong)  # type: ignore[arg-type]
 
 
 def test_friction_normal_and_dimensions() -> None:
@@ -106,34 +56,68 @@ def test_friction_normal_and_dimensions() -> None:
     assert sole.cone == {"friction": 0.0, "dimensions": (0.2, 0.1)}
 
 
+KINDS = [
+    ("sphere", "contact 'c': unknown kind 'sphere'; kinds: point, surface, or a"),
+    ("surfaces", r"unknown kind 'surfaces'; did you mean 'surface'\?"),
+    (["a"] * 6, r"kind must be 'point', 'surface' or a \(k, 6\) array of numbers"),
+    (None, "contact 'c': "),
+    (np.eye(6)[0], r"a selection has shape \(k, 6\) with 1 <= k <= 6, this one has \(6,\)"),
+    (np.eye(3), r"this one has \(3, 3\)"),
+    (np.ones((0, 6)), r"this one has \(0, 6\)"),
+    (np.vstack([np.eye(6)] * 2), r"this one has \(12, 6\)"),
+    ([[np.nan] * 6], "the selection has non-finite entries"),
+    ([[1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0]], "selection's 2 rows have rank 1; G would be"),
+    ([[1, 0, 0, 0, 0, 0], [0] * 6], "row 1 of the selection has norm 0; expected 1e-09 to"),
+    ([[1e200, 0, 0, 0, 0, 0]], r"row 0 of the selection has norm inf; .* to 1e\+09"),
+    ([[1e10, 0, 0, 0, 0, 0]], r"row 0 of the selection has norm 1e\+10"),
+    ([[0, 0, 0, 0, 0, 1e-200]], "row 0 of the selection has norm "),
+]
+CONES = [
+    ({"friction": -0.1}, "contact 'c': friction is -0.1; expected a number of 0 to 10000"),
+    ({"friction": np.nan}, "contact 'c': friction is nan; expected a number of 0 to 10000"),
+    ({"friction": np.inf}, "contact 'c': friction is inf; expected a number of 0 to 10000"),
+    ({"friction": "rough"}, "contact 'c': friction is 'rough'; expected a number"),
+    ({"friction": [0.5, 0.6]}, r"contact 'c': friction is \[0.5, 0.6\]; expected a number"),
+    ({"friction": 0.5, "kind": K}, "friction is 0.5, but its kind is 'selection'; friction is"),
+    ({"normal": "up"}, "contact 'c': unknown normal 'up'; normals: x, y, z, -x, -y, -z, or a"),
+    ({"normal": None}, "contact 'c': normal is None; expected "),
+    ({"normal": [0, 0, 0]}, r"normal is \[0, 0, 0\]; expected the name of an axis"),
+    ({"normal": [0, np.nan, 1]}, r"normal is \[0, nan, 1\]; expected the name of an axis"),
+    ({"normal": [0, 1]}, r"normal is \[0, 1\]; expected the name of an axis .* or three"),
+    ({"normal": "x", "kind": "surface"}, "its kind is 'surface'; normal is of kind point al"),
+    ({"normal": "-z", "kind": K}, "normal is -z, but its kind is 'selection'; normal is of"),
+    ({"dimensions": [0.2, 0.1]}, "its kind is 'point'; dimensions is of kind surface alone"),
+    ({"dimensions": 0.2, "kind": "surface"}, "dimensions are 0.2; expected length and width"),
+    ({"dimensions": [0.2, 0], "kind": "surface"}, "expected length and width of the surface,"),
+    ({"dimensions": [np.inf, 1], "kind": "surface"}, "two positive numbers in m"),
+]
+OTHERS = [
+    ({"name": ""}, "contact on frame 'f': its name is empty"),
+    *(
+        ({what: name}, f"{whose}its {what} is 'a.*{words}")
+        for what, whose in (("name", ""), ("frame", "contact 'c': "))
+        for name, words in (
+            ("a\udc80", "expected text that is valid UTF-8"),
+            ("a\0b", "text without zero characters"),
+        )
+    ),
+    *(
+        ({"placement": wrong}, "'c': placement is .*; expected a Transform: write Transform")
+        for wrong in (None, np.eye(4), (0.1, 0.0, 0.0))
+    ),
+    *(
+        ({"moving": wrong}, "contact 'c': unknown moving .*choices: nothing, position, pose")
+        for wrong in ("poses", True, None, ["pose"])
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"friction": -0.1}, "contact 'c': friction is -0.1; expected a number of 0 to 10000"),
-        ({"friction": np.nan}, "contact 'c': friction is nan; expected a number of 0 to 10000"),
-        ({"friction": np.inf}, "contact 'c': friction is inf; expected a number of 0 to 10000"),
-        ({"friction": "rough"}, "contact 'c': friction is 'rough'; expected a number"),
-        ({"friction": [0.5, 0.6]}, r"contact 'c': friction is \[0.5, 0.6\]; expected a number"),
-        (
-            {"friction": 0.5, "kind": K},
-            "friction is 0.5, but its kind is 'selection'; friction is",
-        ),
-        ({"normal": "up"}, "contact 'c': unknown normal 'up'; normals: x, y, z, -x, -y, -z, or a"),
-        ({"normal": None}, "contact 'c': normal is None; expected "),
-        ({"normal": [0, 0, 0]}, r"normal is \[0, 0, 0\]; expected the name of an axis"),
-        ({"normal": [0, np.nan, 1]}, r"normal is \[0, nan, 1\]; expected the name of an axis"),
-        ({"normal": [0, 1]}, r"normal is \[0, 1\]; expected the name of an axis .* or three"),
-        ({"normal": "x", "kind": "surface"}, "its kind is 'surface'; normal is of kind point al"),
-        ({"normal": "-z", "kind": K}, "normal is -z, but its kind is 'selection'; normal is of"),
-        ({"dimensions": [0.2, 0.1]}, "its kind is 'point'; dimensions is of kind surface alone"),
-        ({"dimensions": 0.2, "kind": "surface"}, "dimensions are 0.2; expected length and width"),
-        ({"dimensions": [0.2, 0], "kind": "surface"}, "expected length and width of the surface,"),
-        ({"dimensions": [np.inf, 1], "kind": "surface"}, "two positive numbers in m"),
-    ],
+    ("fields", "words"), [*(({"kind": kind}, words) for kind, words in KINDS), *CONES, *OTHERS]
 )
-def test_refused_cones(fields: dict[str, object], words: str) -> None:
+def test_contact_refused(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ContactError, match=words):
-        Contact("c", "f", **fields)  # type: ignore[arg-type]
+        Contact(**{"name": "c", "frame": "f", **fields})
 
 
 def test_axes_of_a_cone_are_right_handed_and_end_with_the_normal() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import robots
-from on_floats import solver_on_floats
+from on_floats import matrix_at
 from oracles import relative
 from oracles.pinocchio_models import of_pinocchio
 from urdf_text import joint, link, robot_xml
@@ -17,11 +17,6 @@ from delassus_ros.model import WORLD, Coupling
 from delassus_ros.testing import SIMPLE, random_problem
 
 FEET = ("left_sole_link", "right_sole_link")
-
-
-def matrix(robot: Robot, frames, q: np.ndarray) -> np.ndarray:
-    problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
-    return solver_on_floats(problem, "ltl").solve(q).matrix
 
 
 def test_talos_with_locked_arms_is_pinocchios_reduced_model() -> None:
@@ -36,24 +31,14 @@ def test_talos_with_locked_arms_is_pinocchios_reduced_model() -> None:
     locked = robot.lock(arms)
     assert locked.nq == robot.nq - len(arms) and locked.frames.keys() == robot.frames.keys()
     legs = {name: rng.uniform(-1, 1) for name in locked.joint_names}
-    G = matrix(locked, FEET, locked.q(legs))
+    G = matrix_at(locked, FEET, locked.q(legs))
 
     model = pin.buildModelFromUrdf(str(robots.talos()), pin.JointModelFreeFlyer())
     q = pin.neutral(model)
     for name, value in arms.items():
         q[model.joints[model.getJointId(name)].idx_q] = value
     reduced = pin.buildReducedModel(model, [model.getJointId(name) for name in arms], q)
-    data, own = reduced.createData(), pin.neutral(reduced)
-    for name, value in legs.items():
-        own[reduced.joints[reduced.getJointId(name)].idx_q] = value
-    pin.computeJointJacobians(reduced, data, own)
-    pin.updateFramePlacements(reduced, data)
-    J = np.vstack([
-        pin.getFrameJacobian(reduced, data, reduced.getFrameId(name), pin.LOCAL) for name in FEET
-    ])  # fmt: skip
-    M = pin.crba(reduced, data, own)
-    M = np.triu(M) + np.triu(M, 1).T
-    assert relative(G, J @ np.linalg.solve(M, J.T)) < 1e-11
+    assert relative(G, of_pinocchio(reduced, list(FEET), legs)) < 1e-11
     # It compiles in proportion.
     counts = [
         trace(Problem(each, [Contact(f, f, "surface") for f in FEET]), algorithms.get("pv_osim"))
@@ -76,12 +61,12 @@ def test_a_held_joint_is_one_of_infinite_armature(seed: int) -> None:
     frames = [name for name, f in locked.frames.items() if f.body != WORLD][:2]
     moving = {name: rng.uniform(-1, 1) for name in locked.joint_names}
     heavy = robot.with_armature(dict.fromkeys(held, 1e12))
-    expected = matrix(heavy, frames, heavy.q({**moving, **held}))
-    G = matrix(locked, frames, locked.q(moving))
+    expected = matrix_at(heavy, frames, heavy.q({**moving, **held}))
+    G = matrix_at(locked, frames, locked.q(moving))
     assert relative(G, expected) < 1e-9
 
 
-def test_what_couplings_leave_in_one_position_is_locked_there() -> None:
+def test_joints_coupled_to_locked_ones_locked() -> None:
     """Two gears in a row: the third joint follows the first by way of the second."""
     robot = random_problem(1, SIMPLE).robot
     first, second, third = [j.name for j in robot.joints if j.kind.nq == 1][:3]
@@ -94,7 +79,7 @@ def test_what_couplings_leave_in_one_position_is_locked_there() -> None:
     expected = robot.lock({first: 0.7, second: 0.45, third: 0.9})
     frame = next(name for name, each in locked.frames.items() if each.body != WORLD)
     q = np.random.default_rng(0).uniform(-1, 1, locked.nq)
-    assert relative(matrix(locked, [frame], q), matrix(expected, [frame], q)) < 1e-12
+    assert relative(matrix_at(locked, [frame], q), matrix_at(expected, [frame], q)) < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -151,7 +136,7 @@ def test_romeo_with_locked_hands_is_pinocchios_reduced_model() -> None:
     values = np.random.default_rng(2).uniform(-1, 1, robot.nq)
     positions = dict(zip(robot.joint_names, values, strict=True))
     frames = ["l_wrist", "r_sole"]
-    found = matrix(robot, frames, robot.q(positions))
+    found = matrix_at(robot, frames, robot.q(positions))
     assert relative(found, of_pinocchio(reduced, frames, positions)) < 1e-11
 
 
@@ -198,7 +183,7 @@ def test_a_limb_alone_is_the_robot_with_its_trunk_held() -> None:
     assert leg.joint_names == ("RF_HAA", "RF_HFE", "RF_KFE")
     q = np.random.default_rng(0).uniform(-1, 1, 12)
     own = q[[robot.joint_names.index(name) for name in leg.joint_names]]
-    G, expected = matrix(leg, ["RF_FOOT"], own), matrix(robot, ["RF_FOOT"], q)
+    G, expected = matrix_at(leg, ["RF_FOOT"], own), matrix_at(robot, ["RF_FOOT"], q)
     assert relative(G, expected) < 1e-12
     with pytest.raises(RobotError, match="subtree: unknown joint 'leg'"):
         robot.subtree("leg")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from mujoco_scenes import CONNECT, FRAMES, WELD, closed_matrix, compiled, scene
-from on_floats import solver_on_floats
+from mujoco_scenes import CONNECT, FOUR_BAR, FRAMES, WELD, closed_matrix, compiled, scene
+from on_floats import matrix_at
 from oracles import relative
 from oracles.mujoco_models import of_mujoco
 
-from delassus_ros import Closure, Contact, Problem, Robot
+from delassus_ros import Closure, Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD
 
@@ -35,18 +35,6 @@ def test_a_limb_with_a_loop_is_a_robot_of_its_own(equality: str) -> None:
     assert relative(closed_matrix(limb, model), expected) < 1e-9
 
 
-FOUR_BAR = """
-<mujoco model="four_bar"><worldbody>
-  <body name="foot"><joint name="turn"/><geom size="0.1" pos="0.1 0 0"/>
-    <body name="crank"><joint name="a" axis="0 1 0"/><geom size="0.1" pos="0.1 0 0"/>
-      <body name="coupler" pos="0.2 0 0"><joint name="b" axis="0 1 0"/>
-        <geom size="0.1" pos="0.2 0 0"/><site name="tool" pos="0.2 0 0.1"/></body></body>
-    <body name="rocker" pos="0.3 0 -0.2"><joint name="c" axis="0 1 0"/>
-      <geom size="0.1" pos="0 0 0.1"/></body></body></worldbody>
-  <equality><connect name="pin" body1="coupler" body2="rocker" anchor="0.35 0 0"/>HELD
-  </equality></mujoco>"""
-
-
 def test_a_closed_mechanism_is_held_where_it_closes() -> None:
     model = compiled(FOUR_BAR)
     robot = Robot.from_mujoco(model)
@@ -56,8 +44,7 @@ def test_a_closed_mechanism_is_held_where_it_closes() -> None:
     held = {name: at[name] for name in "abc"}
     stiff = robot.lock(held)
     assert stiff.joint_names == ("turn",) and not stiff.loops
-    problem = Problem(stiff, [Contact("tool", "tool", "surface")])
-    G = solver_on_floats(problem).solve([0.4]).matrix
+    G = matrix_at(stiff, ["tool"], [0.4])
     expected = of_mujoco(compiled(FOUR_BAR, ("a",)), ["tool"], {**held, "turn": 0.4})
     assert relative(G, expected) < 1e-10
     with pytest.raises(RobotError, match=r"loop 'pin' is off by 0.0\d+ \[rad, m\] at the"):

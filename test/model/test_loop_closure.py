@@ -5,13 +5,13 @@ from __future__ import annotations
 import counted
 import numpy as np
 import pytest
+from linkages import motions, turn
 from oracles.textbook import body_poses, mass_matrix
 from small_loops import actuator, closed_actuator, four_bar
 
 from delassus_ros.model import WORLD, Coupling, JointKind, Loop, LoopKind, Robot, Transform
 from delassus_ros.model.clusters import clusters_of, groups_of
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
-from delassus_ros.model.spatial import rotation_from_rpy
 from delassus_ros.testing.random_trees import random_axis, random_robot, random_transform
 
 
@@ -50,24 +50,16 @@ def test_gap_is_zero_where_the_frames_coincide_and_the_jacobian_its_derivative(
 
 
 @pytest.mark.parametrize("kind", LoopKind)
-def test_what_a_kind_leaves_free_makes_no_gap(kind: LoopKind) -> None:
+def test_free_motions_of_a_kind_have_no_gap(kind: LoopKind) -> None:
     """The successor's frame is moved as a joint of that type would move it."""
-    turn = rotation_from_rpy((0.0, 0.0, 0.7))
-    moves = {
-        LoopKind.POINT: [Transform(rotation_from_rpy((0.3, -0.5, 0.7)))],
-        LoopKind.HINGE: [Transform(turn)],
-        LoopKind.SLIDER: [Transform(translation=np.array([0.0, 0.0, 0.4]))],
-        LoopKind.PLANAR: [Transform(turn, np.array([0.3, -0.2, 0.0]))],
-        LoopKind.WELD: [Transform()],
+    free, held = motions(kind, np.eye(3))
+    half_turns = {
+        LoopKind.HINGE: [turn(np.eye(3)[0], np.pi)],
+        LoopKind.PLANAR: [turn(np.eye(3)[0], np.pi)],
+        LoopKind.WELD: [turn(np.eye(3)[2], np.pi)],
     }
-    others = {
-        LoopKind.POINT: Transform(translation=np.array([0.0, 0.1, 0.0])),
-        LoopKind.HINGE: Transform(rotation_from_rpy((np.pi, 0.0, 0.0))),
-        LoopKind.SLIDER: Transform(turn),
-        LoopKind.PLANAR: Transform(rotation_from_rpy((np.pi, 0.0, 0.0))),
-        LoopKind.WELD: Transform(rotation_from_rpy((0.0, 0.0, np.pi))),
-    }
-    for move, is_free in [*((each, True) for each in moves[kind]), (others[kind], False)]:
+    held += half_turns.get(kind, [])
+    for move, is_free in [(free, True), *((each, False) for each in held)]:
         tree = four_bar()
         at_zero = body_poses(tree, np.zeros(3))
         placement = at_zero[2].inverse() @ at_zero[1] @ move

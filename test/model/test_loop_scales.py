@@ -416,7 +416,7 @@ def test_a_loop_that_lost_its_rows_is_refused_by_name(monkeypatch: pytest.Monkey
         clusters_of(robot)
 
 
-def test_what_opens_a_constraint_is_told_from_rounding() -> None:
+def test_openings_told_from_rounding() -> None:
     """A joint that stands still has rounding of what moves, and some loops nothing but that."""
     gear = np.array([[1.0, -2.0, 0.0]])
     motions = np.array([[1e-17, 1.0, 2.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 3.0, 1e5]])

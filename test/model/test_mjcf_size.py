@@ -51,7 +51,7 @@ HUGE = {
 """Models by the words about them."""
 
 
-def test_what_would_become_huge_is_refused_with_little_memory(tmp_path: Path) -> None:
+def test_huge_models_refused_with_little_memory(tmp_path: Path) -> None:
     paths = []
     for number, text in enumerate(HUGE.values()):
         paths.append(tmp_path / f"{number}.xml")
@@ -104,7 +104,7 @@ def test_files_that_are_included_count(tmp_path: Path) -> None:
         check_size(tmp_path / "piped.xml")
 
 
-def test_what_is_of_a_usual_size_is_read(tmp_path: Path) -> None:
+def test_models_of_usual_size_read(tmp_path: Path) -> None:
     """Comments may have what XML forbids in them, and files that are not there are MuJoCo's."""
     comment = '<!-- ---- <replicate count="100000000"> ---- -->'
     text = model(comment + repeated("50"), '<size nkey="10" nuser_body="3" memory="10M"/>')

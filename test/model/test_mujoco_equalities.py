@@ -33,11 +33,28 @@ def quaternion(rotation: np.ndarray) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("equality", [WELD, CONNECT])
-def test_loops_of_bodies_have_their_anchors(equality: str) -> None:
-    model = compiled(scene(2, equality))
+def as_in_mujoco(xml: str, tolerance: float = 1e-9, **moved: float) -> Robot:
+    """Return the robot of a scene, whose matrix is MuJoCo's, with joints moved from qpos0."""
+    model = compiled(xml)
     robot = Robot.from_mujoco(model)
-    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {})) < 1e-9
+    qpos = model.qpos0.copy()
+    for name, more in moved.items():
+        qpos[model.joint(name).qposadr[0]] += more
+    expected = of_mujoco(model, FRAMES, {}, qpos)
+    assert relative(closed_matrix(robot, model), expected) < tolerance
+    return robot
+
+
+@pytest.mark.parametrize(
+    ("equality", "kind"),
+    [
+        (WELD, LoopKind.WELD),
+        (CONNECT, LoopKind.POINT),
+        (WELD.replace("ANCHOR", 'anchor="0.1 0.2 -0.1" torquescale="0"'), LoopKind.POINT),
+    ],
+)
+def test_loops_of_bodies(equality: str, kind: LoopKind) -> None:
+    assert [loop.kind for loop in as_in_mujoco(scene(2, equality)).loops] == [kind]
 
 
 def test_a_weld_has_its_own_pose() -> None:
@@ -46,9 +63,7 @@ def test_a_weld_has_its_own_pose() -> None:
     # Quaternions need no unit norm.
     pose = text(p + R @ anchor, 2.0 * quaternion(R))
     weld = f'<weld body1="b5" body2="b10" anchor="{text(anchor)}" relpose="{pose}"/>'
-    model = compiled(scene(3, weld))
-    robot = Robot.from_mujoco(model)
-    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {})) < 1e-9
+    as_in_mujoco(scene(3, weld))
 
 
 @pytest.mark.parametrize(
@@ -71,57 +86,37 @@ def test_loops_of_sites_are_between_these(equality: str, kind: LoopKind) -> None
         ("b10", f'<site name="two" {there}/>'),
     ):
         xml = xml.replace(f'<site name="s{body[1:]}"', f'{site}<site name="s{body[1:]}"')
-    model = compiled(xml)
-    robot = Robot.from_mujoco(model)
-    assert [loop.kind for loop in robot.loops] == [kind]
-    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {})) < 1e-9
-
-
-def test_a_weld_without_torque_holds_a_point() -> None:
-    weld = WELD.replace("ANCHOR", 'anchor="0.1 0.2 -0.1" torquescale="0"')
-    model = compiled(scene(5, weld))
-    robot = Robot.from_mujoco(model)
-    assert [loop.kind for loop in robot.loops] == [LoopKind.POINT]
-    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {})) < 1e-9
+    assert [loop.kind for loop in as_in_mujoco(xml).loops] == [kind]
 
 
 def test_equalities_that_are_not_active_are_none() -> None:
     asleep = 'active="false"'
     joints = f'<joint joint1="j1" joint2="j2" {asleep}/><joint joint1="jo" {asleep}/>'
-    model = compiled(scene(6, WELD.replace("ANCHOR", asleep) + joints))
-    robot = Robot.from_mujoco(model)
+    robot = as_in_mujoco(scene(6, WELD.replace("ANCHOR", asleep) + joints), 1e-10)
     assert not robot.is_closed and "jo" in robot.joint_names
-    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {})) < 1e-10
 
 
-def test_an_equality_of_one_joint_holds_it() -> None:
-    """Where it was written, and by how much more; of higher terms MuJoCo takes none then."""
-    held = (
-        '<joint joint1="j3" polycoef="0.5 1 2 0 0"/>'
-        '<joint joint1="j7" joint2="j1" polycoef="-0.2 0 0 0 0"/>'
-    )
-    model = compiled(scene(7, held))
-    robot = Robot.from_mujoco(model)
-    assert {"j3", "j7"}.isdisjoint(robot.joint_names) and not robot.is_closed
-    qpos = model.qpos0.copy()
-    for name, more in (("j3", 0.5), ("j7", -0.2)):
-        qpos[model.joint(name).qposadr[0]] += more
-    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {}, qpos)) < 1e-10
-
-
-def test_what_is_tied_to_a_joint_that_is_held_is_held_too() -> None:
-    equalities = (
-        '<joint joint1="j4" joint2="j3" polycoef="0.1 2 0 0 0"/>'
-        '<joint joint1="j7" joint2="j4" polycoef="-0.2 -1 0 0 0"/>'
-        '<joint joint1="j3" polycoef="0.5 0 0 0 0"/>'
-    )
-    model = compiled(scene(7, equalities))
-    robot = Robot.from_mujoco(model)
-    assert {"j3", "j4", "j7"}.isdisjoint(robot.joint_names) and not robot.couplings
-    qpos = model.qpos0.copy()
-    for name, more in (("j3", 0.5), ("j4", 0.1 + 2 * 0.5), ("j7", -0.2 - 1.1)):
-        qpos[model.joint(name).qposadr[0]] += more
-    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {}, qpos)) < 1e-10
+@pytest.mark.parametrize(
+    ("equalities", "held"),
+    [
+        # Where it was written, and by how much more; of higher terms MuJoCo takes none then.
+        (
+            '<joint joint1="j3" polycoef="0.5 1 2 0 0"/>'
+            '<joint joint1="j7" joint2="j1" polycoef="-0.2 0 0 0 0"/>',
+            {"j3": 0.5, "j7": -0.2},
+        ),
+        # What is tied to a joint that is held is held, too.
+        (
+            '<joint joint1="j4" joint2="j3" polycoef="0.1 2 0 0 0"/>'
+            '<joint joint1="j7" joint2="j4" polycoef="-0.2 -1 0 0 0"/>'
+            '<joint joint1="j3" polycoef="0.5 0 0 0 0"/>',
+            {"j3": 0.5, "j4": 0.1 + 2 * 0.5, "j7": -0.2 - 1.1},
+        ),
+    ],
+)
+def test_an_equality_of_one_joint_holds_it(equalities: str, held: dict[str, float]) -> None:
+    robot = as_in_mujoco(scene(7, equalities), 1e-10, **held)
+    assert held.keys().isdisjoint(robot.joint_names) and not robot.is_closed
 
 
 def test_equalities_that_hold_a_joint_at_two_places_are_refused() -> None:

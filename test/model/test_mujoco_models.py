@@ -109,7 +109,7 @@ def test_a_robot_is_read_from_models_specifications_files_and_texts(tmp_path: Pa
         (b"<mujoco/>", "is read from b'<mujoco/>'; expected"),
     ],
 )
-def test_what_is_no_robot_of_mujoco_is_refused(source: object, words: str) -> None:
+def test_other_than_robot_of_mujoco_refused(source: object, words: str) -> None:
     with pytest.raises(RobotError, match=words):
         Robot.from_mujoco(source)
 

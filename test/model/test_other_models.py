@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import robots
-from on_floats import matrix, solver_on_floats
+from mujoco_scenes import FOUR_BAR, compiled
+from on_floats import matrix, matrix_at, solver_on_floats
 from oracles import relative
 from oracles.mujoco_models import of_mujoco
 from oracles.pinocchio_models import of_pinocchio
 from seeds import but_slow
+from urdf_text import joint, link, robot_xml
 
-from delassus_ros import Contact, Problem, Robot
+from delassus_ros import Closure, Contact, Problem, Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model import JointKind
 
@@ -25,15 +28,8 @@ def leaves(robot: Robot) -> list[str]:
     return [frames[i] for i in range(len(robot.joints)) if i not in parents and i in frames]
 
 
-ROBOTS = {
-    "quadruped": (robots.quadruped, "floating"),
-    "talos": (robots.talos, "floating"),
-    "solo12": (robots.solo12, "floating"),
-    "anymal": (robots.anymal, "floating"),
-    "panda": (lambda: robots.panda(), "fixed"),
-    "ur5": (lambda: robots.shared("ur5"), "fixed"),
-    "atlas": (lambda: robots.shared("atlas_v5"), "floating"),
-}
+NAMES = ("quadruped", "talos", "solo12", "anymal", "ur5", "atlas")
+ROBOTS = {name: robots.TEN[name][:2] for name in NAMES} | {"panda": (robots.panda, "fixed")}
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -106,13 +102,8 @@ def test_a_urdf_that_mujoco_compiles_is_the_robot_of_that_urdf(name: str, tmp_pa
         assert relative(matrix(own, frames, positions), expected) < 1e-10
 
 
-def at(robot: Robot, frames: list[str], q: np.ndarray) -> np.ndarray:
-    problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
-    return solver_on_floats(problem, "auto").solve(q).matrix
-
-
 @pytest.mark.parametrize("name", but_slow(["talos", "solo12", "ur5", "atlas"], "atlas"))
-def test_one_robot_by_three_ways(name: str) -> None:
+def test_urdf_pinocchio_and_mujoco_agree(name: str) -> None:
     """By URDF, Pinocchio and MuJoCo, with positions that the helpers take there."""
     import mujoco
     import pinocchio as pin
@@ -133,9 +124,9 @@ def test_one_robot_by_three_ways(name: str) -> None:
         q = rng.uniform(-1, 1, own.nq)
         by_pinocchio, _ = second.q_from_pinocchio(model, own.q_to_pinocchio(model, q))
         by_mujoco, _ = third.q_from_mujoco(compiled, own.q_to_mujoco(compiled, q))
-        G = at(own, frames, q)
-        assert relative(at(second, frames, by_pinocchio), G) < 1e-11
-        assert relative(at(third, frames, by_mujoco), G) < 1e-11
+        G = matrix_at(own, frames, q)
+        assert relative(matrix_at(second, frames, by_pinocchio), G) < 1e-11
+        assert relative(matrix_at(third, frames, by_mujoco), G) < 1e-11
 
 
 SCENE = """
@@ -160,9 +151,14 @@ SCENE = """
 """
 
 
+def scene(parts: str = "", beside: str = "") -> Any:
+    """Return the compiled scene with further parts, and bodies beside the robot."""
+    text = SCENE.replace("EQUALITIES", parts)
+    return compiled(text.replace("</worldbody>", f"{beside}</worldbody>"))
+
+
 def test_bodies_with_several_joints_references_and_free_bases() -> None:
-    import mujoco
-    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", ""))
+    model = scene()
     robot = Robot.from_mujoco(model)
     assert robot.name == "scene" and robot.base == "floating"
     assert robot.joint_names == ("yaw", "slide", "pitch", "knee", "shoulder")
@@ -178,12 +174,11 @@ def test_bodies_with_several_joints_references_and_free_bases() -> None:
 
 
 def test_a_joint_equality_is_a_coupling() -> None:
-    import mujoco
     equalities = (
         '<equality><joint name="gear" joint1="knee" joint2="yaw" polycoef="0.1 -2 0 0 0"/>'
         "</equality>"
     )
-    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", equalities))
+    model = scene(equalities)
     robot = Robot.from_mujoco(model)
     (gear,) = robot.couplings
     assert gear.name == "gear" and dict(gear.ratios) == {"knee": 1.0, "yaw": 2.0}
@@ -199,13 +194,12 @@ def test_a_joint_equality_is_a_coupling() -> None:
 
 
 def test_a_tendon_equality_is_a_coupling_of_all_of_its_joints() -> None:
-    import mujoco
     parts = (
         '<tendon><fixed name="sum"><joint joint="knee" coef="1"/><joint joint="pitch" coef="0.5"/>'
         '</fixed></tendon><equality><tendon name="wire" tendon1="sum" polycoef="0.2 0 0 0 0"/>'
         "</equality>"
     )
-    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", parts))
+    model = scene(parts)
     robot = Robot.from_mujoco(model)
     (wire,) = robot.couplings
     assert dict(wire.ratios) == {"knee": 1.0, "pitch": 0.5} and wire.offset == -0.2
@@ -214,68 +208,24 @@ def test_a_tendon_equality_is_a_coupling_of_all_of_its_joints() -> None:
     assert relative(matrix(robot, ["tip", "hand"], positions), expected) < 1e-9
 
 
-FOUR_BAR = """
-<mujoco model="four_bar"><worldbody>
-  <body name="crank"><joint name="a" axis="0 1 0"/>
-    <inertial pos="0.1 0 0" mass="1" diaginertia="0.01 0.02 0.02"/>
-    <body name="coupler" pos="0.2 0 0"><joint name="b" axis="0 1 0"/>
-      <inertial pos="0.2 0 0" mass="1.5" diaginertia="0.01 0.05 0.05"/>
-      <site name="tool" pos="0.2 0 0.1"/></body></body>
-  <body name="rocker" pos="0.3 0 -0.2"><joint name="c" axis="0 1 0"/>
-    <inertial pos="0 0 0.1" mass="1" diaginertia="0.02 0.02 0.01"/></body>
-</worldbody><equality><connect name="pin" body1="coupler" body2="rocker" anchor="0.35 0 0"/>
-</equality></mujoco>
-"""
-
-
+@pytest.mark.needs("mujoco")
 def test_a_connect_is_a_loop() -> None:
-    import mujoco
-    model = mujoco.MjModel.from_xml_string(FOUR_BAR)
+    model = compiled(FOUR_BAR)
     robot = Robot.from_mujoco(model)
     assert [loop.name for loop in robot.loops] == ["pin"]
-    from delassus_ros import Closure
-
     zero = dict.fromkeys(robot.joint_names, 0.0)
-    closed = Closure(robot, reference=zero).solve({"a": 0.3})
+    closed = Closure(robot, reference=zero).solve({"a": 0.3, "turn": -0.2})
     assert closed.status.is_valid
     positions = dict(zip(robot.joint_names, closed.q.tolist(), strict=True))
     expected = of_mujoco(model, ["tool"], positions)
     assert relative(matrix(robot, ["tool"], positions), expected) < 1e-9
 
 
-def test_positions_go_there_and_back() -> None:
-    """Of a robot with a free base, unbounded joints and planar ones."""
-    import pinocchio as pin
-    model = pin.Model()
-    free = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root_joint")
-    wheel = model.addJoint(free, pin.JointModelRUBY(), pin.SE3.Random(), "wheel")
-    table = model.addJoint(free, pin.JointModelPlanar(), pin.SE3.Random(), "table")
-    for j in (free, wheel, table):
-        model.appendBodyToJoint(j, pin.Inertia.Random(), pin.SE3.Identity())
-        model.addBodyFrame(f"link{j}", j, pin.SE3.Identity(), 0)
-    robot = Robot.from_pinocchio(model)
-    q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
-    own, base = robot.q_from_pinocchio(model, q)
-    np.testing.assert_allclose(base, q[:7])
-    np.testing.assert_allclose(robot.q_to_pinocchio(model, own, base), q, atol=1e-14)
-    with pytest.raises(RobotError, match=r"q has shape \(3,\); expected \(13,\)"):
-        robot.q_from_pinocchio(model, np.zeros(3))
-    other = Robot.from_urdf(robots.quadruped())
-    with pytest.raises(RobotError, match="the model has no joint 'LF_HAA' .* it has: root_joint"):
-        other.q_from_pinocchio(model, q)
-
-
-MIMIC = """
-<robot name="r"><link name="world"/><link name="a">INERTIAL</link><link name="b">INERTIAL</link>
-<joint name="j1" type="revolute"><parent link="world"/><child link="a"/><axis xyz="0 1 0"/>
-  <limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
-<joint name="j2" type="revolute"><parent link="a"/><child link="b"/><origin xyz="0.2 0 0.1"/>
-  <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/>
-  <mimic joint="j1" multiplier="-2" offset="0.3"/></joint></robot>""".replace(
-    "INERTIAL",
-    '<inertial><origin xyz=".1 0 0"/><mass value="1"/>'
-    '<inertia ixx=".1" ixy="0" ixz="0" iyy=".1" iyz="0" izz=".1"/></inertial>',
-)
+LIMIT = '<axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/>'
+MIMIC = robot_xml(
+    link("world", ""), link("a"), link("b"), joint("j1", "world", "a", inside=LIMIT),
+    joint("j2", "a", "b", inside=f'{LIMIT}<mimic joint="j1" multiplier="-2" offset="0.3"/>'),
+)  # fmt: skip
 
 
 def test_a_mimic_joint_of_pinocchio_is_a_coupling() -> None:
@@ -296,9 +246,7 @@ def test_a_mimic_joint_of_pinocchio_is_a_coupling() -> None:
     J = pin.getFrameJacobian(model, data, model.getFrameId("b"), pin.LOCAL).reshape(6, 1)
     expected = J @ J.T / float(np.squeeze(pin.crba(model, data, own)))
     for read in (robot, Robot.from_urdf(MIMIC.encode(), "fixed")):
-        problem = Problem(read, [Contact("b", "b", "surface")])
-        G = solver_on_floats(problem).solve(q, check=True).matrix
-        assert relative(G, expected) < 1e-12
+        assert relative(matrix_at(read, ["b"], q), expected) < 1e-12
 
 
 def contact_velocity(robot: Robot, frame: str, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -307,39 +255,48 @@ def contact_velocity(robot: Robot, frame: str, q: np.ndarray, v: np.ndarray) -> 
     return solver_on_floats(problem).solve(q).J @ v
 
 
-def test_velocities_of_pinocchio_go_there_and_back() -> None:
+def test_states_of_pinocchio_go_there_and_back() -> None:
     """Of a free base, an unbounded joint and a planar one."""
     import pinocchio as pin
     model = pin.Model()
     rng = np.random.default_rng(2)
-    kinds = [pin.JointModelFreeFlyer(), pin.JointModelRUBY(), pin.JointModelPlanar()]
     parent = 0
-    for k, kind in enumerate(kinds):
+    for name, kind in (
+        ("root_joint", pin.JointModelFreeFlyer()), ("wheel", pin.JointModelRUBY()),
+        ("table", pin.JointModelPlanar()),
+    ):  # fmt: skip
         pose = pin.SE3.Random() if parent else pin.SE3.Identity()
-        parent = model.addJoint(parent, kind, pose, f"j{k}")
+        parent = model.addJoint(parent, kind, pose, name)
         model.appendBodyToJoint(parent, pin.Inertia.Random(), pin.SE3.Identity())
-        model.addBodyFrame(f"link{k}", parent, pin.SE3.Random(), 0)
+        model.addBodyFrame(f"link{parent}", parent, pin.SE3.Random(), 0)
     robot = Robot.from_pinocchio(model)
     q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
     v = rng.normal(size=model.nv)
+    own, base = robot.q_from_pinocchio(model, q)
+    np.testing.assert_allclose(base, q[:7])
+    np.testing.assert_allclose(robot.q_to_pinocchio(model, own, base), q, atol=1e-14)
     data = model.createData()
     pin.forwardKinematics(model, data, q, v)
-    own, _ = robot.q_from_pinocchio(model, q)
     rates = robot.v_from_pinocchio(model, q, v)
     np.testing.assert_allclose(robot.v_to_pinocchio(model, q, rates), v, atol=1e-14)
-    for k in range(len(kinds)):
-        twist = pin.getFrameVelocity(model, data, model.getFrameId(f"link{k}"), pin.LOCAL)
-        found = contact_velocity(robot, f"link{k}", own, rates)
+    for frame in ("link1", "link2", "link3"):
+        twist = pin.getFrameVelocity(model, data, model.getFrameId(frame), pin.LOCAL)
+        found = contact_velocity(robot, frame, own, rates)
         np.testing.assert_allclose(found, twist.vector, atol=1e-12)
+    with pytest.raises(RobotError, match=r"q has shape \(3,\); expected \(13,\)"):
+        robot.q_from_pinocchio(model, np.zeros(3))
     with pytest.raises(RobotError, match=r"v has shape \(3,\); expected \(10,\)"):
         robot.v_from_pinocchio(model, q, np.zeros(3))
+    other = Robot.from_urdf(robots.quadruped())
+    with pytest.raises(RobotError, match="the model has no joint 'LF_HAA' .* it has: root_joint"):
+        other.q_from_pinocchio(model, q)
 
 
-def test_velocities_of_mujoco_go_there_and_back() -> None:
+def test_states_of_mujoco_go_there_and_back() -> None:
+    """Of a free base, and of a body that floats beside the robot, whose twist is in v."""
     import mujoco
-    free = '<body name="ball"><freejoint name="roll"/><geom size="0.1"/></body></worldbody>'
-    scene = SCENE.replace("EQUALITIES", "").replace("</worldbody>", free)
-    model = mujoco.MjModel.from_xml_string(scene)
+    free = '<body name="ball"><freejoint name="roll"/><geom size="0.1"/></body>'
+    model = scene(beside=free)
     robot = Robot.from_mujoco(model)
     rng = np.random.default_rng(0)
     data = mujoco.MjData(model)
@@ -347,16 +304,19 @@ def test_velocities_of_mujoco_go_there_and_back() -> None:
     mujoco.mj_normalizeQuat(model, data.qpos)
     data.qvel[:] = rng.normal(size=model.nv)
     mujoco.mj_forward(model, data)
-    q, _ = robot.q_from_mujoco(model, data.qpos)
+    q, base = robot.q_from_mujoco(model, data.qpos)
+    assert base is not None
+    np.testing.assert_array_equal(base[3:], data.qpos[[4, 5, 6, 3]])
+    assert q[robot.joint_names.index("knee")] == data.qpos[model.joint("knee").qposadr[0]]
+    np.testing.assert_array_equal(robot.q_to_mujoco(model, q, base), data.qpos)
     v = robot.v_from_mujoco(model, data.qpos, data.qvel)
     np.testing.assert_allclose(robot.v_to_mujoco(model, data.qpos, v), data.qvel, atol=1e-14)
-    tree = Robot.from_mujoco(mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", "")))
+    tree = Robot.from_mujoco(scene())
     for name in ("toe", "arm", "base", "ball"):
         angular_first = np.zeros(6)
         kind, number = mujoco.mjtObj.mjOBJ_XBODY, model.body(name).id
         mujoco.mj_objectVelocity(model, data, kind, number, angular_first, 1)
         expected = np.concatenate([angular_first[3:], angular_first[:3]])
-        # A body that floats beside the robot has its twist in v.
         found = v[-6:] if name == "ball" else contact_velocity(tree, name, q[:5], v[:11])
         np.testing.assert_allclose(found, expected, atol=1e-12)
     with pytest.raises(RobotError, match="qvel has shape"):
@@ -380,32 +340,22 @@ def test_velocities_by_name() -> None:
         robot.v({}, twist=[1, 2, 3])
 
 
-def test_positions_of_mujoco_go_there_and_back() -> None:
-    import mujoco
-    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", ""))
-    robot = Robot.from_mujoco(model)
-    rng = np.random.default_rng(0)
-    qpos = rng.uniform(-1, 1, model.nq)
-    qpos[3:7] /= np.linalg.norm(qpos[3:7])
-    q, base = robot.q_from_mujoco(model, qpos)
-    assert base is not None
-    np.testing.assert_array_equal(base[3:], qpos[[4, 5, 6, 3]])
-    assert q[robot.joint_names.index("knee")] == qpos[model.joint("knee").qposadr[0]]
-    np.testing.assert_array_equal(robot.q_to_mujoco(model, q, base), qpos)
-
-
-def test_what_cannot_be_said_is_named() -> None:
-    import mujoco
-    quadratic = (
-        '<equality><joint name="cam" joint1="knee" joint2="yaw" polycoef="0 1 0.5 0 0"/>'
-        "</equality>"
-    )
-    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", quadratic))
-    with pytest.raises(RobotError, match="equality 'cam' is a polynomial; expected a linear one"):
-        Robot.from_mujoco(model)
-    with_armature = (
-        '<tendon><fixed name="sum" armature="0.1"><joint joint="knee" coef="1"/></fixed></tendon>'
-    )
-    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", with_armature))
-    with pytest.raises(RobotError, match="tendon 'sum' has an armature"):
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (
+            '<equality><joint name="cam" joint1="knee" joint2="yaw" polycoef="0 1 0.5 0 0"/>'
+            "</equality>",
+            "equality 'cam' is a polynomial; expected a linear one",
+        ),
+        (
+            '<tendon><fixed name="sum" armature="0.1"><joint joint="knee" coef="1"/></fixed>'
+            "</tendon>",
+            "tendon 'sum' has an armature",
+        ),
+    ],
+)
+def test_parts_of_mujoco_refused(parts: str, words: str) -> None:
+    model = scene(parts)
+    with pytest.raises(RobotError, match=words):
         Robot.from_mujoco(model)

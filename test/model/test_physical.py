@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from urdf_text import INERTIAL, joint, link, robot_xml
+from linkages import four_bar_urdf
+from urdf_text import INERTIAL, coupling, inertial, joint, link, robot_xml
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.errors import RobotError
 
-GEAR = (
-    '<coupling name="gear"><predecessor link="arm"/><successor link="rotor"/>'
-    '<ratio value="6"/></coupling>'
-)
+GEAR = coupling("gear", "arm", "rotor")
 
 
 def geared(arm: str, rotor: str, *parts: str) -> str:
@@ -61,17 +59,14 @@ def test_an_armature_of_what_is_no_joint_is_named_first() -> None:
         Robot.from_urdf(geared(INERTIAL, ""), armature={"spinn": 0.01})
 
 
-def test_what_a_cluster_carries_counts() -> None:
+def test_inertia_carried_by_a_cluster_counts() -> None:
     hand = (link("hand"), joint("wrist", "arm", "hand"))
     assert len(Robot.from_urdf(geared("", "", GEAR, *hand)).bodies) == 4
 
 
 def test_each_motion_of_a_cluster_must_move_inertia() -> None:
     second = (link("idle", ""), joint("idler", "base", "idle"))
-    belt = (
-        '<coupling name="belt"><predecessor link="arm"/><successor link="idle"/>'
-        '<ratio value="2"/></coupling>'
-    )
+    belt = coupling("belt", "arm", "idle", 2.0)
     # Idle follows the arm: fine. With a joint of its own between, it turns freely.
     assert Robot.from_urdf(geared(INERTIAL, "", GEAR, belt, *second)).is_closed
     free = (link("lever", ""), joint("lever", "idle", "lever"))
@@ -90,10 +85,8 @@ def test_semidefiniteness_is_asked_of_tied_bodies_too() -> None:
 
 def test_principal_inertias_may_be_negative_by_rounding_alone() -> None:
     def rotor(smallest: float) -> str:
-        return robot_xml(link("base"), link("rotor", (
-            f'<inertial><mass value="1.5"/><inertia ixx="{smallest!r}" ixy="0" ixz="0" iyy="2" '
-            'iyz="0" izz="2"/></inertial>'
-        )), joint("spin", "base", "rotor"))  # fmt: skip
+        turned = link("rotor", inertial(1.5, ixx=smallest, iyy=2, izz=2))
+        return robot_xml(link("base"), turned, joint("spin", "base", "rotor"))
 
     Robot.from_urdf(rotor(-1.8e-6))
     with pytest.raises(RobotError, match="link 'rotor': .* must be positive semidefinite"):
@@ -101,25 +94,17 @@ def test_principal_inertias_may_be_negative_by_rounding_alone() -> None:
 
 
 def test_a_loop_may_close_over_links_without_inertia() -> None:
-    def flat(name: str, ends: tuple[str, str], x: float) -> str:
-        return (
-            f'<joint name="{name}" type="continuous"><origin xyz="{x} 0 0"/><axis xyz="0 0 1"/>'
-            f'<parent link="{ends[0]}"/><child link="{ends[1]}"/></joint>'
-        )
-
-    def bars(rocker: str) -> str:
-        return robot_xml(
-            link("base"), link("crank", ""), link("rod", ""), link("rocker", rocker),
-            flat("a", ("base", "crank"), 0.0), flat("b", ("crank", "rod"), 0.5),
-            flat("c", ("base", "rocker"), 1.0),
-            '<loop name="bar" type="revolute"><predecessor link="rod"><origin xyz="0.8 0 0"/>'
-            '</predecessor><successor link="rocker"><origin xyz="0.5 0 0"/></successor>'
-            '<axis xyz="0 0 1"/></loop>',
-        )  # fmt: skip
-
-    assert Robot.from_urdf(bars(INERTIAL), "fixed").bodies[0].inertia.mass == 0.0
-    with pytest.raises(RobotError, match="loop 'bar': some motion .*'a', 'b', 'c' moves no"):
-        Robot.from_urdf(bars(""), "fixed")
+    bar = (
+        '<loop name="bar" type="revolute"><predecessor link="coupler_end"/><successor '
+        'link="rocker_end"/><axis xyz="0 0 1"/></loop>'
+    )
+    text = four_bar_urdf(bar)
+    for name in ("crank", "coupler"):
+        text = text.replace(link(name), link(name, ""))
+    assert Robot.from_urdf(text, "fixed").bodies[0].inertia.mass == 0.0
+    words = "loop 'bar': some motion .*'crank', 'coupler', 'rocker' moves no"
+    with pytest.raises(RobotError, match=words):
+        Robot.from_urdf(text.replace(link("rocker"), link("rocker", "")), "fixed")
 
 
 def test_an_inertia_that_no_body_has_gets_a_warning_that_names_the_link(caplog) -> None:
@@ -127,11 +112,8 @@ def test_an_inertia_that_no_body_has_gets_a_warning_that_names_the_link(caplog) 
 
     def read(izz: float) -> str:
         caplog.clear()
-        inertial = (
-            '<inertial><mass value="1"/><inertia ixx="1" iyy="1" ixy="0" ixz="0" iyz="0" '
-            f'izz="{izz}"/></inertial>'
-        )
-        text = robot_xml(link("base"), link("arm", inertial), joint("shoulder", "base", "arm"))
+        arm = link("arm", inertial(1, ixx=1, iyy=1, izz=izz))
+        text = robot_xml(link("base"), arm, joint("shoulder", "base", "arm"))
         Robot.from_urdf(text, base="fixed")
         return caplog.text
 

@@ -90,6 +90,6 @@ def test_a_wrapper_stands_for_its_model() -> None:
 @pytest.mark.parametrize(
     "given", [None, "robot.urdf", chain().createData()], ids=["nothing", "path", "data"]
 )
-def test_what_is_no_model_is_refused(given: object) -> None:
+def test_other_than_model_refused(given: object) -> None:
     with pytest.raises(RobotError, match="model is .*; expected a Model: write pinocchio.build"):
         Robot.from_pinocchio(given)

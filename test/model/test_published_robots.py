@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,51 +11,40 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import robots
-from on_floats import solver_on_floats
-from oracles import columns_of
+from on_floats import matrix_at
+from oracles import columns_of, relative, symmetric
+from oracles.pinocchio_models import of_pinocchio
 from oracles.textbook import frame_poses, mass_matrix, random_q
 from urdf_text import joint, link, robot_xml
 
-from delassus_ros import Closure, Contact, Problem
+from delassus_ros import Closure
 from delassus_ros.errors import RobotError
 from delassus_ros.model import JointKind, Robot
 from delassus_ros.model.robot import Base
 
-ALWAYS_HERE: dict[str, tuple[Callable[[], str | Path], Base]] = {
-    "quadruped": (robots.quadruped, "floating"),
-    "panda": (robots.panda, "fixed"),
-    "solo12": (robots.solo12, "floating"),
-    "anymal": (robots.anymal, "floating"),
-    "talos": (robots.talos, "floating"),
+ROBOTS: dict[str, tuple[Callable[[], str | Path], Base]] = {
+    **{name: (load, base) for name, (load, base, _) in robots.TEN.items()},
+    "panda with free fingers": (robots.panda, "fixed"),
     "tiago": (lambda: robots.example("tiago_description/robots/tiago.urdf"), "floating"),
     "human": (lambda: robots.example("human_description/robots/human.urdf"), "floating"),
-}
-SHARED: dict[str, Base] = {
-    "atlas_v5": "floating",
-    "shadow_hand_right": "fixed",
-    "go1_unitree": "floating",
-    "g1_29dof": "floating",
-    "anymal_c": "floating",
-    "panda_arm": "fixed",
-    "ur5": "fixed",
-    "epr_digit_like_2legs": "floating",
-    "grbda_mini_cheetah_approximate": "fixed",
-    "grbda_mit_humanoid_approximate": "fixed",
-}
+    **{
+        name: (functools.partial(robots.shared, name), base)
+        for name, base in (
+            ("shadow_hand_right", "fixed"), ("epr_digit_like_2legs", "floating"),
+            ("grbda_mini_cheetah_approximate", "fixed"),
+            ("grbda_mit_humanoid_approximate", "fixed"),
+        )
+    },
+}  # fmt: skip
 TOLERANCE = 1e-12
 AS_PRINTED = 1e-10
 """Against Pinocchio where it takes multiples of π/2 as they are printed, and we as they are."""
 
 
-@pytest.mark.parametrize("name", ALWAYS_HERE)
+@pytest.mark.parametrize("name", ROBOTS)
 def test_agrees_with_pinocchio(name: str) -> None:
-    load, base = ALWAYS_HERE[name]
+    load, base = ROBOTS[name]
     assert_agrees_with_pinocchio(load(), base)
-
-
-@pytest.mark.parametrize("name", SHARED)
-def test_shared_robot_agrees_with_pinocchio(name: str) -> None:
-    assert_agrees_with_pinocchio(robots.shared(name), SHARED[name])
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
@@ -119,8 +109,7 @@ def assert_same_robot(robot: Robot, model: pin.Model, tolerance: float) -> None:
             oracle = data.oMf[model.getFrameId(frame, pin.FrameType.BODY)]
             assert np.abs(pose.rotation - oracle.rotation).max() < tolerance, frame
             assert np.abs(pose.translation - oracle.translation).max() < tolerance, frame
-        pin.crba(model, data, theirs)
-        expected = (np.triu(data.M) + np.triu(data.M, 1).T)[np.ix_(order, order)]
+        expected = symmetric(pin.crba(model, data, theirs))[np.ix_(order, order)]
         # Each entry against the joints it couples: fingers count as much as legs.
         scale = np.sqrt(np.diag(expected))
         difference = (mass_matrix(robot, q) - expected) / np.outer(scale, scale)
@@ -172,15 +161,7 @@ def test_fingers_without_inertia_are_refused_with_what_cures_them() -> None:
     moved = ("LShoulderPitch", "LKneePitch", "LElbowYaw")
     arms = [robot.joint_names.index(name) for name in moved]
     q[arms] = 0.3, 0.5, -0.4
-    data, theirs = model.createData(), robot.q_to_pinocchio(model, q)
     feet = ["l_ankle", "r_ankle", "l_wrist"]
-    pin.computeJointJacobians(model, data, theirs)
-    pin.updateFramePlacements(model, data)
-    M = pin.crba(model, data, theirs)
-    M = np.triu(M) + np.triu(M, 1).T
-    numbers = [model.getFrameId(name) for name in feet]
-    J = np.vstack([pin.getFrameJacobian(model, data, k, pin.LOCAL) for k in numbers])
-    problem = Problem(robot, [Contact(name, name, "surface") for name in feet])
-    G = solver_on_floats(problem, "auto").solve(q, check=True).matrix
-    expected = J @ np.linalg.solve(M, J.T)
-    assert np.linalg.norm(G - expected) < 1e-10 * np.linalg.norm(expected)
+    positions = dict(zip(robot.joint_names, q.tolist(), strict=True))
+    expected = of_pinocchio(model, feet, positions)
+    assert relative(matrix_at(robot, feet, q), expected) < 1e-10

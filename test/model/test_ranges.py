@@ -56,7 +56,7 @@ def test_the_first_position_that_cannot_be(q, entry) -> None:
     assert ranges.all_outside(np.array(q)).tolist()[:1] == ([] if entry < 0 else [entry])
 
 
-def test_what_is_said_names_joint_value_and_limits() -> None:
+def test_message_names_joint_value_and_limits() -> None:
     ranges = PlausibleRanges(ARM)
     words = "the position of joint 'shoulder' is 17 rad, and its limits are -3 and 3"
     assert ranges.words(0, 17.0) == words

@@ -21,7 +21,7 @@ def test_at_most_one_byte_more_is_read(tmp_path: Path) -> None:
     assert read_regular_file(tmp_path / "link", 10) == b"0123456789"
 
 
-def test_what_is_no_regular_file_is_refused_and_left_closed(tmp_path: Path) -> None:
+def test_other_than_regular_file_refused_and_left_closed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(tmp_path / "socket"))

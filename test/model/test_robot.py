@@ -45,37 +45,32 @@ def test_is_immutable() -> None:
         robot.nq = 3  # type: ignore[misc]
 
 
-def test_refuses_different_numbers_of_joints_and_bodies() -> None:
-    with pytest.raises(RobotError, match="1 joints but 0 bodies"):
-        Robot("r", [Joint("a", JointKind.REVOLUTE, WORLD)], [], [])
+A, B = Joint("a", JointKind.REVOLUTE, WORLD), Body("b", UNIT)
+TIP = Frame("f", 0, Transform())
+ON_A = [A, Joint("a", JointKind.REVOLUTE, 0)]
+BEFORE = "joint 'a': parent body .* must come before body 0"
 
 
-@pytest.mark.parametrize("parent", [-2, 0, 1])
-def test_refuses_parents_that_do_not_come_first(parent: int) -> None:
-    with pytest.raises(RobotError, match="joint 'a': parent body .* must come before body 0"):
-        Robot("r", [Joint("a", JointKind.REVOLUTE, parent)], [Body("b", UNIT)], [])
-
-
-def test_refuses_repeated_names() -> None:
-    joints = [Joint("a", JointKind.REVOLUTE, WORLD), Joint("a", JointKind.REVOLUTE, 0)]
-    bodies = [Body("b", UNIT), Body("c", UNIT)]
-    with pytest.raises(RobotError, match="joint 'a' appears twice"):
-        Robot("r", joints, bodies, [])
-    frames = [Frame("f", 0, Transform()), Frame("f", 0, Transform())]
-    with pytest.raises(RobotError, match="frame 'f' appears twice"):
-        Robot("r", joints[:1], bodies[:1], frames)
-
-
-def test_refuses_a_free_flyer_inside_the_tree() -> None:
-    with pytest.raises(RobotError, match="joint 'j1': a free-flyer must be the first joint"):
-        chain(JointKind.REVOLUTE, JointKind.ROOT)
-
-
-@pytest.mark.parametrize("body", [-2, 1])
-def test_refuses_frames_on_no_body(body: int) -> None:
-    joints, bodies = [Joint("a", JointKind.REVOLUTE, WORLD)], [Body("b", UNIT)]
-    with pytest.raises(RobotError, match=f"frame 'f': there is no body {body}"):
-        Robot("r", joints, bodies, [Frame("f", body, Transform())])
+@pytest.mark.parametrize(
+    ("joints", "bodies", "frames", "words"),
+    [
+        ([A], [], [], "1 joints but 0 bodies"),
+        *(([replace(A, parent=parent)], [B], [], BEFORE) for parent in (-2, 0, 1)),
+        (ON_A, [B, Body("c", UNIT)], [], "joint 'a' appears twice"),
+        ([A], [B], [TIP, TIP], "frame 'f' appears twice"),
+        *(
+            ([A], [B], [replace(TIP, body=body)], f"frame 'f': there is no body {body}")
+            for body in (-2, 1)
+        ),
+        (
+            [A, Joint("root", JointKind.ROOT, 0)], [B, Body("c", UNIT)], [],
+            "joint 'root': a free-flyer must be the first joint",
+        ),
+    ],
+)  # fmt: skip
+def test_robot_refused(joints, bodies, frames, words: str) -> None:
+    with pytest.raises(RobotError, match=words):
+        Robot("r", joints, bodies, frames)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +81,7 @@ def test_refuses_frames_on_no_body(body: int) -> None:
         ("tip", None, "frame 'tip': placement is None; expected a Transform: write Frame"),
     ],
 )
-def test_refuses_frames_without_name_or_placement(name, placement, words) -> None:
+def test_frame_refused(name, placement, words) -> None:
     with pytest.raises(RobotError, match=words):
         Frame(name, 0, placement)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from oracles.textbook import axis_rotation
@@ -9,6 +11,8 @@ from oracles.textbook import axis_rotation
 from delassus_ros.errors import GeometryError, RobotError
 from delassus_ros.model import Inertia, Transform
 from delassus_ros.model.spatial import rotation_between, rotation_from_rpy, skew
+
+ORIGIN = (0, 0, 0)
 
 
 @pytest.fixture
@@ -124,7 +128,7 @@ TURN = rotation_from_rpy((0.3, -1.1, 2.0))
         np.where(np.eye(3) > 0, np.inf, 0.0),
     ],
 )
-def test_what_is_no_rotation_is_refused(rotation: np.ndarray) -> None:
+def test_other_than_rotation_refused(rotation: np.ndarray) -> None:
     with pytest.raises(GeometryError, match="is not a rotation matrix; expected orthonormal") as e:
         Transform(rotation)
     assert str((rotation + 0.0).tolist()) in str(e.value)
@@ -141,9 +145,12 @@ def test_what_is_no_rotation_is_refused(rotation: np.ndarray) -> None:
         (np.eye(4), (0, 0, 0), r"rotation must be numbers of shape \(3, 3\), got array"),
         ("x", (0, 0, 0), r"rotation must be numbers of shape \(3, 3\), got 'x'"),
         (np.eye(3), None, "translation must be numbers"),
+        # Of nine numbers in a row nobody knows whether they are rows or columns.
+        (np.eye(3).ravel(), (0, 0, 0), r"must be numbers of shape \(3, 3\)"),
+        (np.eye(3)[np.newaxis], (0, 0, 0), r"must be numbers of shape \(3, 3\)"),
     ],
 )
-def test_what_is_no_pose_is_refused(rotation, translation, words: str) -> None:
+def test_other_than_a_pose_refused(rotation, translation, words: str) -> None:
     with pytest.raises(GeometryError, match=words):
         Transform(rotation, translation)
 
@@ -214,29 +221,28 @@ def test_bytes_tell_apart_what_differs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("make", "given", "words"),
     [
-        (("x",), "inertia: mass is 'x'; expected a number"),
-        ((np.nan,), "inertia: mass is nan; expected finite numbers"),
-        ((1, [1, 2]), r"inertia: moment must be numbers of shape \(3,\), got \[1, 2\]"),
-        ((1, [0, 0, np.inf]), "inertia: moment is .*inf.*; expected finite numbers"),
-        ((1, [0, 0, 0], "I"), r"inertia: rotational must be numbers of shape \(3, 3\), got 'I'"),
-        ((1, [0, 0, 0], np.ones(3)), r"inertia: rotational must be numbers of shape \(3, 3\)"),
+        (Inertia, ("x",), "inertia: mass is 'x'; expected a number"),
+        (Inertia, (np.nan,), "inertia: mass is nan; expected finite numbers"),
+        (Inertia, (1, [1, 2]), r"inertia: moment must be numbers of shape \(3,\), got \[1, 2\]"),
+        (Inertia, (1, [0, 0, np.inf]), "inertia: moment is .*inf.*; expected finite numbers"),
+        (Inertia, (1, ORIGIN, "I"), r"inertia: rotational must be numbers of shape \(3, 3\), got "
+         "'I'"),
+        (Inertia, (1, ORIGIN, np.ones(3)), r"inertia: rotational must be numbers of shape "
+         r"\(3, 3\)"),
+        (Inertia.from_com, ("x", ORIGIN, np.eye(3)), "inertia: mass is 'x'"),
+        (Inertia.from_com, (1, (0, 0), np.eye(3)), "inertia: centre of mass must be numbers of "
+         "shape"),
+        (Inertia.from_com, (1, ORIGIN, 3.0), "inertia: about the centre of mass must be numbers "
+         "of shape"),
+        (Inertia.from_com, (1.0, ORIGIN, np.eye(3) + 0.2 * np.eye(3, k=1)),
+         "must be symmetric, with both triangles"),
     ],
-)
-def test_refuses_what_makes_no_inertia(given, words):
+)  # fmt: skip
+def test_inertia_refused(make: Any, given: tuple[Any, ...], words: str) -> None:
     with pytest.raises(RobotError, match=words):
-        Inertia(*given)
-
-
-def test_refuses_what_makes_no_inertia_about_the_centre_of_mass():
-    for given, words in (
-        (("x", (0, 0, 0), np.eye(3)), "inertia: mass is 'x'"),
-        ((1, (0, 0), np.eye(3)), "inertia: centre of mass must be numbers of shape"),
-        ((1, (0, 0, 0), 3.0), "inertia: about the centre of mass must be numbers of shape"),
-    ):
-        with pytest.raises(RobotError, match=words):
-            Inertia.from_com(*given)
+        make(*given)
 
 
 def test_quaternion_is_that_of_the_rotation():
@@ -253,16 +259,7 @@ def test_quaternion_is_that_of_the_rotation():
         assert min(np.abs(q - expected).max(), np.abs(q + expected).max()) < 1e-8
 
 
-@pytest.mark.parametrize("rotation", [np.eye(3).ravel(), np.eye(3)[np.newaxis], np.eye(4)])
-def test_numbers_of_another_shape_are_not_reshaped(rotation) -> None:
-    """Of nine numbers in a row nobody knows whether they are rows or columns."""
-    with pytest.raises(GeometryError, match=r"must be numbers of shape \(3, 3\)"):
-        Transform(rotation)
-
-
-def test_half_of_an_inertia_is_refused() -> None:
-    with pytest.raises(RobotError, match="must be symmetric, with both triangles"):
-        Inertia.from_com(1.0, (0, 0, 0), [[1.0, 0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+def test_rounding_of_an_inertia_made_symmetric() -> None:
     rounded = np.eye(3)
     rounded[0, 1] = 1e-9
     assert np.array_equal(Inertia(1.0, np.zeros(3), rounded).rotational[0], [1.0, 5e-10, 0.0])

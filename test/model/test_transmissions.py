@@ -21,6 +21,8 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.errors import RobotError
 
+ANY = {"drive": 1e-4}
+"""The inertia of the rotors where any will do [kg m^2]."""
 INERTIAS = {"first": 1.3e-4, "second": 2.1e-4}
 
 
@@ -177,88 +179,78 @@ def test_matrices_are_those_of_pinocchio_with_the_constraint_eliminated(
 
 def test_one_inertia_holds_for_all_rotors_and_both_forms_are_one_robot() -> None:
     texts = [leg(transmission("Differential", pair(ros2), ros2)) for ros2 in (False, True)]
-    first, second = (Robot.from_urdf(t, loops={"rotors": {"drive": 1e-4}}) for t in texts)
+    first, second = (Robot.from_urdf(t, loops={"rotors": ANY}) for t in texts)
     assert first.to_bytes() == second.to_bytes()
     for body in first.bodies[-2:]:
         assert body.inertia.rotational.trace() == pytest.approx(1e-4, rel=1e-12)
     # A description with both forms of one transmission has one.
     alike = leg(*(transmission("Differential", pair(False), False) for _ in range(2)))
-    both = Robot.from_urdf(alike, loops={"rotors": {"drive": 1e-4}})
+    both = Robot.from_urdf(alike, loops={"rotors": ANY})
     assert both.to_bytes() == first.to_bytes()
 
 
 def test_ros2_control_adds_an_actuator_and_takes_1_for_missing_reductions() -> None:
     text = leg(transmission("Simple", '<joint name="hip" role="joint1"/>', True))
-    robot = Robot.from_urdf(text, loops={"rotors": {"drive": 1e-4}})
+    robot = Robot.from_urdf(text, loops={"rotors": ANY})
     assert dict(robot.couplings[0].ratios) == {"drive": -1.0, "hip": 1.0}
 
 
 def test_a_rotor_whose_actuator_is_called_as_a_joint_has_both_names() -> None:
     parts = end("joint", "hip", "joint1", True, n=9) + '<actuator name="hip" role="actuator1"/>'
-    robot = Robot.from_urdf(
-        leg(transmission("Simple", parts, True)), loops={"rotors": {"drive": 1e-4}}
-    )
+    robot = Robot.from_urdf(leg(transmission("Simple", parts, True)), loops={"rotors": ANY})
     assert dict(robot.couplings[0].ratios) == {"drive/hip": -1.0, "hip": 9.0}
 
 
+PAIR = pair(True)
+SWAPPED = PAIR.replace("joint1", "j").replace("joint2", "joint1").replace('"j"', '"joint2"')
+WITHOUT_REDUCTION = pair(False).replace("<mechanicalReduction>-20</mechanicalReduction>", "")
+
+
 @pytest.mark.parametrize(
-    ("kind", "parts", "words"),
+    ("kind", "parts", "ros2", "rotors", "words"),
     [
-        ("HalfDifferential", pair(True), "unknown type 'HalfDifferentialTransmission'"),
-        ("Differential", SIMPLE[True], "has 1 <joint>; its type has 2"),
-        (
-            "Differential",
-            pair(True)
-            .replace("joint1", "j")
-            .replace("joint2", "joint1")
-            .replace('"j"', '"joint2"'),
-            "in the order of the document; write 'joint1' first",
+        *(
+            (kind, parts, True, ANY, words)
+            for kind, parts, words in (
+                ("HalfDifferential", PAIR, "unknown type 'HalfDifferentialTransmission'"),
+                ("Differential", SIMPLE[True], "has 1 <joint>; its type has 2"),
+                ("Differential", SWAPPED, "in the order of the document; write 'joint1' first"),
+                ("Differential", PAIR.replace("joint2", "joint1"), "roles of its <joint>"),
+                ("Differential", PAIR.replace("ankle", "ankl"), "did you mean 'ankle'"),
+                ("Differential", PAIR.replace("-1.5", "0"), "mechanicalReduction is 0.0"),
+                ("Differential", PAIR.replace("-1.5", "much"), "'much' is not a number"),
+                ("Differential", PAIR.replace("ankle", "knee"), "<joint name='knee'> appears "
+                 "twice"),
+                ("FourBarLinkage", PAIR.replace("0.3", "nan"), "offset"),
+            )
         ),
-        ("Differential", pair(True).replace("joint2", "joint1"), "roles of its <joint>"),
-        ("Differential", pair(True).replace("ankle", "ankl"), "did you mean 'ankle'"),
-        ("Differential", pair(True).replace("-1.5", "0"), "mechanicalReduction is 0.0"),
-        ("Differential", pair(True).replace("-1.5", "much"), "'much' is not a number"),
-        ("FourBarLinkage", pair(True).replace("0.3", "nan"), "offset"),
-        ("Differential", pair(True).replace("ankle", "knee"), "<joint name='knee'> appears twice"),
+        # ROS 1 needs the reductions of actuators.
+        ("Differential", WITHOUT_REDUCTION, False, ANY,
+         "actuator 'second' has 0 <mechanicalReduction>"),
+        *(
+            ("Differential", PAIR, True, {"drive": inertias}, words)
+            for inertias, words in (
+                ({"first": 1e-4}, "inertia of actuator 'second' is missing"),
+                ({"frist": 1e-4}, "unknown actuator 'frist'; did you mean 'first'"),
+                ({"first": 0.0, "second": 1.0}, "actuator 'first': the inertia must be > 0"),
+            )
+        ),
     ],
-)
-def test_refuses_what_cannot_be_read(kind: str, parts: str, words: str) -> None:
+)  # fmt: skip
+def test_refused(kind: str, parts: str, ros2: bool, rotors: dict[str, Any], words: str) -> None:
     with pytest.raises(RobotError, match=words):
-        Robot.from_urdf(leg(transmission(kind, parts, True)), loops={"rotors": {"drive": 1e-4}})
-
-
-def test_ros_1_needs_the_reductions_of_actuators() -> None:
-    parts = pair(False).replace("<mechanicalReduction>-20</mechanicalReduction>", "")
-    with pytest.raises(RobotError, match="actuator 'second' has 0 <mechanicalReduction>"):
-        Robot.from_urdf(
-            leg(transmission("Differential", parts, False)), loops={"rotors": {"drive": 1e-4}}
-        )
-
-
-def test_refuses_inertias_of_other_actuators() -> None:
-    text = leg(transmission("Differential", pair(True), True))
-    for rotor, words in (
-        ({"first": 1e-4}, "inertia of actuator 'second' is missing"),
-        ({"frist": 1e-4}, "unknown actuator 'frist'; did you mean 'first'"),
-        ({"first": 0.0, "second": 1.0}, "actuator 'first': the inertia must be > 0"),
-    ):
-        with pytest.raises(RobotError, match=words):
-            Robot.from_urdf(text, loops={"rotors": {"drive": rotor}})
+        Robot.from_urdf(leg(transmission(kind, parts, ros2)), loops={"rotors": rotors})
 
 
 def test_refuses_motors_whose_place_is_not_known() -> None:
     """Two joints at the ends of two branches, each behind another joint."""
     links = [link(name) for name in ("base", "a", "b", "c", "d")]
-    joints = [
-        joint("a", "base", "a"),
-        joint("b", "base", "b"),
-        joint("c", "a", "c"),
-        joint("d", "b", "d"),
-    ]
+    ends = (("a", "base"), ("b", "base"), ("c", "a"), ("d", "b"))
+    joints = [joint(name, parent, name) for name, parent in ends]
     parts = pair(True).replace("knee", "c").replace("ankle", "d")
     text = robot_xml(*links, *joints, transmission("Differential", parts, True))
     with pytest.raises(RobotError, match="joints 'c', 'd' are on bodies that other joints move"):
-        Robot.from_urdf(text, loops={"rotors": {"drive": 1e-4}})
+        Robot.from_urdf(text, loops={"rotors": ANY})
 
 
 def test_warns_by_name_of_reductions_without_rotor(caplog: pytest.LogCaptureFixture) -> None:
@@ -275,7 +267,7 @@ def test_warns_by_name_of_reductions_without_rotor(caplog: pytest.LogCaptureFixt
 
     (words,) = said()
     assert words.startswith("transmission 'drive' with a reduction, but without the inertia")
-    assert said(loops={"rotors": {"drive": 1e-4}}) == []
+    assert said(loops={"rotors": ANY}) == []
     assert said(armature={"knee": 0.1}) == []
 
 

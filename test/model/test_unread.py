@@ -29,11 +29,6 @@ def refuses(words: str, text: str) -> None:
 # --- xacro ------------------------------------------------------------------------------------
 
 
-def test_a_declaration_alone_is_no_xacro() -> None:
-    """The program xacro leaves it there."""
-    assert Robot.from_urdf(replaced("a", "a")).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
-
-
 PROGRAM = "xacro robot.urdf.xacro > robot.urdf"
 LEFT_OVER = "is a left-over of xacro, which cannot expand it, as nothing defines"
 BIND = ("xacro", "http://www.ros.org/wiki/xacro")
@@ -101,7 +96,7 @@ UNDEFINED = [
 
 
 @pytest.mark.parametrize("axis", DEFINED)
-def test_what_xacro_can_expand_is_to_be_expanded(axis: str, tmp_path: Path) -> None:
+def test_expandable_xacro_refused_with_the_program(axis: str, tmp_path: Path) -> None:
     text = replaced('<axis xyz="0 0 1"/>', axis)
     refuses(f"^joint 'knee': .* is xacro: expand the file first with '{PROGRAM}'$", text)
     read = Robot.from_urdf(expanded(text, tmp_path))
@@ -109,16 +104,11 @@ def test_what_xacro_can_expand_is_to_be_expanded(axis: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("axis", UNDEFINED)
-def test_what_xacro_cannot_expand_is_to_be_deleted(axis: str, tmp_path: Path) -> None:
+def test_other_xacro_refused_with_its_deletion(axis: str, tmp_path: Path) -> None:
     text = replaced('<axis xyz="0 0 1"/>', axis)
     refuses("^joint 'knee': .*(; delete this element|write its value, which nothing.*)$", text)
     with pytest.raises(Exception, match="unknown macro|Undefined|not defined"):
         expanded(text, tmp_path)
-
-
-def test_what_is_included_may_define_anything() -> None:
-    text = replaced("</robot>", '<xacro:include filename="legs.xacro"/><xacro:leg/></robot>')
-    refuses(f"^<xacro:include> is xacro: expand the file first with '{PROGRAM}'$", text)
 
 
 # --- left-overs that cannot matter ------------------------------------------------------------
@@ -178,21 +168,6 @@ def test_calls_of_macros_for_sensors_are_ignored(caplog: pytest.LogCaptureFixtur
     assert caplog.messages == [f"{why}: {names}, and 89995 more"]
 
 
-def test_macros_for_sensors_that_can_be_expanded_are_to_be_expanded() -> None:
-    macro = '<xacro:macro name="sensor"><link name="c"/></xacro:macro>'
-    refuses(
-        "^<xacro:macro> is xacro: expand", replaced("</robot>", macro + "<xacro:sensor/></robot>")
-    )
-    refuses(
-        "^<xacro:sensor> is xacro: expand", replaced("</robot>", f"<xacro:sensor/>{macro}</robot>")
-    )
-
-
-def test_a_left_over_for_sensors_inside_of_what_is_read_is_refused() -> None:
-    text = replaced(INERTIAL, "<xacro:sensor_inertia/>")
-    refuses("^link 'a': <xacro:sensor_inertia> is a left-over .*delete this element$", text)
-
-
 @pytest.mark.parametrize(("old", "new", "where"), PLACES)
 @pytest.mark.parametrize("prefix", ["xacro", "sensor"])
 def test_refuses_prefixes_that_nothing_declares(
@@ -209,150 +184,129 @@ def test_refuses_prefixes_that_nothing_declares(
         expanded(text, tmp_path)
 
 
-def test_refuses_attributes_with_a_prefix_that_nothing_declares() -> None:
-    refuses(
-        "^joint 'knee': <axis d:xyz=…>: the XML declares no prefix 'd'; delete this attribute, or",
-        replaced("<axis ", '<axis d:xyz="1 0 0" ', ""),
-    )
-    inside = '<link name="a"><visual><box d:size="1"/></visual>'
-    text = replaced('<link name="a">', inside, "")
-    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
+# --- refused and dropped ----------------------------------------------------------------------
+
+MACRO = '<xacro:macro name="sensor"><link name="c"/></xacro:macro>'
+DRAKE = 'xmlns="http://drake.mit.edu"'
 
 
-def test_prefixes_hold_where_they_are_declared() -> None:
-    other = "<gazebo><o:a xmlns:o='urn:o'><o:b/></o:a></gazebo>"
-    text = replaced("</robot>", f"{other}<o:link name='c'/></robot>", "")
-    refuses("^<o:link>: the XML declares no prefix 'o'", text)
+def beside(inside: str, declared: str = XACRO) -> str:
+    """Return the sound URDF with further elements at its end."""
+    return replaced("</robot>", f"{inside}</robot>", declared)
+
+
+def escaped(words: str) -> str:
+    return words.replace("$", r"\$").replace("{", r"\{")
+
+
+REFUSED = [
+    (beside('<xacro:include filename="legs.xacro"/><xacro:leg/>'),
+     f"^<xacro:include> is xacro: expand the file first with '{PROGRAM}'$"),
+    (beside(f"{MACRO}<xacro:sensor/>"), "^<xacro:macro> is xacro: expand"),
+    (beside(f"<xacro:sensor/>{MACRO}"), "^<xacro:sensor> is xacro: expand"),
+    (replaced(INERTIAL, "<xacro:sensor_inertia/>"),
+     "^link 'a': <xacro:sensor_inertia> is a left-over .*delete this element$"),
+    (replaced("<axis ", '<axis d:xyz="1 0 0" ', ""),
+     "^joint 'knee': <axis d:xyz=…>: the XML declares no prefix 'd'; delete this attribute, or"),
+    # A prefix holds where it is declared.
+    (beside("<gazebo><o:a xmlns:o='urn:o'><o:b/></o:a></gazebo><o:link name='c'/>", ""),
+     "^<o:link>: the XML declares no prefix 'o'"),
+    *(
+        (replaced(old, new), escaped(words))
+        for old, new, words in (
+            ('name="test"', 'name="${robot}"', '^<robot name="${robot}"> is xacro: write its '
+             "value"),
+            ('name="knee"', 'name="${p}knee"', '^joint .*<joint name="${p}knee"> is xacro'),
+            ('name="knee"', 'name="$(arg p)knee"', '^joint .*<joint name="$.arg p.knee"> is '
+             "xacro"),
+            ('parent link="a"', 'parent link="${a}"', "^joint 'knee': <parent link=\"${a}\"> is"),
+            ('"0 0 1"', '"0 0 ${reflect}"', "^joint 'knee': <axis xyz=\"0 0 ${reflect}\"> is"),
+            ('value="1.5"', 'value="${m}"', "^link 'a': <mass value=\"${m}\"> is xacro"),
+        )
+    ),
+]  # fmt: skip
+NEARLY = [
+    *(
+        ("</robot>", f'<{written} name="bar">{ENDS}</{written}></robot>',
+         f"^{written} 'bar': <{written}> is not read; did you mean <{meant}>")
+        for meant, words in {
+            "loop": "Loop loops LOOP lop",
+            "coupling": "Coupling couplings copling",
+            "joint": "Joint joints",
+            "link": "Link",
+        }.items()
+        for written in words.split()
+    ),
+    (INERTIAL, INERTIAL.replace("inertial>", "inertail>"),
+     "^link 'a': <inertail> .* did you mean <inertial>"),
+    ("<mass ", "<Mass ", "^link 'a': <Mass> is not read; did you mean <mass>"),
+    ("<inertia ", "<intertia ", "^link 'a': <intertia> .* did you mean <inertia>"),
+    ('ixx="', 'Ixx="', "^link 'a': <inertia Ixx=…> is not read; did you mean ixx=…"),
+    ('<origin xyz="0.1 -0.2', '<orign xyz="0.1 -0.2', "^joint 'knee': <orign> .* <origin>"),
+    ("<axis ", "<axes ", "^joint 'knee': <axes> is not read; did you mean <axis>"),
+    ("<axis ", "<Axis ", "^joint 'knee': <Axis> is not read; did you mean <axis>"),
+    ("<axis ", '<limits upper="1"/><axis ', "^joint 'knee': <limits> .* <limit>"),
+    ("<axis ", '<limit low="-1"/><axis ', "^joint 'knee': <limit low=…> .* lower=…"),
+    ("<axis ", '<mimc joint="a"/><axis ', "^joint 'knee': <mimc> .* <mimic>"),
+    ("<axis ", '<mimic joint="a" multipler="2"/><axis ',
+     "^joint 'knee': <mimic multipler=…> .* multiplier=…"),
+    *(
+        ("</robot>", f'<{around}><p><{tag} name="bar">{ENDS}</{tag}></p></{around}></robot>',
+         f"^{tag} 'bar' stands in <{around}>, where it is not read; put it directly under <robot>")
+        for tag in ("loop", "coupling")
+        for around in ("gazebo", "group", "ros2_control")
+    ),
+]  # fmt: skip
+"""Names that are nearly read, and closures where they are not read."""
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ('name="test"', 'name="${robot}"', '^<robot name="${robot}"> is xacro: write its value'),
-        ('name="knee"', 'name="${p}knee"', '^joint .*<joint name="${p}knee"> is xacro'),
-        ('name="knee"', 'name="$(arg p)knee"', '^joint .*<joint name="$.arg p.knee"> is xacro'),
-        ('parent link="a"', 'parent link="${a}"', "^joint 'knee': <parent link=\"${a}\"> is"),
-        ('"0 0 1"', '"0 0 ${reflect}"', "^joint 'knee': <axis xyz=\"0 0 ${reflect}\"> is"),
-        ('value="1.5"', 'value="${m}"', "^link 'a': <mass value=\"${m}\"> is xacro"),
-    ],
+    ("text", "words"),
+    REFUSED
+    + [(replaced(*row[:2], namespace), row[2]) for row in NEARLY for namespace in ("", DRAKE)],
 )
-def test_refuses_expressions_that_are_left(old: str, new: str, words: str) -> None:
-    refuses(words.replace("$", r"\$").replace("{", r"\{"), replaced(old, new))
+def test_refused(text: str, words: str) -> None:
+    with pytest.raises(RobotError, match=words):
+        Robot.from_urdf(text)
 
 
-@pytest.mark.parametrize(
-    "inside",
-    [
-        '<visual><geometry><mesh filename="$(find x)/a.stl"/></geometry></visual>',
-        '<collision name="${a}"/>',
-        '<self_collide value="${c}"/>',
-    ],
-)
-def test_expressions_in_what_is_not_read_change_nothing(inside: str) -> None:
-    text = replaced('<link name="a">', f'<link name="a">{inside}')
+OTHER_ELEMENTS = """
+    material gazebo transmission sensor ros2_control mujoco frame group line couple loop_joint
+    virtual_joint disable_collisions link_group joint_properties joint_state_publisher
+    collision_filter_group
+""".split()
+DROPPED = [
+    # The program xacro leaves its declaration there.
+    replaced("a", "a"),
+    *(beside(f'<{tag} name="x"><link name="y"/></{tag}>') for tag in OTHER_ELEMENTS),
+    beside('<gazebo reference="a"><kp>1</kp></gazebo>'),
+    beside('<transmission name="t"><joint name="j"><x/></joint></transmission>'),
+    beside('<ros2_control name="c" type="system"><joint name="j"/></ros2_control>'),
+    beside("<gazebo><actor><loop>true</loop></actor></gazebo>"),
+    beside('<gazebo><plugin filename="$(arg file)">${x}</plugin></gazebo>'),
+    beside('<o:Loop name="x"/>', 'xmlns:o="o"'),
+    beside('<o:link name="c"/>', 'xmlns:o="o"'),
+    *(
+        replaced('<link name="a">', f'<link name="a">{inside}', declared)
+        for inside, declared in (
+            ('<visual><box d:size="1"/></visual>', ""),
+            ('<visual><geometry><mesh filename="$(find x)/a.stl"/></geometry></visual>', XACRO),
+            ('<collision name="${a}"/>', XACRO),
+            ('<self_collide value="${c}"/>', XACRO),
+        )
+    ),
+    replaced("<inertial>", "<self_collide/><sensor/><contact/><material/><inertial>"),
+    *(
+        replaced("<axis ", f"{inside}<axis ")
+        for inside in (
+            "<dynamics/><safety_controller/><calibration/><physics/>",
+            '<limit effort="1" velocity="2" acceleration="3" jerk="4"/>',
+            '<limit xmlns:o="urn:o" o:low="1" effort="1"/><o:axes xmlns:o="urn:o"/>',
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("text", DROPPED)
+def test_dropped(text: str) -> None:
     assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
-    outside = '<gazebo><plugin filename="$(arg file)">${x}</plugin></gazebo>'
-    text = replaced("</robot>", f"{outside}</robot>")
-    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
-
-
-# --- names that are nearly read ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("written", "intended"),
-    [
-        ("Loop", "loop"), ("loops", "loop"), ("LOOP", "loop"), ("lop", "loop"),
-        ("Coupling", "coupling"), ("couplings", "coupling"), ("copling", "coupling"),
-        ("Joint", "joint"), ("joints", "joint"), ("Link", "link"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("namespace", ["", 'xmlns="http://drake.mit.edu"'])
-def test_refuses_elements_that_are_nearly_called_as_ours(
-    written: str, intended: str, namespace: str
-) -> None:
-    text = replaced("</robot>", f'<{written} name="bar">{ENDS}</{written}></robot>', namespace)
-    refuses(f"^{written} 'bar': <{written}> is not read; did you mean <{intended}>", text)
-
-
-@pytest.mark.parametrize(
-    "tag",
-    [
-        "material", "gazebo", "transmission", "sensor", "ros2_control", "mujoco", "frame", "group",
-        "line", "couple", "loop_joint", "virtual_joint", "disable_collisions", "link_group",
-        "joint_properties", "joint_state_publisher", "collision_filter_group",
-    ],
-)  # fmt: skip
-def test_other_elements_are_dropped(tag: str) -> None:
-    text = replaced("</robot>", f'<{tag} name="x"><link name="y"/></{tag}></robot>')
-    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
-
-
-def test_elements_of_another_namespace_may_be_called_anything() -> None:
-    text = replaced("</robot>", '<o:Loop name="x"/></robot>', 'xmlns:o="o"')
-    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
-
-
-# --- places -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("tag", ["loop", "coupling"])
-@pytest.mark.parametrize("around", ["gazebo", "group", "ros2_control"])
-@pytest.mark.parametrize("namespace", ["", 'xmlns="http://drake.mit.edu"'])
-def test_refuses_closures_elsewhere(tag: str, around: str, namespace: str) -> None:
-    inside = f'<{around}><p><{tag} name="bar">{ENDS}</{tag}></p></{around}></robot>'
-    refuses(
-        f"^{tag} 'bar' stands in <{around}>, where it is not read; put it directly under <robot>",
-        replaced("</robot>", inside, namespace),
-    )
-
-
-def test_other_loops_are_dropped_elsewhere() -> None:
-    text = replaced("</robot>", "<gazebo><actor><loop>true</loop></actor></gazebo></robot>")
-    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
-
-
-# --- parts of links and joints ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("<inertial>", "<inertail>", "^link 'a': <inertail> .* did you mean <inertial>"),
-        ("<mass ", "<Mass ", "^link 'a': <Mass> is not read; did you mean <mass>"),
-        ("<inertia ", "<intertia ", "^link 'a': <intertia> .* did you mean <inertia>"),
-        ('ixx="', 'Ixx="', "^link 'a': <inertia Ixx=…> is not read; did you mean ixx=…"),
-        ('<origin xyz="0.1 -0.2', '<orign xyz="0.1 -0.2', "^joint 'knee': <orign> .* <origin>"),
-        ("<axis ", "<axes ", "^joint 'knee': <axes> is not read; did you mean <axis>"),
-        ("<axis ", "<Axis ", "^joint 'knee': <Axis> is not read; did you mean <axis>"),
-        ("<axis ", '<limits upper="1"/><axis ', "^joint 'knee': <limits> .* <limit>"),
-        ("<axis ", '<limit low="-1"/><axis ', "^joint 'knee': <limit low=…> .* lower=…"),
-        ("<axis ", '<mimc joint="a"/><axis ', "^joint 'knee': <mimc> .* <mimic>"),
-        (
-            "<axis ",
-            '<mimic joint="a" multipler="2"/><axis ',
-            "^joint 'knee': <mimic multipler=…> .* multiplier=…",
-        ),
-    ],
-)
-@pytest.mark.parametrize("namespace", ["", 'xmlns="http://drake.mit.edu"'])
-def test_refuses_parts_that_are_nearly_called_as_ours(
-    old: str, new: str, words: str, namespace: str
-) -> None:
-    text = replaced(old, new, namespace)
-    if old == "<inertial>":
-        text = text.replace("</inertial>", "</inertail>", 1)
-    refuses(words, text)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("<inertial>", "<self_collide/><sensor/><contact/><material/><inertial>"),
-        ("<axis ", "<dynamics/><safety_controller/><calibration/><physics/><axis "),
-        ("<axis ", '<limit effort="1" velocity="2" acceleration="3" jerk="4"/><axis '),
-        ("<axis ", '<limit xmlns:o="urn:o" o:low="1" effort="1"/><o:axes xmlns:o="urn:o"/><axis '),
-    ],
-)
-def test_other_parts_are_dropped(old: str, new: str) -> None:
-    assert Robot.from_urdf(replaced(old, new)).to_bytes() == Robot.from_urdf(SOUND).to_bytes()

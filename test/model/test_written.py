@@ -20,7 +20,7 @@ def test_numbers(text: str, meant: float) -> None:
     assert number(text) == meant
 
 
-def test_what_is_no_number_may_be_written() -> None:
+def test_nan_is_a_number() -> None:
     assert math.isnan(number("NaN"))
 
 
@@ -32,7 +32,7 @@ def test_what_is_no_number_may_be_written() -> None:
         "\u22121", "one", "1\n2", "1\x00", "1\v",
     ],
 )  # fmt: skip
-def test_what_is_none(text: str) -> None:
+def test_text_that_is_no_number_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a number$"):
         number(text)
 
