@@ -39,6 +39,15 @@ def problem(**options) -> Problem:
     return Problem(walker(), contacts(), **options)
 
 
+def mixed_robot() -> Robot:
+    """Return a chain with a planar joint, then a floating one, then a revolute one."""
+    kinds = (JointKind.REVOLUTE, JointKind.PLANAR, JointKind.FLOATING, JointKind.REVOLUTE)
+    shift = Transform.from_xyz_rpy((0.1, 0.2, 0.3), (0.2, 0.1, 0.4))
+    joints = [Joint(f"j{i}", kind, i - 1, shift) for i, kind in enumerate(kinds)]
+    bodies = [Body(f"b{i}", BOX) for i in range(4)]
+    return Robot("mixed", joints, bodies, [Frame(f"f{i}", i, shift) for i in range(4)])
+
+
 def tiny() -> Problem:
     """Return a problem that compiles as fast as any."""
     return Problem(walker(floating=False, legs=1), contacts(("point",)))

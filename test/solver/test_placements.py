@@ -15,7 +15,6 @@ from oracles.cases import OFF, feet
 from small import walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
-from delassus_ros.algorithms import Status
 from delassus_ros.compiler.export import export
 from delassus_ros.errors import InputError
 from delassus_ros.samples import random_inputs
@@ -70,39 +69,6 @@ def test_active_contacts_take_placements_too(solver) -> None:
     full = solver.solve(Q, **given).matrix
     some = solver.solve(Q, active=["turns"], **given)
     assert np.array_equal(some.matrix, full[4:, 4:])
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"contact_positions": [[1, 2, 3]] * 2},
-         "contact_positions must be a mapping from names of contacts to lists of 3 numbers, got"),
-        ({"contact_positions": {"role": [0, 0, 0]}},
-         r"contact_positions: unknown contact 'role'; did you mean 'rolls'\? contacts: rolls, tu"),
-        ({"contact_positions": {"fixed": [0, 0, 0]}},
-         "contact 'fixed' has moving='nothing'; contacts with this input: rolls, turns"),
-        ({"contact_orientations": {"rolls": TURN}},
-         "contact 'rolls' has moving='position'; contacts with this input: turns"),
-        ({"contact_positions": {"rolls": [0, 0]}},
-         r"contact_positions\['rolls'\] has shape \(2,\), expected \(3,\)"),
-        ({"contact_positions": {"rolls": [[0, 0, 0]]}}, r"has shape \(1, 3\), expected \(3,\)"),
-        ({"contact_positions": {"rolls": "abc"}}, r"\['rolls'\] is 'abc'; expected 3 numbers"),
-        ({"contact_positions": {"turns": [0, np.nan, 0]}},
-         r"contact_positions\['turns'\] is \[0.0, nan, 0.0\], expected finite numbers"),
-        ({"contact_orientations": {"turns": 2 * TURN}},
-         r"contact_orientations\['turns'\] has norm 2, expected a unit quaternion x, y, z, w"),
-        ({"contact_orientations": {"turns": 1e200 * TURN}},
-         r"contact_orientations\['turns'\] has norm inf"),
-        ({"contact_orientations": {"turns": [0, 0, np.inf, 1]}}, "expected finite numbers"),
-    ],
-)  # fmt: skip
-def test_refused_placements(solver, given, words) -> None:
-    with pytest.raises(InputError, match=words):
-        solver.solve(Q, **given)
-    if "finite" not in words and "1, 3" not in words:
-        # In a batch entries that are not finite show in the status, and (1, 3) is one for each.
-        with pytest.raises(InputError):
-            solver.solve_batch(np.array([Q]), **given)
 
 
 def test_placements_of_problems_without_moving_contacts_are_refused() -> None:
@@ -160,32 +126,6 @@ def test_what_is_assigned_to_a_contact_reaches_the_kernel(solver) -> None:
                                 contact_orientations={"turns": TURN})  # fmt: skip
         assert np.array_equal(bound.solve().matrix, expected.matrix)
         assert np.array_equal(bound.inputs["contact_positions"][0], place)
-    for values, name, words in (
-        (bound.contact_positions, "rolls", "contact_positions['rolls'] has shape (4,), expected"),
-        (bound.contact_positions, "role", "contact_positions: unknown contact 'role'; did you"),
-        (bound.contact_orientations, "rolls", "unknown contact 'rolls'; contacts: turns"),
-    ):
-        with pytest.raises(InputError, match=re.escape(words)):
-            values[name] = TURN
-    assert np.array_equal(bound.solve().matrix, expected.matrix)
-
-
-def test_a_bound_solver_reports_placements_that_are_no_numbers(solver) -> None:
-    bound = solver.bind()
-    bound.inputs["q"][:] = Q
-    for values, good in (
-        (bound.contact_positions["rolls"], OFF.translation),
-        (bound.contact_orientations["turns"], TURN),
-    ):
-        for bad in (np.nan, np.inf):
-            values[1] = bad
-            solution = bound.solve()
-            assert solution.status is not Status.OK
-            assert np.isnan(solution.matrix).all()
-        values[:] = good
-        assert bound.solve().status is Status.OK
-    bound.contact_orientations["turns"][:] = 0.0
-    assert bound.solve().status is not Status.OK
 
 
 def test_a_bound_solver_takes_placements_without_allocating(solver) -> None:
