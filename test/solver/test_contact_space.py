@@ -347,40 +347,6 @@ def test_effective_mass_of_free_and_of_locked_joints() -> None:
     body = s.J[:3, :6] @ np.linalg.solve(s.M[:6, :6], s.J[:3, :6].T)
     assert whole == pytest.approx(1.0 / body[2, 2], rel=1e-9)
     assert free < whole < s.M[0, 0] * (1 + 1e-9)
-    arm, _ = solved(arm_problem(), 1)
-    with pytest.raises(InputError, match="a robot on a fixed base cannot move"):
-        arm.effective_mass("hand", np.ones(6), locked=True)
-
-
-def test_what_is_missing_or_wrong_is_named() -> None:
-    s, _ = solved(quadruped_problem(("J",)))
-    for call, name in (
-        (s.jbar, "MinvJT"), (s.bias_force, "MinvJT"), (s.forces, "a0"),
-        (lambda: s.accelerations(np.zeros(12)), "qdd0"),
-        (lambda: s.impact(np.zeros(18)), "MinvJT"),
-        (lambda: s.effective_mass("LF_FOOT", [0, 0, 1], locked=True), "M"),
-    ):  # fmt: skip
-        with pytest.raises(InputError, match=f"this needs the output '{name}'"):
-            call()
-    s, _ = solved(quadruped_problem())
-    for call, words in (
-        (lambda: s.inertia(-0.1), "damping is -0.1; expected a fraction"),
-        (lambda: s.inertia(0.0, 0.0), "characteristic_length is 0.0; expected a positive"),
-        (lambda: s.forces(np.zeros(3)), r"acceleration has shape \(3,\), expected \(12,\)"),
-        (lambda: s.forces(regularization=-1.0), "regularization is -1.0 in a row"),
-        (lambda: s.forces(regularization=np.nan), "regularization is nan in a row; expected 0"),
-        (lambda: s.effective_mass("LF_FOOT", [0, 0, np.inf]), "expected 3 finite numbers"),
-        (lambda: s.effective_mass("LF_FOOT", np.nan), "direction is nan; expected 3 finite"),
-        (lambda: s.impact(np.zeros(12)), r"rates has shape \(12,\), expected \(18,\)"),
-        (lambda: s.effective_mass("LF_FOOT", [0, 0]), r"direction is \[0.*expected 3 finite"),
-        (lambda: s.effective_mass("LX", [0, 0, 1]), "unknown contact 'LX'.*; active: "),
-    ):
-        with pytest.raises(InputError, match=words):
-            call()
-    bound = DelassusSolver(quadruped_problem()).bind()
-    bound.solve()
-    with pytest.raises(NumericalError, match="there is no matrix: the status is NOT_FINITE"):
-        bound.solution.inertia()
 
 
 def test_without_contacts_there_is_nothing() -> None:

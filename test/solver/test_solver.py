@@ -14,11 +14,11 @@ import pytest
 from hanging import HANG_S
 from linkages import closed_four_bar, four_bar
 from oracles.textbook import body_jacobians, body_poses, mass_matrix, random_q
-from small import BOX, contacts, massless_problem, mixed_robot, problem, tiny, walker
+from small import BOX, contacts, massless_problem, mixed_robot, problem, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, Status, registry
-from delassus_ros.errors import AlgorithmError, InputError, NumericalError
+from delassus_ros.errors import InputError, NumericalError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 
 Q = np.array([0.3, -1.1, 0.7])
@@ -189,15 +189,11 @@ def test_a_singular_mass_matrix_is_an_error_that_names_the_joint() -> None:
 # Threads.
 
 
-def test_only_own_bound_solvers_are_used(solver) -> None:
+def test_solve_runs_in_the_bound_solver_that_is_used(solver) -> None:
     own = solver.bind()
     solver.use(own)
     solver.solve(Q)
     assert np.array_equal(own.inputs["q"], Q), "which it computed with"
-    with pytest.raises(InputError, match="bound is of another solver"):
-        solver.use(DelassusSolver(problem(axes="world")).bind())
-    with pytest.raises(InputError, match=r"bound is None; expected a BoundSolver: write solver.b"):
-        solver.use(None)
 
 
 def test_threads_do_not_disturb_each_other(solver) -> None:
@@ -304,11 +300,6 @@ def test_a_back_end_that_raises_gives_a_status_and_is_logged_once(failing, caplo
         solver.solve(Q)
 
 
-def test_unknown_algorithms_are_refused() -> None:
-    with pytest.raises(AlgorithmError, match="unknown algorithm 'pv'"):
-        DelassusSolver(tiny(), "pv")
-
-
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
 )
@@ -342,17 +333,6 @@ def test_it_shows_what_it_is_of_in_a_line() -> None:
     batch = repr(solver.solve_batch([q, q]))
     assert batch.startswith(f"<BatchSolution of 2 configurations, 0 failed, (2, {k}, {k}) for ")
     assert all("\n" not in text and " at 0x" not in text for text in (shown, repr(bound), batch))
-
-
-def test_every_error_is_at_the_top_of_the_package() -> None:
-    import delassus_ros
-    from delassus_ros import errors
-
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
-    named = [kind for kind in kinds if issubclass(kind, errors.DelassusError)]
-    assert len(named) > 7
-    assert all(getattr(delassus_ros, kind.__name__) is kind for kind in named)
-    assert {kind.__name__ for kind in named} <= set(delassus_ros.__all__)
 
 
 def test_a_q_that_does_not_close_a_robot_is_refused_where_that_is_asked_for() -> None:
