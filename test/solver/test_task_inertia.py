@@ -80,8 +80,7 @@ def test_inverse_of_pinocchios_projected_dynamics(case: str, posture: str) -> No
     problem = talos(contacts)
     inputs = inputs_of(problem, posture)
     theirs = Peer(problem).at(inputs)
-    solver = DelassusSolver(problem)
-    s = solver.solve(**inputs)
+    s = solver_on_floats(problem).solve(**inputs)
     t, c = s.rows(task), s.rows(given)
     M, J, JdotV, h = (theirs[name] for name in ("M", "J", "JdotV", "h"))
     Z = null_space(J[c], rcond=1e-9) if c else np.eye(len(M))
@@ -119,7 +118,7 @@ def test_inverse_of_pinocchios_projected_dynamics(case: str, posture: str) -> No
 def test_a_bound_solver_and_python_agree(case: str) -> None:
     contacts, task, given = CASES[case]
     problem = talos(contacts)
-    solver, inputs = DelassusSolver(problem), inputs_of(problem, "random")
+    solver, inputs = solver_on_floats(problem), inputs_of(problem, "random")
     bound = solver.bind()
     for name, values in inputs.items():
         bound.inputs[name] = values
@@ -179,7 +178,7 @@ def test_held_feet_make_the_pelvis_heavier() -> None:
         for side in ("left", "right")
         for i, angle in ((3, -0.411354), (4, 0.859395), (5, -0.448041))
     }
-    solver = DelassusSolver(problem)
+    solver = solver_on_floats(problem)
     s = solver.solve(problem.robot.q(bent))
     free, held = (np.diag(s.task("pelvis", given).inertia()) for given in ((), ("left", "right")))
     mass = sum(body.inertia.mass for body in problem.robot.bodies)
@@ -219,10 +218,7 @@ def test_rows_of_several_links_as_tasks() -> None:
     rest = {name: np.zeros(6 + robot.nq) for name in ("rates", "torques")}
     theirs = peer.at({**inputs, **rest, "gravity": np.zeros(3)})
     # The base is at the origin: its axes are those of the world.
-    q = pin.neutral(peer.model)
-    for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True)):
-        if joint.kind.nq:
-            q[peer.model.joints[peer.joints[i]].idx_q] = inputs["q"][offset]
+    q, *_ = peer.state({**inputs, **rest})
     J_com = pin.jacobianCenterOfMass(peer.model, peer.data, q)[:, peer.indices]
     pin.framesForwardKinematics(peer.model, peer.data, q)
     a, b = (peer.data.oMf[peer.model.getFrameId(f"contact {c.name}")] for c in hind)
