@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from delassus_ros import Contact, Problem, Robot, Transform
+from delassus_ros import BoundSolver, Contact, Problem, Robot, Transform
 from delassus_ros.algorithms import TracedAlgorithm
 from delassus_ros.algorithms.dense import Dense
 from delassus_ros.contacts import ContactSet
@@ -46,6 +49,13 @@ def mixed_robot() -> Robot:
     joints = [Joint(f"j{i}", kind, i - 1, shift) for i, kind in enumerate(kinds)]
     bodies = [Body(f"b{i}", BOX) for i in range(4)]
     return Robot("mixed", joints, bodies, [Frame(f"f{i}", i, shift) for i in range(4)])
+
+
+def feed(bound: BoundSolver, inputs: Mapping[str, Any]) -> BoundSolver:
+    """Write inputs of a bound solver by name, and return it."""
+    for name, values in inputs.items():
+        bound.inputs[name] = values
+    return bound
 
 
 def tiny() -> Problem:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from friction import FEET, feet_problem, standing_inputs
+from small import feed
 
 from delassus_ros import (
     BoundSolver,
@@ -25,9 +26,7 @@ WALK = (FEET, ("LF", "RH"), ("RH", "LF", "RF"), (), ("RF", "LH"), FEET, FEET)
 def _bound() -> tuple[BoundSolver, Any]:
     problem = feet_problem()
     inputs = standing_inputs(problem)
-    bound = DelassusSolver(problem).bind()
-    for name, values in inputs.items():
-        bound.inputs[name] = values
+    bound = feed(DelassusSolver(problem).bind(), inputs)
     return bound, inputs
 
 
@@ -116,8 +115,7 @@ def test_no_forces_before_the_first_matrix(active: Any) -> None:
     problem = feet_problem()
     bound = DelassusSolver(Problem(problem.robot, problem.contacts, "world", outputs)).bind()
     if active is not None:
-        for name, values in standing_inputs(problem).items():
-            bound.inputs[name] = values
+        feed(bound, standing_inputs(problem))
         assert bound.solve().status is Status.OK
         # Another set of contacts has no matrix yet.
         bound.activate(active)

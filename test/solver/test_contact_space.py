@@ -11,7 +11,7 @@ import robots
 from linkages import four_bar
 from on_floats import solver_on_floats
 from seeds import but_slow
-from small import flat_foot
+from small import feed, flat_foot
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Status, Transform
 from delassus_ros.errors import InputError, NumericalError
@@ -372,8 +372,7 @@ def test_a_bound_solver_computes_the_same_in_machine_code(make, active) -> None:
     rng = np.random.default_rng(0)
     for seed in range(5):
         inputs = random_inputs(problem, seed)
-        for name, values in inputs.items():
-            bound.inputs[name] = values
+        feed(bound, inputs)
         bound.solve()
         s = solver.solve(**inputs, active=active)
         for a, R in ((0.0, 0.0), (rng.normal(size=k), 0.0), (1.0, rng.uniform(0, 0.1, k))):
@@ -401,8 +400,7 @@ def test_a_bound_solver_with_redundant_contacts_and_without_a_matrix() -> None:
     bound.solve()
     found = bound.constrained_dynamics()
     assert found.status.name == "NOT_FINITE" and np.isnan(found.forces).all()
-    for name, values in inputs.items():
-        bound.inputs[name] = values
+    feed(bound, inputs)
     bound.solve()
     found = bound.constrained_dynamics()
     s = solver.solve(**inputs)
@@ -423,8 +421,7 @@ def test_a_bound_solver_with_redundant_contacts_and_without_a_matrix() -> None:
 def test_constrained_dynamics_make_no_array() -> None:
     problem = quadruped_problem()
     bound, inputs = DelassusSolver(problem).bind(), random_inputs(problem, 0)
-    for name, values in inputs.items():
-        bound.inputs[name] = values
+    feed(bound, inputs)
     wanted = np.ones(12)
     bound.solve()
     bound.constrained_dynamics(wanted)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import robots
 import small
+from small import feed, flat_foot
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Status
 from delassus_ros.arguments import as_numbers
@@ -462,8 +463,7 @@ def test_quaternions_of_another_norm_have_a_status(port: str, algorithm: str) ->
         (1 + 0.9e-3, Status.OK), (1 + 1.1e-3, Status.NOT_UNIT), (2.0, Status.NOT_UNIT),
         (np.nan, Status.NOT_FINITE),
     ):  # fmt: skip
-        for name, values in good.items():
-            bound.inputs[name] = values
+        feed(bound, good)
         turn = bound.inputs[port].reshape(-1)[first if port == "q" else 0 :][:4]
         turn *= factor
         block = np.concatenate([values.ravel() for values in bound.inputs.values()])
@@ -524,8 +524,7 @@ def test_tables_of_calls_look_at_the_same(monkeypatch) -> None:
     ):  # fmt: skip
         inputs = {name: values.copy() for name, values in good.items()}
         inputs["q"][moved] += value
-        for name, values in inputs.items():
-            bound.inputs[name] = values
+        feed(bound, inputs)
         assert bound.solve().status is status
         batch = solver.solve_batch([inputs.pop("q")] * 9, **inputs)
         assert set(batch.status.tolist()) == {int(status)}
@@ -558,9 +557,7 @@ def test_positions_near_the_bound_are_right() -> None:
 def test_contact_forces_that_overflow() -> None:
     problem = Problem(small.walker(), small.contacts(("point", "point")), outputs=MOTION)
     solver, inputs = DelassusSolver(problem), random_inputs(problem, 0)
-    bound = solver.bind()
-    for name, values in inputs.items():
-        bound.inputs[name] = values
+    bound = feed(solver.bind(), inputs)
     bound.solve()
     s = solver.solve(**inputs)
     assert bound.constrained_dynamics(1.0).status is Status.OK
@@ -579,14 +576,10 @@ def test_contact_forces_that_overflow() -> None:
 
 
 def test_redundant_contact_forces_that_overflow() -> None:
-    from small import flat_foot
-
     robot = Robot.from_urdf(robots.quadruped())
     problem = Problem(robot, ContactSet(flat_foot(4, "LF_FOOT")), outputs=MOTION)
     solver, inputs = DelassusSolver(problem), random_inputs(problem, 0)
-    bound = solver.bind()
-    for name, values in inputs.items():
-        bound.inputs[name] = values
+    bound = feed(solver.bind(), inputs)
     bound.solve()
     assert bound.constrained_dynamics(1e250).status is not Status.OK
     with pytest.raises(NumericalError):

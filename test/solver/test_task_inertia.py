@@ -9,7 +9,7 @@ import pytest
 import robots
 from on_floats import solver_on_floats
 from scipy.linalg import null_space
-from small import flat_foot
+from small import feed, flat_foot
 
 from delassus_ros import (
     CenterOfMass,
@@ -119,9 +119,7 @@ def test_a_bound_solver_and_python_agree(case: str) -> None:
     contacts, task, given = CASES[case]
     problem = talos(contacts)
     solver, inputs = solver_on_floats(problem), inputs_of(problem, "random")
-    bound = solver.bind()
-    for name, values in inputs.items():
-        bound.inputs[name] = values
+    bound = feed(solver.bind(), inputs)
     view = bound.task(task, given)
     bound.solve()
     found, expected = view.compute(), solver.solve(**inputs).task(task, given)
@@ -138,9 +136,7 @@ def test_a_bound_solver_and_python_agree(case: str) -> None:
 def test_a_task_that_follows_the_active_contacts_and_makes_no_array() -> None:
     problem = talos((*SOLES, PELVIS))
     solver, inputs = DelassusSolver(problem), inputs_of(problem, "random")
-    bound = solver.bind()
-    for name, values in inputs.items():
-        bound.inputs[name] = values
+    bound = feed(solver.bind(), inputs)
     view = bound.task("pelvis", "right")
     bound.solve()
     both = view.compute().inertia.copy()

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from friction import feet_problem, standing_inputs
 from friction import random_problem as contact_problem
-from small import problem
+from small import feed, problem
 
 from delassus_ros import DelassusSolver, ForceSolver
 from delassus_ros.samples import random_inputs
@@ -136,8 +136,7 @@ def bound_solve() -> Callable[[], Any]:
 def bound_solve_everything() -> Callable[[], Any]:
     solver, inputs = _everything()
     bound, q = solver.bind(), inputs["q"]
-    for name, values in inputs.items():
-        bound.inputs[name] = values
+    feed(bound, inputs)
     return lambda: bound.solve(q)
 
 
@@ -153,9 +152,7 @@ def forces() -> Callable[[], Any]:
 
 def bound_forces() -> Callable[[], Any]:
     this = feet_problem()
-    bound = DelassusSolver(this).bind()
-    for name, values in standing_inputs(this).items():
-        bound.inputs[name] = values
+    bound = feed(DelassusSolver(this).bind(), standing_inputs(this))
     bound.set_friction(0.6)
     bound.activate(["RH", "LF", "RF"])
     bound.solve()
