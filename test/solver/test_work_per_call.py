@@ -10,18 +10,18 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
-from friction import feet_problem, standing_inputs
+from friction import FEET, feet_problem, standing_inputs
 from friction import random_problem as contact_problem
-from small import feed, problem
+from small import feed, problem, walker
 
-from delassus_ros import DelassusSolver, ForceSolver
+from delassus_ros import BoundSolver, Contact, DelassusSolver, ForceSolver, Problem
 from delassus_ros.samples import random_inputs
 
 WARM = 1100
@@ -56,6 +56,9 @@ LIMITS = {
     "solve, all outputs": Work(52, 37, 35, 5100, 5400),
     "bound.solve": Work(1, 1, 0, 0, 256),
     "bound.solve, all outputs": Work(10, 3, 0, 0, 256),
+    "bound.solve, moving contacts": Work(2, 1, 0, 0, 256),
+    "bound.constrained_dynamics": Work(4, 1, 0, 0, 200),
+    "bound.task": Work(3, 1, 0, 0, 400),
     "solve_batch of 64": Work(31, 38, 10, 52_400, 53_600),
     "ForceSolver.solve": Work(9, 9, 22, 2700, 2800),
     "bound.contact_forces": Work(5, 1, 0, 0, 256),
@@ -140,6 +143,41 @@ def bound_solve_everything() -> Callable[[], Any]:
     return lambda: bound.solve(q)
 
 
+def bound_solve_moving() -> Callable[[], Any]:
+    contacts = [
+        Contact("rolls", "foot0", moving="position"), Contact("turns", "foot2", moving="pose"),
+    ]  # fmt: skip
+    bound = DelassusSolver(Problem(walker(), contacts)).bind()
+    bound.inputs["q"] = [0.3, -1.1, 0.7]
+    position, turn = bound.contact_positions["rolls"], bound.contact_orientations["turns"]
+
+    def call() -> Any:
+        position[0], turn[0] = 0.1, 0.01
+        return bound.solve()
+
+    return call
+
+
+def bound_solved(active: Sequence[str] = FEET) -> BoundSolver:
+    """Return a bound solver of the quadruped's dynamics after a call of `solve`."""
+    feet, outputs = feet_problem(), ["a0", "qdd0", "J", "MinvJT", "h", "JdotV"]
+    this = Problem(feet.robot, feet.contacts, "world", outputs)
+    bound = feed(DelassusSolver(this).bind(), standing_inputs(this))
+    bound.activate(active)
+    bound.solve()
+    return bound
+
+
+def constrained_dynamics() -> Callable[[], Any]:
+    bound = bound_solved()
+    bound.constrained_dynamics(np.ones(12))
+    return bound.constrained_dynamics
+
+
+def task() -> Callable[[], Any]:
+    return bound_solved().task("LF", ["RF", "LH"]).compute
+
+
 def batch() -> Callable[[], Any]:
     solver, Q = DelassusSolver(problem()), np.full((64, 3), 0.3)
     return lambda: solver.solve_batch(Q)
@@ -151,11 +189,8 @@ def forces() -> Callable[[], Any]:
 
 
 def bound_forces() -> Callable[[], Any]:
-    this = feet_problem()
-    bound = feed(DelassusSolver(this).bind(), standing_inputs(this))
+    bound = bound_solved(["RH", "LF", "RF"])
     bound.set_friction(0.6)
-    bound.activate(["RH", "LF", "RF"])
-    bound.solve()
     return bound.contact_forces
 
 
@@ -202,6 +237,9 @@ CALLS: dict[str, Callable[[], Callable[[], Any]]] = {
     "solve, all outputs": solve_everything,
     "bound.solve": bound_solve,
     "bound.solve, all outputs": bound_solve_everything,
+    "bound.solve, moving contacts": bound_solve_moving,
+    "bound.constrained_dynamics": constrained_dynamics,
+    "bound.task": task,
     "solve_batch of 64": batch,
     "ForceSolver.solve": forces,
     "bound.contact_forces": bound_forces,
