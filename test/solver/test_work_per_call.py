@@ -84,12 +84,15 @@ def work_of(call: Callable[[], Any]) -> Work:
         if event in counts:
             counts[event] += 1
 
+    # Others may have put functions beside the collector, which would be counted.
+    gc.collect()
+    gc.disable()
     sys.setprofile(profile)
     try:
         call()
     finally:
         sys.setprofile(None)
-    gc.collect()
+        gc.enable()
     kept: list[Any] = [None] * COUNTED
     tracemalloc.start()
     try:
