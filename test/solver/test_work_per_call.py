@@ -216,11 +216,15 @@ def tick(scheduled: bool = False) -> Callable[[], Any]:
         rig.touching = tuple(names)
     else:
         rig.touch(*names)
-    states = []
+    states: list[tuple[int, bytes]] = []
     for _ in range(WARM + COUNTED + 8):
         # All within the time that contacts are believed.
         rig.wait(0.01)
-        states.append((rig.now, rig.state()))
+        state = rig.state()
+        # But for the stamp the same bytes: those between fields are what was in memory before, and
+        # a comparison without them takes more calls.
+        first = states[0][1] if states else state
+        states.append((rig.now, first[:4] + state[4:12] + first[12:]))
     coming = iter(states)
 
     def call() -> bytes:
@@ -229,8 +233,8 @@ def tick(scheduled: bool = False) -> Callable[[], Any]:
         assert data is not None
         return data
 
-    first = rig.publish(call())
-    assert first is not None and first.validity == OK
+    published = rig.publish(call())
+    assert published is not None and published.validity == OK
     return call
 
 
