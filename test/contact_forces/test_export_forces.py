@@ -165,6 +165,7 @@ def test_surfaces_and_rows_in_any_order(program_of: Callable[..., Path]) -> None
     [
         ({"G": "nan 0 0 0 1 0 0 0 1"}, ForceStatus.NOT_FINITE),
         ({"v": "1 0 inf"}, ForceStatus.NOT_FINITE),
+        ({"v": "1 nan 0"}, ForceStatus.NOT_FINITE),
         ({"mu": "inf"}, ForceStatus.REFUSED),
         ({"mu": "1e10"}, ForceStatus.REFUSED),
         ({"mu": "-1"}, ForceStatus.REFUSED),
@@ -178,7 +179,7 @@ def test_surfaces_and_rows_in_any_order(program_of: Callable[..., Path]) -> None
         ({"G": "1 0 3 0 1 0 3 0 1", "v": "1 0 0"}, ForceStatus.JAMMED),
     ],
 )
-def test_arguments_without_forces_have_their_status(
+def test_arguments_without_forces_in_c_and_python(
     changed: dict[str, str], status: ForceStatus, program_of: Callable[..., Path]
 ) -> None:
     program = program_of(("point",) * 4)
@@ -194,6 +195,25 @@ def test_arguments_without_forces_have_their_status(
         forces, accelerations = values[5:11:2], values[6:11:2]
         assert values[0] == status
         assert not forces.any() and not values[11:14].any() and np.isnan(accelerations).all()
+    numbers = {name: np.array(text.split(), float) for name, text in given.items()}
+    mu, R, e, tolerance = (float(numbers[name][0]) for name in ("mu", "R", "e", "tolerance"))
+    options = {"compliance": R, "restitution": e, "tolerance": tolerance}
+    if status == ForceStatus.REFUSED:
+        with pytest.raises(InputError):
+            ForceSolver(["point"], mu, **options)
+        return
+    solver, G = ForceSolver(["point"], mu, **options), numbers["G"].reshape(3, 3)
+    single = solver.solve(G, numbers["a0"], velocities=numbers["v"])
+    rests, leaves = ((np.eye(3), numbers["a0"], np.array([0.0, 0.0, up])) for up in (0.0, 2.0))
+    parts = zip(rests, (G, numbers["a0"], numbers["v"]), leaves, strict=True)
+    Gs, a0s, vs = (np.array(part) for part in parts)
+    batch = solver.solve_batch(Gs, a0s, velocities=vs)
+    assert batch.status.tolist() == [ForceStatus.SOLVED, status, ForceStatus.SOLVED]
+    assert batch.forces[0].any() and not batch.forces[2].any()
+    for found, at in ((single, ...), (batch, 1)):
+        assert np.asarray(found.status)[at] == status and np.asarray(found.residual)[at] == -1.0
+        assert not found.forces[at].any() and not found.cone_forces[at].any()
+        assert np.isnan(found.accelerations[at]).all()
 
 
 @pytest.mark.parametrize(
