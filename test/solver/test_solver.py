@@ -305,13 +305,14 @@ def test_a_back_end_that_raises_gives_a_status_and_is_logged_once(failing, caplo
 )
 def test_copies_of_a_solver_are_solvers_of_the_same_problem(copied, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = DelassusSolver(problem(axes="world"), "ltl", cache=False)
-    first.solve(Q, base_orientation=TURN)
+    this = Problem(walker(legs=1), contacts(("point",)), axes="world")
+    first, given = DelassusSolver(this, "ltl", cache=False), {"q": Q[:1], "base_orientation": TURN}
+    expected = first.solve(**given).matrix
     again = copied(first)
     assert (again.problem, again.algorithm) == (first.problem, "ltl")
     assert not list(tmp_path.rglob("*.kernel")), "whether the cache is used is copied, too"
-    expected = first.solve(Q, base_orientation=TURN).matrix
-    assert np.array_equal(again.solve(Q, base_orientation=TURN).matrix, expected)
+    assert np.array_equal(first.solve(**given).matrix, expected)
+    assert np.array_equal(again.solve(**given).matrix, expected)
 
 
 def test_a_pickled_problem_gives_the_same_matrix(solver) -> None:

@@ -13,15 +13,18 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 import pytest
 from friction import FEET, feet_problem, standing_inputs
 from friction import random_problem as contact_problem
+from linkages import REFERENCE, assembled, four_bar
 from small import feed, problem, walker
 
-from delassus_ros import BoundSolver, Contact, DelassusSolver, ForceSolver, Problem
+from delassus_ros import BoundSolver, Closure, Contact, DelassusSolver, ForceSolver, Problem
+from delassus_ros.closure import ClosureStatus
 from delassus_ros.samples import random_inputs
 
 WARM = 1100
@@ -59,6 +62,7 @@ LIMITS = {
     "bound.solve, moving contacts": Work(2, 1, 0, 0, 256),
     "bound.constrained_dynamics": Work(4, 1, 0, 0, 200),
     "bound.task": Work(3, 1, 0, 0, 400),
+    "bound closure": Work(24, 16, 0, 0, 1200),
     "solve_batch of 64": Work(31, 38, 10, 52_400, 53_600),
     "ForceSolver.solve": Work(9, 9, 22, 2700, 2800),
     "bound.contact_forces": Work(5, 1, 0, 0, 256),
@@ -181,6 +185,19 @@ def task() -> Callable[[], Any]:
     return bound_solved().task("LF", ["RF", "LH"]).compute
 
 
+def bound_closure() -> Callable[[], Any]:
+    pairs = [np.array([angle, assembled(angle)[1]]) for angle in np.linspace(0.8, 0.9, 50)]
+    bound, coming = Closure(four_bar(), REFERENCE).bind(["crank", "rocker"]), cycle(pairs)
+
+    def call() -> ClosureStatus:
+        bound.measured[:] = next(coming)
+        status = bound.solve()
+        assert status is ClosureStatus.OK
+        return status
+
+    return call
+
+
 def batch() -> Callable[[], Any]:
     solver, Q = DelassusSolver(problem()), np.full((64, 3), 0.3)
     return lambda: solver.solve_batch(Q)
@@ -247,6 +264,7 @@ CALLS: dict[str, Callable[[], Callable[[], Any]]] = {
     "bound.solve, moving contacts": bound_solve_moving,
     "bound.constrained_dynamics": constrained_dynamics,
     "bound.task": task,
+    "bound closure": bound_closure,
     "solve_batch of 64": batch,
     "ForceSolver.solve": forces,
     "bound.contact_forces": bound_forces,
