@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 KINDS = {
     "formula", "sign", "index", "unit", "QoS", "age", "cache key", "emitter", "tracer", "gate",
     "skew", "limits", "sources", "layout", "contacts", "placements", "orientation", "motion",
-    "torques", "settings", "estimator", "recordings", "friction", "stamps", "order", "publishers", "input",
+    "torques", "settings", "estimator", "recordings", "friction", "stamps", "order", "publishers",
+    "input",
 }  # fmt: skip
 
 
