@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from delassus_ros import Contact, Problem, Robot, Transform
+from delassus_ros import BoundSolver, Contact, Problem, Robot, Transform
 from delassus_ros.algorithms import TracedAlgorithm
 from delassus_ros.algorithms.dense import Dense
 from delassus_ros.contacts import ContactSet
@@ -37,6 +40,22 @@ def contacts(kinds: tuple[object, ...] = ("point", "surface", [[0, 0, 1, 0, 0, 0
 def problem(**options) -> Problem:
     """Return the walker's problem: 10 rows in 3 contacts of 3, 6 and 1 rows."""
     return Problem(walker(), contacts(), **options)
+
+
+def mixed_robot() -> Robot:
+    """Return a chain with a planar joint, then a floating one, then a revolute one."""
+    kinds = (JointKind.REVOLUTE, JointKind.PLANAR, JointKind.FLOATING, JointKind.REVOLUTE)
+    shift = Transform.from_xyz_rpy((0.1, 0.2, 0.3), (0.2, 0.1, 0.4))
+    joints = [Joint(f"j{i}", kind, i - 1, shift) for i, kind in enumerate(kinds)]
+    bodies = [Body(f"b{i}", BOX) for i in range(4)]
+    return Robot("mixed", joints, bodies, [Frame(f"f{i}", i, shift) for i in range(4)])
+
+
+def feed(bound: BoundSolver, inputs: Mapping[str, Any]) -> BoundSolver:
+    """Write inputs of a bound solver by name, and return it."""
+    for name, values in inputs.items():
+        bound.inputs[name] = values
+    return bound
 
 
 def tiny() -> Problem:

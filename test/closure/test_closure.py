@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import gc
 import pickle
 import sys
 import threading
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -244,32 +242,6 @@ def test_a_loop_that_cannot_close_in_all_its_rows_is_named():
         assert result.about == ("" if height < 0.6 else "loop 'knee'")
         found.add(expected)
     assert len(found) == 2
-
-
-def test_a_bound_closure_allocates_nothing(closure):
-    bound = closure.bind(["crank", "rocker"])
-    angles = np.linspace(0.8, 0.9, 50)
-    pairs = np.array([[angle, assembled(angle)[1]] for angle in angles])
-
-    def run():
-        for pair in pairs:
-            bound.measured[:] = pair
-            if bound.solve() is not ClosureStatus.OK:
-                raise AssertionError(bound.about)
-
-    run()
-    gc.collect()
-    tracemalloc.start()
-    before = tracemalloc.take_snapshot()
-    for _ in range(20):
-        run()
-    after = tracemalloc.take_snapshot()
-    tracemalloc.stop()
-    kept = sum(
-        entry.size_diff for entry in after.compare_to(before, "lineno")
-        if "closure" in entry.traceback[0].filename
-    )  # fmt: skip
-    assert kept < 1000, "what a call makes is gone when it returns"
 
 
 def test_a_bad_call_does_not_spoil_the_next(closure):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from delassus_ros.algorithms import Status, TracedAlgorithm
 from delassus_ros.algorithms.dense import Dense
 from delassus_ros.compiler import kernel_for
 from delassus_ros.compiler.build import batch_kernel_for, serialized_kernel
-from delassus_ros.compiler.cache import disk as cache
+from delassus_ros.compiler.cache import disk
 from delassus_ros.compiler.cache.cached_code import stored_batch_kernel, stored_kernel
 from delassus_ros.compiler.runtime import packing
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
@@ -158,36 +160,75 @@ def test_a_serialized_kernel_gives_the_same_bits() -> None:
     assert np.array_equal(*results)
 
 
-@pytest.mark.parametrize("cut", [0, 3, 8, 100, -1])
-def test_a_damaged_payload_is_refused(cut: int) -> None:
-    payload = serialized_kernel(tiny(), Counting())
-    with pytest.raises(CompilerError, match="damaged"):
-        stored_kernel(tiny(), "counting").unpacked(payload[:cut])
-
-
-def test_a_payload_of_another_problem_is_refused() -> None:
-    payload = serialized_kernel(tiny(), Counting())
-    moved = Problem(tiny().robot, [Contact("c0", "base")])
-    with pytest.raises(CompilerError, match="not the kernel of counting for this problem"):
-        stored_kernel(moved, "counting").unpacked(payload)
-
-
-def test_a_payload_of_another_algorithm_is_refused() -> None:
+def test_unpacked_kernel_has_the_bits_of_a_fresh_one() -> None:
     payload = serialized_kernel(tiny(), algorithms.get("dense"))
     kernel = stored_kernel(tiny(), "dense").unpacked(payload)
     G = DelassusSolver(tiny(), "dense", prebuilt=kernel).solve([0.4, -0.1]).matrix
     assert np.array_equal(
         G, DelassusSolver(tiny(), "dense", cache=False).solve([0.4, -0.1]).matrix
     )
-    with pytest.raises(CompilerError, match="not the kernel of ltl for this problem"):
-        stored_kernel(tiny(), "ltl").unpacked(payload)
 
 
-def test_code_that_is_no_object_file_is_refused() -> None:
-    digest, operations, _, *pairs = packing.unpack(serialized_kernel(tiny(), Counting()))
-    payload = packing.pack(digest, operations, b"\x7fnonsense", *pairs)
-    with pytest.raises(CompilerError, match="not an object file"):
-        stored_kernel(tiny(), "counting").unpacked(payload)
+@cache
+def payload_of(kind: str) -> bytes:
+    """Return the bytes of a kernel, or of a batch kernel."""
+    if kind == "kernel":
+        return serialized_kernel(tiny(), Counting())
+    return batch_payload(tiny())[1]
+
+
+def flipped(part: bytes) -> bytes:
+    """Return bytes of which the last bit is another."""
+    return part[:-1] + bytes([part[-1] ^ 1])
+
+
+def changed(index: int, change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """Return a change of one part of a payload: digest, description, code, results."""
+
+    def of_payload(payload: bytes) -> bytes:
+        parts = packing.unpack(payload)
+        parts[index] = change(parts[index])
+        return packing.pack(*parts)
+
+    return of_payload
+
+
+STORED = {"kernel": stored_kernel, "batch kernel": stored_batch_kernel}
+BOTH = tuple(STORED)
+PAYLOADS: dict[str, tuple[tuple[str, ...], Callable[[bytes], bytes], str]] = {
+    **{f"cut at {cut}": (BOTH, lambda payload, cut=cut: payload[:cut], "damaged")
+       for cut in (0, 3, 8, 100, -1)},
+    "no object file": (BOTH, changed(2, lambda code: b"\x7fnonsense"), "not an object file"),
+    "other results": (BOTH, changed(4, flipped), "does not reproduce its stored results"),
+    **{f"described by {x!r}": (BOTH[1:], changed(1, lambda text, x=x: x), "damaged") for x in
+       (b"{}", b"[]", b'{"width": 4, "work_size": 99, "unique": [0, 1]}')},
+    "without a size": (
+        BOTH[1:], changed(1, lambda text: text.replace(b"work_size", b"size")), "damaged",
+    ),
+}  # fmt: skip
+"""Kinds of kernels, the change of their payload, and part of the message."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for name, row in PAYLOADS.items() for kind in row[0]]
+)
+def test_changed_payload_refused(kind: str, name: str) -> None:
+    stored = STORED[kind](tiny(), "counting")
+    assert stored.unpacked(payload_of(kind))
+    _, change, words = PAYLOADS[name]
+    with pytest.raises(CompilerError, match=words):
+        stored.unpacked(change(payload_of(kind)))
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_payload_of_another_kernel_refused(kind: str) -> None:
+    moved = Problem(tiny().robot, [Contact("c0", "base")])
+    (other,) = STORED.keys() - {kind}
+    for this, algorithm, of in (
+        (moved, "counting", kind), (tiny(), "ltl", kind), (tiny(), "counting", other),
+    ):  # fmt: skip
+        with pytest.raises(CompilerError, match=f"not the {kind} of {algorithm} for this problem"):
+            STORED[kind](this, algorithm).unpacked(payload_of(of))
 
 
 def batch_payload(problem: Problem) -> tuple[BatchKernel, bytes]:
@@ -204,41 +245,13 @@ def test_a_serialized_batch_kernel_is_the_same() -> None:
         assert np.array_equal(loaded.unique, kernel.unique)
 
 
-def test_a_batch_kernel_is_checked_when_it_is_loaded() -> None:
-    _, payload = batch_payload(tiny())
-    digest, description, code, *results = packing.unpack(payload)
-    moved = Problem(tiny().robot, [Contact("c0", "base")])
-    with pytest.raises(CompilerError, match="not the batch kernel of counting for this problem"):
-        stored_batch_kernel(moved, "counting").unpacked(payload)
-    with pytest.raises(CompilerError, match="not the batch kernel of ltl for this problem"):
-        stored_batch_kernel(tiny(), "ltl").unpacked(payload)
-    of_single = serialized_kernel(tiny(), Counting())
-    stored = stored_batch_kernel(tiny(), "counting")
-    with pytest.raises(CompilerError, match="not the batch kernel of counting"):
-        stored.unpacked(of_single)
-    for cut in (0, 3, 100, -1):
-        with pytest.raises(CompilerError, match="damaged"):
-            stored.unpacked(payload[:cut])
-    of_two_entries = b'{"width": 4, "work_size": 99, "unique": [0, 1]}'
-    of_no_size = description.replace(b"work_size", b"size")
-    for wrong in (b"{}", b"[]", of_no_size, of_two_entries):
-        with pytest.raises(CompilerError, match="damaged"):
-            stored.unpacked(packing.pack(digest, wrong, code, *results))
-    with pytest.raises(CompilerError, match="not an object file"):
-        stored.unpacked(packing.pack(digest, description, b"nonsense", *results))
-    changed = results[1][:-1] + bytes([results[1][-1] ^ 1])
-    with pytest.raises(CompilerError, match="does not reproduce its stored results"):
-        stored.unpacked(packing.pack(digest, description, code, results[0], changed, results[2]))
-
-
 def test_a_cached_batch_kernel_that_fails_its_replay_is_compiled_anew(caplog) -> None:
     batch_kernel_for(tiny(), Counting())
-    (file,) = cache.folder().iterdir()
+    (file,) = disk.folder().iterdir()
     key = file.name.removesuffix(".kernel")
-    payload = cache.load(key)
+    payload = disk.load(key)
     assert payload is not None
-    *parts, last = packing.unpack(payload)
-    cache.store(key, packing.pack(*parts, last[:-1] + bytes([last[-1] ^ 1])))
+    disk.store(key, changed(-1, flipped)(payload))
     algorithm = Counting()
     batch_kernel_for(tiny(), algorithm)
     assert algorithm.calls > 0

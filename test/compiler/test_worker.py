@@ -60,27 +60,25 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_the_child_delivers_the_same_kernel_and_fills_the_cache() -> None:
+def test_child_delivers_the_kernel_and_fills_the_cache() -> None:
+    algorithm = algorithms.get("pv_osimr")
+    assert cached_kernel(problem(), algorithm) is None
     build = BackgroundBuild(problem(), "pv_osimr")
     pid = build._process.pid
     payload = finished(build)
     assert build.poll() == payload, "it stays there until cancel()"
     build.cancel()
     assert gone(pid)
+    kernel = cached_kernel(problem(), algorithm)
+    assert kernel is not None and stored_kernel(problem(), "pv_osimr").packed(kernel) == payload
     here = DelassusSolver(problem())
-    there = loaded(payload)
-    assert np.array_equal(here.solve(Q).matrix, there.solve(Q).matrix)
-    assert here.operations == there.operations
+    hit = BackgroundBuild(problem(), "pv_osimr")
+    for each in (payload, finished(hit)):
+        there = loaded(each)
+        assert np.array_equal(here.solve(Q).matrix, there.solve(Q).matrix)
+        assert here.operations == there.operations
+    hit.cancel()
     assert len(list(cache.folder().iterdir())) == 1
-
-
-def test_a_hit_of_the_cache_is_delivered_as_well() -> None:
-    here = DelassusSolver(problem())
-    build = BackgroundBuild(problem(), "pv_osimr")
-    payload = finished(build)
-    build.cancel()
-    there = loaded(payload)
-    assert np.array_equal(here.solve(Q).matrix, there.solve(Q).matrix)
 
 
 def failure(algorithm: str) -> str:
@@ -124,16 +122,17 @@ def test_what_a_dying_child_said_is_in_the_error(tmp_path, monkeypatch) -> None:
     assert said.endswith("xxxthe disk is full") and len(said) < 3000
 
 
-@pytest.mark.parametrize("answer", [b"", b"\x01", b"not an answer at all", b"\x00" * 8])
-def test_an_unreadable_answer_is_an_error(answer: bytes) -> None:
+def test_unreadable_answers_refused() -> None:
     build = BackgroundBuild(problem(), "pv_osimr")
     try:
         build._process.wait(HANG_S)
-        build._output.seek(0)
-        build._output.truncate()
-        build._output.write(answer)
-        with pytest.raises(CompilerError, match="building 'pv_osimr' gave an unreadable answer"):
-            build.poll()
+        for answer in (b"", b"\x01", b"not an answer at all", b"\x00" * 8):
+            build._output.seek(0)
+            build._output.truncate()
+            build._output.write(answer)
+            words = "building 'pv_osimr' gave an unreadable answer"
+            with pytest.raises(CompilerError, match=words):
+                build.poll()
     finally:
         build.cancel()
 
@@ -212,39 +211,21 @@ def leave_a_note(problem: Problem) -> None:
         json.dump([os.getpid(), problem.robot.name, os.nice(0), [*os.sched_getaffinity(0)]], note)
 
 
-def test_a_build_does_what_else_it_is_asked_to_and_is_nice(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(FOLDERS))
-    build = BackgroundBuild(problem(), "pv_osimr", leave_a_note)
-    pid = build._process.pid
-    finished(build)
-    build.cancel()
-    found = json.loads((tmp_path / "note").read_text())
-    assert found[:3] == [pid, problem().robot.name, min(os.nice(0) + 10, 19)]
-
-
-def test_what_is_built_is_in_the_cache_afterwards() -> None:
-    algorithm = algorithms.get("pv_osimr")
-    assert cached_kernel(problem(), algorithm) is None
-    build = BackgroundBuild(problem(), "pv_osimr")
-    payload = finished(build)
-    build.cancel()
-    kernel = cached_kernel(problem(), algorithm)
-    assert kernel is not None and stored_kernel(problem(), "pv_osimr").packed(kernel) == payload
-
-
-def test_a_build_is_not_kept_to_the_processors_of_its_parent(tmp_path, monkeypatch) -> None:
+def test_build_does_what_else_is_asked_nicely_on_all_processors(tmp_path, monkeypatch) -> None:
+    """Its parent is kept to one processor, where there are two."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(FOLDERS))
     before = os.sched_getaffinity(0)
-    if len(before) < 2:
-        pytest.skip("needs two processors")
     os.sched_setaffinity(0, [min(before)])
     try:
         build = BackgroundBuild(problem(), "pv_osimr", leave_a_note)
     finally:
         os.sched_setaffinity(0, before)
+    pid = build._process.pid
     finished(build)
     build.cancel()
-    assert set(json.loads((tmp_path / "note").read_text())[3]) >= before
+    *found, processors = json.loads((tmp_path / "note").read_text())
+    assert found == [pid, problem().robot.name, min(os.nice(0) + 10, 19)]
+    assert set(processors) >= before
 
 
 def work_for_ever(_problem: Problem) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,21 +67,29 @@ int main(void)
 """
 
 
-def _program(folder: Path, kinds: Sequence[str], compiler: str, **options: Any) -> Path:
-    found = shutil.which(compiler)
-    if found is None:
-        pytest.skip(f"{compiler} is not installed")
-    exported = export_contact_forces(kinds, "feet", **options)
-    (folder / "feet_forces.o").write_bytes(exported.object_file)
-    (folder / "feet_forces.h").write_text(exported.header)
-    (folder / "program.c").write_text(PROGRAM)
-    subprocess.run(
-        [found, "-Wall", "-Wextra", "-Werror", "-pedantic",
-         *(["-std=c99"] if compiler == "gcc" else ["-x", "c++"]), "program.c",
-         *(["-x", "none"] if compiler == "g++" else []), "feet_forces.o", "-lm", "-o", "program"],
-        cwd=folder, check=True,
-    )  # fmt: skip
-    return folder / "program"
+@pytest.fixture(scope="module", name="program_of")
+def make_program_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that builds the program for kinds of contacts, each program once."""
+    export = cache(export_contact_forces)
+
+    @cache
+    def build(kinds: tuple[str, ...], compiler: str = "gcc", **options: Any) -> Path:
+        found, folder = shutil.which(compiler), tmp_path_factory.mktemp("program")
+        if found is None:
+            pytest.skip(f"{compiler} is not installed")
+        exported = export(kinds, "feet", **options)
+        (folder / "feet_forces.o").write_bytes(exported.object_file)
+        (folder / "feet_forces.h").write_text(exported.header)
+        (folder / "program.c").write_text(PROGRAM)
+        as_c = compiler == "gcc"
+        languages = (["-std=c99"], []) if as_c else (["-x", "c++"], ["-x", "none"])
+        subprocess.run(
+            [found, "-Wall", "-Wextra", "-Werror", "-pedantic", *languages[0], "program.c",
+             *languages[1], "feet_forces.o", "-lm", "-o", "program"], cwd=folder, check=True,
+        )  # fmt: skip
+        return folder / "program"
+
+    return build
 
 
 def _same(
@@ -122,9 +131,9 @@ def _same(
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "g++"])
-def test_a_c_program_has_python_s_numbers(compiler: str, tmp_path: Path) -> None:
-    kinds = ["point"] * 4
-    program = _program(tmp_path, kinds, compiler)
+def test_c_program_has_numbers_of_python(compiler: str, program_of: Callable[..., Path]) -> None:
+    kinds = ("point",) * 4
+    program = program_of(kinds, compiler)
     for seed, active in enumerate([(0, 1, 2, 3), (3, 1), (2,), (0, 1, 3)]):
         G, a0 = random_problem(seed, contacts=len(active))
         mu = np.random.default_rng(seed).uniform(0.2, 1.0, len(active))
@@ -137,9 +146,9 @@ def test_a_c_program_has_python_s_numbers(compiler: str, tmp_path: Path) -> None
         assert set(_same(program, active, kinds, mu, 0.0, G, a0, v=v)) <= moving
 
 
-def test_surfaces_and_rows_in_any_order(tmp_path: Path) -> None:
-    kinds, sizes = ["surface", "bilateral", "point", "unilateral"], (0.2, 0.1)
-    program = _program(tmp_path, kinds, "gcc", dimensions=sizes)
+def test_surfaces_and_rows_in_any_order(program_of: Callable[..., Path]) -> None:
+    kinds, sizes = ("surface", "bilateral", "point", "unilateral"), (0.2, 0.1)
+    program = program_of(kinds, dimensions=sizes)
     rows = {"surface": 6, "point": 3, "bilateral": 1, "unilateral": 1}
     for seed, active in enumerate([(0, 1, 2, 3), (2, 0), (3, 2, 1, 0), (1,)]):
         n = sum(rows[kinds[c]] for c in active)
@@ -156,6 +165,7 @@ def test_surfaces_and_rows_in_any_order(tmp_path: Path) -> None:
     [
         ({"G": "nan 0 0 0 1 0 0 0 1"}, ForceStatus.NOT_FINITE),
         ({"v": "1 0 inf"}, ForceStatus.NOT_FINITE),
+        ({"v": "1 nan 0"}, ForceStatus.NOT_FINITE),
         ({"mu": "inf"}, ForceStatus.REFUSED),
         ({"mu": "1e10"}, ForceStatus.REFUSED),
         ({"mu": "-1"}, ForceStatus.REFUSED),
@@ -169,12 +179,12 @@ def test_surfaces_and_rows_in_any_order(tmp_path: Path) -> None:
         ({"G": "1 0 3 0 1 0 3 0 1", "v": "1 0 0"}, ForceStatus.JAMMED),
     ],
 )
-def test_arguments_without_forces_have_their_status(
-    changed: dict[str, str], status: ForceStatus, tmp_path: Path
+def test_arguments_without_forces_in_c_and_python(
+    changed: dict[str, str], status: ForceStatus, program_of: Callable[..., Path]
 ) -> None:
-    program = _program(tmp_path, ["point"], "gcc")
+    program = program_of(("point",) * 4)
     given = {
-        "sizes": "1 0 3 3", "mu": "0.5", "R": "0", "e": "0", "G": "1 0 0 0 1 0 0 0 1",
+        "sizes": "1 2 3 3", "mu": "0.5", "R": "0", "e": "0", "G": "1 0 0 0 1 0 0 0 1",
         "a0": "0 0 -1", "v": "0 0 0", "tolerance": "1e-10",
     } | changed  # fmt: skip
     done = subprocess.run(
@@ -185,6 +195,25 @@ def test_arguments_without_forces_have_their_status(
         forces, accelerations = values[5:11:2], values[6:11:2]
         assert values[0] == status
         assert not forces.any() and not values[11:14].any() and np.isnan(accelerations).all()
+    numbers = {name: np.array(text.split(), float) for name, text in given.items()}
+    mu, R, e, tolerance = (float(numbers[name][0]) for name in ("mu", "R", "e", "tolerance"))
+    options = {"compliance": R, "restitution": e, "tolerance": tolerance}
+    if status == ForceStatus.REFUSED:
+        with pytest.raises(InputError):
+            ForceSolver(["point"], mu, **options)
+        return
+    solver, G = ForceSolver(["point"], mu, **options), numbers["G"].reshape(3, 3)
+    single = solver.solve(G, numbers["a0"], velocities=numbers["v"])
+    rests, leaves = ((np.eye(3), numbers["a0"], np.array([0.0, 0.0, up])) for up in (0.0, 2.0))
+    parts = zip(rests, (G, numbers["a0"], numbers["v"]), leaves, strict=True)
+    Gs, a0s, vs = (np.array(part) for part in parts)
+    batch = solver.solve_batch(Gs, a0s, velocities=vs)
+    assert batch.status.tolist() == [ForceStatus.SOLVED, status, ForceStatus.SOLVED]
+    assert batch.forces[0].any() and not batch.forces[2].any()
+    for found, at in ((single, ...), (batch, 1)):
+        assert np.asarray(found.status)[at] == status and np.asarray(found.residual)[at] == -1.0
+        assert not found.forces[at].any() and not found.cone_forces[at].any()
+        assert np.isnan(found.accelerations[at]).all()
 
 
 @pytest.mark.parametrize(

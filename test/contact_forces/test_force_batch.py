@@ -103,20 +103,6 @@ def test_batches_that_are_refused(arguments: Any, words: str) -> None:
         ForceSolver(["point"], 0.5).solve_batch(*arguments)
 
 
-def test_problems_without_forces_have_their_status() -> None:
-    G, a0 = np.tile(np.eye(3), (5, 1, 1)), np.tile([0.0, 0.5, -1.0], (5, 1))
-    v = np.zeros((5, 3))
-    G[1], v[2], v[3], v[4] = np.nan, (0.0, 0.0, -2.0), (2.0, 0.0, 0.0), (0.0, 0.0, 2.0)
-    G[3, 0, 2] = G[3, 2, 0] = 3.0
-    found = solve_contacts_batch(G, a0, friction=0.5, velocities=v)
-    assert found.status.tolist() == [
-        ForceStatus.SOLVED, ForceStatus.NOT_FINITE, ForceStatus.STRIKING, ForceStatus.JAMMED,
-        ForceStatus.SOLVED,
-    ]  # fmt: skip
-    assert not found.forces[1:].any() and not found.cone_forces[1:].any()
-    assert np.isnan(found.accelerations[1:4]).all() and (found.residual[1:4] == -1.0).all()
-
-
 @pytest.mark.parametrize("layout", ["rows", "columns"])
 def test_forces_of_a_batch_solution(layout: Any) -> None:
     robot = Robot.from_urdf(robots.quadruped())

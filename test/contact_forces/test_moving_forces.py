@@ -309,11 +309,6 @@ def test_a_wrench_cone_is_refused_in_a_loop_while_it_moves() -> None:
     assert solver.solve_in_place(G, a0, None, np.zeros(6)).status == ForceStatus.SOLVED
 
 
-def test_velocities_that_are_not_finite() -> None:
-    found = solve_contacts(*BLOCK, friction=0.5, velocities=[0.0, np.nan, 0.0])
-    assert found.status == ForceStatus.NOT_FINITE and not found.forces.any()
-
-
 @pytest.mark.parametrize(("axes", "law"), [("world", "coulomb"), ("contact", "convex")])
 def test_a_quadruped_that_slides_has_the_same_forces_at_all_doors(axes: Any, law: Any) -> None:
     robot = Robot.from_urdf(demo_urdf().encode())

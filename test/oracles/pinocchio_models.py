@@ -57,9 +57,9 @@ class Peer:
         self._armature = np.r_[self._armature, [joint.armature] * joint.kind.nv]
         self.joints[i] = number
 
-    def at(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the outputs at our inputs."""
-        model, data, robot = self.model, self.data, self.problem.robot
+    def state(self, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return Pinocchio's q, v and torques at our inputs, and set gravity."""
+        model, robot = self.model, self.problem.robot
         q = pin.neutral(model)
         for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True)):
             number = self.joints[i]
@@ -68,9 +68,15 @@ class Peer:
             else:
                 q[model.joints[number].idx_q] = inputs["q"][offset]
         v, torques = np.zeros(model.nv), np.zeros(model.nv)
-        rates = inputs.get("rates", v)
-        v[self.indices], torques[self.indices] = rates, inputs.get("torques", torques)
+        v[self.indices] = inputs.get("rates", v)
+        torques[self.indices] = inputs.get("torques", torques)
         model.gravity.linear = inputs.get("gravity", np.zeros(3))
+        return q, v, torques
+
+    def at(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the outputs at our inputs."""
+        model, data = self.model, self.data
+        q, v, torques = self.state(inputs)
         M = symmetric(pin.crba(model, data, q))
         h = pin.nle(model, data, q, v).copy()
         free = pin.aba(model, data, q, v, torques).copy()
@@ -80,7 +86,7 @@ class Peer:
             "JdotV": self._accelerations(q, v, 0.0 * v),
             "a0": self._accelerations(q, v, free),
             "material": self._accelerations(q, v, free, material=True),
-            "v": J @ rates,
+            "v": J @ v[self.indices],
         }
 
     def _jacobian(self, q: np.ndarray) -> np.ndarray:

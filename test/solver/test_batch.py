@@ -6,23 +6,28 @@ import gc
 import multiprocessing
 import sys
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
 import robots
+import small
 from hanging import HANG_S
+from oracles.cases import feet
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.compiler import build
+from delassus_ros.compiler import build, kernel_for
 from delassus_ros.compiler.build import batch_kernel_for
 from delassus_ros.compiler.codegen import batch as compiler_batch
 from delassus_ros.compiler.codegen.batch import transpose
 from delassus_ros.compiler.codegen.llvm_text import Writer
 from delassus_ros.errors import AlgorithmError, InputError
-from delassus_ros.model import JointKind
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.inputs import PLACEMENTS
 from delassus_ros.testing import ALL, random_problem
 
 
@@ -56,6 +61,64 @@ def test_rows_and_columns_agree_with_single_calls(solver, n, threads, active):
     assert rows.row_offsets == single.row_offsets
 
 
+CASES: dict[str, Callable[[], Problem]] = {
+    "further outputs": partial(small.problem, outputs=["J", "MinvJT", "a0", "h"]),
+    "all joints, world axes": lambda: random_problem(6, ALL, "world"),
+    "moving contacts": partial(feet, "contact", "pose"),
+    "moving contacts, world axes": partial(feet, "world", "pose"),
+    "large angles": small.problem,
+}
+
+
+@pytest.mark.parametrize("n", [1, 3, 19])
+@pytest.mark.parametrize("name", CASES)
+def test_batch_of_all_inputs_equals_single_calls(name, n):
+    """The first moving contact has one position for all, the others one for each."""
+    solver = DelassusSolver(CASES[name]())
+    problem, samples = solver.problem, [random_inputs(solver.problem, seed) for seed in range(n)]
+    if name == "large angles":
+        # Two of them together are beyond what the fast path reduces.
+        samples[-1]["q"] += 9e5
+    many = {port: np.array([sample[port] for sample in samples]) for port in samples[0]}
+    for port, contacts in zip(PLACEMENTS, (problem.moving, problem.turning), strict=True):
+        if contacts:
+            many[port][:, 0] = many[port][0, 0]
+            for k, sample in enumerate(samples):
+                sample[port] = dict(zip(contacts, many[port][k], strict=True))
+            many[port] = dict(zip(contacts, np.moveaxis(many[port], 1, 0), strict=True))
+            many[port][contacts[0]] = many[port][contacts[0]][0]
+
+    def turned(values):
+        if isinstance(values, dict):
+            return {contact: turned(each) for contact, each in values.items()}
+        return np.ascontiguousarray(values.T)
+
+    for active in (None, problem.contacts.names[1:]):
+        rows = solver.solve_batch(many["q"], active, 2, **without_q(many))
+        given = {port: turned(values) for port, values in many.items()}
+        columns = solver.solve_batch(given["q"], active, layout="columns", **without_q(given))
+        assert rows.status.tolist() == columns.status.tolist() == [Status.OK] * n
+        for k, sample in enumerate(samples):
+            single = solver.solve(**sample, active=active)
+            for port in problem.outputs:
+                found = rows.output(port.name)[k]
+                assert close(found, single.output(port.name))
+                assert np.array_equal(found, columns.output(port.name)[..., k])
+    missing = {port.name for port in problem.inputs} - {"q", *PLACEMENTS}
+    for port in missing:
+        with pytest.raises(InputError, match=f"'{port}' is missing"):
+            solver.solve_batch(many["q"], **{**without_q(many), port: None})
+
+
+def without_q(given):
+    return {port: values for port, values in given.items() if port != "q"}
+
+
+def test_output_that_the_problem_lacks_named(solver):
+    with pytest.raises(InputError, match="needs the output 'MinvJT'"):
+        _ = solver.solve_batch(random_q(2)).MinvJT
+
+
 def test_a_bad_configuration_spoils_only_itself(solver):
     Q = random_q(40)
     good = solver.solve_batch(Q).matrix
@@ -66,13 +129,6 @@ def test_a_bad_configuration_spoils_only_itself(solver):
     assert np.isnan(batch.matrix[[13, 29]]).all()
     others = [i for i in range(40) if i not in (13, 29)]
     assert np.array_equal(batch.matrix[others], good[others])
-
-
-def test_large_angles_take_the_exact_path(solver):
-    Q = random_q(8)
-    # Two of them together are beyond what the fast path reduces.
-    Q[3] += 9e5
-    assert close(solver.solve_batch(Q).matrix[3], solver.solve(Q[3]).matrix)
 
 
 def test_empty_batch_and_no_contact(solver):
@@ -108,13 +164,14 @@ def test_out_that_cannot_be_written_to_is_refused(solver, tmp_path):
 
 
 @pytest.mark.parametrize("width", [2, 4, 8])
-@pytest.mark.parametrize("layout", ["rows", "columns"])
-def test_out_may_begin_anywhere_in_a_cache_line(solver, layout, width, monkeypatch):
+def test_out_may_begin_anywhere_in_a_cache_line(solver, width, monkeypatch):
     if width > build.host_width():
         pytest.skip(f"this processor has no vectors of {width} doubles")
     monkeypatch.setattr(build, "host_width", lambda: width)
-    narrow = DelassusSolver(solver.problem, cache=False)
-    for n, active in ((16, robots.FEET), (19, robots.FEET[:3]), (9, robots.FEET[1:2])):
+    single = kernel_for(solver.problem, algorithms.get("pv_osimr"))
+    narrow = DelassusSolver(solver.problem, "pv_osimr", cache=False, prebuilt=single)
+    sets = ((16, robots.FEET), (19, robots.FEET[:3]), (9, robots.FEET[1:2]))
+    for layout, (n, active) in product(("rows", "columns"), sets):
         Q, m = random_q(n), 3 * len(active)
         given = Q if layout == "rows" else np.ascontiguousarray(Q.T)
         expected = narrow.solve_batch(given, active, layout=layout).matrix
@@ -127,23 +184,23 @@ def test_out_may_begin_anywhere_in_a_cache_line(solver, layout, width, monkeypat
                 assert np.array_equal(out, expected)
             assert np.isnan(memory[:first]).all()
             assert np.isnan(memory[first + n * m * m :]).all()
-        single = solver.solve(Q[n - 1], active).matrix
-        assert close(expected[-1] if layout == "rows" else expected[..., -1], single)
+        last = expected[-1] if layout == "rows" else expected[..., -1]
+        assert close(last, solver.solve(Q[n - 1], active).matrix)
 
 
 def test_parts_of_long_programs_are_run_for_several_blocks(solver, monkeypatch):
     """Each with a scratch area of its own; any number of them gives the same."""
     algorithm = algorithms.get("pv_osimr")
     long, short = solver.problem, Problem(solver.problem.robot, [Contact("LF", "LF_FOOT")])
-    sizes = {}
+    sizes, single = {}, kernel_for(long, algorithm)
     for together in (1, 2, 3):
         monkeypatch.setattr(compiler_batch, "_BLOCKS_PER_PART", together)
-        kernels = [batch_kernel_for(each, algorithm, use_cache=False) for each in (long, short)]
-        sizes[together] = [kernel.work_size for kernel in kernels]
-        several = DelassusSolver(long, "pv_osimr", cache=False)
+        several = DelassusSolver(long, "pv_osimr", cache=False, prebuilt=single)
         for n in (8, 9, 16, 17, 24, 25, 41):
             Q = random_q(n)
             assert close(several.solve_batch(Q).matrix, [solver.solve(q).matrix for q in Q])
+        kernels = several._batch._kernel, batch_kernel_for(short, algorithm, use_cache=False)
+        sizes[together] = [kernel.work_size for kernel in kernels]
     one = sizes[1]
     assert sizes == {1: one, 2: [2 * one[0], one[1]], 3: [3 * one[0], one[1]]}
 
@@ -234,97 +291,19 @@ def test_out_in_the_memory_of_the_inputs_is_refused(solver, layout):
             solver.solve_batch(Q, layout=layout, out=over)
 
 
-def test_a_problem_with_further_outputs_gets_its_matrices(solver):
-    problem = Problem(solver.problem.robot, solver.problem.contacts, outputs=["J"])
-    Q = random_q(9)
-    batch = DelassusSolver(problem).solve_batch(Q)
-    assert close(batch.matrix, solver.solve_batch(Q).matrix)
-    assert batch.J.shape == (9, 12, len(problem.velocities))
-    with pytest.raises(InputError, match="needs the output 'MinvJT'"):
-        _ = batch.MinvJT
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"Q": np.zeros((4, 11))}, r"shape \(4, 11\), expected \(N, 12\)"),
         ({"Q": np.zeros(12)}, r"shape \(12,\), expected \(N, 12\)"),
-        ({"Q": [["a"]]}, r"input 'q' must be numbers of shape \(N, 12\)"),
-        ({"Q": np.zeros((4, 12)), "threads": 0}, "threads is 0; expected a whole number, at"),
-        ({"Q": np.zeros((4, 12)), "threads": "2"}, "threads is '2'; expected a whole number"),
-        ({"Q": np.zeros((4, 12)), "threads": 1.5}, r"threads is 1\.5; expected a whole number"),
-        ({"Q": np.zeros((4, 12)), "layout": "row"}, "unknown layout 'row'; did you mean 'rows'"),
-        ({"Q": np.zeros((4, 12)), "active": ["LF_FOT"]}, "did you mean 'LF_FOOT'"),
-        ({"Q": np.zeros((4, 12)), "base_orientation": np.zeros((4, 4))}, "is not used"),
+        ({"threads": 0}, "threads is 0; expected a whole number, at"),
+        ({"threads": "2"}, "threads is '2'; expected a whole number"),
+        ({"threads": 1.5}, r"threads is 1\.5; expected a whole number"),
+        ({"layout": "row"}, "unknown layout 'row'; did you mean 'rows'"),
     ],
 )
-def test_bad_arguments_are_named(solver, arguments, words):
+def test_arguments_of_batches_alone_refused(solver, arguments, words):
     with pytest.raises(InputError, match=words):
-        solver.solve_batch(**arguments)
-
-
-def test_world_axes_take_an_orientation_per_configuration():
-    problem = random_problem(6, ALL, "world")
-    solver = DelassusSolver(problem)
-    samples = [random_inputs(problem, seed) for seed in range(11)]
-    Q = np.array([sample["q"] for sample in samples])
-    names = [port.name for port in problem.inputs]
-    orientation = (
-        np.array([sample["base_orientation"] for sample in samples])
-        if "base_orientation" in names
-        else None
-    )
-    batch = solver.solve_batch(Q, base_orientation=orientation)
-    for i in range(11):
-        single = solver.solve(Q[i], base_orientation=samples[i].get("base_orientation"))
-        assert close(batch.matrix[i], single.matrix)
-    if orientation is not None:
-        with pytest.raises(InputError, match="'base_orientation' is missing"):
-            solver.solve_batch(Q)
-
-
-@pytest.mark.parametrize("layout", ["rows", "columns"])
-def test_quaternions_of_every_configuration_are_checked(layout) -> None:
-    problem = random_problem(2, ALL, "world")
-    solver = DelassusSolver(problem)
-    samples = [random_inputs(problem, seed) for seed in range(5)]
-    Q = np.array([sample["q"] for sample in samples])
-    turns = np.array([sample["base_orientation"] for sample in samples])
-    robot = problem.robot
-    start, name = next(
-        (offset + 3, joint.name)
-        for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
-        if joint.kind is JointKind.FLOATING
-    )
-
-    def solve(Q, turns):
-        given = (Q, turns) if layout == "rows" else (Q.T, turns.T)
-        return solver.solve_batch(given[0], base_orientation=given[1], layout=layout)
-
-    # Of unit norm within rounding; what is not finite is the status of its configuration.
-    slightly = Q.copy()
-    for factor in (1 - 0.9e-3, 1 + 0.9e-3):
-        slightly[2, start : start + 4] = Q[2, start : start + 4] * factor
-        assert not solve(slightly, turns).status.any()
-    for factor in (1 - 1.1e-3, 1 + 1.1e-3):
-        slightly[2, start : start + 4] = Q[2, start : start + 4] * factor
-        with pytest.raises(InputError, match="configuration 2: .* has norm"):
-            solve(slightly, turns)
-    for bad in (np.nan, np.inf):
-        not_finite = turns.copy()
-        not_finite[1, 2] = bad
-        assert np.flatnonzero(solve(Q, not_finite).status).tolist() == [1]
-    wrong = Q.copy()
-    wrong[3, start : start + 4] *= 2.0
-    words = rf"configuration 3: q\[{start}:{start + 4}\] \(joint '{name}'\) has norm 2, expected"
-    with pytest.raises(InputError, match=words):
-        solve(wrong, turns)
-    for factor, norm in ((0.0, "0"), (1e200, "inf")):
-        wrong = turns.copy()
-        wrong[4] *= factor
-        words = f"configuration 4: base_orientation has norm {norm}, expected"
-        with pytest.raises(InputError, match=words):
-            solve(Q, wrong)
+        solver.solve_batch(**{"Q": np.zeros((4, 12)), **arguments})
 
 
 @pytest.mark.needs("pinocchio")
@@ -363,12 +342,3 @@ def test_butterflies_transpose(width):
 def _operands(shuffle: str) -> tuple[str, str]:
     names = [word.rstrip(",") for word in shuffle.split() if word.startswith("%")]
     return names[0], names[1]
-
-
-@pytest.mark.parametrize("layout", ["rows", "columns"])
-def test_without_contacts_what_is_not_finite_shows_as_well(layout) -> None:
-    solver = DelassusSolver(random_problem(1))
-    Q = np.zeros((3, solver.problem.robot.nq))
-    Q[1, 0] = np.nan
-    result = solver.solve_batch(Q if layout == "rows" else Q.T, active=[], layout=layout)
-    assert result.status.tolist() == [Status.OK, Status.NOT_FINITE, Status.OK]

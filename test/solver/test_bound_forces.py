@@ -8,20 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 from friction import FEET, feet_problem, standing_inputs
+from small import feed
 
 from delassus_ros import (
     BoundSolver,
-    Contact,
     ContactForces,
     DelassusSolver,
     ForceStatus,
-    InputError,
     NumericalError,
     Problem,
-    Robot,
     Status,
 )
-from delassus_ros.sim import demo_urdf
 
 WALK = (FEET, ("LF", "RH"), ("RH", "LF", "RF"), (), ("RF", "LH"), FEET, FEET)
 
@@ -29,9 +26,7 @@ WALK = (FEET, ("LF", "RH"), ("RH", "LF", "RF"), (), ("RF", "LH"), FEET, FEET)
 def _bound() -> tuple[BoundSolver, Any]:
     problem = feet_problem()
     inputs = standing_inputs(problem)
-    bound = DelassusSolver(problem).bind()
-    for name, values in inputs.items():
-        bound.inputs[name] = values
+    bound = feed(DelassusSolver(problem).bind(), inputs)
     return bound, inputs
 
 
@@ -120,8 +115,7 @@ def test_no_forces_before_the_first_matrix(active: Any) -> None:
     problem = feet_problem()
     bound = DelassusSolver(Problem(problem.robot, problem.contacts, "world", outputs)).bind()
     if active is not None:
-        for name, values in standing_inputs(problem).items():
-            bound.inputs[name] = values
+        feed(bound, standing_inputs(problem))
         assert bound.solve().status is Status.OK
         # Another set of contacts has no matrix yet.
         bound.activate(active)
@@ -156,19 +150,3 @@ def test_options_per_contact_follow_the_contacts() -> None:
     assert bound.solution.contacts == ("RF", "RH")
     expected = bound.solution.contact_forces([0.4, 0.6], compliance=[0.2, 0.4])
     assert _same(bound.contact_forces(), expected)
-
-
-def test_what_is_refused() -> None:
-    bound, _ = _bound()
-    with pytest.raises(InputError, match=r"no friction was set; expected bound.set_friction"):
-        bound.contact_forces()
-    with pytest.raises(InputError, match="friction lacks contacts 'LH', 'RH'"):
-        bound.set_friction({"LF": 0.5, "RF": 0.5})
-    with pytest.raises(InputError, match="friction: unknown contact 'LX'"):
-        bound.set_friction(dict.fromkeys((*FEET, "LX"), 0.5))
-    with pytest.raises(InputError, match="unknown law 'ncp'"):
-        bound.set_friction(0.5, law="ncp")  # type: ignore[arg-type]
-    robot = Robot.from_urdf(demo_urdf().encode())
-    bare = DelassusSolver(Problem(robot, [Contact("LF", "LF_FOOT")])).bind()
-    with pytest.raises(InputError, match="a0"):
-        bare.set_friction(0.5)

@@ -10,7 +10,6 @@ import pickle
 import sys
 import time
 import tracemalloc
-from array import array
 from importlib import import_module
 
 import numpy as np
@@ -31,20 +30,7 @@ def solver() -> DelassusSolver:
     return DelassusSolver(problem())
 
 
-def test_a_bound_solver_reports_by_status_and_recovers(solver) -> None:
-    bound = solver.bind()
-    bound.inputs["q"][:] = Q
-    expected = bound.solve().matrix.copy()
-    for some in (("c0", "c1", "c2"), ("c0", "c2")):
-        bound.activate(some)
-        bound.inputs["q"][1] = np.nan
-        solution = bound.solve()
-        assert solution.status is Status.NOT_FINITE
-        assert np.isnan(solution.matrix).all()
-        assert solution.matrix.shape[0] == solution.row_offsets[-1] > 0
-        bound.inputs["q"][1] = Q[1]
-        assert bound.solve().status is Status.OK
-        assert np.array_equal(bound.solve().block("c0", "c2"), expected[:3, 9:])
+def test_singular_mass_matrix_has_its_status() -> None:
     singular = DelassusSolver(massless_problem()).bind()
     singular.inputs["q"][:] = 0.3, 0.0
     assert singular.solve().status is Status.NOT_POSITIVE_DEFINITE
@@ -63,23 +49,10 @@ def test_joint_positions_as_an_argument(solver) -> None:
     expected = {sign: solver.solve(sign * Q).matrix for sign in (1, -1)}
     assert np.array_equal(bound.solve(Q).matrix, expected[1])
     assert bound.inputs["q"].tolist() == Q.tolist()
-    strided, whole = np.repeat(-Q, 2)[::2], np.array([1, 2, 3])
-    for other in (-Q, (-Q).tolist(), tuple(-Q), strided, array("d", -Q), memoryview(-Q)):
-        assert np.array_equal(bound.solve(other).matrix, expected[-1])
-        bound.solve(Q)
-    assert np.array_equal(bound.solve(whole).matrix, solver.solve(whole).matrix)
     bound.activate(["c2", "c0"])
     rows = [0, 1, 2, 9]
     assert np.array_equal(bound.solve(-Q).matrix, expected[-1][np.ix_(rows, rows)])
     assert np.array_equal(bound.solve().matrix, bound.solve(-Q).matrix)
-
-
-def test_masked_arrays_are_refused(solver) -> None:
-    bound = solver.bind()
-    bound.solve(Q)
-    with pytest.raises(InputError, match=r"'q' must be numbers of .*: some of them are masked"):
-        bound.solve(np.ma.masked_array(2 * Q, mask=[True, False, False]))
-    assert bound.inputs["q"].tolist() == Q.tolist()
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
@@ -110,15 +83,6 @@ def test_a_copy_of_a_solution_stays() -> None:
     assert 0.0 < kept.compute_time < 1.0
 
 
-def test_joint_positions_that_are_not_finite_show_in_the_status(solver) -> None:
-    bound = solver.bind()
-    for bad in (Q * np.nan, [np.inf, 0.0, 0.0]):
-        solution = bound.solve(bad)
-        assert solution.status is Status.NOT_FINITE
-        assert np.isnan(solution.matrix).all()
-    assert bound.solve(Q).status is Status.OK
-
-
 def test_a_compute_time_belongs_to_its_call(solver) -> None:
     bound = solver.bind()
     for q in (np.array(Q), list(Q), np.full(len(Q), np.nan), np.array(Q)):
@@ -147,24 +111,6 @@ def test_the_method_and_the_built_in_function_do_the_same(solver) -> None:
         bound.solve(Q, Q)
 
 
-@pytest.mark.parametrize(
-    ("q", "words"),
-    [
-        (Q[:2], r"'q' has shape \(2,\), expected \(3,\); joints: hip0, hip1, hip2"),
-        (Q[np.newaxis], r"'q' has shape \(1, 3\), expected"),
-        (0.5, r"'q' has shape \(\), expected"),
-        (["a", "b", "c"], "'q' must be numbers of shape"),
-        (Q.tobytes(), "'q' must be numbers of shape|'q' has shape"),
-    ],
-)
-def test_joint_positions_of_a_wrong_shape_are_refused(solver, q, words) -> None:
-    bound = solver.bind()
-    expected = bound.solve(Q).matrix.copy()
-    with pytest.raises(InputError, match=words):
-        bound.solve(q)
-    assert np.array_equal(bound.solve().matrix, expected)
-
-
 def test_outputs_follow_joint_positions_given_in_either_way() -> None:
     bound = DelassusSolver(problem(outputs={"J", "MinvJT"})).bind()
     bound.activate(["c1"])
@@ -173,18 +119,6 @@ def test_outputs_follow_joint_positions_given_in_either_way() -> None:
     bound.solve(Q.tolist())
     assert np.array_equal(bound.solution.J, expected[0])
     assert np.array_equal(bound.solution.MinvJT, expected[1])
-
-
-def test_a_refused_active_set_leaves_the_present_one(solver) -> None:
-    bound = solver.bind()
-    bound.inputs["q"][:] = Q
-    bound.activate(["c0", "c2"])
-    before = bound.solve().matrix.copy()
-    for refused in (["c0", "nose"], ["c1", "c1"]):
-        with pytest.raises(InputError):
-            bound.activate(refused)
-        assert bound.solve().contacts == ("c0", "c2")
-        assert np.array_equal(bound.solve().matrix, before)
 
 
 def test_a_bound_solver_outlives_its_solver() -> None:
@@ -206,23 +140,6 @@ def test_what_is_assigned_to_an_input_is_copied_into_the_kernel_s_array(solver) 
     assert np.array_equal(bound.solve().matrix, solver.solve(Q + 0.1).matrix)
     bound.inputs["q"] = [0.3, np.nan, 0.7]
     assert bound.solve().status is Status.NOT_FINITE
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "words"),
-    [
-        ("q", [0.1], r"inputs\['q'\] has shape \(1,\), expected \(3,\)"),
-        ("q", 0.1, r"inputs\['q'\] has shape \(\), expected \(3,\)"),
-        ("q", "abc", r"inputs\['q'\] is 'abc'; expected numbers of shape \(3,\)"),
-        ("Q", Q, r"inputs: unknown input 'Q'; did you mean 'q'\? inputs: q"),
-    ],
-)
-def test_what_is_no_input_cannot_be_assigned(solver, name, values, words) -> None:
-    bound = solver.bind()
-    bound.inputs["q"][:] = Q
-    with pytest.raises(InputError, match=words):
-        bound.inputs[name] = values
-    assert list(bound.inputs) == ["q"] and bound.inputs["q"].tolist() == Q.tolist()
 
 
 @pytest.mark.parametrize("name", ["inputs", "contact_positions", "contact_orientations"])
@@ -337,12 +254,15 @@ def test_what_was_not_computed_yet_is_no_number(solver) -> None:
     assert bound.solution.status is Status.OK
 
 
-def test_an_unknown_input_is_named_where_it_is_read(solver) -> None:
+def test_unknown_input_of_a_bound_solver_named(solver) -> None:
     bound = solver.bind()
     words = r"^inputs: unknown input 'Q'; did you mean 'q'\? inputs: q$"
     with pytest.raises(InputError, match=words) as caught:
         bound.inputs["Q"][:] = 0.0
     assert isinstance(caught.value, KeyError)
+    with pytest.raises(InputError, match=words):
+        bound.inputs["Q"] = Q
+    assert list(bound.inputs) == ["q"]
     assert "Q" not in bound.inputs and bound.inputs.get("Q") is None
 
 

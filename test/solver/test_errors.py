@@ -19,3 +19,22 @@ def test_names_that_came_from_outside_are_cut() -> None:
     assert listed("joint", ["a" * 1000]) == f"joint '{'a' * 100}'"
     assert listed("joint", [f"j{k}" for k in range(7)]).endswith("'j4' and 2 more")
     assert len(UnknownNames("frame", ["imu"]).words("b" * 10**6)) < 200
+
+
+def test_similar_names_are_looked_for_among_names_alone() -> None:
+    """Text from the network may be long: looking takes the square of it."""
+    assert "did you mean 'knee'" in unknown("joint", "kne", ["hip", "knee"])
+    assert "did you mean" not in unknown("joint", "k" * 80, ["k" * 79])
+    others = [f"{k:03}" for k in range(2000)]
+    assert "did you mean" not in unknown("joint", "knee", [*others, "knee2"])
+
+
+def test_every_error_is_at_the_top_of_the_package() -> None:
+    import delassus_ros
+    from delassus_ros import errors
+
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    named = [kind for kind in kinds if issubclass(kind, errors.DelassusError)]
+    assert len(named) > 7
+    assert all(getattr(delassus_ros, kind.__name__) is kind for kind in named)
+    assert {kind.__name__ for kind in named} <= set(delassus_ros.__all__)

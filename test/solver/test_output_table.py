@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small import problem
+from small import feed, problem
 
 from delassus_ros import BatchSolution, DelassusSolver, Solution
 from delassus_ros.errors import InputError, ProblemError
@@ -101,8 +101,7 @@ def test_a_row_and_its_formula_make_an_output(
             right = expected(s, inputs.get("rates", np.zeros(0)))
             assert np.allclose(s.output(row.name), right, rtol=1e-13, atol=1e-13)
             bound.activate(s.contacts)
-            for name, values in inputs.items():
-                bound.inputs[name] = values
+            feed(bound, inputs)
             assert np.array_equal(bound.solve().output(row.name), s.output(row.name))
             kept = s.copy()
             s.output(row.name)[...] = 0.0

@@ -1,4 +1,4 @@
-"""The solver: results, active contacts, refusals, failures, threads, and no allocation."""
+"""The solver: results, active contacts, failures, threads, and copies."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 from hanging import HANG_S
 from linkages import closed_four_bar, four_bar
 from oracles.textbook import body_jacobians, body_poses, mass_matrix, random_q
-from small import BOX, contacts, massless_problem, problem, tiny, walker
+from small import BOX, contacts, massless_problem, mixed_robot, problem, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, Status, registry
-from delassus_ros.errors import AlgorithmError, InputError, NumericalError
+from delassus_ros.errors import InputError, NumericalError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 
 Q = np.array([0.3, -1.1, 0.7])
@@ -106,8 +106,6 @@ def test_arrays_of_names_will_do(solver) -> None:
         solution = solver.solve(Q, active=np.array(names))
         assert solution.contacts == tuple(names)
     assert np.array_equal(solution.matrix, expected[-1:, -1:])
-    with pytest.raises(InputError, match="active contacts must be a list of names, got"):
-        solver.solve(Q, active=np.array([["c0"], ["c1"]]))
 
 
 def test_any_iterable_of_names_will_do(solver) -> None:
@@ -136,29 +134,6 @@ def test_solutions_are_independent(solver) -> None:
     assert np.array_equal(solver.solve(Q).matrix, copy)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"q": Q[:2]}, r"'q' has shape \(2,\), expected \(3,\); joints: hip0, hip1, hip2"),
-        ({"q": [Q]}, r"'q' has shape \(1, 3\), expected \(3,\)"),
-        ({"q": 1.0}, r"'q' has shape \(\), expected"),
-        ({"q": None}, r"input 'q' is missing; it has shape \(3,\)"),
-        ({"q": ["a", "b", "c"]}, r"input 'q' must be numbers of shape \(3,\)"),
-        ({"q": [0, np.nan, np.inf]}, r"q\[1\] \(joint 'hip1'\) is nan, expected a finite number"),
-        ({"q": [0, 0, -np.inf]}, r"q\[2\] \(joint 'hip2'\) is -inf"),
-        ({"q": Q, "active": ["c0", "c7"]}, "unknown contact 'c7'; contacts: c0, c1, c2"),
-        ({"q": Q, "active": ["c0", "c0"]}, "contact 'c0' is given twice"),
-        ({"q": Q, "active": "c0"}, r"write \['c0'\]"),
-        ({"q": Q, "base_orientation": TURN}, "'base_orientation' is not used by this problem; in"),
-    ],
-)
-def test_refused_inputs(solver, arguments, words) -> None:
-    before = solver.solve(Q).matrix
-    with pytest.raises(InputError, match=words):
-        solver.solve(**arguments)
-    assert np.array_equal(solver.solve(Q).matrix, before)
-
-
 def test_world_axes_need_the_base_orientation() -> None:
     this = problem(axes="world")
     solver = DelassusSolver(this)
@@ -175,16 +150,6 @@ def test_world_axes_need_the_base_orientation() -> None:
     assert close(solution.matrix, definition(this, Q, Transform(rotation)))
     # Both signs of a quaternion are the same orientation; a little off the unit norm is rounding.
     assert close(solver.solve(Q, base_orientation=-TURN * (1 + 1e-5)).matrix, solution.matrix)
-    for given, words in (
-        (None, r"input 'base_orientation' is missing; it has shape \(4,\)"),
-        (TURN[:3], r"'base_orientation' has shape \(3,\), expected \(4,\)"),
-        (2 * TURN, "base_orientation has norm 2, expected a unit quaternion x, y, z, w"),
-        (np.zeros(4), "base_orientation has norm 0"),
-        (1e200 * TURN, "base_orientation has norm inf"),
-        ([0, 0, np.nan, 1], r"base_orientation\[2\] is nan"),
-    ):
-        with pytest.raises(InputError, match=words):
-            solver.solve(Q, base_orientation=given)
 
 
 def test_world_axes_of_a_fixed_base_need_no_orientation() -> None:
@@ -196,29 +161,10 @@ def test_world_axes_of_a_fixed_base_need_no_orientation() -> None:
         solver.solve(q, base_orientation=TURN)
 
 
-def mixed_robot() -> Robot:
-    """Return a chain with a planar joint, then a floating one, then a revolute one."""
-    kinds = (JointKind.REVOLUTE, JointKind.PLANAR, JointKind.FLOATING, JointKind.REVOLUTE)
-    shift = Transform.from_xyz_rpy((0.1, 0.2, 0.3), (0.2, 0.1, 0.4))
-    joints = [Joint(f"j{i}", kind, i - 1, shift) for i, kind in enumerate(kinds)]
-    bodies = [Body(f"b{i}", BOX) for i in range(4)]
-    return Robot("mixed", joints, bodies, [Frame(f"f{i}", i, shift) for i in range(4)])
-
-
-def test_errors_name_joints_with_several_entries() -> None:
+def test_joints_with_several_entries() -> None:
     this = Problem(mixed_robot(), [Contact("c", "f3"), Contact("d", "f1")])
-    solver = DelassusSolver(this)
     q = random_q(this.robot, np.random.default_rng(1))
-    assert close(solver.solve(q).matrix, definition(this, q))
-    for entry, joint in ((0, "j0"), (1, "j1"), (3, "j1"), (4, "j2"), (10, "j2"), (11, "j3")):
-        bad = q.copy()
-        bad[entry] = np.nan
-        with pytest.raises(InputError, match=rf"q\[{entry}\] \(joint '{joint}'\) is nan"):
-            solver.solve(bad)
-    bad = q.copy()
-    bad[7:11] = 0.0
-    with pytest.raises(InputError, match=r"q\[7:11\] \(joint 'j2'\) has norm 0, expected a unit"):
-        solver.solve(bad)
+    assert close(DelassusSolver(this).solve(q).matrix, definition(this, q))
 
 
 def test_a_single_body_has_no_joint_at_all() -> None:
@@ -243,15 +189,11 @@ def test_a_singular_mass_matrix_is_an_error_that_names_the_joint() -> None:
 # Threads.
 
 
-def test_only_own_bound_solvers_are_used(solver) -> None:
+def test_solve_runs_in_the_bound_solver_that_is_used(solver) -> None:
     own = solver.bind()
     solver.use(own)
     solver.solve(Q)
     assert np.array_equal(own.inputs["q"], Q), "which it computed with"
-    with pytest.raises(InputError, match="bound is of another solver"):
-        solver.use(DelassusSolver(problem(axes="world")).bind())
-    with pytest.raises(InputError, match=r"bound is None; expected a BoundSolver: write solver.b"):
-        solver.use(None)
 
 
 def test_threads_do_not_disturb_each_other(solver) -> None:
@@ -358,23 +300,19 @@ def test_a_back_end_that_raises_gives_a_status_and_is_logged_once(failing, caplo
         solver.solve(Q)
 
 
-def test_unknown_algorithms_are_refused() -> None:
-    with pytest.raises(AlgorithmError, match="unknown algorithm 'pv'"):
-        DelassusSolver(tiny(), "pv")
-
-
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
 )
 def test_copies_of_a_solver_are_solvers_of_the_same_problem(copied, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = DelassusSolver(problem(axes="world"), "ltl", cache=False)
-    first.solve(Q, base_orientation=TURN)
+    this = Problem(walker(legs=1), contacts(("point",)), axes="world")
+    first, given = DelassusSolver(this, "ltl", cache=False), {"q": Q[:1], "base_orientation": TURN}
+    expected = first.solve(**given).matrix
     again = copied(first)
     assert (again.problem, again.algorithm) == (first.problem, "ltl")
     assert not list(tmp_path.rglob("*.kernel")), "whether the cache is used is copied, too"
-    expected = first.solve(Q, base_orientation=TURN).matrix
-    assert np.array_equal(again.solve(Q, base_orientation=TURN).matrix, expected)
+    assert np.array_equal(first.solve(**given).matrix, expected)
+    assert np.array_equal(again.solve(**given).matrix, expected)
 
 
 def test_a_pickled_problem_gives_the_same_matrix(solver) -> None:
@@ -396,17 +334,6 @@ def test_it_shows_what_it_is_of_in_a_line() -> None:
     batch = repr(solver.solve_batch([q, q]))
     assert batch.startswith(f"<BatchSolution of 2 configurations, 0 failed, (2, {k}, {k}) for ")
     assert all("\n" not in text and " at 0x" not in text for text in (shown, repr(bound), batch))
-
-
-def test_every_error_is_at_the_top_of_the_package() -> None:
-    import delassus_ros
-    from delassus_ros import errors
-
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
-    named = [kind for kind in kinds if issubclass(kind, errors.DelassusError)]
-    assert len(named) > 7
-    assert all(getattr(delassus_ros, kind.__name__) is kind for kind in named)
-    assert {kind.__name__ for kind in named} <= set(delassus_ros.__all__)
 
 
 def test_a_q_that_does_not_close_a_robot_is_refused_where_that_is_asked_for() -> None:

@@ -68,12 +68,6 @@ def test_scaled_matrix_does_not_depend_on_the_unit_of_length() -> None:
     assert second == pytest.approx(first, rel=1e-9)
 
 
-@pytest.mark.parametrize("length", [0.0, -1.0, np.nan, np.inf])
-def test_length_must_be_positive(length) -> None:
-    with pytest.raises(InputError, match="characteristic_length is"):
-        row_scales(small.contacts(), length)
-
-
 @pytest.mark.parametrize(("points", "rank"), [(1, 3), (2, 5), (3, 6), (4, 6)])
 def test_points_on_one_foot_are_redundant(points, rank) -> None:
     problem = Problem(small.walker(legs=3), flat_foot(points))
@@ -262,17 +256,6 @@ def test_configurations_without_a_matrix() -> None:
         generic_matrices(solver, configurations=[0.0, 0.0])
     # The one that fails is passed over.
     assert len(generic_matrices(solver, configurations=[[0.0, 0.0], [0.0, 0.5]])) == 1
-
-
-@pytest.mark.parametrize("shape", [(10, 10), (0, 10, 10), (2, 9, 9)])
-def test_matrices_must_fit(shape) -> None:
-    with pytest.raises(InputError, match=r"expected \(N, 10, 10\)"):
-        StructuralRank(np.zeros(shape), row_scales(small.contacts(), 0.1))
-
-
-def test_matrices_must_be_finite() -> None:
-    with pytest.raises(InputError, match="not finite"):
-        StructuralRank(np.full((1, 10, 10), np.nan), row_scales(small.contacts(), 0.1))
 
 
 def test_numerical_rank() -> None:
