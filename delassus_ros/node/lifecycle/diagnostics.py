@@ -269,9 +269,10 @@ def to_message(entries: Iterable[Entry], stamp: Any, node: str, robot: str) -> D
 
 
 def _of_times(name: str, times: Times) -> dict[str, str]:
+    p50, p99 = times.quantiles(0.5, 0.99)
     return {
-        f"{name} p50 [ms]": _number(1e3 * times.quantile(0.5)),
-        f"{name} p99 [ms]": _number(1e3 * times.quantile(0.99)),
+        f"{name} p50 [ms]": _number(1e3 * p50),
+        f"{name} p99 [ms]": _number(1e3 * p99),
         f"{name} max [ms]": _number(1e3 * times.largest),
     }
 

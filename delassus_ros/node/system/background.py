@@ -39,23 +39,20 @@ class BackgroundTask(Generic[T]):
     ----------
     name : name of the thread.
     function : returns the result; called with an event, which is set when the task is cancelled.
-    daemon : whether the process may end while the thread runs, e.g. if `function` may hang.
 
     Attributes
     ----------
     future : result or exception of `function`; :class:`CancelledTaskError` after a cancellation.
     """
 
-    def __init__(
-        self, name: str, function: Callable[[threading.Event], T], daemon: bool = True
-    ) -> None:
+    def __init__(self, name: str, function: Callable[[threading.Event], T]) -> None:
         self.future: Future[T] = Future()
         self._cancelled = threading.Event()
         self._latest_end = math.inf
         self._is_reported = False
         self._function = function
         self._priority = thread_priority()
-        self.thread = threading.Thread(target=self._run, name=name, daemon=daemon)
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
         # Before the start: a thread that waits for its turn keeps the interval set at that time.
         _take_turns_more_often(self)
         try:
