@@ -22,7 +22,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 TESTS = Path(__file__).resolve().parent
 # For benchmarks, examples and tools, which are not installed; behind the package, which is.
-_FOLDERS = ("", "examples", "tools", "test/node/inputs")
+_FOLDERS = ("", "examples", "tools", "test/inputs")
 sys.path += [str(TESTS.parent / folder) for folder in _FOLDERS]
 
 _OPTIONAL = frozenset(

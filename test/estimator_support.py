@@ -11,7 +11,8 @@ from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.estimator.estimation import Answer, Estimation
 from delassus_ros.estimator.settings import EstimatorSettings
-from delassus_ros.node.reasons import InputHealth, Validity
+from delassus_ros.inputs.reasons import Validity
+from delassus_ros.ros.health import InputHealth
 from delassus_ros.sim import demo_urdf
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")

@@ -17,7 +17,7 @@ from ros_support import Domain, Graph, overrides
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.node.delassus_node import DelassusNode
-from delassus_ros.node.system.logs import Throttle
+from delassus_ros.ros.logs import Throttle
 
 FEET = ("LF", "RF", "LH", "RH")
 OK, DEGRADED = DelassusMatrix.VALIDITY_OK, DelassusMatrix.VALIDITY_DEGRADED

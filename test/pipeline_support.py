@@ -25,11 +25,12 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.node.inputs.joints import InputStatus, JointGate
-from delassus_ros.node.inputs.schedule import ScheduleInput
+from delassus_ros.inputs.joints import InputStatus, JointGate
+from delassus_ros.inputs.reasons import Limits, Reason
+from delassus_ros.inputs.schedule import ScheduleInput
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.matrix import make_layout
-from delassus_ros.node.reasons import InputHealth, Limits, Reason
+from delassus_ros.ros.health import InputHealth
 
 MS = 1_000_000
 START = 1_700_000_000 * 1000 * MS

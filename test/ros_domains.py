@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from functools import lru_cache
 
-from delassus_ros.domains import own_domains
+from delassus_ros.ros.domains import own_domains
 
 
 @lru_cache(maxsize=1)

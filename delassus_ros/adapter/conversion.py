@@ -19,7 +19,7 @@ from delassus_ros.model.spatial import (
     rotation_from_quaternion,
     rotation_from_rpy,
 )
-from delassus_ros.node.inputs.arrival import stamp_of
+from delassus_ros.ros.arrival import stamp_of
 
 UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)
 """Status of a contact, as ``delassus_msgs/ActiveContacts`` has it."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delassus_msgs.msg import ActiveContacts
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
@@ -15,16 +15,14 @@ from delassus_ros.adapter.conversion import Adapter, Converted
 from delassus_ros.adapter.outward import Outward
 from delassus_ros.adapter.settings import PARAMETERS
 from delassus_ros.adapter.writing import Writer, spell
-from delassus_ros.errors import unknown
-from delassus_ros.node.inputs.arrival import write_stamp
-from delassus_ros.node.inputs.topics import CONTACTS, FEW, LATCHED
-from delassus_ros.node.lifecycle.parameters import declare_one
-from delassus_ros.node.settings import RCLPY_PREFIXES
-from delassus_ros.node.system.executor import run_until_stopped
-from delassus_ros.node.system.logs import LoopLog, Throttle
-from delassus_ros.node.system.overrides import overrides_of
-from delassus_ros.node.system.timers import STEADY
-from delassus_ros.ros_program import Program
+from delassus_ros.ros.arrival import write_stamp
+from delassus_ros.ros.diagnostics import Entry, Level, nothing_has_come, to_message
+from delassus_ros.ros.executor import run_until_stopped
+from delassus_ros.ros.logs import LoopLog, Throttle
+from delassus_ros.ros.parameters import declare, warn_of_unknown_overrides
+from delassus_ros.ros.program import Program
+from delassus_ros.ros.timers import STEADY
+from delassus_ros.ros.topics import CONTACTS, FEW, LATCHED
 
 REPORT_PERIOD_S = 1.0
 CONTACT_PERIOD_NS = 50_000_000
@@ -73,11 +71,8 @@ class AdapterNode(Node):
         self._warn = Throttle(log.warning)
         try:
             for name, setting in PARAMETERS.items():
-                declare_one(self, name, setting)
-            for name in overrides_of(self):
-                if name not in PARAMETERS and not name.startswith(RCLPY_PREFIXES):
-                    text = unknown("parameter", name, PARAMETERS)
-                    self.get_logger().warning(f"{text}; it is ignored")
+                declare(self, name, setting)
+            warn_of_unknown_overrides(self, PARAMETERS)
             self._start({name: self.get_parameter(name).value for name in PARAMETERS})
         except BaseException:
             # The caller gets no node to destroy.
@@ -152,27 +147,15 @@ class AdapterNode(Node):
         self._received, self._faults = 0, {}
         topic = self._source.topic_name
         if not received:
-            others = self.count_publishers(topic)
-            level = DiagnosticStatus.STALE
-            text = (
-                f"nothing has come on {topic}, whose publishers are {others}"
-                if others
-                else f"no node publishes {topic}"
-            )
+            level, text = Level.STALE, nothing_has_come(topic, self.count_publishers(topic))
         elif faults:
-            level, text = DiagnosticStatus.WARN, next(iter(faults.values()))
+            level, text = Level.WARN, next(iter(faults.values()))
         else:
-            level, text = DiagnosticStatus.OK, f"converts {topic}"
+            level, text = Level.OK, f"converts {topic}"
         values = {"messages": str(received), **faults}
-        status = DiagnosticStatus(
-            level=level,
-            name=f"{self.get_fully_qualified_name().removeprefix('/')}: adapter",
-            message=text,
-            values=[KeyValue(key=key, value=value) for key, value in values.items()],
-        )
-        array = DiagnosticArray(status=[status])
-        array.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(array)
+        entry = Entry("adapter", level, text, values)
+        stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(to_message([entry], stamp, self.get_fully_qualified_name()))
 
 
 def standard_messages(found: Converted, settings: Mapping[str, Any]) -> dict[str, Any]:

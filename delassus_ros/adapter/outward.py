@@ -21,11 +21,11 @@ from delassus_ros.adapter.conversion import (
     unit_quaternion,
 )
 from delassus_ros.adapter.writing import Writer
-from delassus_ros.node.inputs.arrival import stamp_of
-from delassus_ros.node.inputs.contacts import contradiction
-from delassus_ros.node.inputs.topics import FEW, LATCHED
-from delassus_ros.node.reasons import Limits
+from delassus_ros.inputs.contacts import contradiction
+from delassus_ros.inputs.reasons import Limits
 from delassus_ros.node.settings import PARAMETERS
+from delassus_ros.ros.arrival import stamp_of
+from delassus_ros.ros.topics import FEW, LATCHED
 
 _BASE_AGE_S = float(PARAMETERS["orientation.timeout"].default)
 MOST_AGE_S = {

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delassus_ros.errors import InputError
-from delassus_ros.node.settings import Setting, parse_all
+from delassus_ros.ros.setting import Setting, parse_all
 
 UNITS: Mapping[str, float] = {"rad": 1.0, "deg": 0.017453292519943295, "turn": 6.283185307179586}
 """Size of a unit of joint positions [rad]."""

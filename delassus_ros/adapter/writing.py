@@ -26,7 +26,7 @@ from delassus_ros.adapter.conversion import (
 from delassus_ros.adapter.fields import message_type
 from delassus_ros.adapter.settings import UNITS
 from delassus_ros.model.spatial import rotation_from_quaternion
-from delassus_ros.node.inputs.arrival import write_stamp
+from delassus_ros.ros.arrival import write_stamp
 
 _Part = TypeVar("_Part")
 

@@ -150,7 +150,7 @@ def watch(options: argparse.Namespace) -> Report:
         from delassus_msgs_py import DynamicsReader, MatrixReader, MessageError
         from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-        from delassus_ros.node.system.queue import pop
+        from delassus_ros.ros.queue import pop
 
         topic = f"{options.node}/delassus"
         qos = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -208,7 +208,7 @@ def contacts(options: argparse.Namespace) -> Report:
         from delassus_msgs.msg import ActiveContacts, Layout
         from rclpy.qos import DurabilityPolicy, QoSProfile
 
-        from delassus_ros.node.system.queue import pop
+        from delassus_ros.ros.queue import pop
 
         qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         publisher = node.create_publisher(ActiveContacts, options.topic, qos)
@@ -295,7 +295,7 @@ def _ros(program: str) -> Iterator[tuple[Any, Callable[[], bool]]]:
     lacking = missing_ros(program, "rclpy", "delassus_msgs", "delassus_msgs_py")
     if lacking is not None:
         raise DelassusError(lacking)
-    from delassus_ros.ros_program import peer
+    from delassus_ros.ros.program import peer
 
     with StopRequest() as stop, peer("delassus_cli") as node:
         yield node, lambda: stop.requested
@@ -303,7 +303,7 @@ def _ros(program: str) -> Iterator[tuple[Any, Callable[[], bool]]]:
 
 def _about(received: Any) -> dict[str, Any]:
     """Return a matrix as data."""
-    from delassus_ros.node.reasons import Reason, Validity
+    from delassus_ros.inputs.reasons import Reason, Validity
 
     G = np.array(received.matrix)
     blocks = linear_blocks(G, received.row_offsets, received.kinds)
@@ -327,8 +327,8 @@ def contact_forces_of(received: Any) -> dict[str, Any]:
 
     Per contact the data are those of :class:`~delassus_ros.drawing.force_cones.ForceInCone`.
     """
+    from delassus_ros.inputs.reasons import Validity
     from delassus_ros.node.outputs.forces import LAW_NAMES, STATUS_NAMES
-    from delassus_ros.node.reasons import Validity
 
     if received.forces is None or received.friction is None or received.normals is None:
         return {}

@@ -71,7 +71,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Report:
     """Start a node for a robot, publish what it needs, and show its matrices in the browser."""
     refuse_without(("viser", "trimesh"), "delassus run")
-    from delassus_ros.ros_program import peer
+    from delassus_ros.ros.program import peer
 
     description = described(options)
     description.refuse_mjcf()
@@ -136,7 +136,7 @@ def view_node(options: argparse.Namespace) -> Report:
     """Show the matrices of a running node in the browser."""
     refuse_without(("viser", "trimesh"), "delassus view")
     from delassus_ros.drawing.received import NodeTopics
-    from delassus_ros.ros_program import peer
+    from delassus_ros.ros.program import peer
 
     with StopRequest() as stop, peer("delassus_run") as graph:
         topics = NodeTopics(graph, lambda _, words: None, options.node)

@@ -24,11 +24,12 @@ from delassus_ros.drawing.received import NodeTopics, facts_of, words_of_forces
 from delassus_ros.drawing.scene import FAINT, Scene, Stage, quaternion_of
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import write_stamp
-from delassus_ros.node.settings import PARAMETERS, RCLPY_PREFIXES
-from delassus_ros.node.system.logs import LoopLog, Throttle
-from delassus_ros.node.system.overrides import overrides_of
-from delassus_ros.ros_program import Program
+from delassus_ros.node.settings import PARAMETERS
+from delassus_ros.ros.arrival import write_stamp
+from delassus_ros.ros.logs import LoopLog, Throttle
+from delassus_ros.ros.parameters import overrides_of
+from delassus_ros.ros.program import Program
+from delassus_ros.ros.setting import RCLPY_PREFIXES
 
 _HELP = """\
 usage: delassus_markers [--ros-args ...]

@@ -25,15 +25,14 @@ from delassus_ros.drawing.force_cones import PlacedForce
 from delassus_ros.drawing.scene import Scene, Stage
 from delassus_ros.drawing.skeleton import completed
 from delassus_ros.errors import DelassusError, InputError, RobotError, listed
+from delassus_ros.inputs.orientation import OrientationInput
+from delassus_ros.inputs.reasons import Reason, names_of
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
-from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.inputs.topics import FEW
-from delassus_ros.node.lifecycle.diagnostics import names_of
 from delassus_ros.node.outputs.forces import LAW_NAMES, STATUS_NAMES
-from delassus_ros.node.reasons import Reason
-from delassus_ros.node.system.queue import pop
+from delassus_ros.ros.queue import pop
+from delassus_ros.ros.topics import FEW
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _VALIDITIES = {

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from delassus_ros.estimator.settings import EstimatorSettings
+from delassus_ros.inputs.reasons import InputWarning, Reason
 from delassus_ros.measured import (
     Accelerometer,
     ExternalWrench,
@@ -25,7 +26,6 @@ from delassus_ros.measured import (
 )
 from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.reasons import InputWarning, Reason
 
 _LARGEST = 6.0
 """Largest residual of one measurement in standard deviations; 1 of 5e8 is larger by chance."""

@@ -18,19 +18,20 @@ from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.estimator.consistency import Consistency
 from delassus_ros.estimator.sensors import InertialSensor, Sensor, WrenchSensor
 from delassus_ros.estimator.settings import EstimatorSettings, joints_of
+from delassus_ros.inputs.closed_joints import ClosedGate
+from delassus_ros.inputs.input import Input
+from delassus_ros.inputs.joints import Gate, InputStatus, JointGate
+from delassus_ros.inputs.motion import MotionInput
+from delassus_ros.inputs.orientation import OrientationInput
+from delassus_ros.inputs.reasons import InputWarning, Limits, Reason, Validity
 from delassus_ros.measured import Accelerometer, SparseDynamics
 from delassus_ros.measured.quantities import Quantity
 from delassus_ros.measured.rate_change import RateChange
 from delassus_ros.model import WORLD, Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.closed_joints import ClosedGate
-from delassus_ros.node.inputs.input import Input
-from delassus_ros.node.inputs.joints import Gate, InputStatus, JointGate
-from delassus_ros.node.inputs.motion import MotionInput
-from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.inputs.topics import JOINTS
-from delassus_ros.node.reasons import InputHealth, InputWarning, Limits, Reason, Validity
 from delassus_ros.problem import Problem
+from delassus_ros.ros.health import InputHealth
+from delassus_ros.ros.topics import JOINTS
 
 _NOTHING = InputWarning(Reason.NONE, "")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from array import array
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,26 +11,24 @@ import numpy as np
 from delassus_msgs.msg import Estimate
 from geometry_msgs.msg import Vector3, Wrench
 
-from delassus_ros.errors import unknown
 from delassus_ros.estimator.estimation import Answer, Estimation
 from delassus_ros.estimator.settings import PARAMETERS, EstimatorSettings, parameters_of
+from delassus_ros.inputs.joint_state_bytes import JointStateReader
+from delassus_ros.inputs.reasons import Reason, Validity, names_of
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import delay_since, stamp_of, write_stamp
-from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, deserialized
-from delassus_ros.node.inputs.topics import FEW, JOINTS, topic_of
-from delassus_ros.node.lifecycle.diagnostics import Entry, Level, Report, names_of, of_input
-from delassus_ros.node.lifecycle.lifecycle_program import LifecycleProgram
-from delassus_ros.node.lifecycle.parameters import declare_one
-from delassus_ros.node.live.reception import Reception
-from delassus_ros.node.live.timing import Times
-from delassus_ros.node.reasons import Reason, Validity
-from delassus_ros.node.settings import RCLPY_PREFIXES
-from delassus_ros.node.system.executor import run_until_stopped
-from delassus_ros.node.system.overrides import overrides_of
-from delassus_ros.node.system.qos import OUTPUTS, advertise
-from delassus_ros.node.system.queue import OnMessage
-from delassus_ros.node.system.timers import STEADY
-from delassus_ros.ros_program import Program
+from delassus_ros.ros.arrival import delay_since, stamp_of, write_stamp
+from delassus_ros.ros.diagnostics import Entry, Level, Report, entries_of_inputs
+from delassus_ros.ros.executor import run_until_stopped
+from delassus_ros.ros.lifecycle_program import LifecycleProgram
+from delassus_ros.ros.messages import deserialized
+from delassus_ros.ros.parameters import declare, warn_of_unknown_overrides
+from delassus_ros.ros.program import Program
+from delassus_ros.ros.qos import OUTPUTS, advertise
+from delassus_ros.ros.queue import OnMessage
+from delassus_ros.ros.reception import Reception
+from delassus_ros.ros.timers import STEADY
+from delassus_ros.ros.timing import Times
+from delassus_ros.ros.topics import FEW, JOINTS, topic_of
 
 _WATCH_PERIOD_S = 0.05
 """Time between checks for silence [s]."""
@@ -92,13 +89,10 @@ class EstimatorNode(LifecycleProgram):
     def declare(self) -> None:
         """Declare all parameters, including those of the listed wrenches."""
         for name, setting in PARAMETERS.items():
-            declare_one(self, name, setting)
+            declare(self, name, setting)
         for name, setting in parameters_of(self.get_parameter("wrenches.names").value).items():
-            declare_one(self, name, setting)
-        known = self.list_parameters([], 0).names
-        for name in overrides_of(self):
-            if not self.has_parameter(name) and not name.startswith(RCLPY_PREFIXES):
-                self.get_logger().warning(f"{unknown('parameter', name, known)}; it is ignored")
+            declare(self, name, setting)
+        warn_of_unknown_overrides(self, self.list_parameters([], 0).names)
 
     def on_description(self) -> None:
         """Start, or warn of another description."""
@@ -253,17 +247,9 @@ class EstimatorNode(LifecycleProgram):
 
     def _entries(self) -> tuple[list[Entry], str]:
         estimation = self._configured()
-        now, found = self._now(), []
-        for name, health in estimation.healths(now).items():
-            subscription = self._reception.subscriptions.get(name)
-            if subscription is not None:
-                topic = subscription.topic_name
-                publishers, other = self.count_publishers(topic), self._mismatches.at(topic)
-                found.append(
-                    of_input(
-                        replace(health, topic=topic, publishers=publishers, incompatible=other)
-                    )
-                )
+        healths = estimation.healths(self._now())
+        subscriptions = self._reception.subscriptions
+        found = list(entries_of_inputs(self, healths, subscriptions, self._mismatches))
         last = estimation.last
         if not self._reception.active:
             found.append(Entry("estimate", Level.OK, "the node is not active"))

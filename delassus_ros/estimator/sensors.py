@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.errors import SAID
+from delassus_ros.inputs.input import Faults, Input, Words, shown, stamp_in
+from delassus_ros.inputs.motion import STRONGEST
+from delassus_ros.inputs.reasons import InputWarning, Reason
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Transform
-from delassus_ros.node.inputs.input import Faults, Input, Words, shown, stamp_in
-from delassus_ros.node.inputs.motion import STRONGEST
-from delassus_ros.node.reasons import InputWarning, Reason
 
 _SAME = 1e-9
 """Tolerance for equal placements on a link: largest difference of entries [m, 1]."""

@@ -22,7 +22,7 @@ from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model import Robot
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import Base
-from delassus_ros.node.settings import Setting, by_joint, parse_all
+from delassus_ros.ros.setting import Setting, by_joint, parse_all
 
 FORCE, MOMENT = (0, 1, 2), (3, 4, 5)
 _SMALLEST, _LARGEST = 1e-6, 1e9

@@ -8,7 +8,7 @@ from typing import Any
 
 from delassus_msgs.msg import DelassusMatrix
 from delassus_msgs_py import MatrixReader, MessageError
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -16,9 +16,10 @@ from std_msgs.msg import Float64
 
 from delassus_ros.monitor.checked import TOLERANCE, checked_matrix_of
 from delassus_ros.monitor.pairs import NodeAnswer, Pairs
-from delassus_ros.node.system.executor import executing
-from delassus_ros.node.system.timers import STEADY
-from delassus_ros.ros_program import Program, report
+from delassus_ros.ros.diagnostics import Entry, Level, to_message
+from delassus_ros.ros.executor import executing
+from delassus_ros.ros.program import Program, report
+from delassus_ros.ros.timers import STEADY
 
 _REPORT_PERIOD_S = 1.0  # s between reports
 _DEPTH = 2000  # messages: two seconds in which the node may be busy or not scheduled
@@ -89,34 +90,28 @@ class CompareNode(Node):
         )
         self._reported = counts
         if disagreed or one_sided:
-            level, message = DiagnosticStatus.ERROR, "the two disagree"
+            level, message = Level.ERROR, "the two disagree"
         elif not compared:
-            level, message = DiagnosticStatus.STALE, "nothing to compare"
+            level, message = Level.STALE, "nothing to compare"
         else:
-            level, message = DiagnosticStatus.OK, "the two agree"
+            level, message = Level.OK, "the two agree"
         self.get_logger().info(f"{message}; {pairs.words()}")
         values = {
             "first algorithm": pairs.algorithms[0],
             "second algorithm": pairs.algorithms[1],
-            "pairs compared": pairs.compared,
-            "pairs that disagree": pairs.disagreed,
+            "pairs compared": str(pairs.compared),
+            "pairs that disagree": str(pairs.disagreed),
             "worst relative error": f"{pairs.worst:.3e}",
-            "pairs with one matrix only": pairs.one_sided,
-            "pairs of different contacts": pairs.unlike,
-            "first without counterpart": pairs.unpaired[0],
-            "second without counterpart": pairs.unpaired[1],
+            "pairs with one matrix only": str(pairs.one_sided),
+            "pairs of different contacts": str(pairs.unlike),
+            "first without counterpart": str(pairs.unpaired[0]),
+            "second without counterpart": str(pairs.unpaired[1]),
             "first compute time [s]": f"{pairs.compute_time(0):.3e}",
             "second compute time [s]": f"{pairs.compute_time(1):.3e}",
         }
-        status = DiagnosticStatus(
-            level=level,
-            name=f"{self.get_fully_qualified_name().removeprefix('/')}: agreement",
-            message=message,
-            values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
-        )
-        array = DiagnosticArray(status=[status])
-        array.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(array)
+        entry = Entry("agreement", level, message, values)
+        stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(to_message([entry], stamp, self.get_fully_qualified_name()))
 
     def faults(self) -> list[str]:
         """Return descriptions of faults; empty if all matrices agree."""

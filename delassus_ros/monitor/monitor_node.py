@@ -19,7 +19,7 @@ from rclpy.subscription import Subscription
 from delassus_ros.monitor.agreement import Agreement
 from delassus_ros.monitor.checked import checked_matrix_of, nanoseconds
 from delassus_ros.monitor.view import View, describe_agreement, milliseconds
-from delassus_ros.ros_program import Program, report
+from delassus_ros.ros.program import Program, report
 
 _POLL = 0.002  # s between looks at the queues
 _DEPTH = 2000  # messages: two seconds in which the monitor may be busy or not scheduled

@@ -18,14 +18,14 @@ from delassus_ros.errors import unknown
 from delassus_ros.node.lifecycle import parameters
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.configuration import Configuration
-from delassus_ros.node.lifecycle.lifecycle_program import LifecycleProgram
 from delassus_ros.node.lifecycle.refusals import ALGORITHM, DESCRIPTION, refusal
 from delassus_ros.node.lifecycle.services import ListService
 from delassus_ros.node.settings import OPERATION_PARAMETERS, Operation, Settings
-from delassus_ros.node.system.logs import LogBridge
-from delassus_ros.node.system.overrides import overrides_of
-from delassus_ros.node.system.rclpy_nodes import logged
-from delassus_ros.node.system.timers import STEADY, now_of
+from delassus_ros.ros.lifecycle_program import LifecycleProgram
+from delassus_ros.ros.logs import LogBridge
+from delassus_ros.ros.parameters import overrides_of
+from delassus_ros.ros.rclpy_nodes import logged
+from delassus_ros.ros.timers import STEADY, now_of
 
 _WORLD_FRAME = "orientation.world_frame"
 

@@ -6,8 +6,8 @@ from rclpy.node import Node
 
 from delassus_ros.errors import DelassusError
 from delassus_ros.node.delassus_node import DelassusNode
-from delassus_ros.node.system.executor import executing, run_until_stopped, spin
-from delassus_ros.ros_program import Program
+from delassus_ros.ros.executor import executing, run_until_stopped, spin
+from delassus_ros.ros.program import Program
 
 __all__ = ["executing", "main", "spin"]
 

@@ -11,11 +11,11 @@ from std_msgs.msg import String
 
 from delassus_ros.errors import unknown
 from delassus_ros.model.spatial import rotation_from_quaternion, rpy_from_rotation
-from delassus_ros.node.inputs.joint_state_bytes import deserialized
-from delassus_ros.node.inputs.topics import TOPICS
 from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import type_name
+from delassus_ros.ros.messages import deserialized
+from delassus_ros.ros.topics import TOPICS
 
 DESCRIPTION = "robot_description"
 KINDS: Mapping[str, type] = {

@@ -10,14 +10,14 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros.drawing.snapshot import Moment
+from delassus_ros.inputs.reasons import Validity
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.joint_state_bytes import deserialized
-from delassus_ros.node.inputs.topics import CONTACTS, JOINTS, TOPICS, TORQUES
-from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Replay
 from delassus_ros.recordings.writer import type_name
+from delassus_ros.ros.messages import deserialized
+from delassus_ros.ros.topics import CONTACTS, JOINTS, TOPICS, TORQUES
 
 _SOURCES: Mapping[str, type] = {"odometry": Odometry, "imu": Imu}
 """Topics of the orientation of a floating base, the better one first."""

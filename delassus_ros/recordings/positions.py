@@ -12,8 +12,8 @@ from delassus_ros.drawing.skeleton import completed
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.recordings.recording import Recording
+from delassus_ros.ros.messages import UnreadableError, deserialized
 
 _KIND = "sensor_msgs/msg/JointState"
 

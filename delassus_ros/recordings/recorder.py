@@ -19,9 +19,9 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.node.inputs.arrival import delay_since
-from delassus_ros.node.system.queue import pop
 from delassus_ros.recordings.writer import RecordingWriter, definition, type_name
+from delassus_ros.ros.arrival import delay_since
+from delassus_ros.ros.queue import pop
 
 _TOPICS_PERIOD_S = 0.5
 """Time between checks for new topics, and between flushes of the file [s]."""

@@ -16,19 +16,19 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from delassus_ros.inputs.reasons import Validity
 from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import ClockSteps, stamp_of
-from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
-from delassus_ros.node.inputs.topics import CONTACTS, JOINTS
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.live.pipeline import WATCHES
-from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
 from delassus_ros.recordings.recorded_file import Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import type_name
+from delassus_ros.ros.arrival import ClockSteps, stamp_of
+from delassus_ros.ros.messages import UnreadableError, deserialized
+from delassus_ros.ros.topics import CONTACTS, JOINTS
 
 _LONGEST_DELAY_NS = 10_000_000_000
 """Longest time between publishing and recording [ns]; a longer one is due to another clock."""

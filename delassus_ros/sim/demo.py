@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from delassus_ros.command_line import duration
-from delassus_ros.domains import own_domains
 from delassus_ros.errors import DelassusError
 from delassus_ros.monitor.agreement import Agreement
 from delassus_ros.needs import missing_ros
 from delassus_ros.processes import Command, Programs
+from delassus_ros.ros.domains import own_domains
 from delassus_ros.sim import ROBOTS
 from delassus_ros.stopping import StopRequest
 
@@ -156,7 +156,7 @@ def _run(commands: Sequence[Command], clock: _Clock) -> int:
     # Imported here, as these modules need ROS, which the command has checked by now, and as the
     # import is slow and must follow the installation of signal handlers.
     from delassus_ros.monitor.monitor_node import MonitorNode, watch
-    from delassus_ros.ros_program import ros
+    from delassus_ros.ros.program import ros
 
     environment = demo_environment(os.environ)
     os.environ.update(environment)

@@ -27,10 +27,10 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros.errors import InputError, unknown
-from delassus_ros.node.inputs.arrival import stamp_of
-from delassus_ros.node.inputs.joint_state_bytes import stamp_in
-from delassus_ros.node.system.executor import executing
-from delassus_ros.ros_program import Program
+from delassus_ros.ros.arrival import stamp_of
+from delassus_ros.ros.executor import executing
+from delassus_ros.ros.messages import stamp_in
+from delassus_ros.ros.program import Program
 from delassus_ros.sim.pace import Pace
 from delassus_ros.sim.settings import STEP_S
 

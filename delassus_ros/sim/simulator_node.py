@@ -13,7 +13,7 @@ from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import SerializedMessage
 
 from delassus_ros.errors import InputError, unknown
-from delassus_ros.ros_program import Program
+from delassus_ros.ros.program import Program
 from delassus_ros.sim import ROBOTS
 from delassus_ros.sim.plant_node import STAMP, PlantNode, run_plant
 

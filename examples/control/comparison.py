@@ -12,7 +12,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 
-from delassus_ros.node.inputs.joint_state_bytes import stamp_in
+from delassus_ros.ros.messages import stamp_in
 
 from .node import PREDICTED_FORCE, Array
 from .prediction import off_by

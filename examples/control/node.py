@@ -23,10 +23,10 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
-from delassus_ros.node.system.executor import executing
-from delassus_ros.node.system.timers import STEADY
-from delassus_ros.ros_program import run_program
+from delassus_ros.inputs.joint_state_bytes import JointStateReader
+from delassus_ros.ros.executor import executing
+from delassus_ros.ros.program import run_program
+from delassus_ros.ros.timers import STEADY
 from delassus_ros.sim.settings import PlantSettings
 
 Array = npt.NDArray[np.float64]

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from delassus_ros.node.system.executor import executing
 from delassus_ros.processes import Command, Programs
-from delassus_ros.ros_program import ros
+from delassus_ros.ros.executor import executing
+from delassus_ros.ros.program import ros
 from delassus_ros.sim.clock import OF_OTHERS, of_plant
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.plant_node import RECORDED

@@ -6,8 +6,9 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
-from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, stamp_in
-from delassus_ros.node.system.queue import OnMessage, with_time_sent
+from delassus_ros.inputs.joint_state_bytes import JointStateReader
+from delassus_ros.ros.messages import stamp_in
+from delassus_ros.ros.queue import OnMessage, with_time_sent
 
 from .answers import Answers
 

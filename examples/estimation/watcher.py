@@ -19,7 +19,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.node.inputs.joint_state_bytes import stamp_in
+from delassus_ros.ros.messages import stamp_in
 
 _QUEUE = QoSProfile(depth=1000)
 _EVERY = 5

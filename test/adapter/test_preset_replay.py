@@ -26,6 +26,7 @@ from delassus_ros.adapter.fields import message_type
 from delassus_ros.adapter.node import standard_messages
 from delassus_ros.adapter.writing import spell
 from delassus_ros.cli.options import parameters_of
+from delassus_ros.inputs.reasons import Limits
 from delassus_ros.model.spatial import (
     Transform,
     rotation_from_quaternion,
@@ -34,7 +35,6 @@ from delassus_ros.model.spatial import (
 )
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.matrix import make_layout
-from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("makers")

@@ -14,14 +14,13 @@ import delassus_ros
 
 PACKAGE = Path(delassus_ros.__file__).parent
 LAYERS = (
-    "version", "terminal", "errors", "stopping", "arguments", "needs", "domains", "processes",
-    "ros_program",
+    "version", "terminal", "errors", "stopping", "arguments", "needs", "processes",
     "model", "contacts", "outputs", "problem", "samples", "command_line",
     "scalars", "rbda", "pinocchio_model", "algorithms",
     "compiler", "contact_forces", "task_inertia", "solver", "gradients", "doors", "closure",
     "dynamics", "measured", "conditioning", "rotor_report", "testing",
-    "node", "adapter", "estimator", "monitor", "drawing", "recordings", "sim", "robots",
-    "cli", "programs",
+    "ros", "inputs", "node", "adapter", "estimator", "monitor", "drawing", "recordings", "sim",
+    "robots", "cli", "programs",
 )  # fmt: skip
 """The folders and the modules beside them, each of which imports nothing of those behind it."""
 ROOMS = {
@@ -30,15 +29,16 @@ ROOMS = {
         "function", "loops", "newton", "build", "export", "worker",
     ),
     "node": (
-        "reasons", "system", "inputs", "settings", "outputs", "live", "lifecycle",
+        "settings", "outputs", "live", "lifecycle",
         "delassus_node", "main",
     ),
 }  # fmt: skip
 """Per folder of the package the order of its folders and modules, by the same rule."""
 ORDERS = (LAYERS, *(tuple(f"{room}.{name}" for name in order) for room, order in ROOMS.items()))
 NEVER = (
-    ("rbda", "algorithms"), ("node.inputs", "compiler"), ("node", "sim"), ("cli", "testing"),
+    ("rbda", "algorithms"), ("inputs", "compiler"), ("node", "sim"), ("cli", "testing"),
     ("compiler", "closure"), ("compiler", "conditioning"), ("scalars", "rbda"),
+    ("ros", "model"), ("ros", "solver"), ("ros", "conditioning"),
 )  # fmt: skip
 """What would be easy to do, and would turn the house upside down."""
 

@@ -242,7 +242,7 @@ def test_configuring_by_hand_takes_the_latched_description(graph, start, urdf) -
 
 
 def test_configuring_without_a_description_fails_with_the_topic(graph, start, monkeypatch) -> None:
-    monkeypatch.setattr("delassus_ros.node.lifecycle.lifecycle_program._DESCRIPTION_LIMIT_S", 0.2)
+    monkeypatch.setattr("delassus_ros.ros.lifecycle_program._DESCRIPTION_LIMIT_S", 0.2)
     node = start(robot_description="", autostart=False)
     node.trigger_configure()
     assert state_of(node) == "unconfigured"
@@ -361,7 +361,7 @@ def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) 
         return endless
 
     with monkeypatch.context() as patch:
-        patch.setattr("delassus_ros.node.live.reception.pop", pop)
+        patch.setattr("delassus_ros.ros.reception.pop", pop)
         already = len(graph.matrices)
         graph.move(robot.joint_names, q)
         graph.until(lambda: len(graph.matrices) > already, "answer")

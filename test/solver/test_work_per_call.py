@@ -221,7 +221,7 @@ def tick(scheduled: bool = False) -> Callable[[], Any]:
     from delassus_msgs.msg import ActiveContacts, ContactSchedule
     from pipeline_support import OK, Rig, to_message
 
-    from delassus_ros.node.inputs.schedule import ScheduleInput
+    from delassus_ros.inputs.schedule import ScheduleInput
 
     rig = Rig(DelassusSolver(problem()), schedule=ScheduleInput(60.0) if scheduled else None)
     names = list(rig.problem.contacts.names)

@@ -14,11 +14,11 @@ from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from delassus_ros.node.inputs.topics import JOINT_STATES
-from delassus_ros.node.system.executor import executing
-from delassus_ros.node.system.qos import OUTPUTS
-from delassus_ros.node.system.queue import pop
-from delassus_ros.ros_program import run_program
+from delassus_ros.ros.executor import executing
+from delassus_ros.ros.program import run_program
+from delassus_ros.ros.qos import OUTPUTS
+from delassus_ros.ros.queue import pop
+from delassus_ros.ros.topics import JOINT_STATES
 
 from .humanoid import CONTACTS
 

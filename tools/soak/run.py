@@ -277,8 +277,8 @@ def measure(
     """
     # Imported here, as these modules need ROS, which the command has checked by now, and as the
     # import is slow and must follow the installation of signal handlers.
-    from delassus_ros.node.system.executor import executing
-    from delassus_ros.ros_program import ros
+    from delassus_ros.ros.executor import executing
+    from delassus_ros.ros.program import ros
 
     from .consumer import SoakNode
 

@@ -1,6 +1,6 @@
 """Changes while the node is configured: another algorithm, another robot description.
 
-A background thread builds the new part (:mod:`~delassus_ros.node.system.background`; a kernel is
+A background thread builds the new part (:mod:`~delassus_ros.ros.background`; a kernel is
 compiled in another process) while the stream uses the present one. The new part is adopted between
 two joint states. If the build fails, the log, the diagnostics and the parameter report it, and the
 stream keeps the present part. Which changes are refused at once is decided in
@@ -20,14 +20,14 @@ from rclpy.parameter import Parameter
 
 from delassus_ros.algorithms import registered, spelling
 from delassus_ros.errors import AlgorithmError
+from delassus_ros.inputs.reasons import Reason
 from delassus_ros.node.lifecycle.computation import Computation, make_solver
 from delassus_ros.node.lifecycle.refusals import refusal_of_algorithm
-from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import Settings
-from delassus_ros.node.system.background import BackgroundTask, wait_for_end
-from delassus_ros.node.system.logs import LoopLog, Throttle
-from delassus_ros.node.system.timers import STEADY
 from delassus_ros.problem import Problem
+from delassus_ros.ros.background import BackgroundTask, wait_for_end
+from delassus_ros.ros.logs import LoopLog, Throttle
+from delassus_ros.ros.timers import STEADY
 from delassus_ros.solver.solver import DelassusSolver
 
 _HANDOVER_POLL_S = 0.02

@@ -15,15 +15,15 @@ from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.cache.cached_code import stored_kernel
 from delassus_ros.compiler.runtime.kernel import CompiledKernel
 from delassus_ros.compiler.worker import BackgroundBuild
-from delassus_ros.node.inputs.closed_joints import BoundClosures
-from delassus_ros.node.inputs.schedule import ScheduleInput
+from delassus_ros.inputs.closed_joints import BoundClosures
+from delassus_ros.inputs.reasons import Limits
+from delassus_ros.inputs.schedule import ScheduleInput
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.matrix import make_layout
-from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings import Settings
-from delassus_ros.node.system.background import CancelledTaskError
 from delassus_ros.problem import Problem
+from delassus_ros.ros.background import CancelledTaskError
 from delassus_ros.solver.solver import DelassusSolver
 
 

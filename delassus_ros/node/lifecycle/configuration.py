@@ -9,16 +9,17 @@ from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
 from delassus_ros.node.lifecycle.computation import Computation
-from delassus_ros.node.lifecycle.diagnostics import Account, Entry, Report
+from delassus_ros.node.lifecycle.diagnostics import Account
 from delassus_ros.node.lifecycle.horizon import Horizon
 from delassus_ros.node.lifecycle.services import ComputeService
 from delassus_ros.node.live.publishers import Outputs
 from delassus_ros.node.live.stream import Stream
 from delassus_ros.node.settings import Operation, Settings
-from delassus_ros.node.system.logs import LoopLog
-from delassus_ros.node.system.qos import Mismatches
-from delassus_ros.node.system.timers import now_of
 from delassus_ros.problem import Problem
+from delassus_ros.ros.diagnostics import Entry, Report
+from delassus_ros.ros.logs import LoopLog
+from delassus_ros.ros.qos import Mismatches
+from delassus_ros.ros.timers import now_of
 from delassus_ros.solver.solver import DelassusSolver
 
 Warn = Callable[[str, str], object]

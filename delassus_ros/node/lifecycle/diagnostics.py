@@ -5,131 +5,27 @@ Entries are separate where the remedies are: inputs, matrix, timing, algorithm, 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from collections.abc import Iterable
 from time import perf_counter
-from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.lifecycle import LifecycleNode
-from rclpy.qos import QoSProfile
 
 from delassus_ros.algorithms import spelling
 from delassus_ros.conditioning.monitor import Conditioning, Examination
 from delassus_ros.errors import listed
+from delassus_ros.inputs.reasons import Reason, Validity, names_of
 from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.live.publishers import Outputs
 from delassus_ros.node.live.stream import Stream
-from delassus_ros.node.live.timing import Times, Timing
-from delassus_ros.node.reasons import InputHealth, Mismatch, Reason, Validity
-from delassus_ros.node.system.qos import Mismatches
-from delassus_ros.node.system.realtime import Outcome
-from delassus_ros.node.system.timers import steady
-
-
-class Level(IntEnum):
-    """Severity; the values of ``diagnostic_msgs/DiagnosticStatus``."""
-
-    OK = 0
-    WARN = 1
-    ERROR = 2
-    STALE = 3
-
+from delassus_ros.ros.diagnostics import Entry, Level, entries_of_inputs, number, qos_mismatch
+from delassus_ros.ros.qos import Mismatches
+from delassus_ros.ros.realtime import Outcome
+from delassus_ros.ros.timing import Times, Timing
 
 _OF_VALIDITY = {
     Validity.OK: Level.OK, Validity.DEGRADED: Level.WARN, Validity.INVALID: Level.ERROR
 }  # fmt: skip
-
-
-OVERRIDABLE: Mapping[str, Sequence[str]] = {
-    "subscription": ("RELIABILITY", "DURABILITY"), "publisher": ("RELIABILITY", "DEADLINE")
-}  # fmt: skip
-"""QoS policies that may be incompatible and that parameters override, by kind of endpoint."""
-
-
-_VERBS = {
-    "subscription": "offers an incompatible QoS", "publisher": "requests an incompatible QoS"
-}  # fmt: skip
-"""Text about the endpoint of the other node, by kind of this node's endpoint."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A line of the diagnostics.
-
-    Attributes
-    ----------
-    name : subject of the line, e.g. ``"matrix"``.
-    level : severity.
-    message : state in a few words.
-    values : further numbers and names, as text by label.
-    """
-
-    name: str
-    level: Level
-    message: str
-    values: Mapping[str, str] = field(default_factory=dict)
-
-
-def of_input(health: InputHealth) -> Entry:
-    """Return the entry of an input: whether messages come, and their fault."""
-    topic = health.topic
-    causes = [health.warning] if health.warning else []
-    if health.incompatible:
-        causes.append(f"a publisher of {qos_mismatch(topic, 'subscription', health.incompatible)}")
-    state = ""
-    if not health.received:
-        level = Level.ERROR if health.incompatible else Level.STALE
-        state = (
-            f"nothing{' of use' if health.warning else ''} has come on {topic}, whose "
-            f"publishers are {health.publishers}"
-            if health.publishers
-            else f"no node publishes {topic}"
-        )
-    elif health.silence > health.timeout:
-        level = Level.STALE
-        state = (
-            f"the latest came {_number(health.silence)} s ago (publishers: {health.publishers})"
-        )
-    elif health.age > health.timeout:
-        level = Level.STALE
-        if not health.warning:
-            state = f"the latest is {_number(health.age)} s old (publishers: {health.publishers})"
-    elif causes:
-        level = Level.WARN
-    else:
-        level, state = Level.OK, "in time"
-    values = {
-        "topic": topic,
-        "publishers": str(health.publishers),
-        "age [s]": _number(health.age),
-        "silence [s]": _number(health.silence),
-        "timeout [s]": _number(health.timeout),
-        **{name: str(count) for name, count in health.counts.items()},
-    }
-    message = ": ".join(part for part in (state, "; ".join(causes)) if part)
-    return Entry(health.name, level, message, values)
-
-
-def qos_mismatch(topic: str, end: str, mismatch: Mismatch) -> str:
-    """Return the text about an incompatible QoS, with the parameters of this node that help.
-
-    Parameters
-    ----------
-    topic : full name of the topic.
-    end : endpoint of this node: ``"subscription"`` or ``"publisher"``.
-    mismatch : incompatible policies, and the nodes that have them.
-    """
-    policies = mismatch.policies
-    whose = f"{topic} ({mismatch.nodes_text})" if mismatch.nodes else topic
-    text = f"{whose} {_VERBS[end]} ({', '.join(policies)}): change it there"
-    if not set(OVERRIDABLE[end]).issuperset(policies):
-        return text
-    names = [f"qos_overrides.{topic}.{end}.{policy.lower()}" for policy in policies]
-    return f"{text}, or by {' and '.join(names)}"
 
 
 def of_matrix(
@@ -151,21 +47,21 @@ def of_matrix(
     if seen is not None:
         values |= {
             "conditioning": seen.conditioning.name,
-            "condition": _number(seen.condition),
-            "largest eigenvalue [1/kg]": _number(seen.largest),
-            "smallest eigenvalue [1/kg]": _number(seen.smallest),
+            "condition": number(seen.condition),
+            "largest eigenvalue [1/kg]": number(seen.largest),
+            "smallest eigenvalue [1/kg]": number(seen.smallest),
             "rank": f"{seen.rank} of at most {seen.structural_rank}",
             "damping": seen.damping_mode.name.lower(),
-            "damping amount [1/kg]": _number(seen.damping),
+            "damping amount [1/kg]": number(seen.damping),
         }
         if seen.conditioning >= Conditioning.WEAK:
             level = max(level, Level.WARN)
             message = message or (
-                f"the matrix is {seen.conditioning.name}: condition {_number(seen.condition)}, "
+                f"the matrix is {seen.conditioning.name}: condition {number(seen.condition)}, "
                 f"rank {seen.rank} of at most {seen.structural_rank}"
             )
         if seen.damping and not message:
-            message = f"valid, with damping of {_number(seen.damping)} 1/kg"
+            message = f"valid, with damping of {number(seen.damping)} 1/kg"
     return Entry("matrix", level, message or "valid", values)
 
 
@@ -193,13 +89,13 @@ def of_timing(
     warnings = []
     if overruns:
         warnings.append(
-            f"{overruns} overruns of the deadline of {_number(1e3 * timing.deadline)} ms"
+            f"{overruns} overruns of the deadline of {number(1e3 * timing.deadline)} ms"
         )
     if missed:
         warnings.append(f"{missed} instants left out")
     warnings += refused
     values = {
-        "rate [1/s]": _number(rate),
+        "rate [1/s]": number(rate),
         **_of_times("latency", timing.latency),
         **_of_times("jitter", timing.jitter),
         "ticks": str(timing.ticks),
@@ -237,104 +133,13 @@ def of_algorithm(
     return Entry("algorithm", level, text, values)
 
 
-def names_of(reasons: Reason) -> str:
-    """Return e.g. ``JOINT_MISSING + STAMP_INVALID``; ``none`` for no reason."""
-    names = [reason.name for reason in Reason if reason and reason in reasons]
-    return " + ".join(name for name in names if name) or "none"
-
-
-def to_message(entries: Iterable[Entry], stamp: Any, node: str, robot: str) -> DiagnosticArray:
-    """Return a diagnostic_msgs/DiagnosticArray.
-
-    Parameters
-    ----------
-    entries : lines of the message.
-    stamp : builtin_interfaces/Time of the node's clock.
-    node : full name of the node; without its slash it is the prefix of all names.
-    robot : name of the robot, as hardware_id.
-    """
-    message = DiagnosticArray()
-    message.header.stamp = stamp
-    message.status = [
-        DiagnosticStatus(
-            level=bytes([entry.level]),
-            name=f"{node.removeprefix('/')}: {entry.name}",
-            message=entry.message,
-            hardware_id=robot,
-            values=[KeyValue(key=key, value=value) for key, value in entry.values.items()],
-        )
-        for entry in entries
-    ]
-    return message
-
-
 def _of_times(name: str, times: Times) -> dict[str, str]:
     p50, p99 = times.quantiles(0.5, 0.99)
     return {
-        f"{name} p50 [ms]": _number(1e3 * p50),
-        f"{name} p99 [ms]": _number(1e3 * p99),
-        f"{name} max [ms]": _number(1e3 * times.largest),
+        f"{name} p50 [ms]": number(1e3 * p50),
+        f"{name} p99 [ms]": number(1e3 * p99),
+        f"{name} max [ms]": number(1e3 * times.largest),
     }
-
-
-def _number(value: float) -> str:
-    return "unknown" if math.isnan(value) else f"{value:.4g}"
-
-
-_QOS = QoSProfile(depth=10)
-
-
-class Report:
-    """Publishes ``/diagnostics``, with times by the node's clock.
-
-    Parameters
-    ----------
-    node : the node that reports.
-    period : steady time between two reports [s]; 0 for no reports.
-    entries : returns the entries and the name of the robot.
-    """
-
-    def __init__(
-        self,
-        node: LifecycleNode,
-        period: float,
-        entries: Callable[[], tuple[list[Entry], str]],
-    ) -> None:
-        self._node = node
-        self._entries = entries
-        self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", _QOS)
-        self._timer: Any = None
-        self.set_period(period)
-
-    def set_period(self, period: float) -> None:
-        """Report at another period from now on [s]; 0 for no reports."""
-        self._end_timer()
-        if period > 0:
-            self._timer = self._node.create_timer(period, self._report, clock=steady())
-
-    def close(self) -> None:
-        """End the reports."""
-        self._end_timer()
-        self._node.destroy_publisher(self._publisher)
-
-    def _end_timer(self) -> None:
-        if self._timer is not None:
-            self._node.destroy_timer(self._timer)
-            self._timer = None
-
-    def _report(self) -> None:
-        if self._timer is None:
-            # The event was in the executor's queue when the timer ended.
-            return
-        entries, robot = self._entries()
-        stamp = self._node.get_clock().now().to_msg()
-        message = to_message(entries, stamp, self._node.get_fully_qualified_name(), robot)
-        try:
-            self._publisher.publish(message)
-        except RuntimeError:
-            # A signal may shut ROS down at any time; the message is then not needed.
-            if self._node.context.ok():
-                raise
 
 
 class Account:
@@ -372,7 +177,10 @@ class Account:
         """Return the present entries."""
         found: list[Entry] = []
         if self._stream.active:
-            found += self._of_inputs(computation)
+            healths = computation.pipeline.healths()
+            found += entries_of_inputs(
+                self._node, healths, self._stream.subscriptions, self._mismatches
+            )
             last = computation.pipeline.last
             found.append(
                 of_matrix(last.validity, last.reasons, last.text, last.rows, last.examination)
@@ -396,21 +204,6 @@ class Account:
             self._of_outputs(),
         ]
         return found
-
-    def _of_inputs(self, computation: Computation) -> Iterator[Entry]:
-        pipeline, stream = computation.pipeline, self._stream
-        for name, health in pipeline.healths().items():
-            subscription = stream.subscriptions.get(name)
-            if subscription is not None:
-                topic = subscription.topic_name
-                yield of_input(
-                    replace(
-                        health,
-                        topic=topic,
-                        publishers=self._node.count_publishers(topic),
-                        incompatible=self._mismatches.at(topic),
-                    )
-                )
 
     def _of_timing(self) -> Entry:
         stream, timing = self._stream, self._stream.timing

@@ -13,12 +13,12 @@ from delassus_msgs.srv import ComputeHorizon
 from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.inputs.reasons import Reason
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import LATEST_S, TIMES
-from delassus_ros.node.inputs.topics import LATEST
 from delassus_ros.node.lifecycle.services import Answer, ComputeService, Motion
 from delassus_ros.node.outputs.dynamics import blocks_of
-from delassus_ros.node.reasons import Reason
+from delassus_ros.ros.arrival import LATEST_S, TIMES
+from delassus_ros.ros.topics import LATEST
 
 MOST_STATES = 1000
 """Most states in one message: some tenths of a second, in which joint states wait."""

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
-from rclpy.exceptions import InvalidParameterTypeException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from delassus_ros import algorithms
-from delassus_ros.errors import ContactError, InputError, unknown
+from delassus_ros.errors import ContactError, unknown
 from delassus_ros.node.settings import (
     AUTOSTART,
     CONTACT_PARAMETERS,
     PARAMETERS,
-    RCLPY_PREFIXES,
     Setting,
-    misspelt,
+    known_parameters,
 )
-from delassus_ros.node.system.overrides import overrides_of
-
-_LISTS = {
-    "names": Parameter.Type.STRING_ARRAY,
-    "whole numbers": Parameter.Type.INTEGER_ARRAY,
-}
-"""ROS types of lists, by type of the entries. Lists of numbers have no fixed type in ROS, as YAML
-makes integers of [0, 0, 1]."""
+from delassus_ros.ros.parameters import (
+    LISTS,
+    overrides_of,
+    warn_of_unknown_overrides,
+)
+from delassus_ros.ros.parameters import (
+    declare as declare_one,
+)
+from delassus_ros.ros.setting import RCLPY_PREFIXES
 
 
 def declare(node: Node) -> dict[str, Any]:
@@ -49,10 +48,11 @@ def declare(node: Node) -> dict[str, Any]:
     overrides = overrides_of(node)
     overrides.update({name: _declarable(parameter) for name, parameter in overrides.items()})
     for name, setting in PARAMETERS.items():
-        declare_one(node, name, setting)
+        declare_one(node, name, _with_choices(name, setting), name == AUTOSTART)
     declare_contacts(node)
-    for text in misspelt(overrides, node.get_parameter_or("contacts.names").value or ()):
-        node.get_logger().warning(f"{text}; it is ignored")
+    warn_of_unknown_overrides(
+        node, known_parameters(node.get_parameter_or("contacts.names").value or ())
+    )
     return {
         name: parameter.value
         for name, parameter in overrides.items()
@@ -108,8 +108,8 @@ def _suited(change: Parameter) -> Parameter:
         return change
     if change.type_ == Parameter.Type.INTEGER and isinstance(setting.default, float):
         return Parameter(change.name, value=float(change.value))
-    if setting.holds in _LISTS and _is_empty_list(change):
-        return Parameter(change.name, _LISTS[setting.holds], [])
+    if setting.holds in LISTS and _is_empty_list(change):
+        return Parameter(change.name, LISTS[setting.holds], [])
     return change
 
 
@@ -119,7 +119,7 @@ def _declarable(override: Parameter) -> Parameter:
     if override.value is None or _is_empty_list(override):
         # rclpy would ask the list for its type again; without a value it is empty, too.
         setting = PARAMETERS.get(override.name)
-        typed = setting is not None and setting.holds in _LISTS
+        typed = setting is not None and setting.holds in LISTS
         return Parameter(override.name, value=None if typed else [])
     return _suited(override)
 
@@ -135,47 +135,11 @@ def values(node: Node) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _choices(name: str, setting: Setting) -> tuple[str, ...]:
-    if name in ("algorithm", "fallback"):
-        # Aliases of algorithms come last.
-        nothing = ("nothing",) if name == "fallback" else ()
-        return (*nothing, *algorithms.names(), *algorithms.aliases())
-    return setting.choices
-
-
-def declare_one(node: Node, name: str, setting: Setting, read_only: bool = False) -> None:
-    """Declare a parameter with its description and range; refuse a number that is too small."""
-    descriptor = ParameterDescriptor(
-        description=setting.description, read_only=read_only or name == AUTOSTART
-    )
-    default = setting.default
-    choices = _choices(name, setting)
-    if choices:
-        descriptor.additional_constraints = f"one of: {', '.join(choices)}"
-    if isinstance(default, float) and setting.low is not None:
-        descriptor.floating_point_range = [
-            FloatingPointRange(from_value=setting.low, to_value=setting.high)
-        ]
-        # A range of a descriptor cannot have a gap.
-        descriptor.additional_constraints = setting.range if setting.least else ""
-    elif setting.low is not None:
-        descriptor.integer_range = [IntegerRange(from_value=setting.low, to_value=setting.high)]
-    numbers = setting.holds == "numbers"
-    if numbers:
-        descriptor.additional_constraints = "a list of integers or of floating-point numbers"
-        descriptor.dynamic_typing = True
-        default = list(default) or None
-    declared = node.declare_parameter(name, _LISTS.get(setting.holds, default), descriptor)
-    if numbers or setting.low is not None:
-        try:
-            setting.parse(name, () if declared.value is None else declared.value)
-        except InputError:
-            if numbers:
-                expected = Parameter.Type.DOUBLE_ARRAY
-                raise InvalidParameterTypeException(declared, expected) from None
-            raise
-    kind = Parameter.Type.DOUBLE_ARRAY if numbers else _LISTS.get(setting.holds)
-    if declared.value is None and kind is not None:
-        # rclpy's answer is empty if one of several requested parameters has no value, as in
-        # `ros2 param dump`, which requests all.
-        node.set_parameters([Parameter(name, kind, [])])
+def _with_choices(name: str, setting: Setting) -> Setting:
+    """Return a setting whose choices are the registered algorithms if it names an algorithm."""
+    if name not in ("algorithm", "fallback"):
+        return setting
+    # Aliases of algorithms come last.
+    nothing = ("nothing",) if name == "fallback" else ()
+    choices = (*nothing, *algorithms.names(), *algorithms.aliases())
+    return replace(setting, choices=choices)

@@ -17,7 +17,6 @@ from delassus_ros.errors import AlgorithmError, DelassusError, InputError
 from delassus_ros.model.reading.xml import check_document
 from delassus_ros.node.lifecycle import parameters
 from delassus_ros.node.lifecycle.computation import Computation
-from delassus_ros.node.lifecycle.description_topic import DescriptionTopic
 from delassus_ros.node.settings import (
     CONTACT_PARAMETERS,
     OPERATION_PARAMETERS,
@@ -25,6 +24,7 @@ from delassus_ros.node.settings import (
     setting_of,
 )
 from delassus_ros.problem import Problem
+from delassus_ros.ros.description_topic import DescriptionTopic
 
 DESCRIPTION, ALGORITHM = "robot_description", "algorithm"
 """Parameters whose change builds a part of the computation."""

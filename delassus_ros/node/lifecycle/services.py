@@ -31,17 +31,17 @@ from delassus_ros.conditioning.monitor import (
 )
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.inputs.closed_joints import BoundClosures, warning_of
+from delassus_ros.inputs.joints import JointNames, size_mismatch
+from delassus_ros.inputs.placements import places_of
+from delassus_ros.inputs.quaternions import turned_back
+from delassus_ros.inputs.reasons import InputWarning, Reason
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.closed_joints import BoundClosures, warning_of
-from delassus_ros.node.inputs.joints import JointNames, size_mismatch
-from delassus_ros.node.inputs.placements import places_of
-from delassus_ros.node.inputs.quaternions import turned_back
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.refusals import reason_against
 from delassus_ros.node.live.pipeline import Bindings
 from delassus_ros.node.outputs.dynamics import blocks_of, fill
 from delassus_ros.node.outputs.forces import ForceOutput
-from delassus_ros.node.reasons import InputWarning, Reason
 from delassus_ros.problem import Problem
 from delassus_ros.solver.inputs import check_unit
 from delassus_ros.solver.solution import Solution

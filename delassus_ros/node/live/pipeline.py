@@ -18,27 +18,27 @@ from delassus_ros.conditioning.structural_rank import (
     generic_matrices,
 )
 from delassus_ros.errors import ProblemError
-from delassus_ros.model.chains import at_singular_angle, ball_joints
-from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import Arrival, delay_since, write_stamp
-from delassus_ros.node.inputs.contact_estimator import ContactEstimator
-from delassus_ros.node.inputs.inputs import Inputs, TickStatus
-from delassus_ros.node.inputs.joints import Gate, InputStatus
-from delassus_ros.node.inputs.motion import MotionInput
-from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.inputs.schedule import ScheduleInput
-from delassus_ros.node.inputs.topics import CONTACTS, JOINTS
-from delassus_ros.node.outputs.dynamics import DynamicsOutput
-from delassus_ros.node.outputs.forces import ForceOutput, JudgedForces
-from delassus_ros.node.outputs.matrix import MatrixOutput
-from delassus_ros.node.reasons import (
-    InputHealth,
+from delassus_ros.inputs.contact_estimator import ContactEstimator
+from delassus_ros.inputs.inputs import Inputs, TickStatus
+from delassus_ros.inputs.joints import Gate, InputStatus
+from delassus_ros.inputs.motion import MotionInput
+from delassus_ros.inputs.orientation import OrientationInput
+from delassus_ros.inputs.reasons import (
     InputWarning,
     LastAnswer,
     Limits,
     Reason,
     Validity,
 )
+from delassus_ros.inputs.schedule import ScheduleInput
+from delassus_ros.model.chains import at_singular_angle, ball_joints
+from delassus_ros.model.spatial import Array
+from delassus_ros.node.outputs.dynamics import DynamicsOutput
+from delassus_ros.node.outputs.forces import ForceOutput, JudgedForces
+from delassus_ros.node.outputs.matrix import MatrixOutput
+from delassus_ros.ros.arrival import Arrival, delay_since, write_stamp
+from delassus_ros.ros.health import InputHealth
+from delassus_ros.ros.topics import CONTACTS, JOINTS
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.bound import BoundSolver
 from delassus_ros.solver.solution import Solution
@@ -446,8 +446,9 @@ class Pipeline:
     def watch(self) -> bytes | None:
         """Return the INVALID message about a long silence; None without a silence.
 
-        To be called :data:`WATCHES` times per :attr:`~delassus_ros.node.reasons.Limits.patience`,
-        so that a message is published at least once per that time.
+        To be called :data:`WATCHES` times per
+        :attr:`~delassus_ros.inputs.reasons.Limits.patience`, so that a message is published at
+        least once per that time.
         """
         now = self._now()
         since = self._went.since(now)

@@ -15,12 +15,12 @@ from delassus_msgs.msg import (
 from geometry_msgs.msg import Wrench
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
-from delassus_ros.node.inputs.arrival import write_stamp
-from delassus_ros.node.inputs.topics import LATCHED
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.matrix import SummaryOutput
-from delassus_ros.node.system.qos import OUTPUTS, advertise
-from delassus_ros.node.system.timers import STEADY
+from delassus_ros.ros.arrival import write_stamp
+from delassus_ros.ros.qos import OUTPUTS, advertise
+from delassus_ros.ros.timers import STEADY
+from delassus_ros.ros.topics import LATCHED
 
 _LOOK_PERIOD_S = 0.5
 """Time between checks for subscribers of the summaries [s]."""

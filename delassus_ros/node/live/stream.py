@@ -11,18 +11,18 @@ from typing import Any
 from rclpy.lifecycle import LifecycleNode
 from rclpy.subscription import Subscription
 
-from delassus_ros.node.inputs.arrival import delay_since
-from delassus_ros.node.inputs.joint_state_bytes import deserialized
-from delassus_ros.node.inputs.topics import CONTACTS, JOINTS, SCHEDULE, topic_of
+from delassus_ros.inputs.reasons import Reason
 from delassus_ros.node.live.pipeline import WATCHES, Pipeline
 from delassus_ros.node.live.publishers import Outputs
-from delassus_ros.node.live.reception import Reception
-from delassus_ros.node.live.timing import Schedule, Timing, timer_period
-from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import Operation
-from delassus_ros.node.system.queue import OnMessage
-from delassus_ros.node.system.realtime import Outcome, RealtimeMode
-from delassus_ros.node.system.timers import STEADY
+from delassus_ros.ros.arrival import delay_since
+from delassus_ros.ros.messages import deserialized
+from delassus_ros.ros.queue import OnMessage
+from delassus_ros.ros.realtime import Outcome, RealtimeMode
+from delassus_ros.ros.reception import Reception
+from delassus_ros.ros.timers import STEADY
+from delassus_ros.ros.timing import Schedule, Timing, timer_period
+from delassus_ros.ros.topics import CONTACTS, JOINTS, SCHEDULE, topic_of
 
 _SHORTEST_WATCH_PERIOD_S = 0.002
 """Shortest time between checks for silence [s]."""

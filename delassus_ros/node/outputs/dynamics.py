@@ -10,12 +10,12 @@ from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
 from delassus_msgs_py import SerializedMessage, numpy_to_dynamics
 from rclpy.serialization import serialize_message
 
+from delassus_ros.inputs.reasons import Limits, Reason, Validity
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import write_stamp
 from delassus_ros.node.outputs.forces import NUMBERS, ForceOutput, JudgedForces
-from delassus_ros.node.reasons import Limits, Reason, Validity
 from delassus_ros.outputs import OUTPUTS, secondary_outputs
 from delassus_ros.problem import Problem
+from delassus_ros.ros.arrival import write_stamp
 from delassus_ros.solver.contact_space import inertia
 from delassus_ros.solver.solution import Solution
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from delassus_ros.contact_forces.forces import ForceSolver
 from delassus_ros.contact_forces.results import ContactForces, ForceStatus
 from delassus_ros.contacts import Contact, direction
+from delassus_ros.inputs.reasons import InputWarning, Reason, Validity
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.reasons import InputWarning, Reason, Validity
 from delassus_ros.problem import Problem
 from delassus_ros.solver.friction import (
     ForceSettings,

@@ -13,10 +13,10 @@ from geometry_msgs.msg import Pose
 from rclpy.serialization import serialize_message
 
 from delassus_ros.conditioning.monitor import Examination
+from delassus_ros.inputs.reasons import Reason
 from delassus_ros.model import Transform
-from delassus_ros.node.inputs.arrival import write_stamp
-from delassus_ros.node.reasons import Reason
 from delassus_ros.problem import Problem
+from delassus_ros.ros.arrival import write_stamp
 
 _AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WORLD}
 

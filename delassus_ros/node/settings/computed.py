@@ -22,20 +22,20 @@ from delassus_ros.contacts import (
     WeightedSum,
 )
 from delassus_ros.errors import ContactError, InputError, RobotError, unknown
+from delassus_ros.inputs.contact_estimator import ContactEstimator, ObserverSettings
+from delassus_ros.inputs.motion import MotionInput
+from delassus_ros.inputs.orientation import OrientationInput
+from delassus_ros.inputs.reasons import Limits
 from delassus_ros.model import Robot, Transform
 from delassus_ros.model.reading.numbers import numbers_in
 from delassus_ros.model.robot import Base
-from delassus_ros.node.inputs.contact_estimator import ContactEstimator, ObserverSettings
-from delassus_ros.node.inputs.motion import MotionInput
-from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.reasons import Limits
-from delassus_ros.node.settings.setting import by_joint, parse_all
 from delassus_ros.node.settings.table import (
     CONTACT_PARAMETERS,
     PROBLEM_PARAMETERS,
 )
 from delassus_ros.outputs import needed_outputs, secondary_outputs
 from delassus_ros.problem import Axes, Problem
+from delassus_ros.ros.setting import by_joint, parse_all
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping
 from delassus_ros.contacts import MOVING
 from delassus_ros.errors import unknown
+from delassus_ros.inputs.contact_estimator import ObserverSettings
+from delassus_ros.inputs.reasons import Limits
 from delassus_ros.model.robot import LOOPS_AS
-from delassus_ros.node.inputs.contact_estimator import ObserverSettings
-from delassus_ros.node.reasons import Limits
-from delassus_ros.node.settings.setting import Setting
 from delassus_ros.outputs import secondary_outputs
 from delassus_ros.problem import AXES
+from delassus_ros.ros.setting import RCLPY_PREFIXES, Setting
 
 TORQUES = ("effort", "zero", "topic")
 PROBLEM_PARAMETERS: Mapping[str, Setting] = {
@@ -350,8 +350,6 @@ OPERATION_PARAMETERS: Mapping[str, Setting] = {
 }  # fmt: skip
 """Parameters of the operation: limits, rate, real-time use, reports."""
 PARAMETERS: Mapping[str, Setting] = {**PROBLEM_PARAMETERS, **OPERATION_PARAMETERS}
-RCLPY_PREFIXES = ("qos_overrides.", "use_sim_time", "start_type_description_service")
-"""Prefixes of the parameters that rclpy declares."""
 
 
 def setting_of(name: str) -> Setting | None:
@@ -359,6 +357,12 @@ def setting_of(name: str) -> Setting | None:
     if name.startswith("contacts.") and name not in PARAMETERS:
         return CONTACT_PARAMETERS.get(name.rpartition(".")[2])
     return PARAMETERS.get(name)
+
+
+def known_parameters(contacts: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of all parameters of a node with these contacts."""
+    of_contacts = (f"contacts.{name}.{key}" for name in contacts for key in CONTACT_PARAMETERS)
+    return (*PARAMETERS, *of_contacts)
 
 
 def misspelt(names: Iterable[str], contacts: Iterable[str]) -> list[str]:
@@ -369,8 +373,7 @@ def misspelt(names: Iterable[str], contacts: Iterable[str]) -> list[str]:
     names : full names of parameters.
     contacts : names of the contacts.
     """
-    of_contacts = [f"contacts.{name}.{key}" for name in contacts for key in CONTACT_PARAMETERS]
-    known = dict.fromkeys((*PARAMETERS, *of_contacts))
+    known = dict.fromkeys(known_parameters(contacts))
     return [
         unknown("parameter", name, known)
         for name in sorted(names)

@@ -32,7 +32,7 @@ from delassus_ros.compiler.runtime.kernel import Kernel
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.node.lifecycle.configuration import Configuration
 from delassus_ros.node.live.pipeline import Pipeline
-from delassus_ros.node.system.logs import LogBridge
+from delassus_ros.ros.logs import LogBridge
 
 CYCLES = 10
 _WATCHED = (Configuration, JumpHandle, Kernel, Pipeline)

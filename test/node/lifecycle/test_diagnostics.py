@@ -9,20 +9,12 @@ import numpy as np
 import pytest
 
 from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination
-from delassus_ros.node.lifecycle.diagnostics import (
-    Entry,
-    Level,
-    names_of,
-    of_algorithm,
-    of_input,
-    of_matrix,
-    of_timing,
-    qos_mismatch,
-    to_message,
-)
-from delassus_ros.node.live.timing import Timing
-from delassus_ros.node.reasons import InputHealth, Mismatch, Reason, Validity
-from delassus_ros.node.system.realtime import Outcome
+from delassus_ros.inputs.reasons import Reason, Validity, names_of
+from delassus_ros.node.lifecycle.diagnostics import of_algorithm, of_matrix, of_timing
+from delassus_ros.ros.diagnostics import Entry, Level, of_input, qos_mismatch, to_message
+from delassus_ros.ros.health import InputHealth, Mismatch
+from delassus_ros.ros.realtime import Outcome
+from delassus_ros.ros.timing import Timing
 
 HEALTHY = InputHealth(
     "joint states", "/joint_states", publishers=1, age=0.002, silence=0.001, timeout=0.5,

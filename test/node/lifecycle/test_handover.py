@@ -12,8 +12,8 @@ import pytest
 from hanging import HANG_S
 
 from delassus_ros.node.lifecycle.changes import Handover
-from delassus_ros.node.system import background
-from delassus_ros.node.system.background import CANCEL_LIMIT_S, BackgroundTask, wait_for_end
+from delassus_ros.ros import background
+from delassus_ros.ros.background import CANCEL_LIMIT_S, BackgroundTask, wait_for_end
 
 
 class Timers:

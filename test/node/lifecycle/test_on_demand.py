@@ -16,10 +16,10 @@ from delassus_ros.conditioning.structural_rank import (
     generic_matrices,
 )
 from delassus_ros.errors import InputError
+from delassus_ros.inputs.closed_joints import BoundClosures
+from delassus_ros.inputs.reasons import Reason
 from delassus_ros.model import Frame, Transform
-from delassus_ros.node.inputs.closed_joints import BoundClosures
 from delassus_ros.node.lifecycle.services import OnDemand, list_algorithms
-from delassus_ros.node.reasons import Reason
 
 Q = np.array([0.3, -0.8, 1.2])
 NAMES = ["hip2", "extra", "hip0", "hip1"]

@@ -17,7 +17,7 @@ from ros_domains import new_domain
 from delassus_ros import Robot
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.node.main import main
-from delassus_ros.node.system.executor import make_executor, spin
+from delassus_ros.ros.executor import make_executor, spin
 
 CONFIG = Path(__file__).resolve().parents[3] / "config"
 FEET = ["LF", "RF", "LH", "RH"]
@@ -57,7 +57,7 @@ def test_a_fault_of_the_program_in_a_callback_does_not_end_the_process(graph, mo
     node = DelassusNode(context=graph.context)
     node.create_timer(0.01, fail)
     executor = type(graph.executor)(context=graph.context)
-    monkeypatch.setattr("delassus_ros.node.system.executor.make_executor", lambda node: executor)
+    monkeypatch.setattr("delassus_ros.ros.executor.make_executor", lambda node: executor)
     spin([node], lambda: stop.requested)
     assert len(faults) == 3
     graph.wait_for_log("ZeroDivisionError: a fault")

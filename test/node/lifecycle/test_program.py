@@ -15,7 +15,7 @@ from ros_domains import new_domain
 
 from delassus_ros import Robot
 from delassus_ros.errors import InputError
-from delassus_ros.ros_program import run_program
+from delassus_ros.ros.program import run_program
 from delassus_ros.sim import demo_urdf
 
 pytestmark = pytest.mark.needs("delassus_msgs")

@@ -17,8 +17,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from delassus_ros.node.lifecycle.diagnostics import OVERRIDABLE
-from delassus_ros.node.system import realtime
-from delassus_ros.node.system.realtime import (
+from delassus_ros.ros import realtime
+from delassus_ros.ros.realtime import (
     Outcome,
     RealtimeMode,
 )

@@ -271,7 +271,7 @@ def test_a_change_that_is_given_up_is_not_waited_for(graph, start, robot, q, moo
 def test_the_end_of_a_change_is_waited_for_where_nothing_is_to_be_left_behind(
     graph, start, moody, monkeypatch
 ) -> None:
-    monkeypatch.setattr("delassus_ros.node.system.background.CANCEL_LIMIT_S", 60.0)
+    monkeypatch.setattr("delassus_ros.ros.background.CANCEL_LIMIT_S", 60.0)
     node = start(rows="all")
     on = begin_slowly(graph, node, moody)
     (thread,) = threads("making moody")
@@ -289,7 +289,7 @@ def threads(name: str) -> list[threading.Thread]:
 def test_a_plug_in_that_hangs_holds_up_nothing_for_long(
     graph, start, robot, q, moody, monkeypatch
 ) -> None:
-    monkeypatch.setattr("delassus_ros.node.system.background.CANCEL_LIMIT_S", 0.1)
+    monkeypatch.setattr("delassus_ros.ros.background.CANCEL_LIMIT_S", 0.1)
     node = start(rows="all")
     going, on = threading.Event(), threading.Event()
 
@@ -318,7 +318,7 @@ def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(
     """However often another one is asked for, and each of those that follow."""
     node = start(rows="all")
     on = begin_slowly(graph, node, moody)
-    monkeypatch.setattr("delassus_ros.node.system.background.CANCEL_LIMIT_S", 0.5)
+    monkeypatch.setattr("delassus_ros.ros.background.CANCEL_LIMIT_S", 0.5)
     wanted = ["ltl", "kjr"]
     words = "making moody was given up but has not ended within 0.5 s: its thread is left alone"
 
@@ -329,7 +329,7 @@ def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(
 
     graph.until(left_alone, "words that nobody waits any more")
     # Those that are asked for from now on need not wait at all: they have no second chance here.
-    monkeypatch.setattr("delassus_ros.node.system.background.CANCEL_LIMIT_S", 600.0)
+    monkeypatch.setattr("delassus_ros.ros.background.CANCEL_LIMIT_S", 600.0)
     for name in ("ltl", "efpa", "kjr"):
         set_parameters(node, algorithm=name)
         graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)

@@ -33,7 +33,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, registry
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping
 from delassus_ros.errors import AlgorithmError, InputError
-from delassus_ros.node.reasons import (
+from delassus_ros.inputs.reasons import (
     Limits,
     Reason,
     Validity,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delassus_ros.node.system.logs import Throttle
+from delassus_ros.ros.logs import Throttle
 
 
 class Clock:

@@ -20,8 +20,8 @@ from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import Closure
+from delassus_ros.inputs.reasons import Reason
 from delassus_ros.model import WORLD
-from delassus_ros.node.reasons import Reason
 from delassus_ros.sim import demo_urdf
 
 OUTPUTS = ["G", "a0", "JdotV", "J", "MinvJT", "h"]

@@ -20,10 +20,10 @@ from rclpy.serialization import serialize_message
 
 from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot
 from delassus_ros.contact_forces import ForceSolver, ForceStatus
+from delassus_ros.inputs.reasons import Limits, Reason
 from delassus_ros.model.spatial import rotation_from_quaternion
 from delassus_ros.node.outputs import forces as module
 from delassus_ros.node.outputs.forces import ForceOutput
-from delassus_ros.node.reasons import Limits, Reason
 from delassus_ros.solver.friction import ForceSettings, new_solver
 
 STILL: dict[str, Any] = {"slip_speed": 1e3, "leave_speed": 1e3, "strike_speed": 1e3}

@@ -20,8 +20,8 @@ from delassus_ros import (
     Transform,
     WeightedSum,
 )
+from delassus_ros.inputs.reasons import Reason
 from delassus_ros.node.outputs.matrix import make_layout
-from delassus_ros.node.reasons import Reason
 from delassus_ros.scalars.ports import Status
 
 FEET = ("LF", "RF", "LH", "RH")

@@ -17,8 +17,8 @@ if not hasattr(messages, "Summary"):
 
 from rclpy.serialization import deserialize_message
 
+from delassus_ros.inputs.reasons import Reason
 from delassus_ros.node.outputs.matrix import SummaryOutput
-from delassus_ros.node.reasons import Reason
 
 
 def layout(frame: str = ""):

@@ -12,7 +12,7 @@ from delassus_ros.node.settings import (
     OPERATION_PARAMETERS,
     Operation,
 )
-from delassus_ros.node.system.realtime import RealtimeSettings
+from delassus_ros.ros.realtime import RealtimeSettings
 
 pytestmark = pytest.mark.needs("rclpy", "delassus_msgs")
 

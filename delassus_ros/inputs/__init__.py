@@ -1,0 +1,1 @@
+"""Inputs of the nodes: messages become values with ages and faults."""

@@ -1,0 +1,230 @@
+"""From a message about contacts to the set of active contacts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from delassus_msgs.msg import ActiveContacts
+
+from delassus_ros.contacts import ContactSet
+from delassus_ros.errors import SAID, InputError, UnknownNames, listed
+from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
+from delassus_ros.inputs.reasons import InputWarning, Reason
+from delassus_ros.ros.arrival import too_old
+
+_WORDS = Words(
+    "active contacts", "the set of active contacts", "is", "contacts_timeout",
+    "no set of active contacts has arrived yet",
+)  # fmt: skip
+_FAULTS = Faults(Reason.NO_CONTACTS_RECEIVED, Reason.CONTACTS_MALFORMED, Reason.CONTACTS_STALE)
+_IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
+STATUS = {
+    getattr(ActiveContacts, name): name for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")
+}
+"""Names of the values of a status."""
+
+
+class ContactInput(Input):
+    """The set of active contacts.
+
+    A set replaces the previous set as a whole, unless the previous set has a newer stamp. A set
+    that contradicts itself is refused, and there is no valid set until the next good message.
+
+    Parameters
+    ----------
+    contacts : all contacts that may be active.
+    timeout : age above which a set is too old [s]; infinite for never. The age counts from the
+        stamp, or from the time of sending where the message has no stamp.
+
+    Attributes
+    ----------
+    active : names of the active contacts; None without a valid set.
+    reasons : reasons that matrices of the present set carry.
+    degraded : whether these reasons make a matrix DEGRADED, e.g. an active contact outside the
+        layout, whose rows the matrix lacks.
+    """
+
+    topic = "active_contacts"
+    needs_stamp = False
+
+    def __init__(self, contacts: ContactSet, timeout: float = math.inf) -> None:
+        self._known = dict.fromkeys(contacts.names)
+        self._strangers = UnknownNames("contact", self._known)
+        super().__init__(_WORDS, _FAULTS, timeout)
+        self.set_timeout(timeout)
+
+    def set_timeout(self, timeout: float) -> None:
+        """Change the timeout [s].
+
+        Raises
+        ------
+        InputError
+            If it is not positive.
+        """
+        if not timeout > 0.0:
+            raise InputError(f"contacts timeout is {timeout}; expected a positive time in s")
+        self.timeout = timeout
+
+    def reset(self) -> None:
+        """Return to the state before the first set."""
+        super().reset()
+        self._without(Reason.NO_CONTACTS_RECEIVED)
+        self._text = ""
+
+    def restart(self, now: int) -> None:
+        """Count the age of the present set from now on, e.g. after the clock was set."""
+        self.latest.restart(now)
+
+    def _without(self, reasons: Reason) -> None:
+        self.active: tuple[str, ...] | None = None
+        self.reasons, self.degraded = reasons, False
+        self._status: Mapping[str, int] = {}
+
+    @property
+    def text(self) -> str:
+        """Fault of the latest set, in words; empty for none."""
+        return self._text
+
+    def withhold(self, warning: InputWarning) -> None:
+        """Drop the set, for a reason that the source gives."""
+        self._without(Reason.NO_CONTACTS_RECEIVED | warning.reason)
+        self._text = warning.text
+        self.latest.taken = 0
+
+    def doubt(self, warning: InputWarning) -> None:
+        """Mark the present set as doubtful, for a reason that the source gives."""
+        self.reasons |= warning.reason
+        self.degraded = True
+        self._text = self._text or warning.text
+
+    def stale(self, now: int) -> InputWarning | None:
+        """Return the warning about a present set that is too old, or None.
+
+        Parameters
+        ----------
+        now : time of the node's clock [ns]; 0 while that has no time yet.
+        """
+        latest = self.latest
+        if self.active is None or latest.within(self.timeout, now):
+            return None
+        silence = latest.silence(now)
+        text = f"no set of active contacts has come for {silence:.3g} s"
+        if silence <= self.timeout:
+            text = (
+                f"the set of active contacts is {latest.age(now):.4g} s old by its stamp; "
+                f"{too_old(latest.age(now))}"
+            )
+        return InputWarning(
+            Reason.CONTACTS_STALE,
+            f"{text}, at most {self.timeout:g} s are allowed (contacts_timeout); its publisher "
+            "has to repeat it at 10 Hz or more, always with a new stamp",
+        )
+
+    def status(self, contacts: Sequence[str]) -> list[int]:
+        """Return the status of these contacts in the present set."""
+        unlisted = ActiveContacts.UNKNOWN if self.active is None else ActiveContacts.INACTIVE
+        return [self._status.get(name, unlisted) for name in contacts]
+
+    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
+        """Take a delassus_msgs/ActiveContacts; see :meth:`Input.take`."""
+        return self.read(message.names, message.status, now, stamp_in(message), delay)
+
+    def repeat(self, stamp: int, now: int) -> None:
+        """Take the present set again, with a stamp that is not older than its last one [ns]."""
+        self.latest.note(stamp, now)
+        self._accept()
+
+    def read(
+        self,
+        names: Sequence[str],
+        status: Sequence[int],
+        now: int = 0,
+        stamp: int = 0,
+        delay: int = 0,
+    ) -> InputWarning | None:
+        """Take names and status of contacts, as in delassus_msgs/ActiveContacts.
+
+        Parameters
+        ----------
+        now : time of the node's clock [ns]; 0 while the clock has no time: the age then counts
+            from the first use of the set after the clock has started.
+        stamp : stamp of the set [ns]; 0 or less if it has none.
+        delay : time between sending and `now` [ns].
+
+        Returns
+        -------
+        None, or the fault of the set.
+        """
+        if self.latest.overtaken(stamp, now):
+            return None
+        warning = contradiction(names, status)
+        self.latest.note(stamp, now, delay)
+        if warning is not None:
+            self._without(warning.reason)
+            self._text = warning.text
+            self.latest.stamp = self.latest.taken = 0
+            return warning
+        self._accept()
+        self._text = ""
+        self._status = dict(zip(names, status, strict=True))
+        touching = [
+            name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT
+        ]
+        self.active = tuple(name for name in touching if name in self._known)
+        strangers = [name for name in names if name not in self._known]
+        self.degraded = len(self.active) < len(touching)
+        if not strangers:
+            self.reasons = Reason.NONE
+            return None
+        self.reasons = Reason.UNKNOWN_CONTACT
+        if self.degraded:
+            # Contacts in touch come first: the matrix lacks their rows.
+            strangers.sort(key=lambda name: self._status[name] not in _IN_CONTACT)
+        self._text = self._unknown(strangers)
+        return InputWarning(Reason.UNKNOWN_CONTACT, self._text)
+
+    def _unknown(self, strangers: Sequence[str]) -> str:
+        """Return the warning about at least one name outside the layout."""
+        first, *others = strangers
+        text = self._strangers.words(first)
+        if others:
+            text += f"; unknown, too: {listed('', others)}"
+        if self.degraded:
+            rows = "the rows of those that are active" if others else "its rows"
+            return f"{text} (the matrix lacks {rows})"
+        ignored = "ignored, as none is active" if others else "ignored, as it is not active"
+        return f"{text} ({ignored})"
+
+
+def contradiction(names: Sequence[str], status: Sequence[int]) -> InputWarning | None:
+    """Return why a set of active contacts is refused, or None.
+
+    Parameters
+    ----------
+    names, status : as in delassus_msgs/ActiveContacts.
+    """
+    if len(names) != len(status):
+        return InputWarning(
+            Reason.CONTACTS_MALFORMED,
+            f"the set of active contacts has {len(names)} names but {len(status)} status "
+            "values; it is refused",
+        )
+    for name, value in zip(names, status, strict=True):
+        if value not in STATUS:
+            expected = ", ".join(f"{word}={number}" for number, word in STATUS.items())
+            return InputWarning(
+                Reason.CONTACTS_MALFORMED,
+                f"contact {name[:SAID]!r} has status {value}; expected one of {expected}; "
+                "the set is refused",
+            )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        return InputWarning(
+            Reason.DUPLICATE_CONTACT,
+            f"contact {twice[0][:SAID]!r} is listed more than once among the active ones; "
+            "the set is refused",
+        )
+    return None

@@ -1,0 +1,322 @@
+"""Motion of a robot: rates, torques and gravity, for the outputs that need them.
+
+A fault of these inputs makes the secondary outputs INVALID. The matrix does not depend on them
+and stays valid. Knows no ROS. Stamps and times are integers, ns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from delassus_ros.dynamics import LoopRates
+from delassus_ros.errors import NAMED, NumericalError, UnknownNames
+from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
+from delassus_ros.inputs.orientation import OrientationInput
+from delassus_ros.inputs.quaternions import turned_back
+from delassus_ros.inputs.reasons import InputWarning, Limits, Reason, joined
+from delassus_ros.model import Robot
+from delassus_ros.model.ranges import PlausibleMotion
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+
+FASTEST, STRONGEST = 1e6, 1e12
+"""No joint has larger velocities [rad/s, m/s] or efforts [N·m, N]."""
+_WORDS = Words(
+    "torques", "the torques", "are", "input_timeout", "no torques have arrived yet"
+)
+_FAULTS = Faults(Reason.TORQUE_MISSING, Reason.TORQUE_INVALID, Reason.TORQUE_STALE)
+_VELOCITY, _EFFORT = 0, 1
+_BASE = 6
+
+
+class TorqueInput(Input):
+    """The latest torques of the topic ``joint_torques``.
+
+    Joints that a message does not list have zero torque. A message that is older than the one in
+    use is ignored.
+
+    Parameters
+    ----------
+    robot : robot of the joints.
+    timeout : age above which torques are too old [s]; infinite for never.
+
+    Attributes
+    ----------
+    values : (n,) torques of the joints [N·m, N].
+    """
+
+    topic = "joint_torques"
+
+    def __init__(self, robot: Robot, timeout: float) -> None:
+        joints = robot.joint_names
+        self._place = {name: k for k, name in enumerate(joints)}
+        self._strangers = UnknownNames("joint", joints)
+        self._plausible = PlausibleMotion(robot, joints)
+        self.values = np.zeros(len(joints))
+        super().__init__(_WORDS, _FAULTS, timeout)
+
+    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
+        """Take the efforts of a sensor_msgs/JointState; see :meth:`Input.take`."""
+        stamp, names, efforts = stamp_in(message), message.name, message.effort
+        if self.latest.overtaken(stamp, now):
+            return None
+        self.latest.note(stamp, now, delay)
+        wrong = self._wrong(names, efforts)
+        if wrong:
+            return self._refuse(wrong)
+        self._accept()
+        self.values[...] = 0.0
+        for name, effort in zip(names, efforts, strict=True):
+            self.values[self._place[name]] = effort
+        return None
+
+    def caveat(
+        self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
+    ) -> InputWarning | None:
+        """Return why the torques are in doubt, or None; see :meth:`Input.caveat`."""
+        outside = _outside(self._plausible.efforts_outside(self.values))
+        return joined(super().caveat(now, max_skew, clock_step, stamp), outside)
+
+    def _wrong(self, names: Sequence[str], efforts: Sequence[float]) -> str:
+        """Return the fault of torques, in words; empty for none."""
+        if len(names) != len(efforts):
+            return f"they have {len(names)} names but {len(efforts)} efforts"
+        for name, effort in zip(names, efforts, strict=True):
+            if name not in self._place:
+                return self._strangers.words(name)
+            if not abs(effort) <= STRONGEST:
+                return f"that of joint {name!r} is {effort}; expected a finite number"
+        return "a joint is listed more than once" if len(set(names)) < len(names) else ""
+
+
+def _outside(text: str) -> InputWarning | None:
+    """Return the warning about motion beyond the limits of joints; None for an empty text."""
+    return InputWarning(Reason.JOINT_OUTSIDE_LIMITS, text) if text else None
+
+
+class MotionInput:
+    """Writes rates, torques and gravity of an instant, as the outputs of a problem need them.
+
+    Parameters
+    ----------
+    problem : problem whose outputs need the motion.
+    torques : ``"effort"`` for the efforts of the joint states, ``"zero"``, or ``"topic"`` for
+        :attr:`torques`.
+    gravity : (3,) [m/s²] along the axes of the world; of the root link for a fixed base.
+    base : orientation and twist of a floating base; None for a fixed base.
+    timeout : age above which torques of a topic are too old [s]; infinite for never.
+
+    Attributes
+    ----------
+    torques : the torques of the topic; None unless `torques` is ``"topic"``.
+    caveat : reason to doubt the values that were written last; None for no doubt.
+    in_doubt : kind of the caveat, for the log.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        torques: str,
+        gravity: Sequence[float],
+        base: OrientationInput | None,
+        timeout: float,
+    ) -> None:
+        self._robot = robot = problem.robot
+        self._names = robot.joint_names
+        self._first = _BASE if robot.base == "floating" else 0
+        self._base = base
+        self._gravity = tuple(gravity)
+        self._turns_gravity = self._first > 0 and problem.axes == "contact"
+        self._source = torques
+        self._needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
+        self._loops = LoopRates(robot) if robot.clustered.is_closed else None
+        self.caveat: InputWarning | None = None
+        self.in_doubt = ""
+        self._joints: Sequence[str] = ()
+        self._plausible = PlausibleMotion(robot, ())
+        self._motion = np.full((2, len(robot.joint_names)), np.nan)
+        needs_topic = torques == "topic" and "torques" in self._needed
+        self.torques = TorqueInput(robot, timeout) if needs_topic else None
+
+    def take(self, joints: Sequence[str], motion: Array) -> None:
+        """Take velocities and efforts (2, k) of joints whose positions have passed."""
+        if joints is not self._joints:
+            self._plausible = PlausibleMotion(self._robot, joints)
+        if len(joints) == len(self._names):
+            self._motion[...] = motion
+        else:
+            self._motion[:, : len(joints)] = motion
+        self._joints = joints
+
+    def write(
+        self,
+        stamp: int,
+        now: int,
+        inputs: Mapping[str, Array],
+        max_skew: float = Limits.max_skew,
+        clock_step: int = 0,
+    ) -> InputWarning | None:
+        """Write the motion to the inputs of a kernel; ``q`` is read from there.
+
+        Parameters
+        ----------
+        stamp : stamp of the joint positions; 0 if they have none.
+        now, max_skew, clock_step : see :meth:`Input.caveat`.
+
+        Returns
+        -------
+        None, or the fault of the motion. With a fault all values written are zero; the matrix is
+        right in both cases.
+        """
+        doubts = [d for d in self._doubts(stamp, now, max_skew, clock_step) if d[1] is not None]
+        self.caveat = joined(*(caveat for _, caveat in doubts))
+        self.in_doubt = doubts[0][0] if doubts else ""
+        try:
+            warning = self._write(stamp, now, inputs)
+        except NumericalError as error:
+            warning = InputWarning(Reason.LOOP_SINGULAR, str(error))
+        if warning is not None:
+            for name in self._needed:
+                inputs[name][...] = 0.0
+        return warning
+
+    def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> InputWarning | None:
+        first, k = self._first, len(self._joints)
+        velocities, efforts = self._motion[_VELOCITY, :k], self._motion[_EFFORT, :k]
+        warning = self._of_base(inputs, velocities, now)
+        if warning is not None:
+            return warning
+        if "rates" in self._needed:
+            warning = self._refusal(velocities)
+            if warning is not None:
+                return warning
+            inputs["rates"][first:] = self._rates(velocities, inputs["q"])
+        if "gravity" in self._needed:
+            self._write_gravity(stamp, inputs)
+        if "torques" in self._needed:
+            return self._write_torques(efforts, now, inputs)
+        return None
+
+    @property
+    def _base_in_use(self) -> OrientationInput | None:
+        """The base's orientation and twist; None if neither is needed."""
+        needed = "rates" in self._needed or ("gravity" in self._needed and self._turns_gravity)
+        return self._base if needed else None
+
+    @property
+    def implausible(self) -> InputWarning | None:
+        """The caveat of motion beyond the limits of joints; None for any other caveat.
+
+        Differences of velocities must not be formed with such motion.
+        """
+        caveat = self.caveat
+        return caveat if caveat and caveat.reason & Reason.JOINT_OUTSIDE_LIMITS else None
+
+    def _doubts(
+        self, stamp: int, now: int, max_skew: float, clock_step: int
+    ) -> Iterator[tuple[str, InputWarning | None]]:
+        """Yield the possible reasons to doubt the motion, each with its kind for the log."""
+        base = self._base_in_use
+        for source in (base, self.torques):
+            if source is not None:
+                caveat = source.caveat(now, max_skew, clock_step, stamp)
+                yield f"stamp of the {source.words.name}", caveat
+        if base is not None and "rates" in self._needed:
+            yield "twist", base.twist_caveat()
+        yield "motion", self._implausible()
+
+    def _implausible(self) -> InputWarning | None:
+        """Return the warning about velocities and efforts far beyond the limits of joints."""
+        text, k = "", len(self._joints)
+        if "rates" in self._needed:
+            text = self._plausible.velocities_outside(self._motion[_VELOCITY, :k])
+        if self._source == "effort" and "torques" in self._needed and not text:
+            text = self._plausible.efforts_outside(self._motion[_EFFORT, :k])
+        return _outside(text)
+
+    def _of_base(
+        self, inputs: Mapping[str, Array], velocities: Array, now: int
+    ) -> InputWarning | None:
+        """Write the base's twist; return why the twist or the orientation is missing."""
+        base = self._base_in_use
+        if base is None:
+            return None
+        warning = base.warning(now)
+        if warning is not None or "rates" not in self._needed:
+            return warning
+        q, rates = inputs["q"], velocities
+        if base.carrying:
+            warning = self._refusal(velocities)
+            if warning is not None:
+                return warning
+            if self._loops is not None:
+                rates = self._loops.of_joints(self._joints, velocities, q)
+        return base.write_twist(inputs["rates"][:_BASE], q, rates)
+
+    def _refusal(self, velocities: Array) -> InputWarning | None:
+        if math.hypot(*velocities.tolist()) <= FASTEST:
+            return None
+        if np.isnan(velocities).all():
+            return InputWarning(
+                Reason.VELOCITY_MISSING,
+                "the joint states do not have a velocity for each of their joints",
+            )
+        return InputWarning(
+            Reason.VELOCITY_NOT_FINITE,
+            f"the velocity of joint {self._wrong(velocities, FASTEST)}; expected finite numbers "
+            f"below {FASTEST:g}",
+        )
+
+    def _wrong(self, values: Array, largest: float) -> str:
+        found = np.flatnonzero(~(np.abs(values) <= largest))
+        if not found.size:
+            # All torques are within the range, but not their sum.
+            found = np.array([int(np.abs(values).argmax())])
+        shown = ", ".join(f"{self._joints[k]!r} is {values[k]:.6g}" for k in found[:NAMED])
+        return shown + (f" and {found.size - NAMED} more" if found.size > NAMED else "")
+
+    def _rates(self, velocities: Array, q: Array) -> Array:
+        if self._loops is None:
+            return velocities
+        return self._loops.independent(self._joints, velocities, q)
+
+    def _write_gravity(self, stamp: int, inputs: Mapping[str, Array]) -> None:
+        if not self._turns_gravity or self._base is None:
+            inputs["gravity"][...] = self._gravity
+            return
+        orientation = np.empty(4)
+        self._base.write(stamp, orientation, inputs["q"])
+        x, y, z, w = orientation.tolist()
+        inputs["gravity"][...] = turned_back(self._gravity, (x, y, z, w))
+
+    def _write_torques(
+        self, efforts: Array, now: int, inputs: Mapping[str, Array]
+    ) -> InputWarning | None:
+        torques, joints = inputs["torques"], self._joints
+        torques[...] = 0.0
+        if self._source == "zero":
+            return None
+        if self.torques is not None:
+            warning = self.torques.warning(now)
+            efforts, joints = self.torques.values, self._names
+            if warning is not None:
+                return warning
+        elif not math.hypot(*efforts.tolist()) <= STRONGEST:
+            if np.isnan(efforts).all():
+                return InputWarning(
+                    Reason.TORQUE_MISSING,
+                    "the joint states do not have an effort for each of their joints "
+                    "(torques: effort)",
+                )
+            return InputWarning(
+                Reason.TORQUE_INVALID,
+                f"the effort of joint {self._wrong(efforts, STRONGEST)}; expected finite numbers",
+            )
+        if self._loops is not None:
+            efforts = self._loops.torques(joints, efforts, inputs["q"])
+        torques[self._first :] = efforts
+        return None

@@ -1,0 +1,173 @@
+"""Validity and reasons of matrices, warnings of inputs, limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+
+from delassus_ros.conditioning.monitor import ConditionSettings, Examination
+from delassus_ros.solver.friction import ForceSettings
+
+
+class Validity(IntEnum):
+    """The values of ``DelassusMatrix.validity``."""
+
+    INVALID = 0
+    DEGRADED = 1
+    OK = 2
+
+
+class Reason(IntFlag):
+    """Bits of ``reasons`` in DelassusMatrix, ContactDynamics, Estimate, as there; without ROS."""
+
+    NONE = 0
+    NO_CONTACTS_RECEIVED = 1
+    CONTACTS_STALE = 2
+    UNKNOWN_CONTACT = 4
+    DUPLICATE_CONTACT = 8
+    CONTACTS_MALFORMED = 16
+    NO_JOINT_STATE = 32
+    JOINT_MISSING = 64
+    JOINT_NOT_FINITE = 128
+    JOINT_SIZE_MISMATCH = 256
+    JOINT_DUPLICATED = 512
+    INPUT_STALE = 1024
+    INPUT_SKEWED = 2048
+    STAMP_INVALID = 4096
+    STAMP_JUMPED_BACK = 8192
+    STAMP_IN_FUTURE = 16384
+    ORIENTATION_MISSING = 32768
+    ORIENTATION_INVALID = 65536
+    ORIENTATION_STALE = 131072
+    LOOP_NOT_CLOSED = 262144
+    LOOP_WRONG_BRANCH = 524288
+    LOOP_INCONSISTENT = 1048576
+    LOOP_SINGULAR = 2097152
+    SOLVER_FAILED = 4194304
+    RESULT_NOT_FINITE = 8388608
+    NOT_CONFIGURED = 16777216
+    FALLBACK_ALGORITHM = 33554432
+    APPROXIMATE_ALGORITHM = 67108864
+    DAMPED = 134217728
+    ILL_CONDITIONED = 268435456
+    OVERRUN = 536870912
+    JOINT_FAR = 1073741824
+    ROBOT_CHANGED = 2147483648
+    # Bits of ContactDynamics alone.
+    VELOCITY_MISSING = 1 << 32
+    VELOCITY_NOT_FINITE = 1 << 33
+    TORQUE_MISSING = 1 << 34
+    TORQUE_INVALID = 1 << 35
+    TORQUE_STALE = 1 << 36
+    TWIST_INVALID = 1 << 37
+    # Of Estimate alone.
+    WRENCH_MISSING = 1 << 38
+    WRENCH_INVALID = 1 << 39
+    WRENCH_STALE = 1 << 40
+    IMU_MISSING = 1 << 41
+    IMU_INVALID = 1 << 42
+    IMU_STALE = 1 << 43
+    NO_ACCELERATION = 1 << 44
+    # Bits of all three messages.
+    PLACEMENT_MISSING = 1 << 45
+    PLACEMENT_INVALID = 1 << 46
+    PLACEMENT_STALE = 1 << 47
+    SOURCES_CONTRADICT = 1 << 48
+    JOINT_OUTSIDE_LIMITS = 1 << 49
+    # Of Estimate alone.
+    SENSORS_CONTRADICT = 1 << 50
+    # Of ContactDynamics alone.
+    FORCES_INFEASIBLE = 1 << 51
+    FORCES_NOT_CONVERGED = 1 << 52
+    FORCES_INACCURATE = 1 << 53
+    FORCES_STRIKING = 1 << 54
+    FORCES_JAMMED = 1 << 55
+
+
+def names_of(reasons: Reason) -> str:
+    """Return e.g. ``JOINT_MISSING + STAMP_INVALID``; ``none`` for no reason."""
+    names = [reason.name for reason in Reason if reason and reason in reasons]
+    return " + ".join(name for name in names if name) or "none"
+
+
+@dataclass(frozen=True)
+class InputWarning:
+    """A fault of an input.
+
+    Attributes
+    ----------
+    reason : bits of the message.
+    text : the fault in words, with the name of the joint or contact.
+    """
+
+    reason: Reason
+    text: str
+
+
+def joined(*warnings: InputWarning | None) -> InputWarning | None:
+    """Return one warning with the reasons of several and the text of the first; None without."""
+    found = [warning for warning in warnings if warning is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+    reasons = Reason.NONE
+    for warning in found:
+        reasons |= warning.reason
+    return InputWarning(reasons, found[0].text)
+
+
+LONGEST_TRUST_S = 1.0
+"""Longest time for which a publisher whose messages make matrices is relied on [s]. After it,
+messages of other publishers are used, and a missing matrix is reported."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the inputs and thresholds for matrices; may change between two ticks.
+
+    Attributes
+    ----------
+    max_skew : largest difference of the stamps of joint states, and largest distance of a stamp
+        ahead of the clock, beyond one step of the clock [s].
+    input_timeout : age above which joint positions are too old [s]; infinite for never.
+    contacts_timeout : the same for the set of active contacts.
+    condition : thresholds and damping.
+    forces : friction, law and velocities of the contact forces.
+    """
+
+    max_skew: float = 0.005
+    input_timeout: float = 0.5
+    contacts_timeout: float = 0.5
+    condition: ConditionSettings = field(default_factory=ConditionSettings)
+    forces: ForceSettings = field(default_factory=ForceSettings)
+
+    @property
+    def patience(self) -> float:
+        """Time after which a message is published again, INVALID if there is no matrix [s]."""
+        return self.input_timeout if self.input_timeout < math.inf else LONGEST_TRUST_S
+
+
+@dataclass(slots=True)
+class LastAnswer:
+    """The latest message, for summaries and diagnostics; overwritten by the next.
+
+    Attributes
+    ----------
+    validity, reasons : as published.
+    text : the reasons in words; empty for none.
+    stamp_ns, age : stamp of the joint positions [ns] and their age [s].
+    examination : examination of the matrix, overwritten by the next; None without a matrix.
+    rows : number of rows of the matrix.
+    contacts : names of the contacts of the matrix.
+    compute_time : time to compute the matrix [s]; 0 without a matrix.
+    """
+
+    validity: Validity = Validity.INVALID
+    reasons: Reason = Reason.NONE
+    text: str = ""
+    stamp_ns: int = 0
+    age: float = math.nan
+    examination: Examination | None = None
+    rows: int = 0
+    contacts: tuple[str, ...] = ()
+    compute_time: float = 0.0

@@ -1,1 +1,0 @@
-"""Inputs of the nodes: messages are checked and become numbers for the kernel."""

@@ -1,1 +1,0 @@
-"""Services of rclpy and the operating system for nodes: threads, queues, timers, QoS, logs."""

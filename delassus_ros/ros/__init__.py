@@ -1,0 +1,1 @@
+"""Base of every ROS 2 node: programs, reception, clocks, parameters, diagnostics, real time."""

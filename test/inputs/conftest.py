@@ -1,0 +1,3 @@
+"""The fixtures of tests with nodes; see node_fixtures."""
+
+from node_fixtures import *  # noqa: F403

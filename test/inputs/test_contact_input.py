@@ -1,0 +1,121 @@
+"""Sets of active contacts, and what is said about bad ones."""
+
+from __future__ import annotations
+
+import counted
+import pytest
+from delassus_msgs.msg import ActiveContacts
+
+from delassus_ros import Contact, ContactSet
+from delassus_ros.errors import InputError
+from delassus_ros.inputs.contacts import ContactInput
+from delassus_ros.inputs.reasons import Reason
+
+UNKNOWN, INACTIVE = ActiveContacts.UNKNOWN, ActiveContacts.INACTIVE
+ACTIVE, SLIPPING = ActiveContacts.ACTIVE, ActiveContacts.SLIPPING
+FEET = ("LF", "RF", "LH", "RH")
+
+
+@pytest.fixture(name="contacts")
+def make_contacts() -> ContactInput:
+    return ContactInput(ContactSet(Contact(name, frame=f"{name}_FOOT") for name in FEET))
+
+
+def test_before_the_first_set(contacts) -> None:
+    assert contacts.active is None
+    assert contacts.reasons is Reason.NO_CONTACTS_RECEIVED
+    assert contacts.status(FEET) == [UNKNOWN] * 4
+
+
+def test_status_of_listed_and_unlisted_contacts(contacts) -> None:
+    contacts.read(["RH", "LF", "LH"], [SLIPPING, ACTIVE, UNKNOWN])
+    assert contacts.status(FEET) == [ACTIVE, INACTIVE, UNKNOWN, SLIPPING]
+    contacts.read(["LF", "LF"], [ACTIVE, ACTIVE])
+    assert contacts.status(FEET) == [UNKNOWN] * 4
+
+
+def test_forgetting_is_as_before_the_first_set(contacts) -> None:
+    contacts.read(["LF", "arm"], [ACTIVE, ACTIVE])
+    contacts.reset()
+    assert contacts.active is None
+    assert contacts.reasons is Reason.NO_CONTACTS_RECEIVED
+    assert not contacts.degraded
+    assert contacts.status(FEET) == [UNKNOWN] * 4
+
+
+def test_active_and_slipping_count(contacts) -> None:
+    assert contacts.read(FEET, [ACTIVE, UNKNOWN, SLIPPING, INACTIVE]) is None
+    assert contacts.active == ("LF", "LH")
+    assert contacts.reasons == Reason.NONE
+    assert not contacts.degraded
+
+
+def test_a_set_replaces_the_one_before_as_a_whole(contacts) -> None:
+    contacts.read(FEET, [ACTIVE] * 4)
+    assert contacts.read(["RF"], [ACTIVE]) is None
+    assert contacts.active == ("RF",)
+    assert contacts.read([], []) is None
+    assert contacts.active == ()
+
+
+def test_several_unknown_contacts_those_that_touch_first(contacts) -> None:
+    names = ["LF", "arm", "LFF", "RFF"]
+    warning = contacts.read(names, [ACTIVE, INACTIVE, SLIPPING, ACTIVE])
+    assert warning.text == (
+        "unknown contact 'LFF'; did you mean 'LF'? contacts: LF, RF, LH, RH; unknown, too: 'RFF', "
+        "'arm' (the matrix lacks the rows of those that are active)"
+    )
+    warning = contacts.read(names, [ACTIVE, INACTIVE, INACTIVE, UNKNOWN])
+    assert warning.text == (
+        "unknown contact 'arm'; contacts: LF, RF, LH, RH; unknown, too: 'LFF', 'RFF' "
+        "(ignored, as none is active)"
+    )
+
+
+@pytest.fixture(name="searches")
+def make_searches(monkeypatch) -> list[str]:
+    return counted.searches(monkeypatch)
+
+
+@pytest.mark.parametrize("status", [ACTIVE, INACTIVE])
+def test_many_unknown_contacts_take_one_search_and_a_line(contacts, searches, status) -> None:
+    names = [*FEET, *(f"finger_{k}" for k in range(400))]
+    for _ in range(100):
+        warning = contacts.read(names, [ACTIVE] * 4 + [status] * 400)
+    assert searches == ["finger_0"]
+    assert "'finger_5' and 394 more" in warning.text
+    assert len(warning.text) < 250
+    assert contacts.active == FEET
+    assert contacts.degraded is (status == ACTIVE)
+
+
+def test_a_long_unknown_name_is_cut(contacts, searches) -> None:
+    warning = contacts.read([10_000 * "LF", 10_000 * "RF"], [ACTIVE, ACTIVE])
+    assert warning.text.startswith("unknown contact 'LFLF")
+    assert len(warning.text) < 400
+    assert not searches
+
+
+@pytest.mark.parametrize(
+    ("count", "status"), [(1, 9), (2, ACTIVE)], ids=["no such status", "listed twice"]
+)
+def test_a_long_name_of_a_contradictory_set_is_cut(contacts, count, status) -> None:
+    warning = contacts.read(count * [10_000 * "LF"], count * [status])
+    assert f"contact '{50 * 'LF'}' " in warning.text
+    assert len(warning.text) < 400
+
+
+def test_other_unknown_contacts_each_time_end_the_searches(contacts, searches) -> None:
+    for k in range(1000):
+        warning = contacts.read(["LF", f"finger_{k}"], [ACTIVE, ACTIVE])
+        assert warning.text.startswith(f"unknown contact 'finger_{k}'")
+    assert len(searches) == 64
+    # Those that were known before keep what was found for them.
+    assert "; contacts: LF" in contacts.read(["finger_3"], [ACTIVE]).text
+    assert len(searches) == 64
+
+
+@pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan")])
+def test_timeout_must_be_positive(contacts, timeout) -> None:
+    with pytest.raises(InputError, match="contacts timeout is"):
+        contacts.set_timeout(timeout)
