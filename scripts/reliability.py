@@ -36,7 +36,7 @@ def cells() -> dict[str, tuple[str, str]]:
     """Return validity and words by the name of the reason."""
     from faults import FAULTS
 
-    from delassus_ros.inputs.reasons import Reason
+    from delassus_ros.inputs.findings import Reason
 
     found = {}
     for reason in Reason:

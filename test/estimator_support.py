@@ -11,7 +11,7 @@ from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.estimator.estimation import Answer, Estimation
 from delassus_ros.estimator.settings import EstimatorSettings
-from delassus_ros.inputs.reasons import Validity
+from delassus_ros.inputs.findings import Validity
 from delassus_ros.ros.health import InputHealth
 from delassus_ros.sim import demo_urdf
 

@@ -25,8 +25,9 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.joints import InputStatus, JointGate
-from delassus_ros.inputs.reasons import Limits, Reason
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.schedule import ScheduleInput
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.matrix import make_layout

@@ -22,7 +22,7 @@ from delassus_ros.adapter.conversion import (
 )
 from delassus_ros.adapter.writing import Writer
 from delassus_ros.inputs.contacts import contradiction
-from delassus_ros.inputs.reasons import Limits
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.node.settings import PARAMETERS
 from delassus_ros.ros.arrival import stamp_of
 from delassus_ros.ros.topics import FEW, LATCHED

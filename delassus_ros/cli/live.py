@@ -303,7 +303,7 @@ def _ros(program: str) -> Iterator[tuple[Any, Callable[[], bool]]]:
 
 def _about(received: Any) -> dict[str, Any]:
     """Return a matrix as data."""
-    from delassus_ros.inputs.reasons import Reason, Validity
+    from delassus_ros.inputs.findings import Reason, Validity
 
     G = np.array(received.matrix)
     blocks = linear_blocks(G, received.row_offsets, received.kinds)
@@ -327,7 +327,7 @@ def contact_forces_of(received: Any) -> dict[str, Any]:
 
     Per contact the data are those of :class:`~delassus_ros.drawing.force_cones.ForceInCone`.
     """
-    from delassus_ros.inputs.reasons import Validity
+    from delassus_ros.inputs.findings import Validity
     from delassus_ros.node.outputs.forces import LAW_NAMES, STATUS_NAMES
 
     if received.forces is None or received.friction is None or received.normals is None:

@@ -25,8 +25,8 @@ from delassus_ros.drawing.force_cones import PlacedForce
 from delassus_ros.drawing.scene import Scene, Stage
 from delassus_ros.drawing.skeleton import completed
 from delassus_ros.errors import DelassusError, InputError, RobotError, listed
+from delassus_ros.inputs.findings import Reason, names_of
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.reasons import Reason, names_of
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion

@@ -19,11 +19,12 @@ from delassus_ros.estimator.consistency import Consistency
 from delassus_ros.estimator.sensors import InertialSensor, Sensor, WrenchSensor
 from delassus_ros.estimator.settings import EstimatorSettings, joints_of
 from delassus_ros.inputs.closed_joints import ClosedGate
+from delassus_ros.inputs.findings import Finding, Reason, Validity
 from delassus_ros.inputs.input import Input
 from delassus_ros.inputs.joints import Gate, InputStatus, JointGate
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.reasons import InputWarning, Limits, Reason, Validity
 from delassus_ros.measured import Accelerometer, SparseDynamics
 from delassus_ros.measured.quantities import Quantity
 from delassus_ros.measured.rate_change import RateChange
@@ -33,7 +34,7 @@ from delassus_ros.problem import Problem
 from delassus_ros.ros.health import InputHealth
 from delassus_ros.ros.topics import JOINTS
 
-_NOTHING = InputWarning(Reason.NONE, "")
+_NOTHING = Finding(Reason.NONE, "")
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class _Kept(NamedTuple):
     """A joint state that was taken in: its status, the fault of its motion, its accelerations."""
 
     status: InputStatus
-    warning: InputWarning | None = None
+    warning: Finding | None = None
     accelerations: Array | None = None
 
 
@@ -170,7 +171,7 @@ class Estimation:
 
     def read(
         self, topic: str, message: Any, now: int, delay: int = 0, count: int = 0
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Take a message of a topic; return its fault, or None.
 
         Parameters
@@ -271,7 +272,7 @@ class Estimation:
             warning = warning or sensor.warning(now)
         if warning is None and accelerations is None:
             text = f"rates have not come for {self.settings.window:g} s yet (acceleration.window)"
-            warning = InputWarning(Reason.NO_ACCELERATION, text)
+            warning = Finding(Reason.NO_ACCELERATION, text)
         if warning is not None or accelerations is None:
             reasons = status.reasons | (warning.reason if warning else Reason.NONE)
             return self._say(status.stamp, reasons, warning.text if warning else "", now)
@@ -295,9 +296,9 @@ class Estimation:
     def _keep_unsaid(self, status: InputStatus) -> None:
         """Keep the reasons of a joint state without an answer for the next estimate."""
         unsaid = self._unsaid
-        self._unsaid = InputWarning(unsaid.reason | status.reasons, unsaid.text or status.text)
+        self._unsaid = Finding(unsaid.reason | status.reasons, unsaid.text or status.text)
 
-    def _doubts(self, numbers: Array, now: int) -> Iterator[InputWarning]:
+    def _doubts(self, numbers: Array, now: int) -> Iterator[Finding]:
         """Yield the reasons for which an estimate is DEGRADED."""
         if self._motion.caveat is not None:
             yield self._motion.caveat

@@ -13,8 +13,8 @@ from geometry_msgs.msg import Vector3, Wrench
 
 from delassus_ros.estimator.estimation import Answer, Estimation
 from delassus_ros.estimator.settings import PARAMETERS, EstimatorSettings, parameters_of
+from delassus_ros.inputs.findings import Reason, Validity, names_of
 from delassus_ros.inputs.joint_state_bytes import JointStateReader
-from delassus_ros.inputs.reasons import Reason, Validity, names_of
 from delassus_ros.model.spatial import Array
 from delassus_ros.ros.arrival import delay_since, stamp_of, write_stamp
 from delassus_ros.ros.diagnostics import Entry, Level, Report, entries_of_inputs

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.errors import SAID
+from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.input import Faults, Input, Words, shown, stamp_in
 from delassus_ros.inputs.motion import STRONGEST
-from delassus_ros.inputs.reasons import InputWarning, Reason
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Transform
 
@@ -70,7 +70,7 @@ class Sensor(Input):
         """Return whether a message is marked as having no numbers."""
         return False
 
-    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
         """Take the next message; see :meth:`Input.take`."""
         stamp = stamp_in(message)
         if self.latest.overtaken(stamp, now):

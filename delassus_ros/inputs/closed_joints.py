@@ -13,8 +13,9 @@ import numpy as np
 
 from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.errors import DelassusError, InputError, listed
+from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.joints import Gate, InputStatus, JointGate, Motion, size_mismatch
-from delassus_ros.inputs.reasons import InputWarning, Limits, Reason
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.model.spatial import Array
 from delassus_ros.ros.arrival import Arrival, age_of
@@ -56,7 +57,7 @@ class _Route:
 class _Aside:
     """A joint state that is ignored while other publishers make matrices."""
 
-    warning: InputWarning | None = None
+    warning: Finding | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,7 @@ class ClosedGate:
         self._first = JointGate(self._robot, max_skew, timeout, closure.independent)
         self._limits = max_skew, timeout
         self._clock_step, self._topic = 0, self._first.sources.topic
-        self._routes: dict[tuple[str, ...], _Route | InputWarning] = {}
+        self._routes: dict[tuple[str, ...], _Route | Finding] = {}
         self._status = InputStatus(Gate.IGNORED, 0, math.nan, Reason.NONE, "")
         self._route: _Route | None = None
         # Routes of the most likely sets of joints are made before the first joint state.
@@ -232,7 +233,7 @@ class ClosedGate:
             if isinstance(route, _Route):
                 yield route.gate
 
-    def _choose(self, message: _Message, now: int) -> _Route | InputWarning | _Aside:
+    def _choose(self, message: _Message, now: int) -> _Route | Finding | _Aside:
         """Return the route of a joint state, or why it has none."""
         # Routes are looked up by the list of names only where nothing but the names matters.
         self._names = None
@@ -271,7 +272,7 @@ class ClosedGate:
             return self._use(merged)
         return merged
 
-    def _route_of(self, joints: tuple[str, ...]) -> _Route | InputWarning:
+    def _route_of(self, joints: tuple[str, ...]) -> _Route | Finding:
         """Return the route of these measured joints, or why they have none."""
         found = self._routes.get(joints)
         if found is not None:
@@ -280,11 +281,11 @@ class ClosedGate:
             bound = self._bounds.of(joints)
         except InputError as error:
             text = f"the joint states have {listed('joint', joints)} alone: {error}"
-            found = InputWarning(Reason.JOINT_MISSING, text)
+            found = Finding(Reason.JOINT_MISSING, text)
         except DelassusError as error:
             what = listed("joint", joints)
             text = f"the remaining joints cannot be computed from measured {what}: {error}"
-            found = InputWarning(Reason.NOT_CONFIGURED, text)
+            found = Finding(Reason.NOT_CONFIGURED, text)
         else:
             # The binding may have been used by a route that was evicted since.
             bound.reset()
@@ -316,7 +317,7 @@ class ClosedGate:
         return message.read_by(self._gate, now, q)
 
     def _without(
-        self, found: InputWarning | _Aside, message: _Message, now: int, q: Array, delay: int
+        self, found: Finding | _Aside, message: _Message, now: int, q: Array, delay: int
     ) -> InputStatus:
         """Return the status of a joint state that has no route."""
         known = set(message.names).intersection(self._robot.joint_names)
@@ -328,7 +329,7 @@ class ClosedGate:
         status.stamp = max(message.stamp, 0)
         status.age = age_of(message.stamp, now)
         status.gate, status.reasons, status.text = Gate.IGNORED, Reason.NONE, ""
-        if isinstance(found, InputWarning):
+        if isinstance(found, Finding):
             status.gate = Gate.REFUSED
             status.reasons, status.text = found.reason, found.text
         elif found.warning is not None:
@@ -340,12 +341,12 @@ class ClosedGate:
         return status
 
 
-def warning_of(bound: BoundClosure, closure_status: ClosureStatus) -> InputWarning | None:
+def warning_of(bound: BoundClosure, closure_status: ClosureStatus) -> Finding | None:
     """Return the warning for a status of :meth:`BoundClosure.solve`; None for OK."""
     if closure_status is ClosureStatus.OK:
         return None
     reason, words = _WARNINGS[closure_status]
-    return InputWarning(reason, words.format(bound.about))
+    return Finding(reason, words.format(bound.about))
 
 
 def _close(bound: BoundClosure, status: InputStatus, q: Array) -> None:

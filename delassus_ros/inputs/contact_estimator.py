@@ -17,9 +17,10 @@ import numpy as np
 
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, unknown
+from delassus_ros.inputs.findings import Finding, Reason
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.reasons import InputWarning, Limits, Reason
 from delassus_ros.measured.rate_change import LONGEST_PAUSE, RateChange
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
@@ -169,7 +170,7 @@ class ContactEstimator:
         now: int,
         max_skew: float = Limits.max_skew,
         clock_step: int = 0,
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Update the estimate by a joint state, whose velocities and efforts :attr:`motion` has.
 
         Parameters
@@ -190,24 +191,24 @@ class ContactEstimator:
             warning = self._base.warning(now)
             self._base.write(stamp, inputs[_ORIENTATION], q)
         if warning is None and stamp <= 0:
-            warning = InputWarning(
+            warning = Finding(
                 Reason.STAMP_INVALID,
                 "contacts are not estimated from joint states without a stamp",
             )
         if warning is None and self._bound.solve().status is not Status.OK:
             text = "contact forces cannot be computed at this configuration"
-            warning = InputWarning(Reason.SOLVER_FAILED, text)
+            warning = Finding(Reason.SOLVER_FAILED, text)
         if warning is not None:
             self.reset()
             return warning
         return self._observe(inputs["rates"], stamp)
 
     @property
-    def caveat(self) -> InputWarning | None:
+    def caveat(self) -> Finding | None:
         """Reason to doubt the latest estimate; None for no doubt."""
         return self.motion.caveat
 
-    def _observe(self, rates: Array, stamp: int) -> InputWarning | None:
+    def _observe(self, rates: Array, stamp: int) -> Finding | None:
         """Compare velocities with those of the previous joint state; return why not."""
         solution = self._bound.solution
         if stamp == self.stamp and self._error is not None:
@@ -219,7 +220,7 @@ class ContactEstimator:
             self._error = None
             self.touches[:] = False
             self.forces[:] = np.nan
-            return InputWarning(
+            return Finding(
                 Reason.NO_CONTACTS_RECEIVED,
                 "contacts are estimated from the change of velocities between two joint states, "
                 "and "

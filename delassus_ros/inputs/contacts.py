@@ -11,8 +11,8 @@ from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
+from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
-from delassus_ros.inputs.reasons import InputWarning, Reason
 from delassus_ros.ros.arrival import too_old
 
 _WORDS = Words(
@@ -88,19 +88,19 @@ class ContactInput(Input):
         """Fault of the latest set, in words; empty for none."""
         return self._text
 
-    def withhold(self, warning: InputWarning) -> None:
+    def withhold(self, warning: Finding) -> None:
         """Drop the set, for a reason that the source gives."""
         self._without(Reason.NO_CONTACTS_RECEIVED | warning.reason)
         self._text = warning.text
         self.latest.taken = 0
 
-    def doubt(self, warning: InputWarning) -> None:
+    def doubt(self, warning: Finding) -> None:
         """Mark the present set as doubtful, for a reason that the source gives."""
         self.reasons |= warning.reason
         self.degraded = True
         self._text = self._text or warning.text
 
-    def stale(self, now: int) -> InputWarning | None:
+    def stale(self, now: int) -> Finding | None:
         """Return the warning about a present set that is too old, or None.
 
         Parameters
@@ -117,7 +117,7 @@ class ContactInput(Input):
                 f"the set of active contacts is {latest.age(now):.4g} s old by its stamp; "
                 f"{too_old(latest.age(now))}"
             )
-        return InputWarning(
+        return Finding(
             Reason.CONTACTS_STALE,
             f"{text}, at most {self.timeout:g} s are allowed (contacts_timeout); its publisher "
             "has to repeat it at 10 Hz or more, always with a new stamp",
@@ -128,7 +128,7 @@ class ContactInput(Input):
         unlisted = ActiveContacts.UNKNOWN if self.active is None else ActiveContacts.INACTIVE
         return [self._status.get(name, unlisted) for name in contacts]
 
-    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
         """Take a delassus_msgs/ActiveContacts; see :meth:`Input.take`."""
         return self.read(message.names, message.status, now, stamp_in(message), delay)
 
@@ -144,7 +144,7 @@ class ContactInput(Input):
         now: int = 0,
         stamp: int = 0,
         delay: int = 0,
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Take names and status of contacts, as in delassus_msgs/ActiveContacts.
 
         Parameters
@@ -184,7 +184,7 @@ class ContactInput(Input):
             # Contacts in touch come first: the matrix lacks their rows.
             strangers.sort(key=lambda name: self._status[name] not in _IN_CONTACT)
         self._text = self._unknown(strangers)
-        return InputWarning(Reason.UNKNOWN_CONTACT, self._text)
+        return Finding(Reason.UNKNOWN_CONTACT, self._text)
 
     def _unknown(self, strangers: Sequence[str]) -> str:
         """Return the warning about at least one name outside the layout."""
@@ -199,7 +199,7 @@ class ContactInput(Input):
         return f"{text} ({ignored})"
 
 
-def contradiction(names: Sequence[str], status: Sequence[int]) -> InputWarning | None:
+def contradiction(names: Sequence[str], status: Sequence[int]) -> Finding | None:
     """Return why a set of active contacts is refused, or None.
 
     Parameters
@@ -207,7 +207,7 @@ def contradiction(names: Sequence[str], status: Sequence[int]) -> InputWarning |
     names, status : as in delassus_msgs/ActiveContacts.
     """
     if len(names) != len(status):
-        return InputWarning(
+        return Finding(
             Reason.CONTACTS_MALFORMED,
             f"the set of active contacts has {len(names)} names but {len(status)} status "
             "values; it is refused",
@@ -215,14 +215,14 @@ def contradiction(names: Sequence[str], status: Sequence[int]) -> InputWarning |
     for name, value in zip(names, status, strict=True):
         if value not in STATUS:
             expected = ", ".join(f"{word}={number}" for number, word in STATUS.items())
-            return InputWarning(
+            return Finding(
                 Reason.CONTACTS_MALFORMED,
                 f"contact {name[:SAID]!r} has status {value}; expected one of {expected}; "
                 "the set is refused",
             )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        return InputWarning(
+        return Finding(
             Reason.DUPLICATE_CONTACT,
             f"contact {twice[0][:SAID]!r} is listed more than once among the active ones; "
             "the set is refused",

@@ -9,7 +9,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from delassus_ros.inputs.reasons import LONGEST_TRUST_S, InputWarning, Reason
+from delassus_ros.inputs.findings import Finding, Reason
+from delassus_ros.inputs.limits import LONGEST_TRUST_S
 from delassus_ros.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.ros.arrival import (
     Arrival,
@@ -111,7 +112,7 @@ class Latest:
 
     def caveat(
         self, subject: str, now: int, max_skew: float, clock_step: int, needs_stamp: bool
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Return why the order or the age of the message is in doubt, or None.
 
         Parameters
@@ -124,7 +125,7 @@ class Latest:
         """
         if needs_stamp and not self.is_stamped:
             text = f"{subject} came without a valid stamp: the age cannot be told"
-            return InputWarning(Reason.STAMP_INVALID, text)
+            return Finding(Reason.STAMP_INVALID, text)
         stamps = f"the stamps of {subject}"
         reasons, text = Reason.NONE, ""
         # The doubt ends after the same time for sources that repeat messages and for those that
@@ -136,7 +137,7 @@ class Latest:
         if self.ahead > max_skew + 1e-9 * clock_step:
             reasons |= Reason.STAMP_IN_FUTURE
             text = f"{stamps} are {ahead_of_clock(self.ahead, clock_step)}"
-        return InputWarning(reasons, text) if reasons else None
+        return Finding(reasons, text) if reasons else None
 
 
 @dataclass(frozen=True)
@@ -198,21 +199,21 @@ class Input(ABC):
         self.words, self.faults, self.timeout = words, faults, timeout
         self.latest = Latest()
         self._publishers = PublisherWatch()
-        self._warning: InputWarning | None = None
+        self._warning: Finding | None = None
         self.reset()
 
     def reset(self) -> None:
         """Return to the state before the first message."""
         self.latest.reset()
         self._publishers.reset()
-        self._warning = InputWarning(self.faults.missing, self.words.missing)
+        self._warning = Finding(self.faults.missing, self.words.missing)
 
     def restart(self, now: int) -> None:
         """Return to the state before the first message, after a step of the clock."""
         self.reset()
 
     @abstractmethod
-    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
         """Take the next message.
 
         Parameters
@@ -234,13 +235,13 @@ class Input(ABC):
         self.latest.accept()
         self._warning = None
 
-    def _refuse(self, text: str) -> InputWarning:
+    def _refuse(self, text: str) -> Finding:
         """Drop the values until the next good message; return why."""
         words = self.words
         # No message is in use any more, so the next one cannot be older than it.
         self.latest.taken = 0
         text = f"{words.subject} {words.verb} refused: {text}"
-        self._warning = InputWarning(self.faults.invalid, text)
+        self._warning = Finding(self.faults.invalid, text)
         return self._warning
 
     @property
@@ -248,7 +249,7 @@ class Input(ABC):
         """Fault of the latest message, in words; empty for none."""
         return "" if self._warning is None else self._warning.text
 
-    def warning(self, now: int) -> InputWarning | None:
+    def warning(self, now: int) -> Finding | None:
         """Return why there are no valid values, or None if there are."""
         if self._warning is not None:
             return self._warning
@@ -256,7 +257,7 @@ class Input(ABC):
             return None
         words, age = self.words, self.latest.age(now)
         by_stamp = f"; {too_old(age)}" if self.latest.silence(now) <= self.timeout else ""
-        return InputWarning(
+        return Finding(
             self.faults.stale,
             f"{words.subject} {words.verb} {age:.4g} s old, at most {self.timeout:g} s are "
             f"allowed ({words.timeout}){by_stamp}",
@@ -264,7 +265,7 @@ class Input(ABC):
 
     def caveat(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Return why the values are to be used with care, or None.
 
         Parameters
@@ -275,7 +276,7 @@ class Input(ABC):
         subject = self.words.subject
         if self._publishers.two(now):
             text = two_publishers(self.full_topic or self.topic, subject)
-            return InputWarning(Reason.SOURCES_CONTRADICT, text)
+            return Finding(Reason.SOURCES_CONTRADICT, text)
         return self.latest.caveat(subject, now, max_skew, clock_step, self.needs_stamp)
 
     def health(self, now: int) -> InputHealth:

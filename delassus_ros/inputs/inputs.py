@@ -10,13 +10,14 @@ from typing import Any
 from delassus_ros.closure import Closure
 from delassus_ros.inputs.closed_joints import ClosedGate
 from delassus_ros.inputs.contacts import ContactInput
+from delassus_ros.inputs.findings import Finding, LastAnswer, Reason
 from delassus_ros.inputs.input import Input
 from delassus_ros.inputs.joint_state_bytes import JointStateReader
 from delassus_ros.inputs.joints import Gate, InputStatus, JointGate
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
 from delassus_ros.inputs.placements import PlacementInput
-from delassus_ros.inputs.reasons import InputWarning, LastAnswer, Limits, Reason
 from delassus_ros.inputs.schedule import ScheduleInput
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
@@ -192,7 +193,7 @@ class Inputs:
 
     def write_motion(
         self, stamp: int, now: int, inputs: Mapping[str, Array]
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Write the motion inputs of secondary outputs at a stamp [ns]; return their fault."""
         if self._motion is None:
             return None
@@ -346,7 +347,7 @@ class Inputs:
 
     def _of_orientation(
         self, source: OrientationInput, stamp: int, now: int
-    ) -> tuple[InputWarning | None, bool]:
+    ) -> tuple[Finding | None, bool]:
         """Return the warning about the orientation at a stamp [ns], and whether it is usable."""
         warning = source.warning(now)
         if warning is not None:
@@ -358,11 +359,11 @@ class Inputs:
             self._warn(f"stamp of the {source.words.name}", caveat.text)
         return caveat, True
 
-    def warn_of(self, warning: InputWarning) -> None:
+    def warn_of(self, warning: Finding) -> None:
         """Log a warning of an input."""
         self._warn(warning.reason.name or "input", warning.text)
 
-    def _caveat(self, source: Input, now: int, stamp: int = 0) -> InputWarning | None:
+    def _caveat(self, source: Input, now: int, stamp: int = 0) -> Finding | None:
         return source.caveat(now, self._limits.max_skew, self.clock_step, stamp)
 
     def _say(self, status: InputStatus) -> None:

@@ -14,7 +14,8 @@ from enum import Enum
 import numpy as np
 
 from delassus_ros.errors import NAMED, SAID, InputError, RobotError, listed, unknown
-from delassus_ros.inputs.reasons import LONGEST_TRUST_S, InputWarning, Limits, Reason
+from delassus_ros.inputs.findings import Finding, Reason
+from delassus_ros.inputs.limits import LONGEST_TRUST_S, Limits
 from delassus_ros.inputs.sources import PublisherWatch, SourceWatch, two_publishers
 from delassus_ros.model import Robot
 from delassus_ros.model.ranges import FARTHEST, PlausibleRanges
@@ -171,7 +172,7 @@ class JointGate:
         self._seen = np.zeros(n, dtype=np.bool_)
         self._fresh = np.zeros(n, dtype=np.bool_)
         self._jumped, self._jump_text = Reason.NONE, ""
-        self.aside = InputWarning(Reason.NONE, "")
+        self.aside = Finding(Reason.NONE, "")
         self._whole, self._merged = Arrival(), Arrival()
         self.heard, self._begun = Arrival(), Arrival(now)
         self.sources.reset()
@@ -418,7 +419,7 @@ class JointGate:
     def _put_aside(self, stamp: int, now: int, reason: Reason, text: str) -> InputStatus:
         """Ignore a joint state, and keep the reason for the report of a later silence."""
         if text:
-            self.aside = InputWarning(reason, text)
+            self.aside = Finding(reason, text)
         return self._say(Gate.IGNORED, stamp, now, Reason.NONE, text)
 
     def _has_whole(self, now: int) -> bool:
@@ -546,14 +547,14 @@ class JointNames:
         self.is_foreign = bool(names and joints) and not present
         self.refusal = self._refusal(present, len(place))
 
-    def _refusal(self, present: Sequence[int], different: int) -> InputWarning | None:
+    def _refusal(self, present: Sequence[int], different: int) -> Finding | None:
         if not self.count and self._joints:
-            return InputWarning(*self.missing())
+            return Finding(*self.missing())
         if different < self.count:
             names = list(self.names)
             twice = [self._joints[i] for i in present if names.count(self._joints[i]) > 1]
             if twice:
-                return InputWarning(
+                return Finding(
                     Reason.JOINT_DUPLICATED,
                     f"the joint state has {listed('joint', twice)} more than once",
                 )

@@ -14,10 +14,11 @@ import numpy as np
 
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import NAMED, NumericalError, UnknownNames
+from delassus_ros.inputs.findings import Finding, Reason, joined
 from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.orientation import OrientationInput
 from delassus_ros.inputs.quaternions import turned_back
-from delassus_ros.inputs.reasons import InputWarning, Limits, Reason, joined
 from delassus_ros.model import Robot
 from delassus_ros.model.ranges import PlausibleMotion
 from delassus_ros.model.spatial import Array
@@ -59,7 +60,7 @@ class TorqueInput(Input):
         self.values = np.zeros(len(joints))
         super().__init__(_WORDS, _FAULTS, timeout)
 
-    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
         """Take the efforts of a sensor_msgs/JointState; see :meth:`Input.take`."""
         stamp, names, efforts = stamp_in(message), message.name, message.effort
         if self.latest.overtaken(stamp, now):
@@ -76,7 +77,7 @@ class TorqueInput(Input):
 
     def caveat(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Return why the torques are in doubt, or None; see :meth:`Input.caveat`."""
         outside = _outside(self._plausible.efforts_outside(self.values))
         return joined(super().caveat(now, max_skew, clock_step, stamp), outside)
@@ -93,9 +94,9 @@ class TorqueInput(Input):
         return "a joint is listed more than once" if len(set(names)) < len(names) else ""
 
 
-def _outside(text: str) -> InputWarning | None:
+def _outside(text: str) -> Finding | None:
     """Return the warning about motion beyond the limits of joints; None for an empty text."""
-    return InputWarning(Reason.JOINT_OUTSIDE_LIMITS, text) if text else None
+    return Finding(Reason.JOINT_OUTSIDE_LIMITS, text) if text else None
 
 
 class MotionInput:
@@ -134,7 +135,7 @@ class MotionInput:
         self._source = torques
         self._needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
         self._loops = LoopRates(robot) if robot.clustered.is_closed else None
-        self.caveat: InputWarning | None = None
+        self.caveat: Finding | None = None
         self.in_doubt = ""
         self._joints: Sequence[str] = ()
         self._plausible = PlausibleMotion(robot, ())
@@ -159,7 +160,7 @@ class MotionInput:
         inputs: Mapping[str, Array],
         max_skew: float = Limits.max_skew,
         clock_step: int = 0,
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Write the motion to the inputs of a kernel; ``q`` is read from there.
 
         Parameters
@@ -178,13 +179,13 @@ class MotionInput:
         try:
             warning = self._write(stamp, now, inputs)
         except NumericalError as error:
-            warning = InputWarning(Reason.LOOP_SINGULAR, str(error))
+            warning = Finding(Reason.LOOP_SINGULAR, str(error))
         if warning is not None:
             for name in self._needed:
                 inputs[name][...] = 0.0
         return warning
 
-    def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> InputWarning | None:
+    def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Finding | None:
         first, k = self._first, len(self._joints)
         velocities, efforts = self._motion[_VELOCITY, :k], self._motion[_EFFORT, :k]
         warning = self._of_base(inputs, velocities, now)
@@ -208,7 +209,7 @@ class MotionInput:
         return self._base if needed else None
 
     @property
-    def implausible(self) -> InputWarning | None:
+    def implausible(self) -> Finding | None:
         """The caveat of motion beyond the limits of joints; None for any other caveat.
 
         Differences of velocities must not be formed with such motion.
@@ -218,7 +219,7 @@ class MotionInput:
 
     def _doubts(
         self, stamp: int, now: int, max_skew: float, clock_step: int
-    ) -> Iterator[tuple[str, InputWarning | None]]:
+    ) -> Iterator[tuple[str, Finding | None]]:
         """Yield the possible reasons to doubt the motion, each with its kind for the log."""
         base = self._base_in_use
         for source in (base, self.torques):
@@ -229,7 +230,7 @@ class MotionInput:
             yield "twist", base.twist_caveat()
         yield "motion", self._implausible()
 
-    def _implausible(self) -> InputWarning | None:
+    def _implausible(self) -> Finding | None:
         """Return the warning about velocities and efforts far beyond the limits of joints."""
         text, k = "", len(self._joints)
         if "rates" in self._needed:
@@ -240,7 +241,7 @@ class MotionInput:
 
     def _of_base(
         self, inputs: Mapping[str, Array], velocities: Array, now: int
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Write the base's twist; return why the twist or the orientation is missing."""
         base = self._base_in_use
         if base is None:
@@ -257,15 +258,15 @@ class MotionInput:
                 rates = self._loops.of_joints(self._joints, velocities, q)
         return base.write_twist(inputs["rates"][:_BASE], q, rates)
 
-    def _refusal(self, velocities: Array) -> InputWarning | None:
+    def _refusal(self, velocities: Array) -> Finding | None:
         if math.hypot(*velocities.tolist()) <= FASTEST:
             return None
         if np.isnan(velocities).all():
-            return InputWarning(
+            return Finding(
                 Reason.VELOCITY_MISSING,
                 "the joint states do not have a velocity for each of their joints",
             )
-        return InputWarning(
+        return Finding(
             Reason.VELOCITY_NOT_FINITE,
             f"the velocity of joint {self._wrong(velocities, FASTEST)}; expected finite numbers "
             f"below {FASTEST:g}",
@@ -295,7 +296,7 @@ class MotionInput:
 
     def _write_torques(
         self, efforts: Array, now: int, inputs: Mapping[str, Array]
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         torques, joints = inputs["torques"], self._joints
         torques[...] = 0.0
         if self._source == "zero":
@@ -307,12 +308,12 @@ class MotionInput:
                 return warning
         elif not math.hypot(*efforts.tolist()) <= STRONGEST:
             if np.isnan(efforts).all():
-                return InputWarning(
+                return Finding(
                     Reason.TORQUE_MISSING,
                     "the joint states do not have an effort for each of their joints "
                     "(torques: effort)",
                 )
-            return InputWarning(
+            return Finding(
                 Reason.TORQUE_INVALID,
                 f"the effort of joint {self._wrong(efforts, STRONGEST)}; expected finite numbers",
             )

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
+from delassus_ros.inputs.findings import Finding, Reason, joined
 from delassus_ros.inputs.input import Faults, Input, Words, shown, stamp_in
+from delassus_ros.inputs.limits import LONGEST_TRUST_S
 from delassus_ros.inputs.mounting import FrameMotion, Mounting, mountings
 from delassus_ros.inputs.quaternions import (
     IDENTITY,
@@ -23,7 +25,6 @@ from delassus_ros.inputs.quaternions import (
     times,
     turned,
 )
-from delassus_ros.inputs.reasons import LONGEST_TRUST_S, InputWarning, Reason, joined
 from delassus_ros.inputs.twist_axes import ANGULAR, TwistAxes
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Array
@@ -40,7 +41,7 @@ _WORDS = Words(
 _FAULTS = Faults(
     Reason.ORIENTATION_MISSING, Reason.ORIENTATION_INVALID, Reason.ORIENTATION_STALE
 )
-_NO_TWIST = InputWarning(
+_NO_TWIST = Finding(
     Reason.TWIST_INVALID, "no twist of the base is known: an Imu without angular velocity"
 )
 
@@ -100,12 +101,12 @@ class OrientationInput(Input):
         self._rates: Vector3 = (0.0, 0.0, 0.0)
         self._velocity = self._rates
         self._is_turning_refused = self._is_turning_known = False
-        self._no_twist: InputWarning | None = _NO_TWIST
+        self._no_twist: Finding | None = _NO_TWIST
         self._axes = TwistAxes()
         self._named = ("", "")
         self._link, self._link_before, self._link_changed = "", "", 0
 
-    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
         """Take the orientation and twist of a message.
 
         The linear velocity is zero for an Imu, whose messages have none.
@@ -148,7 +149,7 @@ class OrientationInput(Input):
         delay: int = 0,
         velocity: Sequence[float] = (0.0, 0.0, 0.0),
         position: Sequence[float] | None = None,
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Take the next orientation, and the twist with it.
 
         Parameters
@@ -206,7 +207,7 @@ class OrientationInput(Input):
         """Names of the joints between the root link and the frame of the latest good message."""
         return () if self._mounting is None else self._mounting.joints
 
-    def write(self, stamp: int, target: Array, q: Array | None = None) -> InputWarning | None:
+    def write(self, stamp: int, target: Array, q: Array | None = None) -> Finding | None:
         """Write the latest good orientation, extrapolated to a stamp, to `target` (4,).
 
         Parameters
@@ -219,7 +220,7 @@ class OrientationInput(Input):
         None, or why there is no orientation; `target` is then unchanged.
         """
         if q is None and self._mounting is not None:
-            return InputWarning(
+            return Finding(
                 Reason.ORIENTATION_MISSING,
                 f"the orientation of the base is unknown: {self._carried}, whose positions are "
                 "unknown",
@@ -236,7 +237,7 @@ class OrientationInput(Input):
 
     def write_twist(
         self, target: Array, q: Array | None = None, rates: Array | None = None
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Write the root link's twist (6,) to `target`: in the link's axes, linear part first.
 
         Parameters
@@ -254,7 +255,7 @@ class OrientationInput(Input):
             target[...] = (*self._velocity, *self._rates)
             return None
         if q is None or rates is None:
-            return InputWarning(
+            return Finding(
                 Reason.TWIST_INVALID,
                 f"no twist of the base is known: {self._carried}, whose positions or velocities "
                 "are unknown",
@@ -276,13 +277,13 @@ class OrientationInput(Input):
     def _carried(self) -> str:
         return f"its sensor is carried by {listed('joint', self.carrying)}"
 
-    def twist_caveat(self) -> InputWarning | None:
+    def twist_caveat(self) -> Finding | None:
         """Return why the twist contradicts the motion of the pose, or None."""
         parts = self._axes.along_world
         if not parts:
             return None
         world, frame = self._named
-        return InputWarning(
+        return Finding(
             Reason.SOURCES_CONTRADICT,
             f"the pose of the base moves as if its {' and '.join(parts)} were along the axes of "
             f"{world!r}; expected a twist along those of {frame!r}, the child_frame_id of an "
@@ -291,7 +292,7 @@ class OrientationInput(Input):
 
     def caveat(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Return why orientation and twist are in doubt, or None; see :meth:`Input.caveat`."""
         found = super().caveat(now, max_skew, clock_step)
         if self._link_before and abs(now - self._link_changed) <= 1e9 * LONGEST_TRUST_S:
@@ -300,7 +301,7 @@ class OrientationInput(Input):
                 f"that of frame {self._link!r}: expected one frame; two nodes publish it, or "
                 "orientation.frame has to name the frame"
             )
-            found = joined(found, InputWarning(Reason.SOURCES_CONTRADICT, text))
+            found = joined(found, Finding(Reason.SOURCES_CONTRADICT, text))
         taken = self.latest.taken
         apart = 1e-9 * (stamp - taken) if stamp and taken else 0.0
         if self._is_turning_refused:
@@ -325,7 +326,7 @@ class OrientationInput(Input):
             return joined(found, self.twist_caveat())
         else:
             return found
-        return joined(found, InputWarning(Reason.ORIENTATION_STALE, text))
+        return joined(found, Finding(Reason.ORIENTATION_STALE, text))
 
     def _wrong(self, orientation: Sequence[float], frame: str, world: str | None) -> str:
         """Return the fault of an orientation, in words; empty for none."""
@@ -368,14 +369,14 @@ class OrientationInput(Input):
 
 def _fault_of_twist(
     rates: Sequence[float] | None, velocity: Sequence[float]
-) -> InputWarning | None:
+) -> Finding | None:
     """Return why the twist of a frame is unusable; None for a good one."""
     if rates is None:
         return _NO_TWIST
     # Written so that NaN is refused.
     if math.hypot(*rates) < _FASTEST and math.hypot(*velocity) < _FASTEST:
         return None
-    return InputWarning(
+    return Finding(
         Reason.TWIST_INVALID,
         f"the twist of the base is refused: it is {shown((*velocity, *rates))}; expected finite "
         f"numbers below {_FASTEST:g} m/s and rad/s",

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.errors import SAID, UnknownNames
+from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.input import Faults, Input, Latest, Words, shown, stamp_in
-from delassus_ros.inputs.reasons import InputWarning, Reason
 from delassus_ros.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
@@ -104,7 +104,7 @@ class PlacementInput(Input):
         """
         self._count = count
 
-    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
         """Take a delassus_msgs/ContactPlacements; see :meth:`Input.take`."""
         return self.read(message.names, *places_of(message), now, stamp_in(message), delay)
 
@@ -116,7 +116,7 @@ class PlacementInput(Input):
         now: int,
         stamp: int = 0,
         delay: int = 0,
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Take placements of contacts.
 
         Parameters
@@ -150,7 +150,7 @@ class PlacementInput(Input):
                     taken.append(k)
         self._text = refusal
         if refusal:
-            return InputWarning(Reason.PLACEMENT_INVALID, refusal)
+            return Finding(Reason.PLACEMENT_INVALID, refusal)
         for k in taken:
             name, turn = names[k], orientations[k]
             self._values[_POSITIONS][self._row[name]] = positions[k]
@@ -159,24 +159,24 @@ class PlacementInput(Input):
                 self._values[_ORIENTATIONS][self._turned_row[name]] = unit
         if strangers:
             self._text = f"placement of {self._strangers.words(strangers[0])}; it is ignored"
-            return InputWarning(Reason.UNKNOWN_CONTACT, self._text)
+            return Finding(Reason.UNKNOWN_CONTACT, self._text)
         return None
 
-    def warning_of(self, active: Iterable[str], now: int) -> InputWarning | None:
+    def warning_of(self, active: Iterable[str], now: int) -> Finding | None:
         """Return why placements of active contacts are unusable, or None if all are usable."""
         for name in active:
             if name not in self._row:
                 continue
             known = self._known.get(name)
             if known is None:
-                return InputWarning(
+                return Finding(
                     Reason.PLACEMENT_MISSING,
                     f"contact {name!r} is active and moves, and its placement has not come yet",
                 )
             if known.refusal:
-                return InputWarning(Reason.PLACEMENT_INVALID, known.refusal)
+                return Finding(Reason.PLACEMENT_INVALID, known.refusal)
             if not known.within(self.timeout, now):
-                return InputWarning(
+                return Finding(
                     Reason.PLACEMENT_STALE,
                     f"the placement of contact {name!r} is "
                     f"{known.age(now):.4g} s old, at most {self.timeout:g} s "
@@ -187,7 +187,7 @@ class PlacementInput(Input):
 
     def caveat_of(
         self, active: Iterable[str], now: int, max_skew: float, clock_step: int
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Return why placements of the active contacts are in doubt, or None.
 
         Parameters
@@ -202,7 +202,7 @@ class PlacementInput(Input):
             subject = f"the placements of contact {name!r}"
             if known.publishers.two(now):
                 text = two_publishers(self.full_topic or self.topic, subject)
-                return InputWarning(Reason.SOURCES_CONTRADICT, text)
+                return Finding(Reason.SOURCES_CONTRADICT, text)
             found = known.caveat(subject, now, max_skew, clock_step, self.needs_stamp)
             if found is not None:
                 return found
@@ -210,7 +210,7 @@ class PlacementInput(Input):
 
     def caveat(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
-    ) -> InputWarning | None:
+    ) -> Finding | None:
         """Return why placements of any contact are in doubt, or None; see :meth:`Input.caveat`."""
         return self.caveat_of(self._known, now, max_skew, clock_step)
 

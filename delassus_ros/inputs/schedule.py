@@ -11,8 +11,8 @@ from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.errors import SAID
 from delassus_ros.inputs.contacts import STATUS
+from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
-from delassus_ros.inputs.reasons import InputWarning, Reason
 from delassus_ros.ros.arrival import LATEST_S, TIMES
 
 _WORDS = Words(
@@ -47,7 +47,7 @@ class ScheduleInput(Input):
         self._starts: list[int] = []
         self._names: list[str] = []
         self._status: list[list[int]] = []
-        self._modes: dict[int, ActiveContacts | InputWarning] = {}
+        self._modes: dict[int, ActiveContacts | Finding] = {}
         self._end = self._stamp = 0
         self._text = ""
 
@@ -60,7 +60,7 @@ class ScheduleInput(Input):
         """Fault of the latest schedule, in words; empty for none."""
         return self._text
 
-    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
         """Take a delassus_msgs/ContactSchedule; see :meth:`Input.take`."""
         stamp = stamp_in(message)
         if self._starts and 0 < stamp < self._stamp <= now:
@@ -71,7 +71,7 @@ class ScheduleInput(Input):
         fault = self._fault(message, stamp)
         if fault is not None:
             self._starts, self._text = [], fault
-            return InputWarning(Reason.CONTACTS_MALFORMED, fault)
+            return Finding(Reason.CONTACTS_MALFORMED, fault)
         self._accept()
         count, size = len(message.times), len(message.names)
         self._text, self._stamp = "", stamp
@@ -115,7 +115,7 @@ class ScheduleInput(Input):
             return f"{what} has status {unknown}; expected one of {expected}; it is refused"
         return None
 
-    def at(self, time: int, now: int) -> ActiveContacts | InputWarning:
+    def at(self, time: int, now: int) -> ActiveContacts | Finding:
         """Return the contacts at a time, or why they are not known.
 
         All times within a mode of a schedule give the same object, whose stamp is the caller's.
@@ -127,10 +127,10 @@ class ScheduleInput(Input):
         """
         if not self._starts:
             if self._text:
-                return InputWarning(Reason.CONTACTS_MALFORMED, self._text)
-            return InputWarning(Reason.NO_CONTACTS_RECEIVED, _WORDS.missing)
+                return Finding(Reason.CONTACTS_MALFORMED, self._text)
+            return Finding(Reason.NO_CONTACTS_RECEIVED, _WORDS.missing)
         if not self.latest.within(self.timeout, now):
-            return InputWarning(
+            return Finding(
                 Reason.CONTACTS_STALE,
                 f"no schedule of contacts has come for {self.latest.silence(now):.3g} s, at most "
                 f"{self.timeout:g} s are allowed (contacts_timeout); its publisher has to repeat "
@@ -140,7 +140,7 @@ class ScheduleInput(Input):
             late = time >= self._end
             by = (time - self._end if late else self._starts[0] - time) / 1e9
             place = "ended" if late else "begins"
-            return InputWarning(
+            return Finding(
                 Reason.CONTACTS_STALE,
                 f"the schedule of contacts {place} {by:.3g} s {'before' if late else 'after'} "
                 "the joint state: nothing is known about the contacts there",
@@ -152,11 +152,11 @@ class ScheduleInput(Input):
         return self._modes[mode]
 
 
-def _mode(names: list[str], status: list[int]) -> ActiveContacts | InputWarning:
+def _mode(names: list[str], status: list[int]) -> ActiveContacts | Finding:
     """Return the contacts of a mode, or why they are not known."""
     for name, value in zip(names, status, strict=True):
         if value == ActiveContacts.UNKNOWN:
-            return InputWarning(
+            return Finding(
                 Reason.NO_CONTACTS_RECEIVED,
                 f"contact {name[:SAID]!r} is UNKNOWN in the present mode of the schedule",
             )

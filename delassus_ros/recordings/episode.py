@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from delassus_ros.errors import DelassusError, InputError, unknown
-from delassus_ros.inputs.reasons import Validity
+from delassus_ros.inputs.findings import Validity
 from delassus_ros.model.reading.xml import read_regular_file
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.contents import description_of

@@ -10,7 +10,7 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros.drawing.snapshot import Moment
-from delassus_ros.inputs.reasons import Validity
+from delassus_ros.inputs.findings import Validity
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.recording import Recording

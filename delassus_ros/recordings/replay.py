@@ -16,7 +16,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.inputs.reasons import Validity
+from delassus_ros.inputs.findings import Validity
 from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.lifecycle.computation import Computation

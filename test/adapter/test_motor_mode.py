@@ -21,7 +21,7 @@ from test_presets import parameters
 from delassus_ros import Closure, DelassusSolver
 from delassus_ros.adapter.conversion import Adapter
 from delassus_ros.adapter.fields import message_type
-from delassus_ros.inputs.reasons import Limits
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.matrix import make_layout

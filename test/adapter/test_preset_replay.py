@@ -26,7 +26,7 @@ from delassus_ros.adapter.fields import message_type
 from delassus_ros.adapter.node import standard_messages
 from delassus_ros.adapter.writing import spell
 from delassus_ros.cli.options import parameters_of
-from delassus_ros.inputs.reasons import Limits
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.model.spatial import (
     Transform,
     rotation_from_quaternion,

@@ -22,7 +22,7 @@ from delassus_ros.adapter.fields import message_type
 from delassus_ros.adapter.node import standard_messages
 from delassus_ros.cli.options import settings_of
 from delassus_ros.errors import InputError
-from delassus_ros.inputs.reasons import Limits
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.ros.arrival import stamp_of

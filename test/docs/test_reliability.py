@@ -8,7 +8,7 @@ import pytest
 from soak.__main__ import _parser
 from soak.verdict import Limits
 
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from scripts.reliability import PAGE, ROW, filled
 
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from estimator_support import DEGRADED, INVALID, MS, OK, START, Standing
 from delassus_ros.errors import InputError
 from delassus_ros.estimator.estimation import Answer, Estimation
 from delassus_ros.estimator.settings import EstimatorSettings
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 
 
 @pytest.fixture(name="standing")

@@ -21,7 +21,7 @@ from sensor_msgs.msg import Imu, JointState
 from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.estimator.node import EstimatorNode
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.sim import demo_urdf
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")

@@ -30,7 +30,7 @@ from faults_in_time import (
 )
 from linkages import assembled, reach_of_the_rocker
 
-from delassus_ros.inputs.reasons import Reason, Validity
+from delassus_ros.inputs.findings import Reason, Validity
 
 if TYPE_CHECKING:
     from delassus_msgs.msg import ContactDynamics, DelassusMatrix

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from delassus_ros.inputs.reasons import Reason, Validity
+from delassus_ros.inputs.findings import Reason, Validity
 
 if TYPE_CHECKING:
     from delassus_msgs.msg import ContactDynamics

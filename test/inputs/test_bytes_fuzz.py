@@ -23,8 +23,8 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
 from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.joint_state_bytes import JointStateReader
-from delassus_ros.inputs.reasons import Reason
 from delassus_ros.node.outputs.matrix import (
     _CHANGING,
     SummaryOutput,

@@ -22,11 +22,9 @@ from delassus_ros.errors import CompilerError, InputError, ProblemError, RobotEr
 from delassus_ros.inputs.closed_joints import (
     ClosedGate,
 )
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.joints import Gate
-from delassus_ros.inputs.reasons import (
-    Limits,
-    Reason,
-)
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.model import Body, Coupling, Frame, Inertia, Joint, JointKind
 
 

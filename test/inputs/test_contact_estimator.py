@@ -13,8 +13,8 @@ from whole_body_control.gait import LEGS, Act
 from delassus_ros import CenterOfMass, Contact, ContactSet, Problem, Robot
 from delassus_ros.errors import InputError
 from delassus_ros.inputs.contact_estimator import ContactEstimator, ObserverSettings
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.reasons import Reason
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.plant import Plant, PlantSettings
 from delassus_ros.sim.quadruped import POSTURE

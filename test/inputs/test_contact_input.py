@@ -9,7 +9,7 @@ from delassus_msgs.msg import ActiveContacts
 from delassus_ros import Contact, ContactSet
 from delassus_ros.errors import InputError
 from delassus_ros.inputs.contacts import ContactInput
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 
 UNKNOWN, INACTIVE = ActiveContacts.UNKNOWN, ActiveContacts.INACTIVE
 ACTIVE, SLIPPING = ActiveContacts.ACTIVE, ActiveContacts.SLIPPING

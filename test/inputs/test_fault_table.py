@@ -26,8 +26,8 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.reasons import Reason
 
 
 @cache

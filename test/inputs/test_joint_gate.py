@@ -14,8 +14,8 @@ from pipeline_support import MS, START, GateRig
 
 from delassus_ros import Robot
 from delassus_ros.errors import InputError
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.joints import Gate, JointGate
-from delassus_ros.inputs.reasons import Reason
 
 
 @pytest.fixture(name="robot", scope="module")

@@ -11,8 +11,8 @@ from pipeline_support import MS, START, GateRig
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.closure import Closure
 from delassus_ros.inputs.closed_joints import ClosedGate
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.joints import Gate, InputStatus, JointGate
-from delassus_ros.inputs.reasons import Reason
 from delassus_ros.sim import demo_urdf
 
 STANDING = np.tile([0.0, 0.7, -1.4], 4)

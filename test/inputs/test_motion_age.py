@@ -16,8 +16,8 @@ from delassus_ros.inputs.contact_estimator import (
     ContactEstimator,
     ObserverSettings,
 )
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.reasons import Reason
 from delassus_ros.sim import demo_urdf
 
 AXES = pytest.mark.parametrize("axes", ["contact", "world"])

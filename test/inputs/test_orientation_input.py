@@ -18,10 +18,10 @@ from delassus_ros import Contact, Problem, Robot, Transform
 from delassus_ros.closure import Closure
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import InputError
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.mounting import mountings
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.reasons import Reason
 from delassus_ros.model import Frame
 from delassus_ros.sim import demo_urdf
 

@@ -12,8 +12,8 @@ from pipeline_support import DEGRADED, INVALID, OK, START, Rig, said
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import ProblemError
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.reasons import Reason
 
 FEET = ("LF", "RF", "LH", "RH")
 MOUNTED = (0.1, -0.4, 2.0)

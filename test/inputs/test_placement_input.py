@@ -20,8 +20,9 @@ from pipeline_support import MovingRig, moving_contacts, placed, said
 from ros_support import LATCHED, Graph
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.inputs.findings import Reason
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.placements import PlacementInput
-from delassus_ros.inputs.reasons import Limits, Reason
 
 TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])
 

@@ -18,7 +18,7 @@ from pipeline_support import (
     to_message,
 )
 
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.schedule import ScheduleInput
 
 FEET = ("LF", "RF", "LH", "RH")

@@ -19,7 +19,7 @@ from ros_support import Graph, overrides
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.node.live import pipeline as node_pipeline
 from delassus_ros.node.live.pipeline import Pipeline

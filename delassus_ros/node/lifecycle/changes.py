@@ -20,7 +20,7 @@ from rclpy.parameter import Parameter
 
 from delassus_ros.algorithms import registered, spelling
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.lifecycle.computation import Computation, make_solver
 from delassus_ros.node.lifecycle.refusals import refusal_of_algorithm
 from delassus_ros.node.settings import Settings

@@ -16,7 +16,7 @@ from delassus_ros.compiler.cache.cached_code import stored_kernel
 from delassus_ros.compiler.runtime.kernel import CompiledKernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.inputs.closed_joints import BoundClosures
-from delassus_ros.inputs.reasons import Limits
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.schedule import ScheduleInput
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.dynamics import DynamicsOutput

@@ -13,7 +13,7 @@ from rclpy.lifecycle import LifecycleNode
 from delassus_ros.algorithms import spelling
 from delassus_ros.conditioning.monitor import Conditioning, Examination
 from delassus_ros.errors import listed
-from delassus_ros.inputs.reasons import Reason, Validity, names_of
+from delassus_ros.inputs.findings import Reason, Validity, names_of
 from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.live.publishers import Outputs

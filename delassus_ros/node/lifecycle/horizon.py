@@ -13,7 +13,7 @@ from delassus_msgs.srv import ComputeHorizon
 from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.errors import DelassusError, InputError, unknown
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.lifecycle.services import Answer, ComputeService, Motion
 from delassus_ros.node.outputs.dynamics import blocks_of

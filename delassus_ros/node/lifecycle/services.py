@@ -32,10 +32,10 @@ from delassus_ros.conditioning.monitor import (
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.inputs.closed_joints import BoundClosures, warning_of
+from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.joints import JointNames, size_mismatch
 from delassus_ros.inputs.placements import places_of
 from delassus_ros.inputs.quaternions import turned_back
-from delassus_ros.inputs.reasons import InputWarning, Reason
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.refusals import reason_against
@@ -463,7 +463,7 @@ class OnDemand:
         moving = {"rates": rates, "torques": torques, "gravity": np.array(gravity)}
         return {name: moving[name] for name in needed}
 
-    def _q(self, names: Sequence[str], positions: Array) -> tuple[Array, InputWarning | None]:
+    def _q(self, names: Sequence[str], positions: Array) -> tuple[Array, Finding | None]:
         """Return the positions of all joints, and the warning about them, if any."""
         found = self._places(names)
         if found.refusal is not None:

@@ -19,17 +19,12 @@ from delassus_ros.conditioning.structural_rank import (
 )
 from delassus_ros.errors import ProblemError
 from delassus_ros.inputs.contact_estimator import ContactEstimator
+from delassus_ros.inputs.findings import Finding, LastAnswer, Reason, Validity
 from delassus_ros.inputs.inputs import Inputs, TickStatus
 from delassus_ros.inputs.joints import Gate, InputStatus
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.reasons import (
-    InputWarning,
-    LastAnswer,
-    Limits,
-    Reason,
-    Validity,
-)
 from delassus_ros.inputs.schedule import ScheduleInput
 from delassus_ros.model.chains import at_singular_angle, ball_joints
 from delassus_ros.model.spatial import Array
@@ -157,7 +152,7 @@ class Pipeline:
         )
         self.estimator, self._schedule = estimator, schedule
         self._secondary, self._motion = secondary, motion
-        self._unmoved: InputWarning | None = None
+        self._unmoved: Finding | None = None
         self._matrix_of: tuple[Solution, Array] | None = None
         self._contacts = self._inputs.contacts
         self._placements = self._inputs.placements
@@ -447,7 +442,7 @@ class Pipeline:
         """Return the INVALID message about a long silence; None without a silence.
 
         To be called :data:`WATCHES` times per
-        :attr:`~delassus_ros.inputs.reasons.Limits.patience`, so that a message is published at
+        :attr:`~delassus_ros.inputs.limits.Limits.patience`, so that a message is published at
         least once per that time.
         """
         now = self._now()
@@ -531,7 +526,7 @@ class Pipeline:
     def _tell_scheduled(self, schedule: ScheduleInput, stamp: int, now: int) -> None:
         """Set the active contacts to those of the schedule at the joint state."""
         found = schedule.at(stamp, now)
-        if isinstance(found, InputWarning):
+        if isinstance(found, Finding):
             self._withhold(found)
         elif found is self._mode and stamp >= self._contacts.latest.taken:
             # The set is in use already, which spares the greater part of the time of a new set.
@@ -542,7 +537,7 @@ class Pipeline:
             self._tell(found, stamp)
             self._mode = found
 
-    def _withhold(self, warning: InputWarning) -> None:
+    def _withhold(self, warning: Finding) -> None:
         """Be without contacts, for a reason that their source gives."""
         self._inputs.warn_of(warning)
         self._contacts.withhold(warning)

@@ -11,7 +11,7 @@ from typing import Any
 from rclpy.lifecycle import LifecycleNode
 from rclpy.subscription import Subscription
 
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.live.pipeline import WATCHES, Pipeline
 from delassus_ros.node.live.publishers import Outputs
 from delassus_ros.node.settings import Operation

@@ -10,7 +10,8 @@ from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
 from delassus_msgs_py import SerializedMessage, numpy_to_dynamics
 from rclpy.serialization import serialize_message
 
-from delassus_ros.inputs.reasons import Limits, Reason, Validity
+from delassus_ros.inputs.findings import Reason, Validity
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.outputs.forces import NUMBERS, ForceOutput, JudgedForces
 from delassus_ros.outputs import OUTPUTS, secondary_outputs

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from delassus_ros.contact_forces.forces import ForceSolver
 from delassus_ros.contact_forces.results import ContactForces, ForceStatus
 from delassus_ros.contacts import Contact, direction
-from delassus_ros.inputs.reasons import InputWarning, Reason, Validity
+from delassus_ros.inputs.findings import Finding, Reason, Validity
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.solver.friction import (
@@ -83,7 +83,7 @@ class JudgedForces:
     normals: Array
     found: ContactForces | None
     validity: Validity
-    warning: InputWarning | None
+    warning: Finding | None
 
     def numbers(self, degraded: bool) -> tuple[float, int, int, int]:
         """Return the values of :data:`NUMBERS`.
@@ -189,7 +189,7 @@ class ForceOutput:
             forces = np.zeros(len(solution.matrix))
             forces[rows] = found.forces
         validity, reason, text = _JUDGEMENTS[found.status]
-        warning = None if found.status is _SOLVED else InputWarning(reason, _words(text, found))
+        warning = None if found.status is _SOLVED else Finding(reason, _words(text, found))
         return JudgedForces(forces, cones.friction, cones.normals, found, validity, warning)
 
     def unknown(self, solution: Solution, settings: ForceSettings) -> JudgedForces:

@@ -13,7 +13,7 @@ from geometry_msgs.msg import Pose
 from rclpy.serialization import serialize_message
 
 from delassus_ros.conditioning.monitor import Examination
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.model import Transform
 from delassus_ros.problem import Problem
 from delassus_ros.ros.arrival import write_stamp

@@ -23,9 +23,9 @@ from delassus_ros.contacts import (
 )
 from delassus_ros.errors import ContactError, InputError, RobotError, unknown
 from delassus_ros.inputs.contact_estimator import ContactEstimator, ObserverSettings
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.reasons import Limits
 from delassus_ros.model import Robot, Transform
 from delassus_ros.model.reading.numbers import numbers_in
 from delassus_ros.model.robot import Base

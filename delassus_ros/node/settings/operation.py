@@ -12,7 +12,7 @@ from typing import Any
 
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping
 from delassus_ros.errors import InputError
-from delassus_ros.inputs.reasons import Limits
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.node.settings.table import OPERATION_PARAMETERS
 from delassus_ros.ros.realtime import RealtimeSettings
 from delassus_ros.ros.setting import parse_all

@@ -11,7 +11,7 @@ from delassus_ros.conditioning.monitor import ConditionSettings, Damping
 from delassus_ros.contacts import MOVING
 from delassus_ros.errors import unknown
 from delassus_ros.inputs.contact_estimator import ObserverSettings
-from delassus_ros.inputs.reasons import Limits
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.model.robot import LOOPS_AS
 from delassus_ros.outputs import secondary_outputs
 from delassus_ros.problem import AXES

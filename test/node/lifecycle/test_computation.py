@@ -10,7 +10,7 @@ from pipeline_support import START
 from urdf_text import joint, link, robot_xml
 
 from delassus_ros.errors import DelassusError
-from delassus_ros.inputs.reasons import Limits
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.settings import Settings
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination
-from delassus_ros.inputs.reasons import Reason, Validity, names_of
+from delassus_ros.inputs.findings import Reason, Validity, names_of
 from delassus_ros.node.lifecycle.diagnostics import of_algorithm, of_matrix, of_timing
 from delassus_ros.ros.diagnostics import Entry, Level, of_input, qos_mismatch, to_message
 from delassus_ros.ros.health import InputHealth, Mismatch

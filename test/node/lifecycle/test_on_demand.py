@@ -17,7 +17,7 @@ from delassus_ros.conditioning.structural_rank import (
 )
 from delassus_ros.errors import InputError
 from delassus_ros.inputs.closed_joints import BoundClosures
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.model import Frame, Transform
 from delassus_ros.node.lifecycle.services import OnDemand, list_algorithms
 

@@ -33,11 +33,8 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, registry
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping
 from delassus_ros.errors import AlgorithmError, InputError
-from delassus_ros.inputs.reasons import (
-    Limits,
-    Reason,
-    Validity,
-)
+from delassus_ros.inputs.findings import Reason, Validity
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.scalars.ports import Status
 
 FEET = ("LF", "RF", "LH", "RH")

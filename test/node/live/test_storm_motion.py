@@ -45,7 +45,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 
 from delassus_ros import Contact, Problem, Robot
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.model import Transform
 from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.node.settings import Settings

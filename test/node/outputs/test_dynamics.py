@@ -14,9 +14,9 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros import Problem
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.mounting import mountings
 from delassus_ros.inputs.quaternions import times, turned_back
-from delassus_ros.inputs.reasons import Reason
 from delassus_ros.node.outputs.matrix import make_layout
 
 

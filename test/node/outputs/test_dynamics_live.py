@@ -20,7 +20,7 @@ from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import Closure
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.model import WORLD
 from delassus_ros.sim import demo_urdf
 

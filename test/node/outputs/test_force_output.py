@@ -20,7 +20,8 @@ from rclpy.serialization import serialize_message
 
 from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot
 from delassus_ros.contact_forces import ForceSolver, ForceStatus
-from delassus_ros.inputs.reasons import Limits, Reason
+from delassus_ros.inputs.findings import Reason
+from delassus_ros.inputs.limits import Limits
 from delassus_ros.model.spatial import rotation_from_quaternion
 from delassus_ros.node.outputs import forces as module
 from delassus_ros.node.outputs.forces import ForceOutput

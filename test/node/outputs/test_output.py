@@ -20,7 +20,7 @@ from delassus_ros import (
     Transform,
     WeightedSum,
 )
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.scalars.ports import Status
 

@@ -17,7 +17,7 @@ if not hasattr(messages, "Summary"):
 
 from rclpy.serialization import deserialize_message
 
-from delassus_ros.inputs.reasons import Reason
+from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.outputs.matrix import SummaryOutput
 
 

@@ -1,13 +1,12 @@
-"""Validity and reasons of matrices, warnings of inputs, limits."""
+"""Findings: why a matrix is missing or worse, as bits of the messages and in words."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
-from delassus_ros.conditioning.monitor import ConditionSettings, Examination
-from delassus_ros.solver.friction import ForceSettings
+from delassus_ros.conditioning.monitor import Examination
 
 
 class Validity(IntEnum):
@@ -92,7 +91,7 @@ def names_of(reasons: Reason) -> str:
 
 
 @dataclass(frozen=True)
-class InputWarning:
+class Finding:
     """A fault of an input.
 
     Attributes
@@ -105,7 +104,7 @@ class InputWarning:
     text: str
 
 
-def joined(*warnings: InputWarning | None) -> InputWarning | None:
+def joined(*warnings: Finding | None) -> Finding | None:
     """Return one warning with the reasons of several and the text of the first; None without."""
     found = [warning for warning in warnings if warning is not None]
     if len(found) < 2:
@@ -113,38 +112,7 @@ def joined(*warnings: InputWarning | None) -> InputWarning | None:
     reasons = Reason.NONE
     for warning in found:
         reasons |= warning.reason
-    return InputWarning(reasons, found[0].text)
-
-
-LONGEST_TRUST_S = 1.0
-"""Longest time for which a publisher whose messages make matrices is relied on [s]. After it,
-messages of other publishers are used, and a missing matrix is reported."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of the inputs and thresholds for matrices; may change between two ticks.
-
-    Attributes
-    ----------
-    max_skew : largest difference of the stamps of joint states, and largest distance of a stamp
-        ahead of the clock, beyond one step of the clock [s].
-    input_timeout : age above which joint positions are too old [s]; infinite for never.
-    contacts_timeout : the same for the set of active contacts.
-    condition : thresholds and damping.
-    forces : friction, law and velocities of the contact forces.
-    """
-
-    max_skew: float = 0.005
-    input_timeout: float = 0.5
-    contacts_timeout: float = 0.5
-    condition: ConditionSettings = field(default_factory=ConditionSettings)
-    forces: ForceSettings = field(default_factory=ForceSettings)
-
-    @property
-    def patience(self) -> float:
-        """Time after which a message is published again, INVALID if there is no matrix [s]."""
-        return self.input_timeout if self.input_timeout < math.inf else LONGEST_TRUST_S
+    return Finding(reasons, found[0].text)
 
 
 @dataclass(slots=True)
