@@ -24,7 +24,7 @@ ROW = re.compile(r"^\| ([A-Z_]+) \| (.*) \| (.*) \| (.*) \| (.*) \|$", re.MULTIL
 
 def words_of(fault: Any) -> str:
     """Make a fault and return the words of the node, cut after a word."""
-    (file,) = (ROOT / "test" / "node").rglob("test_*fault_table.py")
+    (file,) = (ROOT / "test").rglob("test_*fault_table.py")
     rig = import_module(file.stem).RIGS[fault.rig]()
     rig.good()
     fault.act(rig)
