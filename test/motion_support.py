@@ -95,7 +95,7 @@ class MotionRig(Rig):
         o.x, o.y, o.z, o.w = map(float, orientation)
         t.linear.x, t.linear.y, t.linear.z = map(float, twist[:3])
         t.angular.x, t.angular.y, t.angular.z = map(float, twist[3:])
-        self.pipeline.read("odometry", message)
+        self.read("odometry", message)
 
     def good(self) -> ContactDynamics:
         """Send good messages of all inputs; return what comes beside the matrix."""
@@ -110,14 +110,14 @@ class MotionRig(Rig):
     @property
     def text(self) -> str:
         """What is wrong, in words."""
-        return self.pipeline.secondary_state[2]
+        return self.pipeline.dynamics.text
 
     def torques(self, names: Sequence[str] | None = None, efforts: Any = None, at: Any = 0.0):
         """Send torques of the topic stamped `at` ms from now, without a stamp if None."""
         message = torques_of(self, names, efforts)
         if at is not None:
             message.header.stamp = to_message(self.now + round(at * MS))
-        self.pipeline.read("joint_torques", message)
+        self.read("joint_torques", message)
 
     def send(self, part: slice = slice(None), **changes: Any) -> list[Any]:
         """Send a joint state; return matrix and what comes beside it."""
@@ -128,13 +128,11 @@ class MotionRig(Rig):
         for field, values in changes.items():
             setattr(message, field, values)
         message.header.stamp = to_message(self.now)
-        data = self.pipeline.answer(serialize_message(message))
+        data = self.answer(serialize_message(message))
         if data is None:
             return []
-        secondary = self.pipeline.secondary_outputs()
-        assert secondary is not None
         matrix = deserialize_message(data, DelassusMatrix)
-        dynamics = deserialize_message(secondary, ContactDynamics)
+        dynamics = deserialize_message(self.following["~/dynamics"], ContactDynamics)
         assert (dynamics.sequence, dynamics.header) == (matrix.sequence, matrix.header)
         assert dynamics.layout_id == matrix.layout_id == self.layout.layout_id
         return [matrix, dynamics]

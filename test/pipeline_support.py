@@ -32,6 +32,7 @@ from delassus_ros.inputs.schedule import ScheduleInput
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.ros.health import InputHealth
+from delassus_ros.ros.stream import Messages
 
 MS = 1_000_000
 START = 1_700_000_000 * 1000 * MS
@@ -86,6 +87,7 @@ class Rig:
     touching : contacts that the matrix is expected to have; None after a set that is refused.
     status : status of the contacts of the last set.
     motion : velocity and effort of the joints in joint states, by field.
+    following : messages that followed the last matrix, by topic.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class Rig:
         self.touching: tuple[str, ...] | None = None
         self.status: dict[str, int] = {}
         self.motion: dict[str, Sequence[float]] = {}
+        self.following: dict[str, Any] = {}
         self.orientation: list[float] | None = None
         self._all_rows = all_rows
         self.layout = make_layout(self.problem, to_message(START), "odom")
@@ -130,7 +133,7 @@ class Rig:
         message.status = [ActiveContacts.ACTIVE] * len(names) if status is None else list(status)
         if at is not None:
             message.header.stamp = to_message(self.now + round(at * MS))
-        self.pipeline.set_contacts(message)
+        self.read("active_contacts", message)
         refused = len(set(names)) < len(names) or len(names) != len(message.status)
         known = [c for c in self.problem.contacts.names if c in names]
         self.touching = None if refused else tuple(known)
@@ -155,7 +158,7 @@ class Rig:
             message.header.stamp = to_message(self.now + round(at * MS))
         o = message.pose.pose.orientation
         o.x, o.y, o.z, o.w = (float(value) for value in orientation)
-        self.pipeline.read("odometry", message)
+        self.read("odometry", message)
         self.orientation = list(orientation)
 
     def imu(
@@ -178,7 +181,12 @@ class Rig:
         o = message.orientation
         o.x, o.y, o.z, o.w = (float(value) for value in orientation)
         message.orientation_covariance[0] = -1.0 if unknown else 0.0
-        self.pipeline.read("odometry", message)
+        self.feel(message)
+
+    def feel(self, message: Imu) -> None:
+        """Send a message of an inertial sensor, in place of odometries."""
+        inputs = self.pipeline.inputs
+        inputs.take(inputs.by_topic["odometry"], message, self.now)
 
     def state(
         self,
@@ -209,7 +217,29 @@ class Rig:
 
     def send(self, *args: Any, **options: Any) -> DelassusMatrix | None:
         """Send a joint state; return the published message after a check."""
-        return self.publish(self.pipeline.answer(self.state(*args, **options)))
+        return self.publish(self.answer(self.state(*args, **options)))
+
+    def read(self, topic: str, message: Any, sent: int = 0, count: int = 0) -> bool:
+        """Send a message of a topic, serialized or not; return whether an answer is due."""
+        data = message if isinstance(message, bytes) else serialize_message(message)
+        return self.pipeline.read(topic, data, sent, count)
+
+    def answer(self, joint_state: bytes | None = None) -> bytes | None:
+        """Return the matrix for the joint state that waits, or for another one."""
+        if joint_state is not None:
+            self.read("joint_states", joint_state)
+        return self.taken(self.pipeline.answer())
+
+    def watch(self) -> bytes | None:
+        """Return the matrix about a silence; None without a silence."""
+        return self.taken(self.pipeline.watch())
+
+    def taken(self, messages: Messages) -> bytes | None:
+        """Return the first one of messages, which is a matrix; keep the following ones."""
+        found = list(messages)
+        assert not found or found[0][0] == "~/delassus"
+        self.following = dict(found[1:])
+        return found[0][1] if found else None
 
     def wait(self, ms: float) -> None:
         self.now += round(ms * MS)
@@ -321,7 +351,7 @@ class MovingRig(Rig):
         if not hasattr(self, "positions"):
             self.positions, self.turns = {}, {}
         self.positions[name], self.turns[name] = list(position), list(turn)
-        self.pipeline.read("contact_placements", placed([name], [position], [turn], self.now))
+        self.read("contact_placements", placed([name], [position], [turn], self.now))
 
     def good(self) -> DelassusMatrix | None:
         """Send good messages of all inputs; return the published message."""
@@ -368,7 +398,7 @@ class ScheduleRig(Rig):
             message.header.stamp = to_message(self.now + round(at * MS))
         for name, value in changes.items():
             setattr(message, name, value)
-        self.pipeline.read("contact_schedule", message)
+        self.read("contact_schedule", message)
         return message
 
     def good(self) -> DelassusMatrix:

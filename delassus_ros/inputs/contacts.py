@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
-from delassus_ros.inputs.findings import Finding, Reason
+from delassus_ros.inputs.findings import Finding, Reason, Validity, joined
 from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
 from delassus_ros.ros.arrival import too_old
 
@@ -20,6 +21,8 @@ _WORDS = Words(
     "no set of active contacts has arrived yet",
 )  # fmt: skip
 _FAULTS = Faults(Reason.NO_CONTACTS_RECEIVED, Reason.CONTACTS_MALFORMED, Reason.CONTACTS_STALE)
+NO_SET = Finding(Reason.NO_CONTACTS_RECEIVED, _WORDS.missing)
+"""The finding before the first set."""
 _IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
 STATUS = {
     getattr(ActiveContacts, name): name for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")
@@ -42,9 +45,8 @@ class ContactInput(Input):
     Attributes
     ----------
     active : names of the active contacts; None without a valid set.
-    reasons : reasons that matrices of the present set carry.
-    degraded : whether these reasons make a matrix DEGRADED, e.g. an active contact outside the
-        layout, whose rows the matrix lacks.
+    finding : finding that matrices of the present set carry, e.g. an active contact outside the
+        layout, whose rows the matrix lacks; None for none. INVALID without a valid set.
     """
 
     topic = "active_contacts"
@@ -71,34 +73,30 @@ class ContactInput(Input):
     def reset(self) -> None:
         """Return to the state before the first set."""
         super().reset()
-        self._without(Reason.NO_CONTACTS_RECEIVED)
-        self._text = ""
+        self._without(NO_SET)
 
     def restart(self, now: int) -> None:
         """Count the age of the present set from now on, e.g. after the clock was set."""
         self.latest.restart(now)
 
-    def _without(self, reasons: Reason) -> None:
+    def _without(self, finding: Finding) -> None:
         self.active: tuple[str, ...] | None = None
-        self.reasons, self.degraded = reasons, False
+        self.finding: Finding | None = finding
         self._status: Mapping[str, int] = {}
 
     @property
     def text(self) -> str:
         """Fault of the latest set, in words; empty for none."""
-        return self._text
+        return "" if self.finding in (None, NO_SET) else self.finding.text
 
-    def withhold(self, warning: Finding) -> None:
+    def withhold(self, finding: Finding) -> None:
         """Drop the set, for a reason that the source gives."""
-        self._without(Reason.NO_CONTACTS_RECEIVED | warning.reason)
-        self._text = warning.text
+        self._without(replace(finding, reason=Reason.NO_CONTACTS_RECEIVED | finding.reason))
         self.latest.taken = 0
 
-    def doubt(self, warning: Finding) -> None:
+    def doubt(self, finding: Finding) -> None:
         """Mark the present set as doubtful, for a reason that the source gives."""
-        self.reasons |= warning.reason
-        self.degraded = True
-        self._text = self._text or warning.text
+        self.finding = joined(self.finding, finding)
 
     def stale(self, now: int) -> Finding | None:
         """Return the warning about a present set that is too old, or None.
@@ -163,36 +161,35 @@ class ContactInput(Input):
         warning = contradiction(names, status)
         self.latest.note(stamp, now, delay)
         if warning is not None:
-            self._without(warning.reason)
-            self._text = warning.text
+            self._without(warning)
             self.latest.stamp = self.latest.taken = 0
             return warning
         self._accept()
-        self._text = ""
+        self.finding = None
         self._status = dict(zip(names, status, strict=True))
         touching = [
             name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT
         ]
         self.active = tuple(name for name in touching if name in self._known)
         strangers = [name for name in names if name not in self._known]
-        self.degraded = len(self.active) < len(touching)
         if not strangers:
-            self.reasons = Reason.NONE
             return None
-        self.reasons = Reason.UNKNOWN_CONTACT
-        if self.degraded:
+        lacks_rows = len(self.active) < len(touching)
+        if lacks_rows:
             # Contacts in touch come first: the matrix lacks their rows.
             strangers.sort(key=lambda name: self._status[name] not in _IN_CONTACT)
-        self._text = self._unknown(strangers)
-        return Finding(Reason.UNKNOWN_CONTACT, self._text)
+        validity = Validity.DEGRADED if lacks_rows else Validity.OK
+        text = self._unknown(strangers, lacks_rows)
+        self.finding = Finding(Reason.UNKNOWN_CONTACT, text, validity)
+        return self.finding
 
-    def _unknown(self, strangers: Sequence[str]) -> str:
-        """Return the warning about at least one name outside the layout."""
+    def _unknown(self, strangers: Sequence[str], lacks_rows: bool) -> str:
+        """Return the text about at least one name outside the layout."""
         first, *others = strangers
         text = self._strangers.words(first)
         if others:
             text += f"; unknown, too: {listed('', others)}"
-        if self.degraded:
+        if lacks_rows:
             rows = "the rows of those that are active" if others else "its rows"
             return f"{text} (the matrix lacks {rows})"
         ignored = "ignored, as none is active" if others else "ignored, as it is not active"

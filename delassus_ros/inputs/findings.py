@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-
-from delassus_ros.conditioning.monitor import Examination
 
 
 class Validity(IntEnum):
@@ -92,50 +89,70 @@ def names_of(reasons: Reason) -> str:
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault of an input.
+    """A fault of an input or of a result.
 
     Attributes
     ----------
     reason : bits of the message.
     text : the fault in words, with the name of the joint or contact.
+    validity : highest validity of a message that depends on the input or the result.
+    subject : name of the input, where several inputs have the same reasons.
     """
 
     reason: Reason
     text: str
+    validity: Validity = Validity.INVALID
+    subject: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of a warning about the fault, for logs that repeat no kind too often."""
+        return f"{self.subject} {self.reason.name or 'input'}".lstrip()
 
 
-def joined(*warnings: Finding | None) -> Finding | None:
-    """Return one warning with the reasons of several and the text of the first; None without."""
-    found = [warning for warning in warnings if warning is not None]
+def doubt(reason: Reason, text: str, subject: str = "") -> Finding:
+    """Return a finding that makes a message DEGRADED."""
+    return Finding(reason, text, Validity.DEGRADED, subject)
+
+
+def joined(*findings: Finding | None) -> Finding | None:
+    """Return one finding with the reasons of several and the text of the first; None without."""
+    found = [finding for finding in findings if finding is not None]
     if len(found) < 2:
         return found[0] if found else None
     reasons = Reason.NONE
-    for warning in found:
-        reasons |= warning.reason
-    return Finding(reasons, found[0].text)
+    for finding in found:
+        reasons |= finding.reason
+    validity = min(finding.validity for finding in found)
+    return Finding(reasons, found[0].text, validity, found[0].subject)
 
 
-@dataclass(slots=True)
-class LastAnswer:
-    """The latest message, for summaries and diagnostics; overwritten by the next.
+class Findings:
+    """The findings of one message: its validity, its reasons, and the text of the first one.
 
     Attributes
     ----------
-    validity, reasons : as published.
-    text : the reasons in words; empty for none.
-    stamp_ns, age : stamp of the joint positions [ns] and their age [s].
-    examination : examination of the matrix, overwritten by the next; None without a matrix.
-    rows : number of rows of the matrix.
-    contacts : names of the contacts of the matrix.
-    compute_time : time to compute the matrix [s]; 0 without a matrix.
+    validity : lowest validity of the findings; OK without findings.
+    reasons : reasons of all findings.
+    text : the first text; empty for none.
     """
 
-    validity: Validity = Validity.INVALID
-    reasons: Reason = Reason.NONE
-    text: str = ""
-    stamp_ns: int = 0
-    age: float = math.nan
-    examination: Examination | None = None
-    rows: int = 0
-    contacts: tuple[str, ...] = ()
-    compute_time: float = 0.0
+    __slots__ = ("reasons", "text", "validity")
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Return to the state without findings."""
+        self.validity, self.reasons, self.text = Validity.OK, Reason.NONE, ""
+
+    def add(self, reason: Reason, text: str, validity: Validity) -> None:
+        """Add a finding by its parts."""
+        self.reasons |= reason
+        self.text = self.text or text
+        if validity < self.validity:
+            self.validity = validity
+
+    def include(self, finding: Finding) -> None:
+        """Add a finding."""
+        self.add(finding.reason, finding.text, finding.validity)

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from delassus_ros.inputs.findings import Finding, Reason
+from delassus_ros.inputs.findings import Finding, Reason, doubt
 from delassus_ros.inputs.limits import LONGEST_TRUST_S
 from delassus_ros.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.ros.arrival import (
@@ -125,7 +125,7 @@ class Latest:
         """
         if needs_stamp and not self.is_stamped:
             text = f"{subject} came without a valid stamp: the age cannot be told"
-            return Finding(Reason.STAMP_INVALID, text)
+            return doubt(Reason.STAMP_INVALID, text, subject)
         stamps = f"the stamps of {subject}"
         reasons, text = Reason.NONE, ""
         # The doubt ends after the same time for sources that repeat messages and for those that
@@ -137,7 +137,7 @@ class Latest:
         if self.ahead > max_skew + 1e-9 * clock_step:
             reasons |= Reason.STAMP_IN_FUTURE
             text = f"{stamps} are {ahead_of_clock(self.ahead, clock_step)}"
-        return Finding(reasons, text) if reasons else None
+        return doubt(reasons, text, subject) if reasons else None
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class Input(ABC):
         subject = self.words.subject
         if self._publishers.two(now):
             text = two_publishers(self.full_topic or self.topic, subject)
-            return Finding(Reason.SOURCES_CONTRADICT, text)
+            return doubt(Reason.SOURCES_CONTRADICT, text, subject)
         return self.latest.caveat(subject, now, max_skew, clock_step, self.needs_stamp)
 
     def health(self, now: int) -> InputHealth:

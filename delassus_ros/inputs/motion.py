@@ -14,7 +14,7 @@ import numpy as np
 
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import NAMED, NumericalError, UnknownNames
-from delassus_ros.inputs.findings import Finding, Reason, joined
+from delassus_ros.inputs.findings import Finding, Reason, doubt, joined
 from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.orientation import OrientationInput
@@ -96,7 +96,7 @@ class TorqueInput(Input):
 
 def _outside(text: str) -> Finding | None:
     """Return the warning about motion beyond the limits of joints; None for an empty text."""
-    return Finding(Reason.JOINT_OUTSIDE_LIMITS, text) if text else None
+    return doubt(Reason.JOINT_OUTSIDE_LIMITS, text, "motion") if text else None
 
 
 class MotionInput:
@@ -115,7 +115,6 @@ class MotionInput:
     ----------
     torques : the torques of the topic; None unless `torques` is ``"topic"``.
     caveat : reason to doubt the values that were written last; None for no doubt.
-    in_doubt : kind of the caveat, for the log.
     """
 
     def __init__(
@@ -136,7 +135,6 @@ class MotionInput:
         self._needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
         self._loops = LoopRates(robot) if robot.clustered.is_closed else None
         self.caveat: Finding | None = None
-        self.in_doubt = ""
         self._joints: Sequence[str] = ()
         self._plausible = PlausibleMotion(robot, ())
         self._motion = np.full((2, len(robot.joint_names)), np.nan)
@@ -173,9 +171,7 @@ class MotionInput:
         None, or the fault of the motion. With a fault all values written are zero; the matrix is
         right in both cases.
         """
-        doubts = [d for d in self._doubts(stamp, now, max_skew, clock_step) if d[1] is not None]
-        self.caveat = joined(*(caveat for _, caveat in doubts))
-        self.in_doubt = doubts[0][0] if doubts else ""
+        self.caveat = joined(*self._doubts(stamp, now, max_skew, clock_step))
         try:
             warning = self._write(stamp, now, inputs)
         except NumericalError as error:
@@ -219,16 +215,15 @@ class MotionInput:
 
     def _doubts(
         self, stamp: int, now: int, max_skew: float, clock_step: int
-    ) -> Iterator[tuple[str, Finding | None]]:
-        """Yield the possible reasons to doubt the motion, each with its kind for the log."""
+    ) -> Iterator[Finding | None]:
+        """Yield the possible reasons to doubt the motion."""
         base = self._base_in_use
         for source in (base, self.torques):
             if source is not None:
-                caveat = source.caveat(now, max_skew, clock_step, stamp)
-                yield f"stamp of the {source.words.name}", caveat
+                yield source.caveat(now, max_skew, clock_step, stamp)
         if base is not None and "rates" in self._needed:
-            yield "twist", base.twist_caveat()
-        yield "motion", self._implausible()
+            yield base.twist_caveat()
+        yield self._implausible()
 
     def _implausible(self) -> Finding | None:
         """Return the warning about velocities and efforts far beyond the limits of joints."""

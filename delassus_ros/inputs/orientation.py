@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
-from delassus_ros.inputs.findings import Finding, Reason, joined
+from delassus_ros.inputs.findings import Finding, Reason, doubt, joined
 from delassus_ros.inputs.input import Faults, Input, Words, shown, stamp_in
 from delassus_ros.inputs.limits import LONGEST_TRUST_S
 from delassus_ros.inputs.mounting import FrameMotion, Mounting, mountings
@@ -283,11 +283,12 @@ class OrientationInput(Input):
         if not parts:
             return None
         world, frame = self._named
-        return Finding(
+        return doubt(
             Reason.SOURCES_CONTRADICT,
             f"the pose of the base moves as if its {' and '.join(parts)} were along the axes of "
             f"{world!r}; expected a twist along those of {frame!r}, the child_frame_id of an "
             "Odometry or the header.frame_id of an Imu: its publisher has to turn the twist",
+            "twist",
         )
 
     def caveat(
@@ -301,7 +302,7 @@ class OrientationInput(Input):
                 f"that of frame {self._link!r}: expected one frame; two nodes publish it, or "
                 "orientation.frame has to name the frame"
             )
-            found = joined(found, Finding(Reason.SOURCES_CONTRADICT, text))
+            found = joined(found, doubt(Reason.SOURCES_CONTRADICT, text, _WORDS.subject))
         taken = self.latest.taken
         apart = 1e-9 * (stamp - taken) if stamp and taken else 0.0
         if self._is_turning_refused:
@@ -326,7 +327,7 @@ class OrientationInput(Input):
             return joined(found, self.twist_caveat())
         else:
             return found
-        return joined(found, Finding(Reason.ORIENTATION_STALE, text))
+        return joined(found, doubt(Reason.ORIENTATION_STALE, text, _WORDS.subject))
 
     def _wrong(self, orientation: Sequence[float], frame: str, world: str | None) -> str:
         """Return the fault of an orientation, in words; empty for none."""

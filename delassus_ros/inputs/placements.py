@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.errors import SAID, UnknownNames
-from delassus_ros.inputs.findings import Finding, Reason
+from delassus_ros.inputs.findings import Finding, Reason, doubt
 from delassus_ros.inputs.input import Faults, Input, Latest, Words, shown, stamp_in
 from delassus_ros.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.model.spatial import Array
@@ -202,7 +202,7 @@ class PlacementInput(Input):
             subject = f"the placements of contact {name!r}"
             if known.publishers.two(now):
                 text = two_publishers(self.full_topic or self.topic, subject)
-                return Finding(Reason.SOURCES_CONTRADICT, text)
+                return doubt(Reason.SOURCES_CONTRADICT, text, subject)
             found = known.caveat(subject, now, max_skew, clock_step, self.needs_stamp)
             if found is not None:
                 return found

@@ -97,13 +97,13 @@ def moments_of(
         valid = last.validity is not Validity.INVALID
         active = last.contacts if told else None
         inputs = dict(found[-1].inputs) if found else {}
-        warning, dynamics = last.text, pipeline.secondary_state
+        warning, dynamics = last.text, pipeline.dynamics
         if valid:
-            inputs = {name: pipeline.inputs[name].copy() for name in ports}
-        if valid and dynamics is not None and dynamics[0] is Validity.INVALID:
+            inputs = {name: pipeline.kernel_inputs[name].copy() for name in ports}
+        if valid and dynamics is not None and dynamics.validity is Validity.INVALID:
             # Torques and rates are unknown.
             inputs = {k: v for k, v in inputs.items() if k not in _MOTION}
-            warning = dynamics[2]
+            warning = dynamics.text
         times.append(answer.time)
         found.append(Moment(pipeline.positions.copy(), active if valid else (), inputs, warning))
     # Times since 1970 have no room for microseconds in a double of seconds.

@@ -20,7 +20,7 @@ from delassus_ros.inputs.findings import Validity
 from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.lifecycle.computation import Computation
-from delassus_ros.node.live.pipeline import WATCHES
+from delassus_ros.node.live.pipeline import DYNAMICS, MATRIX
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
 from delassus_ros.recordings.recorded_file import Recorded, RecordingError
@@ -28,6 +28,7 @@ from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import type_name
 from delassus_ros.ros.arrival import ClockSteps, stamp_of
 from delassus_ros.ros.messages import UnreadableError, deserialized
+from delassus_ros.ros.stream import WATCHES, Messages
 from delassus_ros.ros.topics import CONTACTS, JOINTS
 
 _LONGEST_DELAY_NS = 10_000_000_000
@@ -130,7 +131,7 @@ class Replay:
         pipeline = self._pipeline
         pipeline.begin()
         steps = ClockSteps(simulated)
-        pipeline.set_clock_step(steps.longest)
+        pipeline.inputs.set_clock_step(steps.longest)
         wanted = {*self.topics, CLOCK, self._described}
         for message in self._recording.messages(wanted):
             try:
@@ -151,9 +152,7 @@ class Replay:
             return
         if not simulated:
             yield from self._until(message.time, steps, message.time)
-        answer = self._taken(message, simulated)
-        if answer is not None:
-            yield self._answer(message.time, answer)
+        yield from self._answers_of(message, simulated)
 
     def _check_description(self, message: Recorded) -> None:
         text = deserialized(message.data, String, "a robot description").data
@@ -179,7 +178,7 @@ class Replay:
             before = steps.longest
             steps.add(step)
             if steps.longest != before:
-                pipeline.set_clock_step(steps.longest)
+                pipeline.inputs.set_clock_step(steps.longest)
             yield from self._look(time)
             return
         if self._now == 0:
@@ -196,12 +195,10 @@ class Replay:
         self._now = now
 
     def _look(self, time: int) -> Iterator[Answer]:
-        answer = self._pipeline.watch()
-        if answer is not None:
-            yield self._answer(time, answer)
+        yield from self._answer(time, self._pipeline.watch())
 
-    def _taken(self, message: Recorded, simulated: bool) -> bytes | None:
-        """Take a message; return the answer if it is a joint state."""
+    def _answers_of(self, message: Recorded, simulated: bool) -> Iterator[Answer]:
+        """Read a message, and yield the answer to it if it is a joint state."""
         pipeline, data = self._pipeline, message.data
         self._received = message.time
         waited = message.time - message.sent
@@ -211,16 +208,13 @@ class Replay:
             if self._degrees:
                 data = self._in_radians(data)
             start = perf_counter()
-            answer = pipeline.answer(data, sent)
+            is_due = pipeline.read(JOINTS, data, sent)
             self.answering += perf_counter() - start
-            self.computing += pipeline.last.compute_time if answer is not None else 0.0
-            if answer is not None and pipeline.last.validity is not Validity.INVALID:
-                self._judge(pipeline.positions)
+            if is_due:
+                yield from self._answer(message.time, pipeline.answer())
             self._check_clock(simulated)
-            return answer
-        taken = deserialized(data, KINDS[kind], f"a message of {message.topic}")
-        pipeline.read(kind, taken, sent)
-        return None
+            return
+        pipeline.read(kind, data, sent)
 
     def _in_radians(self, data: bytes) -> bytes:
         """Return a joint state with the angles of the robot's joints, and their rates, in rad."""
@@ -264,11 +258,15 @@ class Replay:
             f"are of another clock, {advice}",
         )
 
-    def _answer(self, time: int, matrix: bytes) -> Answer:
+    def _answer(self, time: int, messages: Messages) -> Iterator[Answer]:
         start = perf_counter()
-        secondary = self._pipeline.secondary_outputs()
+        found = dict(messages)
         self.answering += perf_counter() - start
-        return Answer(time, matrix, secondary)
+        if found:
+            self.computing += self._pipeline.last.compute_time
+            if self._pipeline.last.validity is not Validity.INVALID:
+                self._judge(self._pipeline.positions)
+            yield Answer(time, found[MATRIX], found.get(DYNAMICS))
 
     def _warn(self, kind: str, text: str) -> None:
         words, count = self.warnings.get(kind, (text, 0))

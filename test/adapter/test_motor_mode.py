@@ -198,17 +198,17 @@ def _through(
     )  # fmt: skip
     active = ActiveContacts(names=["sole"], status=[ActiveContacts.ACTIVE])
     active.header.stamp = to_message(START)
-    pipeline.set_contacts(active)
+    pipeline.read("active_contacts", serialize_message(active))
     state = JointState(
         name=found.joints.names, position=found.joints.position,
         velocity=found.joints.velocity, effort=found.joints.effort,
     )  # fmt: skip
     state.header.stamp = to_message(START)
-    data = pipeline.answer(serialize_message(state))
-    assert data is not None, pipeline.last.text
-    answer = deserialize_message(data, DelassusMatrix)
+    pipeline.read("joint_states", serialize_message(state))
+    messages = dict(pipeline.answer())
+    answer = deserialize_message(messages["~/delassus"], DelassusMatrix)
     assert answer.validity == DelassusMatrix.VALIDITY_OK, pipeline.last.text
-    dynamics = deserialize_message(pipeline.secondary_outputs(), ContactDynamics)
+    dynamics = deserialize_message(messages["~/dynamics"], ContactDynamics)
     numbers = dynamics_to_numpy(dynamics)
     assert numbers.h is not None and numbers.qdd0 is not None
     return matrix_to_numpy(answer), numbers.h, numbers.qdd0

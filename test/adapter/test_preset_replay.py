@@ -250,9 +250,9 @@ class Replay:
             standard["joint_states"] = joints
         for topic in ("odometry", "imu", "active_contacts"):
             if topic in standard:
-                self.pipeline.read(topic, standard[topic])
-        data = self.pipeline.answer(serialize_message(standard["joint_states"]))
-        assert data is not None, self.pipeline.last.text
+                self.pipeline.read(topic, serialize_message(standard[topic]))
+        self.pipeline.read("joint_states", serialize_message(standard["joint_states"]))
+        (_, data), *_ = self.pipeline.answer()
         return deserialize_message(data, DelassusMatrix)
 
     def expected(self, state: State, active: list[str]) -> np.ndarray:
@@ -316,11 +316,11 @@ def test_a_joint_that_is_no_number_is_named_and_one_that_is_missing_too(preset: 
             words = "measured_joint_state.name has 6 names; expected 7 (joints.count)"
             assert preset == "franka" and words in found.faults["joints"]
         else:
-            replay.pipeline.answer(serialize_message(message))
+            replay.pipeline.read("joint_states", serialize_message(message))
+            list(replay.pipeline.answer())
             assert state.names[-1] not in message.name
         replay.now += 10**10
-        data = replay.pipeline.watch()
-        assert data is not None
+        (_, data), *_ = replay.pipeline.watch()
         assert deserialize_message(data, DelassusMatrix).validity == INVALID
 
 

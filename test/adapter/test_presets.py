@@ -101,12 +101,12 @@ class Node:
     def answer(self, found: Converted, contacts: dict[str, int]) -> DelassusMatrix:
         active = ActiveContacts(names=list(contacts), status=list(contacts.values()))
         active.header.stamp = to_message(found.stamp)
-        self.pipeline.set_contacts(active)
+        self.pipeline.read("active_contacts", serialize_message(active))
         assert found.joints is not None
         state = JointState(name=found.joints.names, position=found.joints.position)
         state.header.stamp = to_message(found.stamp)
-        data = self.pipeline.answer(serialize_message(state))
-        assert data is not None, self.pipeline.last.text
+        self.pipeline.read("joint_states", serialize_message(state))
+        (_, data), *_ = self.pipeline.answer()
         return deserialize_message(data, DelassusMatrix)
 
 

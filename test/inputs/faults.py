@@ -76,12 +76,12 @@ def _silent(rig: Rig, *strangers: str) -> DelassusMatrix | None:
     rig.touch(*rig.problem.contacts.names)
     if strangers:
         assert rig.send(strangers) is None
-    return rig.publish(rig.pipeline.watch())
+    return rig.publish(rig.watch())
 
 
 def _of_simulation(rig: Rig, at: float) -> DelassusMatrix | None:
     """Send a joint state that is ahead of a clock with steps of 25 ms."""
-    rig.pipeline.set_clock_step(25 * MS)
+    rig.pipeline.inputs.set_clock_step(25 * MS)
     return rig.send(at=at)
 
 
@@ -137,7 +137,7 @@ def _no_clock(rig: Rig, sec: int, nanosec: int) -> DelassusMatrix | None:
 
     message = deserialize_message(rig.state(stamp=0), JointState)
     message.header.stamp.sec, message.header.stamp.nanosec = sec, nanosec
-    return rig.publish(rig.pipeline.answer(serialize_message(message)))
+    return rig.publish(rig.answer(serialize_message(message)))
 
 
 def _joint_states() -> Iterator[tuple[object, ...]]:

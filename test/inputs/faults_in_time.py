@@ -31,7 +31,7 @@ def place(
     positions = [pose[0] for pose in poses]  # type: ignore[index]
     stamp = 0 if at is None else rig.now + round(at * MS)
     message = placed(names, positions, [pose[1] for pose in poses], stamp)  # type: ignore[index]
-    rig.pipeline.read("contact_placements", message)
+    rig.read("contact_placements", message)
 
 
 def beside(rig: MotionRig, **changes: Any) -> ContactDynamics:
@@ -46,14 +46,11 @@ def beside(rig: MotionRig, **changes: Any) -> ContactDynamics:
 
 def _as_sent(rig: Any, send: Callable[[], Any], sent: int = 0, count: int = 0) -> Any:
     """Send messages as at another time [ns], or as those of this number of a publisher."""
-    pipeline = rig.pipeline
-    read, touch, answer = pipeline.read, pipeline.set_contacts, pipeline.answer
-    pipeline.system_now = lambda: rig.now
-    pipeline.read = lambda topic, message: read(topic, message, sent, count)
-    pipeline.set_contacts = lambda message: touch(message, sent, count)
-    pipeline.answer = lambda data: answer(data, sent, count)
+    read = rig.read
+    rig.pipeline.system_now = lambda: rig.now
+    rig.read = lambda topic, message: read(topic, message, sent, count)
     found = send()
-    pipeline.read, pipeline.set_contacts, pipeline.answer = read, touch, answer
+    rig.read = read
     return found
 
 
@@ -163,7 +160,7 @@ def _in_time(
     ):  # fmt: skip
         yield (
             f"{at} ms ahead of /clock",
-            after(lambda r, at=at: (r.pipeline.set_clock_step(25 * MS), send(r, at))),
+            after(lambda r, at=at: (r.pipeline.inputs.set_clock_step(25 * MS), send(r, at))),
             validity, reason, words,
         )  # fmt: skip
     yield (

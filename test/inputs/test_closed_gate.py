@@ -29,7 +29,7 @@ from delassus_ros.model import Body, Coupling, Frame, Inertia, Joint, JointKind
 
 
 def gate_of(rig: Rig) -> ClosedGate:
-    gate = rig.pipeline._inputs._gate
+    gate = rig.pipeline.inputs.gate
     assert isinstance(gate, ClosedGate)
     return gate
 
@@ -74,7 +74,7 @@ def test_no_joints_and_foreign_ones(rig) -> None:
     assert "LIFT_CRANK" not in rig.pipeline.last.text
     assert rig.send(["gripper"]) is None
     rig.wait(600)
-    message = rig.publish(rig.pipeline.watch())
+    message = rig.publish(rig.watch())
     assert said(message)[1] & Reason.INPUT_STALE
     assert said(rig.send(LEGS + LIFT[:1]))[1] & Reason.CONTACTS_STALE
 
@@ -151,9 +151,9 @@ def test_whole_ones_are_not_superseded_by_those_of_another_robot(rig) -> None:
     assert said(rig.send(names)) == (OK, Reason.NONE)
     for other in (["gripper"], ["LIFT_ROCKER"]):
         rig.wait(1)
-        assert rig.pipeline.take_in(rig.state(names))
-        assert not rig.pipeline.take_in(rig.state(other))
-        assert said(rig.publish(rig.pipeline.answer_kept())) == (OK, Reason.NONE)
+        assert rig.read("joint_states", rig.state(names))
+        assert not rig.read("joint_states", rig.state(other))
+        assert said(rig.publish(rig.answer())) == (OK, Reason.NONE)
         assert rig.pipeline.last.stamp_ns == rig.now
 
 
@@ -182,7 +182,7 @@ def test_clock_set_back_keeps_nothing_alive(rig) -> None:
 
 
 def test_steps_of_simulated_time_are_no_skew(rig) -> None:
-    rig.pipeline.set_clock_step(25 * MS)
+    rig.pipeline.inputs.set_clock_step(25 * MS)
     # Whatever joints are measured, also where that comes up later.
     for names in ([*LEGS, "LIFT_CRANK"], rig.joints, [*LEGS, "LIFT_ROCKER"]):
         assert said(rig.send(names, at=30)) == (OK, Reason.NONE)
@@ -204,12 +204,12 @@ def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
     assert said(answers[-1]) == (OK, Reason.NONE)
     for names in ([*LEGS, "LIFT_CRANK"], rig.joints, LEGS[:3], ["gripper"], []):
         for part in parts:
-            rig.pipeline.take_in(rig.state(part))
+            rig.read("joint_states", rig.state(part))
         before = gate._route
         status = gate.read(names, rig.now, nothing, rig.now, q)
         assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
         assert gate._route is before
-        assert said(rig.publish(rig.pipeline.answer_kept())) == (OK, Reason.NONE)
+        assert said(rig.publish(rig.answer())) == (OK, Reason.NONE)
         rig.wait(1)
     rig.wait(501)
     status = gate.read(LEGS, rig.now, nothing, rig.now, q)
@@ -446,10 +446,10 @@ def test_whatever_publishers_send_is_answered_right_or_marked(geared, events) ->
             assert said(rig.send(what[0], **{what[0][what[1]]: math.nan}))[0] == INVALID
         elif kind == "drain":
             for part in what[0]:
-                rig.pipeline.take_in(rig.state(part))
-            rig.publish(rig.pipeline.answer_kept())
+                rig.read("joint_states", rig.state(part))
+            rig.publish(rig.answer())
         elif kind == "watch":
-            rig.publish(rig.pipeline.watch())
+            rig.publish(rig.watch())
         else:
             rig.wait(GRID * what[0])
             rig.pipeline.clock_jumped()

@@ -38,7 +38,7 @@ def test_the_twist_grows_old_whatever_is_refused_since(axes: str, bad: str) -> N
         elif bad == "nan":
             rig.odometry([np.nan] * 6)
         elif bad == "world":
-            rig.pipeline._inputs._source._world = "map"
+            rig.pipeline.inputs.by_topic["odometry"]._world = "map"
             rig.odometry()
         dynamics = rig.send()[1]
     assert dynamics.validity == INVALID
@@ -52,7 +52,7 @@ def test_of_two_publishers_the_newer_torques_stay() -> None:
     for at, scale in ((0.0, 1.0), (-400.0, 3.0)):
         message = torques_of(rig, efforts=scale * rig.efforts)
         message.header.stamp = to_message(rig.now + round(at * MS))
-        rig.pipeline.read("joint_torques", message)
+        rig.read("joint_torques", message)
     _, dynamics = rig.send(effort=[])
     assert (dynamics.validity, dynamics.reasons) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
     np.testing.assert_array_equal(rig.pipeline._solver.inputs["torques"][6:], rig.efforts)

@@ -81,7 +81,7 @@ def test_publishers_of_different_placements_accepted(solver) -> None:
         rig.wait(5.0)
         rig.touch("rolls", "slides")
         message = placed([name], [rig.positions[name]], stamp=rig.now)
-        rig.pipeline.read("contact_placements", message, 0, count)
+        rig.read("contact_placements", message, 0, count)
         answer = rig.send()
         assert answer is not None
         return said(answer)
@@ -102,7 +102,7 @@ def test_contacts_that_do_not_move_are_passed_over_by_name(solver) -> None:
     rig.touch("rolls")
     rig.positions, rig.turns = {"rolls": [0.0, 0.0, 0.01]}, {}
     both = placed(["stays", "rolls"], [[1, 1, 1], [0.0, 0.0, 0.01]], stamp=rig.now)
-    rig.pipeline.read("contact_placements", both)
+    rig.read("contact_placements", both)
     assert said(rig.send()) == (OK, Reason.NONE)
     text = "placement of unknown moving contact 'stays'; moving contacts: rolls, slides"
     assert text in rig.warnings[-1][1]

@@ -124,8 +124,8 @@ def test_any_schedule_gives_known_contacts_or_none() -> None:
             names=list(FEET), times=times.tolist(), end=end, status=status.tolist()
         )
         message.header.stamp = to_message(start)
-        rig.pipeline.reset_contacts()
-        rig.pipeline.read("contact_schedule", message)
+        rig.pipeline.end()
+        rig.read("contact_schedule", message)
         since = (rig.now - start) / 1e9
         bounds = [*times.tolist(), end]
         k = int(np.searchsorted(times, since, side="right")) - 1

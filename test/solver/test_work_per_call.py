@@ -229,7 +229,7 @@ def tick(scheduled: bool = False) -> Callable[[], Any]:
         # The mode of each joint state is that of the one before.
         plan = ContactSchedule(names=names, times=[0.0], end=60.0)
         plan.status, plan.header.stamp = [ActiveContacts.ACTIVE] * len(names), to_message(rig.now)
-        rig.pipeline.read("contact_schedule", plan)
+        rig.read("contact_schedule", plan)
         rig.touching = tuple(names)
     else:
         rig.touch(*names)
@@ -242,12 +242,12 @@ def tick(scheduled: bool = False) -> Callable[[], Any]:
         # a comparison without them takes more calls.
         first = states[0][1] if states else state
         states.append((rig.now, first[:4] + state[4:12] + first[12:]))
-    coming = iter(states)
+    coming, tick = iter(states), rig.pipeline
 
     def call() -> bytes:
         rig.now, state = next(coming)
-        data = rig.pipeline.answer(state)
-        assert data is not None
+        tick.read("joint_states", state)
+        ((_, data),) = tick.answer()
         return data
 
     published = rig.publish(call())

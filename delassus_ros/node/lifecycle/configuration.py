@@ -12,13 +12,13 @@ from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.diagnostics import Account
 from delassus_ros.node.lifecycle.horizon import Horizon
 from delassus_ros.node.lifecycle.services import ComputeService
-from delassus_ros.node.live.publishers import Outputs
-from delassus_ros.node.live.stream import Stream
+from delassus_ros.node.live.publishers import Publishers
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.problem import Problem
 from delassus_ros.ros.diagnostics import Entry, Report
 from delassus_ros.ros.logs import LoopLog
 from delassus_ros.ros.qos import Mismatches
+from delassus_ros.ros.stream import Stream
 from delassus_ros.ros.timers import now_of
 from delassus_ros.solver.solver import DelassusSolver
 
@@ -63,23 +63,14 @@ class Configuration:
         self._adopted = adopted
         # If one part fails, the parts before it are closed.
         with ExitStack() as undo:
-            length = operation.limits.condition.characteristic_length
-            self._outputs = Outputs(
-                node,
-                warn,
-                computation.layout,
-                length,
-                bool(computation.secondary),
-                computation.estimates,
+            self._publishers = Publishers(
+                node, warn, bool(computation.secondary), computation.estimates
             )
-            undo.callback(self._outputs.close)
+            undo.callback(self._publishers.close)
             self.stream = Stream(
-                node,
-                warn,
-                computation.pipeline,
-                self._outputs,
-                operation,
-            )
+                node, warn, computation.pipeline, self._publishers, operation.deadline,
+                operation.rate, operation.limits.patience, operation.realtime,
+            )  # fmt: skip
             undo.callback(self.stream.stop)
             self._compute = ComputeService(node, warn, computation, operation.limits.condition)
             undo.callback(self._compute.close)
@@ -97,7 +88,9 @@ class Configuration:
                 node, self.stream.handover(), self._make, self._adopt, refused
             )
             undo.callback(self.description.close)
-            self._account = Account(node, mismatches, self.stream, self._outputs, self.description)
+            self._account = Account(
+                node, mismatches, self.stream, self._publishers, self.description
+            )
             self._report = Report(node, operation.diagnostics_period, self._entries)
             undo.callback(self._report.close)
             self._undo = undo.pop_all()
@@ -108,14 +101,14 @@ class Configuration:
 
     def activate(self) -> None:
         """Start the stream."""
-        self._outputs.publish_layout()
+        self._publishers.publish_layout(self.computation.layout)
         self._account.restart()
         self.stream.start()
         if not self.description.building:
             # A change of the description includes the algorithm.
             self.algorithm.follow()
         sources = " and ".join(self.stream.topic_names)
-        self._node.get_logger().info(f"active: from {sources} to {self._outputs.topic}")
+        self._node.get_logger().info(f"active: from {sources} to {self._publishers.topic}")
 
     def deactivate(self) -> None:
         """Stop the stream; the kernel stays."""
@@ -125,11 +118,12 @@ class Configuration:
     def set_operation(self, operation: Operation) -> None:
         """Use other limits, rate and reports from the next joint state on."""
         before, self.operation = self.operation, operation
-        self.stream.set_operation(operation)
+        self.stream.timing.deadline = operation.deadline
+        self.stream.set_patience(operation.limits.patience)
+        self.computation.pipeline.limits = operation.limits
         condition = operation.limits.condition
         if condition != before.limits.condition:
             self._compute.set_condition(condition)
-            self._outputs.set_layout(self.computation.layout, condition.characteristic_length)
         if operation.diagnostics_period != before.diagnostics_period:
             self._report.set_period(operation.diagnostics_period)
 
@@ -153,12 +147,15 @@ class Configuration:
         self.computation = computation
         self.algorithm.set_computation(computation)
         self._set_stand_in(computation)
-        length = self.operation.limits.condition.characteristic_length
-        self._outputs.set_layout(computation.layout, length)
         self._compute.set_computation(computation)
         if self.stream.active:
-            self._outputs.publish_layout()
+            self._publishers.publish_layout(computation.layout)
         self.stream.exchange(computation.pipeline)
+        computation.pipeline.take_over(before.pipeline)
+        if self.stream.active:
+            # Subscribers get this message before the first matrix of the other robot.
+            messages = computation.pipeline.announce(self._publishers.wanted)
+            self.stream.publish_unasked(messages)
         self._adopted()
         LoopLog(self._node.get_logger()).info(
             f"robot description changed from that of {before.problem.robot.name} to "

@@ -16,11 +16,11 @@ from delassus_ros.errors import listed
 from delassus_ros.inputs.findings import Reason, Validity, names_of
 from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
 from delassus_ros.node.lifecycle.computation import Computation
-from delassus_ros.node.live.publishers import Outputs
-from delassus_ros.node.live.stream import Stream
+from delassus_ros.node.live.publishers import Publishers
 from delassus_ros.ros.diagnostics import Entry, Level, entries_of_inputs, number, qos_mismatch
 from delassus_ros.ros.qos import Mismatches
 from delassus_ros.ros.realtime import Outcome
+from delassus_ros.ros.stream import Stream
 from delassus_ros.ros.timing import Times, Timing
 
 _OF_VALIDITY = {
@@ -150,7 +150,7 @@ class Account:
     node : the node.
     mismatches : endpoints with an incompatible QoS.
     stream : inputs and timing.
-    outputs : publishers.
+    publishers : publishers of the node.
     description : change of the robot description.
     """
 
@@ -159,13 +159,13 @@ class Account:
         node: LifecycleNode,
         mismatches: Mismatches,
         stream: Stream,
-        outputs: Outputs,
+        publishers: Publishers,
         description: DescriptionChange,
     ) -> None:
         self._node = node
         self._mismatches = mismatches
         self._stream = stream
-        self._outputs = outputs
+        self._publishers = publishers
         self._description = description
         self.restart()
 
@@ -185,9 +185,9 @@ class Account:
             found.append(
                 of_matrix(last.validity, last.reasons, last.text, last.rows, last.examination)
             )
-            secondary = computation.pipeline.secondary_state
-            if secondary is not None:
-                found.append(of_dynamics(*secondary))
+            dynamics = computation.pipeline.dynamics
+            if dynamics is not None:
+                found.append(of_dynamics(dynamics.validity, dynamics.reasons, dynamics.text))
             found.append(self._of_timing())
         else:
             found.append(Entry("matrix", Level.OK, "the node is not active"))
@@ -221,21 +221,21 @@ class Account:
         return Entry("robot", Level.OK, text)
 
     def _of_outputs(self) -> Entry:
-        outputs = self._outputs
+        publishers = self._publishers
         warnings = [
             f"a subscriber of {qos_mismatch(topic, 'publisher', mismatch)}"
-            for topic in outputs.topics
+            for topic in publishers.topics
             if (mismatch := self._mismatches.at(topic)) is not None
         ]
-        values = {"topic": outputs.topic}
+        values = {"topic": publishers.topic}
         level = Level.WARN if warnings else Level.OK
-        others = self._others(outputs.topic)
+        others = self._others(publishers.topic)
         if others:
             level = Level.ERROR
             warnings.insert(
                 0,
-                f"{listed('node', others)} publishes on {outputs.topic}, too: readers cannot tell "
-                "whose matrices they get; end it, or remap one of the two",
+                f"{listed('node', others)} publishes on {publishers.topic}, too: readers cannot "
+                "tell whose matrices they get; end it, or remap one of the two",
             )
         return Entry("output", level, "; ".join(warnings) or "offered", values)
 

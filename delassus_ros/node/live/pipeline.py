@@ -1,10 +1,10 @@
-"""From joint states and contacts to matrices: one tick, between the messages."""
+"""From joint states and contacts to matrices, and what follows them: the tick of delassus_node."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from time import perf_counter, time_ns
+from collections.abc import Callable, Container, Mapping
+from time import monotonic_ns, perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,28 +12,33 @@ from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, Layout
 
 from delassus_ros.closure import Closure
-from delassus_ros.conditioning.monitor import Conditioning, ConditionMonitor
+from delassus_ros.conditioning.monitor import Conditioning, ConditionMonitor, Examination
 from delassus_ros.conditioning.structural_rank import (
     closed_configurations,
     generic_matrices,
 )
 from delassus_ros.errors import ProblemError
 from delassus_ros.inputs.contact_estimator import ContactEstimator
-from delassus_ros.inputs.findings import Finding, LastAnswer, Reason, Validity
-from delassus_ros.inputs.inputs import Inputs, TickStatus
+from delassus_ros.inputs.contacts import NO_SET, ContactInput
+from delassus_ros.inputs.findings import Finding, Findings, Reason, Validity, doubt
+from delassus_ros.inputs.inputs import Inputs
 from delassus_ros.inputs.joints import Gate, InputStatus
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
+from delassus_ros.inputs.placements import PlacementInput
 from delassus_ros.inputs.schedule import ScheduleInput
 from delassus_ros.model.chains import at_singular_angle, ball_joints
 from delassus_ros.model.spatial import Array
+from delassus_ros.node.outputs.contacts import estimated_contacts
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
-from delassus_ros.node.outputs.forces import ForceOutput, JudgedForces
-from delassus_ros.node.outputs.matrix import MatrixOutput
-from delassus_ros.ros.arrival import Arrival, delay_since, write_stamp
+from delassus_ros.node.outputs.forces import ForceOutput, ForceResult
+from delassus_ros.node.outputs.matrix import MatrixOutput, SummaryOutput
+from delassus_ros.ros.arrival import Arrival, write_stamp
 from delassus_ros.ros.health import InputHealth
-from delassus_ros.ros.topics import CONTACTS, JOINTS
+from delassus_ros.ros.messages import deserialized
+from delassus_ros.ros.stream import WATCHES, Messages, Tick
+from delassus_ros.ros.topics import CONTACTS, JOINTS, SCHEDULE, topic_of
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.bound import BoundSolver
 from delassus_ros.solver.solution import Solution
@@ -70,15 +75,49 @@ _FAILURES = {
     Status.NOT_CLOSED: Reason.LOOP_NOT_CLOSED,
     Status.NOT_UNIT: Reason.ORIENTATION_INVALID,
 }
-WATCHES = 10
-"""Number of checks for silence within the time that silence may last."""
+_ALGORITHM_FAILED = Reason.SOLVER_FAILED | Reason.RESULT_NOT_FINITE
+MATRIX, DYNAMICS, ESTIMATED, SUMMARY = "~/delassus", "~/dynamics", "~/contacts", "~/summary"
+"""Topics of the messages, before remapping."""
+_SETS = (CONTACTS, SCHEDULE)
+"""Topics whose publishers need not repeat a message without a timeout."""
 _ORIENTATION = "base_orientation"
 # Members under module names: a look-up in the enumeration takes as long as a few additions.
-_IGNORED, _REFUSED, _WEAK = Gate.IGNORED, Gate.REFUSED, Conditioning.WEAK
-_OK, _VALID, _DEGRADED = Status.OK, Validity.OK, Validity.DEGRADED
+_IGNORED, _WEAK, _SOLVED = Gate.IGNORED, Conditioning.WEAK, Status.OK
+_INVALID, _DEGRADED = Validity.INVALID, Validity.DEGRADED
 
 
-class Pipeline:
+class LastAnswer(Findings):
+    """The latest message and its findings, for summaries and diagnostics.
+
+    Attributes
+    ----------
+    stamp_ns, age : stamp of the joint positions [ns] and their age [s].
+    examination : examination of the matrix, overwritten by the next; None without a matrix.
+    rows : number of rows of the matrix.
+    contacts : names of the contacts of the matrix.
+    compute_time : time to compute the matrix [s]; 0 without a matrix.
+    """
+
+    __slots__ = ("age", "compute_time", "contacts", "examination", "rows", "stamp_ns")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Return to the state before the first message."""
+        self.clear()
+        self.validity = Validity.INVALID
+
+    def clear(self) -> None:
+        """Return to the state without findings and without a matrix."""
+        super().clear()
+        self.stamp_ns, self.age = 0, math.nan
+        self.examination: Examination | None = None
+        self.rows, self.compute_time = 0, 0.0
+        self.contacts: tuple[str, ...] = ()
+
+
+class Pipeline(Tick):
     """Turns joint states into messages with matrices.
 
     Parameters
@@ -88,25 +127,23 @@ class Pipeline:
     all_rows : put all contacts into every matrix, whether active or not; matrices are then
         computed also without a set of active contacts.
     now : time of the node's clock [ns].
-    warn : takes the kind of a warning and its text.
+    warn : called with the kind of a warning and its text.
     limits : limits of the inputs and thresholds; may be changed at any time.
     closure : closure of a robot with couplings or loops.
     orientation : orientation and twist of a floating base; None if no output needs them.
     motion : velocities and efforts; None if no output needs them.
+    secondary : messages of the secondary outputs; None without such outputs.
     estimator : estimates the active contacts instead of a topic; None for the topic.
     schedule : the contacts to come, which tell the active ones; None without a schedule.
-    secondary : messages of the secondary outputs; None without such outputs.
 
     Attributes
     ----------
     published, refused, superseded : number of joint states answered by a matrix, answered by
         INVALID (a silence counts as one), and skipped for a newer one; since :meth:`begin`.
-    due : instant of :func:`time.perf_counter` after which a matrix is late [s].
-    last : state of the last published message.
+    last : the last published message.
     structural : matrices of all contacts at generic configurations; see
         :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
     bindings : bindings of the solvers.
-    system_now : time of the system clock [ns], with which times of sending are compared.
 
     Raises
     ------
@@ -135,28 +172,33 @@ class Pipeline:
         estimator: ContactEstimator | None = None,
         schedule: ScheduleInput | None = None,
     ) -> None:
+        super().__init__(now)
         problem = solver.problem
-        self._balls = ball_joints(problem.robot)
-        if orientation is None and any(port.name == _ORIENTATION for port in problem.inputs):
-            raise ProblemError("axes 'world' with base 'floating' needs an orientation input")
-        limits = Limits() if limits is None else limits
-        self.published = self.refused = self.superseded = 0
-        self.due = math.inf
-        self.last = LastAnswer()
-        self._now, self._warn = now, warn
-        self.system_now: Callable[[], int] = time_ns
-        self._set_limits(limits)
-        observed = None if estimator is None else estimator.motion
-        self._inputs = Inputs(
-            problem, warn, limits, closure, orientation, motion, observed, schedule
-        )
-        self.estimator, self._schedule = estimator, schedule
-        self._secondary, self._motion = secondary, motion
-        self._unmoved: Finding | None = None
-        self._matrix_of: tuple[Solution, Array] | None = None
-        self._contacts = self._inputs.contacts
-        self._placements = self._inputs.placements
         self._turns_rows = any(port.name == _ORIENTATION for port in problem.inputs)
+        if orientation is None and self._turns_rows:
+            raise ProblemError("axes 'world' with base 'floating' needs an orientation input")
+        self._limits = limits = Limits() if limits is None else limits
+        self.published = self.refused = self.superseded = 0
+        self.last = LastAnswer()
+        self._warn = warn
+        self._balls = ball_joints(problem.robot)
+        self._orientation, self._motion = orientation, motion
+        self.estimator, self._schedule = estimator, schedule
+        self._dynamics = secondary
+        self._contacts = ContactInput(problem.contacts, limits.contacts_timeout)
+        timeout = limits.contacts_timeout
+        self._placements = PlacementInput(problem, timeout) if problem.moving else None
+        self.inputs = Inputs(
+            problem.robot, closure,
+            (
+                self._contacts, schedule, self._placements, orientation,
+                None if motion is None else motion.torques,
+            ),
+            (motion, None if estimator is None else estimator.motion),
+            warn, limits.max_skew, limits.input_timeout,
+        )  # fmt: skip
+        self._motion_fault: Finding | None = None
+        self._matrix_of: tuple[Solution, Array] | None = None
         configurations = None if closure is None else closed_configurations(closure)
         self.structural = generic_matrices(solver, configurations=configurations)
         self._monitor = ConditionMonitor(problem, self.structural, limits.condition)
@@ -164,9 +206,14 @@ class Pipeline:
         self._stale = False
         self._mode: Any = None
         """The mode of the schedule whose contacts are in use."""
-        self._went = Arrival()
+        self._sets: dict[str, tuple[bytes, int]] = {}
+        """The latest message of each topic of :data:`_SETS`, and its time of sending by the
+        monotonic clock [ns]."""
+        self._last_publication = Arrival()
         self._output = MatrixOutput(layout)
-        self._q = solver.problem.robot.neutral()
+        self._summary = SummaryOutput(layout, limits.condition.characteristic_length)
+        self._layout = layout
+        self._q = problem.robot.neutral()
         self.bindings = Bindings()
         self.set_solver(solver)
         self.clock_jumped()
@@ -182,9 +229,14 @@ class Pipeline:
         return self._output.sequence
 
     @property
-    def inputs(self) -> Mapping[str, Array]:
+    def kernel_inputs(self) -> Mapping[str, Array]:
         """Inputs of the latest matrix by port; overwritten by the next joint state."""
         return self._solver.inputs
+
+    @property
+    def positions(self) -> Array:
+        """Positions (nq,) of the last accepted joint state [rad, m]; overwritten by the next."""
+        return self._q
 
     @property
     def present_contacts(self) -> tuple[str, ...] | None:
@@ -192,23 +244,32 @@ class Pipeline:
         return None if self._contacts.stale(self._now()) else self._contacts.active
 
     @property
+    def has_failed(self) -> bool:
+        """Whether the algorithm has failed at the latest joint state."""
+        return bool(self.last.reasons & _ALGORITHM_FAILED)
+
+    @property
     def limits(self) -> Limits:
         """The limits in force.
 
-        If a limit is out of range, the setter raises InputError and changes nothing.
+        If a limit of the joint states is out of range, the setter raises InputError and changes
+        nothing.
         """
         return self._limits
 
     @limits.setter
     def limits(self, limits: Limits) -> None:
-        self._inputs.set_limits(limits)
-        if limits.condition != self._limits.condition:
-            self._monitor.settings = limits.condition
-        self._set_limits(limits)
-
-    def _set_limits(self, limits: Limits) -> None:
+        before, after = self._limits.condition, limits.condition
+        self.inputs.set_limits(limits.max_skew, limits.input_timeout)
+        for entry in (self._contacts, self._schedule, self._placements):
+            if entry is not None:
+                entry.timeout = limits.contacts_timeout
+        if self._motion is not None and self._motion.torques is not None:
+            self._motion.torques.timeout = limits.input_timeout
+        if after != before:
+            self._monitor.settings = after
+            self._summary = SummaryOutput(self._layout, after.characteristic_length)
         self._limits = limits
-        self._patience = 1e9 * limits.patience * (1.0 - 1.0 / WATCHES)
 
     def set_solver(self, solver: DelassusSolver, reason: Reason = Reason.NONE) -> None:
         """Compute with this solver of the same problem from the next joint state on.
@@ -224,27 +285,40 @@ class Pipeline:
         # A joint state may be waiting for its matrix.
         self._q[...] = before
         self._solver, self._algorithm = bound, solver.algorithm
-        self._is_approximate = solver.is_approximate
-        self._solver_text = f"{solver.algorithm} stands in for the configured algorithm"
-        if self._is_approximate:
-            reason |= Reason.APPROXIMATE_ALGORITHM
-            self._solver_text = f"{solver.algorithm} is an approximation for this robot"
-        self._of_solver = reason
+        self._of_solver: Finding | None = None
+        if solver.is_approximate:
+            text = f"{solver.algorithm} is an approximation for this robot"
+            self._of_solver = doubt(reason | Reason.APPROXIMATE_ALGORITHM, text)
+        elif reason:
+            text = f"{solver.algorithm} stands in for the configured algorithm"
+            self._of_solver = Finding(reason, text, Validity.OK)
         self._output.set_algorithm(solver.algorithm)
         self._activate()
 
-    # Inputs.
+    # Beginnings.
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Names of the topics to subscribe to; the joint states come last."""
+        told = () if self.estimator is None and self._schedule is None else (CONTACTS,)
+        return (*(topic for topic in self.inputs.by_topic if topic not in told), JOINTS)
 
     def begin(self) -> None:
         """Return to the initial state, at activation of the node."""
-        self.reset_contacts()
+        self.end()
         self.clock_jumped()
-        self._went.reset()
-        self.last = LastAnswer()
+        self._last_publication.reset()
+        self.last.reset()
         self.published = self.refused = self.superseded = 0
 
+    def end(self) -> None:
+        """Drop contacts and placements: a service must not use earlier ones as the present."""
+        self._sets.clear()
+        self._drop_contacts()
+
     def take_over(self, before: Pipeline) -> None:
-        """Take over placements and counts of the pipeline that this one replaces."""
+        """Take over contacts, placements and counts of the pipeline that this one replaces."""
+        self._sets = before._sets
         if self._placements is not None and before._placements is not None:
             self._placements.adopt(before._placements)
         # A joint state that waits there is never answered.
@@ -254,54 +328,83 @@ class Pipeline:
         self.published, self.refused = before.published, before.refused
         self.superseded = before.superseded
 
+    def announce(self, wanted: Container[str] = ()) -> Messages:
+        """Yield the INVALID messages that separate the matrices of two robots.
+
+        Then the latest set or schedule of contacts is used again; its age goes on.
+        """
+        text = "another robot description is in use from here on"
+        stamp = self.last.stamp_ns
+        yield from self._without_joint_state(Reason.ROBOT_CHANGED, text, stamp, wanted)
+        self._reapply_contacts()
+
     def clock_jumped(self) -> None:
         """Drop all inputs with a time, e.g. when a simulation was reset.
 
         Contacts are dropped if they have a timeout, since their publisher then repeats them.
         """
-        if self._inputs.kept.gate is not _IGNORED:
-            self.supersede(1)
+        if self.inputs.waiting.gate is not _IGNORED:
+            self._supersede(1)
         if self._limits.contacts_timeout < math.inf:
-            self.reset_contacts()
-        self._inputs.restart(self._now())
+            self._drop_contacts()
+        self.inputs.restart(self._now())
         if self.estimator is not None:
             self.estimator.reset()
-        if self._secondary is not None and self._secondary.forces is not None:
-            self._secondary.forces.reset()
+        if self._dynamics is not None and self._dynamics.forces is not None:
+            self._dynamics.forces.reset()
 
-    def set_clock_step(self, step: int) -> None:
-        """Set the longest step of simulated time [ns]; stamps may be ahead by one step."""
-        self._inputs.set_clock_step(step)
+    def fault(self, text: str) -> Messages:
+        """Drop all inputs after a fault of this program, and yield the INVALID messages.
 
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """Names of the topics to subscribe to; the joint states come last."""
-        told = () if self.estimator is None and self._schedule is None else (CONTACTS,)
-        return (*(topic for topic in self._inputs.by_topic if topic not in told), JOINTS)
-
-    def set_topics(self, full: Mapping[str, str]) -> None:
-        """Set the full names of the topics for messages, by their names before remapping."""
-        self._inputs.set_topics(full)
-
-    def read(self, topic: str, message: Any, sent: int = 0, count: int = 0) -> None:
-        """Use a message of a topic from the next joint state on.
-
-        Parameters
-        ----------
-        topic : name of the topic before remapping, except that of the joint states.
-        message : message of the topic's type.
-        sent : time of sending, by the system clock of the publisher [ns]; 0 if unknown.
-        count : number of the message among those of its publisher; 0 if unknown.
+        A set or schedule of contacts without a timeout is then used again.
         """
-        if topic == CONTACTS:
-            self.set_contacts(message, sent, count)
+        self._drop_contacts()
+        self.clock_jumped()
+        # Without a summary: the fault may be in the summary.
+        yield from self._without_joint_state(Reason.SOLVER_FAILED, text, 0, ())
+        if self._limits.contacts_timeout == math.inf:
+            self._reapply_contacts()
         else:
-            self._inputs.read(topic, message, *self._arrived(sent), count)
+            self._sets.clear()
 
-    def set_contacts(self, message: ActiveContacts, sent: int = 0, count: int = 0) -> None:
-        """Use this set of active contacts from the next joint state on; see :meth:`read`."""
+    # Inputs.
+
+    def read(self, topic: str, data: bytes, sent: int = 0, count: int = 0) -> bool:
+        """Read a message, for the next answer; see :meth:`Tick.read`."""
+        now, delay = self.arrival(sent)
+        if topic == JOINTS:
+            status = self.inputs.read_joints(data, now, delay, self._q, count)
+            if status.gate is _IGNORED:
+                return False
+            if self.inputs.keep(status):
+                self._supersede(1)
+            return True
+        if topic not in _SETS:
+            self.inputs.read(topic, data, now, delay, count)
+            return False
+        # Kept when it has been read: a message that a fault of this program follows is not.
+        self._sets.pop(topic, None)
+        if topic == CONTACTS:
+            self._read_contacts(data, now, delay, count)
+        else:
+            self.inputs.read(topic, data, now, delay, count)
+        self._sets[topic] = data, monotonic_ns() - delay
+        return False
+
+    def _reapply_contacts(self) -> None:
+        """Use the latest set or schedule of contacts again; its age goes on."""
+        for topic, (data, sent) in [*self._sets.items()]:
+            self.read(topic, data, self.system_now() - (monotonic_ns() - sent))
+
+    def _read_contacts(self, data: bytes, now: int, delay: int, count: int) -> None:
+        message = deserialized(data, ActiveContacts, topic_of(CONTACTS).what)
+        self._contacts.note_publisher(now, count)
+        self._set_contacts(message, now, delay)
+
+    def _set_contacts(self, message: ActiveContacts, now: int, delay: int = 0) -> None:
+        """Use a set of active contacts from the next matrix on."""
         before = self._contacts.active
-        self._inputs.read(CONTACTS, message, *self._arrived(sent), count)
+        self.inputs.take(self._contacts, message, now, delay)
         self._stale = False
         self._output.set_contacts_stamp(message.header.stamp)
         if self._contacts.active != before:
@@ -309,9 +412,11 @@ class Pipeline:
         else:
             self._set_status()
 
-    def reset_contacts(self) -> None:
-        """Drop the set of active contacts until the next one comes."""
-        self._inputs.reset_contacts()
+    def _drop_contacts(self) -> None:
+        """Drop contacts, schedule and placements until new ones come."""
+        for entry in (self._contacts, self._schedule, self._placements):
+            if entry is not None:
+                entry.reset()
         self._without_contacts()
 
     def _without_contacts(self) -> None:
@@ -319,101 +424,238 @@ class Pipeline:
         self._output.set_contacts_stamp(Time())
         self._activate()
 
-    def _arrived(self, sent: int) -> tuple[int, int]:
-        """Return the time of the node's clock, and the time since a message was sent [ns].
+    def _supersede(self, count: int) -> None:
+        """Count joint states that were skipped for a newer one."""
+        self.superseded += count
+        self._output.sequence += count
 
-        The clocks are read in this order: a pause between the two reads makes the message older,
-        never younger.
+    # Messages.
+
+    def answer(self, wanted: Container[str] = ()) -> Messages:
+        """Yield the messages for the joint state that waits: the matrix, then what follows it."""
+        waiting = self.inputs.waiting
+        if waiting.gate is _IGNORED:
+            return
+        now = self._now()
+        self.inputs.update_age(now)
+        message = self._message(waiting, now)
+        waiting.gate = _IGNORED
+        yield MATRIX, message
+        yield from self._following(wanted)
+
+    def watch(self, wanted: Container[str] = ()) -> Messages:
+        """Yield the INVALID messages about a long silence, if there is one.
+
+        To be called :data:`~delassus_ros.ros.stream.WATCHES` times per
+        :attr:`~delassus_ros.inputs.limits.Limits.patience`, so that a message is published at
+        least once per that time.
         """
         now = self._now()
-        return now, delay_since(sent, self.system_now())
+        since = self._last_publication.since(now)
+        if since is not None and since <= 1e9 * self._limits.patience * (1.0 - 1.0 / WATCHES):
+            return
+        status = self.inputs.silence(now, math.inf if since is None else since)
+        if status is not None:
+            yield MATRIX, self._message(status, now)
+            yield from self._following(wanted)
 
-    # Ticks.
+    def _without_joint_state(
+        self, reason: Reason, text: str, stamp: int, wanted: Container[str]
+    ) -> Messages:
+        """Yield the INVALID messages for a reason other than the inputs."""
+        last = self.last
+        last.clear()
+        last.stamp_ns = stamp
+        last.add(reason, text, Validity.INVALID)
+        yield MATRIX, self._invalid()
+        yield from self._following(wanted)
 
-    @property
-    def positions(self) -> Array:
-        """Positions (nq,) of the last accepted joint state [rad, m]; overwritten by the next."""
-        return self._q
+    def _message(self, status: InputStatus, now: int) -> bytes:
+        """Return the DelassusMatrix for a status of the joint positions."""
+        self._last_publication.note(now)
+        last = self.last
+        last.clear()
+        last.stamp_ns, last.age = status.stamp, status.age
+        is_ready = status.gate is Gate.READY
+        if is_ready and self.estimator is not None:
+            self._contacts_from_forces(self.estimator, status.stamp, now)
+        if is_ready and self._schedule is not None:
+            self._contacts_from_schedule(self._schedule, status.stamp, now)
+        if status.reasons or not is_ready:
+            last.add(status.reasons, status.text, _DEGRADED if is_ready else _INVALID)
+        self._judge_inputs(status.stamp, now)
+        if last.validity is _INVALID:
+            return self._invalid()
+        inputs = self._solver.inputs
+        if self._placements is not None:
+            self._placements.write(inputs)
+        if self._orientation is not None and self._turns_rows:
+            self._orientation.write(status.stamp, inputs[_ORIENTATION], self._q)
+        if self._motion is not None:
+            self._motion_fault = self._motion.write(
+                status.stamp, now, inputs, self._limits.max_skew, self.inputs.clock_step
+            )
+        solution = self._solver.solve()
+        if solution.status is not _SOLVED:
+            return self._unsolved(solution)
+        return self._matrix(solution)
 
-    def answer(self, joint_state: bytes, sent: int = 0, count: int = 0) -> bytes | None:
-        """Return the serialized DelassusMatrix for a serialized JointState.
+    def _judge_inputs(self, stamp: int, now: int) -> None:
+        """Add the findings of all inputs except the joint states; log those of this instant."""
+        contacts, inputs = self._contacts, self.inputs
+        if contacts.finding is not None:
+            self._include_contacts(contacts.finding, contacts.finding is NO_SET)
+        stale = contacts.stale(now)
+        if (stale is not None) is not self._stale:
+            self._stale = not self._stale
+            self._set_status()
+        if stale is not None:
+            self._include_contacts(stale, True)
+        if contacts.active is not None:
+            self._include(inputs.doubt_of(contacts, now))
+        if self._orientation is not None and self._turns_rows:
+            finding = self._orientation.warning(now)
+            self._include(finding or inputs.doubt_of(self._orientation, now, stamp))
+        if self._placements is not None:
+            active = contacts.active or ()
+            self._include(
+                self._placements.warning_of(active, now)
+                or self._placements.caveat_of(
+                    active, now, self._limits.max_skew, inputs.clock_step
+                )
+            )
 
-        Parameters
-        ----------
-        joint_state : serialized sensor_msgs/JointState.
-        sent : time of sending, by the system clock of the publisher [ns]; 0 if unknown.
-        count : number of the message among those of its publisher; 0 if unknown.
+    def _include(self, finding: Finding | None) -> None:
+        """Add a finding to the next message, and log it."""
+        if finding is not None:
+            self._warn(finding.kind, finding.text)
+            self.last.include(finding)
 
-        Returns
-        -------
-        The message; None if the joint state is ignored, or is an incomplete part.
+    def _include_contacts(self, finding: Finding, is_new: bool) -> None:
+        """Add a finding of the set of contacts; log it unless it was logged when it was read."""
+        if is_new:
+            self._warn(finding.kind, finding.text)
+        validity = finding.validity
+        if self._always is not None and validity is _INVALID:
+            # The matrix has the rows of all contacts, whichever are active.
+            validity = _DEGRADED
+        self.last.add(finding.reason, finding.text, validity)
 
-        Raises
-        ------
-        UnreadableError
-            If the bytes are not a joint state.
-        """
-        now, delay = self._arrived(sent)
-        _, superseded = self._inputs.read_joints(joint_state, now, delay, self._q, count)
-        if superseded:
-            self.supersede(superseded)
-        return self._publishable(now)
+    def _contacts_from_forces(self, estimator: ContactEstimator, stamp: int, now: int) -> None:
+        """Set the active contacts by the estimated forces."""
+        limits, step = self._limits, self.inputs.clock_step
+        finding = estimator.update(self._q, stamp, now, limits.max_skew, step)
+        if finding is not None:
+            self._withhold_contacts(finding)
+            return
+        message = ActiveContacts(names=estimator.contacts.names, status=estimator.status)
+        write_stamp(message.header.stamp, stamp)
+        self._set_contacts(message, now)
+        if estimator.caveat is not None:
+            self._contacts.doubt(estimator.caveat)
 
-    def take_in(self, joint_state: bytes, sent: int = 0, count: int = 0) -> bool:
-        """Take a joint state, which :meth:`answer_kept` answers unless a newer one comes first.
+    def _contacts_from_schedule(self, schedule: ScheduleInput, stamp: int, now: int) -> None:
+        """Set the active contacts to those of the schedule at the joint state."""
+        found = schedule.at(stamp, now)
+        if isinstance(found, Finding):
+            self._withhold_contacts(found)
+            return
+        write_stamp(found.header.stamp, stamp)
+        if found is self._mode and stamp >= self._contacts.latest.taken:
+            # The set is in use already, which spares the greater part of the time of a new set.
+            self._contacts.repeat(stamp, now)
+            self._output.set_contacts_stamp(found.header.stamp)
+        else:
+            self._set_contacts(found, now)
+            self._mode = found
 
-        Parameters
-        ----------
-        joint_state, sent, count : as for :meth:`answer`.
+    def _withhold_contacts(self, finding: Finding) -> None:
+        """Be without contacts, for a reason that their source gives."""
+        self._warn(finding.kind, finding.text)
+        self._contacts.withhold(finding)
+        self._without_contacts()
 
-        Returns
-        -------
-        Whether it is to be answered; False if it is ignored, or is an incomplete part.
+    def _unsolved(self, solution: Solution) -> bytes:
+        """Return the INVALID message for a solution without a matrix."""
+        if solution.status is Status.TOO_FAR:
+            # The text of the gate names the joint.
+            self.last.add(Reason.JOINT_FAR, "", _INVALID)
+            return self._invalid()
+        text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
+        cause = at_singular_angle(self._balls, self._q)
+        text = f"{text}; {cause}" if cause else text
+        self._warn("solver", text)
+        # The text of the inputs, if they have one, is about a matrix that does not come.
+        self.last.text = text
+        self.last.add(_FAILURES[solution.status], text, _INVALID)
+        return self._invalid()
 
-        Raises
-        ------
-        UnreadableError
-            If the bytes are not a joint state.
-        """
-        now, delay = self._arrived(sent)
-        taken, superseded = self._inputs.read_joints(joint_state, now, delay, self._q, count)
-        if superseded:
-            self.supersede(superseded)
-        return taken
+    def _matrix(self, solution: Solution) -> bytes:
+        """Return the message with a matrix."""
+        seen, last = self._monitor.examine(solution.matrix), self.last
+        if self._of_solver is not None:
+            last.include(self._of_solver)
+        if seen.damping:
+            last.reasons |= Reason.DAMPED
+        if seen.conditioning >= _WEAK:
+            last.reasons |= Reason.ILL_CONDITIONED
+        if perf_counter() > self.due:
+            last.reasons |= Reason.OVERRUN
+        self.published += 1
+        last.examination = seen
+        last.rows, last.contacts = len(solution.matrix), solution.contacts
+        last.compute_time = seconds = solution.compute_time
+        self._matrix_of = solution, seen.matrix
+        degraded = last.validity is _DEGRADED
+        return self._output.matrix(
+            last.stamp_ns, seconds, seen, last.reasons, degraded, last.age
+        )
 
-    def answer_kept(self) -> bytes | None:
-        """Return the message for the joint state that waits for its answer; None without one."""
-        now = self._now()
-        self._inputs.grow_old(now)
-        return self._publishable(now)
+    def _invalid(self) -> bytes:
+        """Return the INVALID message with the findings."""
+        self.refused += 1
+        self._matrix_of = None
+        last = self.last
+        return self._output.invalid(last.stamp_ns, last.reasons, last.age)
 
-    def secondary_outputs(self) -> bytes | None:
-        """Return the message of the secondary outputs; None without such outputs.
+    # What follows the matrix.
 
-        To be called before the next joint state is answered. The message is INVALID if the matrix
-        is, or if an input of the motion is missing.
-        """
-        output, last = self._secondary, self.last
-        if output is None:
-            return None
-        if self._matrix_of is None:
-            return output.invalid(last.stamp_ns, self.sequence, last.reasons, last.text)
-        warning = self._unmoved
-        if warning is not None:
-            reasons = last.reasons | warning.reason
-            return output.invalid(last.stamp_ns, self.sequence, reasons, warning.text)
+    def _following(self, wanted: Container[str]) -> Messages:
+        """Yield the messages that follow a matrix."""
+        if self.estimator is not None and self.estimator.is_known:
+            yield ESTIMATED, estimated_contacts(self.estimator, self._layout.header.frame_id)
+        if self._dynamics is not None:
+            yield DYNAMICS, self._dynamics_message(self._dynamics)
+        if SUMMARY in wanted:
+            last = self.last
+            yield SUMMARY, self._summary.fill(
+                divmod(last.stamp_ns, 1_000_000_000), self.sequence, last.validity, last.reasons,
+                last.rows, last.examination, (last.compute_time, last.age, self.latency),
+                (self.published, self.refused, self.superseded, self.overruns),
+            )  # fmt: skip
+
+    def _dynamics_message(self, output: DynamicsOutput) -> bytes:
+        """Return the ContactDynamics: INVALID if the matrix is, or an input of the motion."""
+        last, findings = self.last, output.findings
+        findings.clear()
+        fault = self._motion_fault if self._matrix_of is not None else None
+        if fault is not None:
+            self._warn(fault.kind, fault.text)
+            findings.include(fault)
+        findings.add(last.reasons, last.text, last.validity)
+        if self._matrix_of is None or fault is not None:
+            return output.invalid(last.stamp_ns, self.sequence)
         solution, matrix = self._matrix_of
-        reasons, text, degraded = last.reasons, last.text, last.validity is _DEGRADED
-        if self._motion is not None and self._motion.caveat is not None:
-            caveat = self._motion.caveat
-            reasons, text, degraded = reasons | caveat.reason, text or caveat.text, True
+        caveat = None if self._motion is None else self._motion.caveat
+        if caveat is not None:
+            self._warn(caveat.kind, caveat.text)
+            findings.include(caveat)
         forces = None if output.forces is None else self._forces(output.forces, solution)
         return output.message(
-            last.stamp_ns, self.sequence, solution, matrix, reasons, text, degraded,
-            self._limits, forces,
-        )  # fmt: skip
+            last.stamp_ns, self.sequence, solution, matrix, self._limits, forces
+        )
 
-    def _forces(self, output: ForceOutput, solution: Solution) -> JudgedForces:
+    def _forces(self, output: ForceOutput, solution: Solution) -> ForceResult:
         """Return the contact forces of the latest matrix."""
         touching: tuple[str, ...] | None = None
         if self._always is not None:
@@ -421,172 +663,21 @@ class Pipeline:
             if touching is None or self._stale:
                 return output.unknown(solution, self._limits.forces)
         forces = output.solve(solution, touching, self._limits.forces)
-        if forces.warning is not None:
-            self._warn("forces", forces.warning.text)
+        if forces.finding is not None:
+            self._warn("forces", forces.finding.text)
         return forces
 
     @property
     def latest_motion(self) -> tuple[Solution, Array] | None:
         """Solution of the latest matrix and its velocities (n,); None if either is unknown."""
-        if self._matrix_of is None or self._unmoved is not None or self._motion is None:
+        if self._matrix_of is None or self._motion_fault is not None or self._motion is None:
             return None
         return self._matrix_of[0], self._solver.inputs["rates"]
 
     @property
-    def secondary_state(self) -> tuple[Validity, Reason, str] | None:
-        """Validity, reasons and text of the latest secondary outputs; None without outputs."""
-        output = self._secondary
-        return None if output is None else (output.validity, output.reasons, output.text)
-
-    def watch(self) -> bytes | None:
-        """Return the INVALID message about a long silence; None without a silence.
-
-        To be called :data:`WATCHES` times per
-        :attr:`~delassus_ros.inputs.limits.Limits.patience`, so that a message is published at
-        least once per that time.
-        """
-        now = self._now()
-        since = self._went.since(now)
-        if since is not None and since <= self._patience:
-            return None
-        status = self._inputs.silence(now, math.inf if since is None else since)
-        return None if status is None else self._message(status, now)
-
-    def fault(self, text: str) -> bytes:
-        """Return the INVALID message about a fault of this program, with the reason in words."""
-        return self._say(Reason.SOLVER_FAILED, text)
-
-    def announce(self) -> bytes:
-        """Return the INVALID message that separates the matrices of two robots."""
-        text = "another robot description is in use from here on"
-        return self._say(Reason.ROBOT_CHANGED, text, self.last.stamp_ns)
-
-    def _say(self, reason: Reason, text: str, stamp: int = 0) -> bytes:
-        """Return a message that answers no joint state."""
-        status = InputStatus(_REFUSED, stamp, math.nan, Reason.NONE, text)
-        return self._invalid(status, reason, text)
-
-    def supersede(self, count: int) -> None:
-        """Count joint states that were skipped for a newer one."""
-        self.superseded += count
-        self._output.sequence += count
-
-    def _publishable(self, now: int) -> bytes | None:
-        kept = self._inputs.kept
-        if kept.gate is _IGNORED:
-            return None
-        answer = self._message(kept, now)
-        kept.gate = _IGNORED
-        return answer
-
-    def _message(self, status: InputStatus, now: int) -> bytes:
-        """Return the message for a status of the joint positions."""
-        self._went.note(now)
-        if self.estimator is not None and status.gate is Gate.READY:
-            self._tell_contacts(self.estimator, status.stamp, now)
-        if self._schedule is not None and status.gate is Gate.READY:
-            self._tell_scheduled(self._schedule, status.stamp, now)
-        tick = self._inputs.tick_status(status, now, self._always is not None)
-        if tick.stale is not self._stale:
-            self._stale = tick.stale
-            self._set_status()
-        if tick.missing or status.gate is _REFUSED:
-            return self._invalid(status, tick.reasons, tick.text)
-        if self._placements is not None:
-            self._placements.write(self._solver.inputs)
-        if self._turns_rows:
-            target = self._solver.inputs[_ORIENTATION]
-            self._inputs.write_orientation(status.stamp, target, self._q)
-        if self._motion is not None:
-            self._unmoved = self._inputs.write_motion(status.stamp, now, self._solver.inputs)
-        solution = self._solver.solve()
-        if solution.status is Status.TOO_FAR:
-            # The text of the gate names the joint.
-            return self._invalid(status, tick.reasons | Reason.JOINT_FAR, tick.text)
-        if solution.status is not _OK:
-            text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
-            cause = at_singular_angle(self._balls, self._q)
-            text = f"{text}; {cause}" if cause else text
-            self._warn("solver", text)
-            return self._invalid(status, tick.reasons | _FAILURES[solution.status], text)
-        return self._matrix(status, solution, tick)
-
-    def _tell_contacts(self, estimator: ContactEstimator, stamp: int, now: int) -> None:
-        """Set the active contacts by the estimated forces."""
-        limits, step = self._limits, self._inputs.clock_step
-        warning = estimator.update(self._q, stamp, now, limits.max_skew, step)
-        if warning is not None:
-            self._withhold(warning)
-            return
-        message = ActiveContacts(names=estimator.contacts.names, status=estimator.status)
-        self._tell(message, stamp)
-        if estimator.caveat is not None:
-            self._contacts.doubt(estimator.caveat)
-
-    def _tell_scheduled(self, schedule: ScheduleInput, stamp: int, now: int) -> None:
-        """Set the active contacts to those of the schedule at the joint state."""
-        found = schedule.at(stamp, now)
-        if isinstance(found, Finding):
-            self._withhold(found)
-        elif found is self._mode and stamp >= self._contacts.latest.taken:
-            # The set is in use already, which spares the greater part of the time of a new set.
-            write_stamp(found.header.stamp, stamp)
-            self._contacts.repeat(stamp, now)
-            self._output.set_contacts_stamp(found.header.stamp)
-        else:
-            self._tell(found, stamp)
-            self._mode = found
-
-    def _withhold(self, warning: Finding) -> None:
-        """Be without contacts, for a reason that their source gives."""
-        self._inputs.warn_of(warning)
-        self._contacts.withhold(warning)
-        self._without_contacts()
-
-    def _tell(self, message: ActiveContacts, stamp: int) -> None:
-        """Set the active contacts, known at a stamp [ns]."""
-        write_stamp(message.header.stamp, stamp)
-        self.set_contacts(message)
-
-    def _matrix(self, status: InputStatus, solution: Solution, tick: TickStatus) -> bytes:
-        """Return the message with a matrix."""
-        seen = self._monitor.examine(solution.matrix)
-        reasons, text = tick.reasons, tick.text
-        if self._of_solver:
-            reasons |= self._of_solver
-            text = text or self._solver_text
-        if seen.damping:
-            reasons |= Reason.DAMPED
-        if seen.conditioning >= _WEAK:
-            reasons |= Reason.ILL_CONDITIONED
-        if perf_counter() > self.due:
-            reasons |= Reason.OVERRUN
-        degraded = (
-            tick.doubtful
-            or self._is_approximate
-            or self._contacts.degraded
-            or self._contacts.active is None
-            or bool(status.reasons)
-        )
-        self.published += 1
-        last = self.last
-        last.validity = _DEGRADED if degraded else _VALID
-        last.reasons, last.text, last.examination = reasons, text, seen
-        last.stamp_ns, last.age = status.stamp, status.age
-        last.rows, last.contacts = len(solution.matrix), solution.contacts
-        last.compute_time = seconds = solution.compute_time
-        self._matrix_of = solution, seen.matrix
-        return self._output.matrix(status.stamp, seconds, seen, reasons, degraded, status.age)
-
-    def _invalid(self, status: InputStatus, reasons: Reason, text: str) -> bytes:
-        self.refused += 1
-        last = self.last
-        last.validity, last.reasons, last.text = Validity.INVALID, reasons, text
-        last.stamp_ns, last.age = status.stamp, status.age
-        last.examination, last.rows, last.contacts = None, 0, ()
-        last.compute_time = 0.0
-        self._matrix_of = None
-        return self._output.invalid(status.stamp, reasons, status.age)
+    def dynamics(self) -> Findings | None:
+        """Findings of the latest secondary outputs; None without such outputs."""
+        return None if self._dynamics is None else self._dynamics.findings
 
     # Contacts.
 
@@ -612,5 +703,5 @@ class Pipeline:
 
     def healths(self) -> dict[str, InputHealth]:
         """Return the health of the inputs, by their topics before remapping."""
-        found = self._inputs.healths(self.last, self._now())
+        found = self.inputs.healths(self._now(), self.last.stamp_ns)
         return {topic: found[topic] for topic in self.topics}

@@ -10,10 +10,10 @@ from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
 from delassus_msgs_py import SerializedMessage, numpy_to_dynamics
 from rclpy.serialization import serialize_message
 
-from delassus_ros.inputs.findings import Reason, Validity
+from delassus_ros.inputs.findings import Findings, Reason, Validity
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.outputs.forces import NUMBERS, ForceOutput, JudgedForces
+from delassus_ros.node.outputs.forces import NUMBERS, ForceOutput, ForceResult
 from delassus_ros.outputs import OUTPUTS, secondary_outputs
 from delassus_ros.problem import Problem
 from delassus_ros.ros.arrival import write_stamp
@@ -33,7 +33,7 @@ def blocks_of(
     matrix: Array,
     names: Iterable[str],
     characteristic_length: float,
-    forces: JudgedForces | None = None,
+    forces: ForceResult | None = None,
 ) -> dict[str, Array]:
     """Return the blocks of a message by name.
 
@@ -96,7 +96,7 @@ class DynamicsOutput:
 
     Attributes
     ----------
-    validity, reasons, text : state of the latest message, for diagnostics.
+    findings : findings of the next message; of the latest one for diagnostics.
     forces : computes contact forces; None if they are not among the outputs.
 
     Raises
@@ -116,7 +116,8 @@ class DynamicsOutput:
         self._valid = self._empty(layout)
         self._valid.validity = ContactDynamics.VALIDITY_OK
         self._wires: dict[tuple[str, ...], _Wire] = {}
-        self.validity, self.reasons, self.text = Validity.INVALID, Reason.NONE, ""
+        self.findings = Findings()
+        self.findings.add(Reason.NONE, "", Validity.INVALID)
 
     def message(
         self,
@@ -124,20 +125,15 @@ class DynamicsOutput:
         sequence: int,
         solution: Solution,
         matrix: Array,
-        reasons: Reason,
-        text: str,
-        degraded: bool,
         limits: Limits,
-        forces: JudgedForces | None = None,
+        forces: ForceResult | None = None,
     ) -> bytes:
-        """Return the serialized message for a matrix.
+        """Return the serialized message for a matrix, with :attr:`findings`.
 
         Parameters
         ----------
         stamp, sequence : stamp and number of the matrix.
         solution, matrix : as for :func:`blocks_of`.
-        reasons, degraded : reasons of the message, and whether they make it DEGRADED.
-        text : the reasons in words.
         limits : settings of the inverse and of the forces.
         forces : the contact forces, if they are among the outputs.
         """
@@ -145,32 +141,29 @@ class DynamicsOutput:
             # Messages have the friction of their contacts.
             self._force_settings = limits.forces
             self._wires.clear()
+        findings = self.findings
         wire = self._wires.get(solution.contacts) or self._make(solution, forces)
         if forces is not None:
-            wire.data.set("forces", *forces.numbers(degraded))
-            if forces.warning is not None:
-                reasons |= forces.warning.reason
-                text, degraded = text or forces.warning.text, True
-        validity = Validity.DEGRADED if degraded else Validity.OK
-        self.validity, self.reasons, self.text = validity, reasons, text
+            wire.data.set("forces", *forces.numbers(findings.validity is not Validity.OK))
+            if forces.finding is not None:
+                findings.include(forces.finding)
         wire.data.set("stamp", *divmod(stamp, 1_000_000_000))
-        wire.data.set("judgement", sequence, validity, reasons)
+        wire.data.set("judgement", sequence, findings.validity, findings.reasons)
         length = limits.condition.characteristic_length
         blocks = blocks_of(solution, matrix, self._names, length, forces)
         for name, target in wire.blocks.items():
             target[...] = blocks[name]
         return wire.data.to_bytes()
 
-    def invalid(self, stamp: int, sequence: int, reasons: Reason, text: str) -> bytes:
-        """Return the serialized INVALID message, with the reasons in words."""
-        self.validity, self.reasons, self.text = Validity.INVALID, reasons, text
+    def invalid(self, stamp: int, sequence: int) -> bytes:
+        """Return the serialized INVALID message, with :attr:`findings`."""
         message = self._invalid
-        message.sequence, message.reasons = sequence, int(reasons)
+        message.sequence, message.reasons = sequence, int(self.findings.reasons)
         write_stamp(message.header.stamp, stamp)
         data: bytes = serialize_message(message)
         return data
 
-    def _make(self, solution: Solution, forces: JudgedForces | None) -> _Wire:
+    def _make(self, solution: Solution, forces: ForceResult | None) -> _Wire:
         """Return the message of a set of contacts, made at its first use and then kept."""
         if len(self._wires) >= _MOST_WIRES:
             # The oldest entry is dropped.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from delassus_ros.contact_forces.forces import ForceSolver
 from delassus_ros.contact_forces.results import ContactForces, ForceStatus
 from delassus_ros.contacts import Contact, direction
-from delassus_ros.inputs.findings import Finding, Reason, Validity
+from delassus_ros.inputs.findings import Finding, Reason, Validity, doubt
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.solver.friction import (
@@ -28,7 +28,7 @@ from delassus_ros.solver.friction import (
 from delassus_ros.solver.solution import Solution
 
 NUMBERS = ("forces_residual", "forces_validity", "forces_status", "forces_law")
-"""Fields of a message that :meth:`JudgedForces.numbers` returns, in their order."""
+"""Fields of a message that :meth:`ForceResult.numbers` returns, in their order."""
 _NO_LAW = ContactDynamics.LAW_NONE
 _LAWS = {"coulomb": ContactDynamics.LAW_COULOMB, "convex": ContactDynamics.LAW_CONVEX}
 _STATUSES: dict[ForceStatus, int] = {
@@ -65,8 +65,8 @@ _SOLVED = ForceStatus.SOLVED
 
 
 @dataclass(slots=True)
-class JudgedForces:
-    """Forces of one solution, with what a message says of them.
+class ForceResult:
+    """Contact forces of one solution, with their validity.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class JudgedForces:
         the solution.
     found : forces of the contacts that touch; None while it is unknown which do.
     validity : validity of the forces where the matrix is OK.
-    warning : why they are not OK; None if they are.
+    finding : why they are not OK, which makes a message DEGRADED; None if they are OK.
     """
 
     forces: Array
@@ -83,7 +83,7 @@ class JudgedForces:
     normals: Array
     found: ContactForces | None
     validity: Validity
-    warning: Finding | None
+    finding: Finding | None
 
     def numbers(self, degraded: bool) -> tuple[float, int, int, int]:
         """Return the values of :data:`NUMBERS`.
@@ -151,7 +151,7 @@ class ForceOutput:
 
     def solve(
         self, solution: Solution, touching: Container[str] | None, settings: ForceSettings
-    ) -> JudgedForces:
+    ) -> ForceResult:
         """Return the forces of a solution.
 
         Parameters
@@ -189,16 +189,16 @@ class ForceOutput:
             forces = np.zeros(len(solution.matrix))
             forces[rows] = found.forces
         validity, reason, text = _JUDGEMENTS[found.status]
-        warning = None if found.status is _SOLVED else Finding(reason, _words(text, found))
-        return JudgedForces(forces, cones.friction, cones.normals, found, validity, warning)
+        finding = None if found.status is _SOLVED else doubt(reason, _words(text, found))
+        return ForceResult(forces, cones.friction, cones.normals, found, validity, finding)
 
-    def unknown(self, solution: Solution, settings: ForceSettings) -> JudgedForces:
+    def unknown(self, solution: Solution, settings: ForceSettings) -> ForceResult:
         """Return the INVALID forces of a solution while it is unknown which contacts touch."""
         self.reset()
         contacts = [c for c in self._problem.contacts if c.name in solution.contacts]
         nothing = np.full(len(solution.matrix), np.nan)
         friction, normals = _directions(contacts, settings)
-        return JudgedForces(nothing, friction, normals, None, Validity.INVALID, None)
+        return ForceResult(nothing, friction, normals, None, Validity.INVALID, None)
 
     def _cones_of(self, contacts: tuple[str, ...], touching: tuple[str, ...]) -> _Cones:
         problem, settings = self._problem, self._settings

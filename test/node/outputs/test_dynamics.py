@@ -121,7 +121,7 @@ def test_without_a_twist_there_is_the_matrix_alone(axes) -> None:
     imu.header.frame_id, imu.header.stamp = "base", to_message(rig.now)
     imu.orientation.w = 1.0
     imu.angular_velocity_covariance[0] = -1.0
-    rig.pipeline.read("odometry", imu)
+    rig.feel(imu)
     matrix, dynamics = rig.send()
     assert (matrix.validity, dynamics.validity, Reason(dynamics.reasons)) == (
         OK,
@@ -151,7 +151,7 @@ def test_an_imu_is_enough_with_world_axes() -> None:
     o, w = imu.orientation, imu.angular_velocity
     o.x, o.y, o.z, o.w = TURNED.tolist()
     w.x, w.y, w.z = TWIST[3:].tolist()
-    rig.pipeline.read("odometry", imu)
+    rig.feel(imu)
     _, dynamics = rig.send()
     assert_right(rig, dynamics, rig.inputs(np.r_[0.0, 0.0, 0.0, TWIST[3:]]))
     free = Peer(rig.problem).at(rig.inputs())["a0"]
@@ -164,7 +164,7 @@ def test_torques_of_a_topic_count_until_they_are_too_old() -> None:
     assert Reason(dynamics.reasons) == Reason.TORQUE_MISSING
     own = np.zeros(len(rig.joints))
     own[:2] = 3.0, -4.0
-    rig.pipeline.read("joint_torques", torques_of(rig, rig.joints[:2], own[:2]))
+    rig.read("joint_torques", torques_of(rig, rig.joints[:2], own[:2]))
     _, dynamics = rig.send(effort=[])
     assert_right(rig, dynamics, rig.inputs(efforts=own))
     for _ in range(6):
@@ -191,16 +191,15 @@ def test_where_there_is_no_matrix_there_is_nothing_beside_it() -> None:
     matrix, dynamics = rig.send(position=[np.nan] * len(rig.joints))
     assert matrix.validity == dynamics.validity == INVALID
     assert dynamics.reasons == matrix.reasons == Reason.JOINT_NOT_FINITE
-    rig.pipeline.fault("something")
-    assert rig.pipeline.secondary_outputs() is not None
+    assert "~/dynamics" in dict(rig.pipeline.fault("something"))
 
 
 def test_degraded_matrices_have_degraded_company() -> None:
     rig = MotionRig()
     rig.now += 2 * MS
     message = JointState(name=rig.joints, position=rig.q, velocity=rig.rates, effort=rig.efforts)
-    rig.pipeline.answer(serialize_message(message))
-    dynamics = deserialize_message(rig.pipeline.secondary_outputs(), ContactDynamics)
+    rig.answer(serialize_message(message))
+    dynamics = deserialize_message(rig.following["~/dynamics"], ContactDynamics)
     assert dynamics.validity == DEGRADED
     assert Reason(dynamics.reasons) == Reason.STAMP_INVALID
 

@@ -191,7 +191,8 @@ def test_what_is_not_solved_is_not_ok(
     assert found.forces_status == getattr(ContactDynamics, f"FORCES_{status.name}")
     assert np.isnan(found.forces).all() == (validity == INVALID)
     assert np.isfinite(found.a0).all()
-    _, reasons, text = rig.pipeline.secondary_state
+    dynamics = rig.pipeline.dynamics
+    reasons, text = dynamics.reasons, dynamics.text
     assert reasons == reason and f"residual {found.forces_residual:.3g}, law coulomb" in text
     assert ("forces", text) in rig.warnings
 
@@ -280,7 +281,7 @@ def test_contacts_that_strike_or_jam_have_no_forces() -> None:
     assert (found.forces_validity, Reason(found.reasons)) == (INVALID, Reason.FORCES_STRIKING)
     assert found.forces_status == ContactDynamics.FORCES_STRIKING
     assert np.isnan(found.forces).all() and np.isfinite(found.a0).all()
-    *_, text = rig.pipeline.secondary_state
+    text = rig.pipeline.dynamics.text
     assert text.startswith("no finite contact forces, see contact_impulses: contact")
     assert all(foot in text for foot in striking)
     for settings, reason in (

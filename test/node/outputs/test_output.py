@@ -149,7 +149,8 @@ def test_sequence_counts_matrices_invalid_and_superseded(rig) -> None:
     assert rig.send().sequence == 1
     rig.touch("LF")
     assert rig.send().sequence == 2
-    rig.pipeline.supersede(3)
+    for _ in range(3):
+        rig.read("joint_states", rig.state())
     assert rig.send().sequence == 6
     pipeline = rig.pipeline
     assert (pipeline.published, pipeline.refused, pipeline.superseded) == (2, 1, 3)
@@ -170,7 +171,7 @@ def test_invalid_before_the_first_contacts(rig) -> None:
     assert message.algorithm == ""
     assert message.header.stamp == to_message(START)
     assert message.contacts_stamp == Time()
-    assert rig.warnings == [("contacts", "no set of active contacts has arrived yet")]
+    assert rig.warnings == [("NO_CONTACTS_RECEIVED", "no set of active contacts has arrived yet")]
 
 
 def test_a_layout_says_where_contacts_are_and_what_selections_select() -> None:
@@ -219,7 +220,7 @@ def test_contacts_dropped_by_reset(solver, all_rows) -> None:
     rig = Rig(solver, all_rows=all_rows)
     rig.touch("LF")
     assert said(rig.send()) == (OK, Reason.NONE)
-    rig.pipeline.reset_contacts()
+    rig.pipeline.end()
     message = rig.send()
     validity = DEGRADED if all_rows else INVALID
     assert said(message) == (validity, Reason.NO_CONTACTS_RECEIVED)

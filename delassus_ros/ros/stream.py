@@ -1,0 +1,397 @@
+"""From the subscriptions to the published messages of a node, while the node is active."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import partial
+from time import perf_counter, time_ns
+from typing import Any, Protocol
+
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+
+from delassus_ros.ros.arrival import delay_since
+from delassus_ros.ros.queue import OnMessage
+from delassus_ros.ros.realtime import Outcome, RealtimeMode, RealtimeSettings
+from delassus_ros.ros.reception import Reception
+from delassus_ros.ros.timers import STEADY
+from delassus_ros.ros.timing import Schedule, Timing, timer_period
+from delassus_ros.ros.topics import JOINTS
+
+WATCHES = 10
+"""Number of checks for silence within the time that silence may last."""
+_SHORTEST_WATCH_PERIOD_S = 0.002
+"""Shortest time between checks for silence [s]."""
+_IDLE_PERIOD_S = 1.0
+"""Time between garbage collections while no message is published [s]."""
+_NO_INPUT_LATENCY_S = -1.0
+"""Latency of a message without an input [s]."""
+
+Messages = Iterator[tuple[str, Any]]
+"""Messages in the order of their urgency, each with the topic before remapping."""
+
+
+class Inputs(Protocol):
+    """The inputs of a tick; see :class:`delassus_ros.inputs.inputs.Inputs`."""
+
+    def set_clock_step(self, step: int) -> None:
+        """Set the longest step of simulated time [ns]."""
+
+    def set_topics(self, full: Mapping[str, str]) -> None:
+        """Set the full names of the topics, by their names before remapping."""
+
+
+class Tick(ABC):
+    """What a node does between the bytes of its inputs and the messages that it publishes.
+
+    Parameters
+    ----------
+    now : time of the node's clock [ns].
+
+    Attributes
+    ----------
+    inputs : the inputs.
+    system_now : time of the system clock [ns], with which times of sending are compared.
+    due : instant of :func:`time.perf_counter` after which an answer is late [s].
+    latency : time from the input to the publication of the latest answer [s]; -1 for a message
+        that answers no input.
+    overruns : number of late answers.
+    """
+
+    inputs: Inputs
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self.system_now: Callable[[], int] = time_ns
+        self.due = math.inf
+        self.latency, self.overruns = _NO_INPUT_LATENCY_S, 0
+
+    def arrival(self, sent: int) -> tuple[int, int]:
+        """Return the time of the node's clock, and the time since a message was sent [ns].
+
+        The clocks are read in this order: a pause between the two reads makes the message older,
+        never younger.
+        """
+        now = self._now()
+        return now, delay_since(sent, self.system_now())
+
+    @property
+    @abstractmethod
+    def topics(self) -> tuple[str, ...]:
+        """Names of the topics to subscribe to; the joint states come last."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the computation of the latest answer has failed."""
+        return False
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Return to the initial state, at activation of the node."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Drop what must not be used while the node is inactive."""
+
+    @abstractmethod
+    def clock_jumped(self) -> None:
+        """Drop all inputs with a time, e.g. when a simulation was reset."""
+
+    @abstractmethod
+    def read(self, topic: str, data: bytes, sent: int = 0, count: int = 0) -> bool:
+        """Read a message, for the next answer.
+
+        Parameters
+        ----------
+        topic : name of the topic before remapping.
+        data : serialized message of the topic's type.
+        sent : time of sending, by the system clock of the publisher [ns]; 0 if unknown.
+        count : number of the message among those of its publisher; 0 if unknown.
+
+        Returns
+        -------
+        Whether the message is a joint state that is to be answered.
+
+        Raises
+        ------
+        UnreadableError
+            If the bytes are not such a message.
+        """
+
+    @abstractmethod
+    def answer(self, wanted: Container[str] = ()) -> Messages:
+        """Yield the messages for the joint state that waits for its answer, if there is one.
+
+        Each message is computed when it is asked for: the first one is published before the work
+        for the second one begins.
+
+        Parameters
+        ----------
+        wanted : topics with a subscriber, among those that are published for subscribers alone.
+        """
+
+    @abstractmethod
+    def watch(self, wanted: Container[str] = ()) -> Messages:
+        """Yield the INVALID messages about a long silence, if there is one."""
+
+    @abstractmethod
+    def fault(self, text: str) -> Messages:
+        """Drop all inputs after a fault of this program, and yield the INVALID messages."""
+
+
+class Publishers(Protocol):
+    """The publishers of a node."""
+
+    @property
+    def wanted(self) -> Container[str]:
+        """Topics with a subscriber, among those that are published for subscribers alone."""
+
+    def publish(self, topic: str, message: Any) -> None:
+        """Publish a message, serialized or not."""
+
+
+class Stream:
+    """Answers joint states from :meth:`start` to :meth:`stop`.
+
+    Parameters
+    ----------
+    node : node with the subscriptions and the clock.
+    warn : called with the kind of a warning and its text.
+    tick : computes the messages.
+    publishers : publishers of the messages.
+    deadline : longest time from a joint state to its answer [s]; infinite for none.
+    rate : answers per second [1/s]; 0 for an answer to every joint state.
+    patience : time after which a silence is reported [s].
+    realtime : requests to the operating system.
+    qos : QoS of topics that differs from the usual one.
+
+    Attributes
+    ----------
+    timing : latency, jitter and overruns.
+    realtime : outcomes of the requests for real-time use.
+    on_failure : called after the computation of an answer has failed; None for no call.
+    """
+
+    def __init__(
+        self,
+        node: LifecycleNode,
+        warn: Callable[[str, str], object],
+        tick: Tick,
+        publishers: Publishers,
+        deadline: float,
+        rate: float,
+        patience: float,
+        realtime: RealtimeSettings,
+        qos: Mapping[str, QoSProfile] = {},
+    ) -> None:
+        self.on_failure: Callable[[], object] | None = None
+        self.realtime: list[Outcome] = []
+        self._node, self._tick, self._publishers = node, tick, publishers
+        self._rate, self._patience = rate, patience
+        self._realtime, self._qos = realtime, qos
+        self.timing = Timing(deadline, 1.0 / rate if rate else None)
+        self._schedule: Schedule | None = None
+        self._mode = RealtimeMode()
+        self._watch_timer: Any = None
+        self._rate_timer: Any = None
+        self._idle_timer: Any = None
+        self._reception = Reception(
+            node, warn, self._on_jump, lambda step: self._tick.inputs.set_clock_step(step),
+            self._on_fault,
+        )  # fmt: skip
+        self._pending: dict[object, Callable[[], object]] = {}
+        self._arrived = 0.0
+
+    @property
+    def active(self) -> bool:
+        """Whether joint states are answered."""
+        return self._reception.active
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """Subscriptions by topic before remapping; empty while inactive."""
+        return self._reception.subscriptions
+
+    @property
+    def missed(self) -> int:
+        """Number of missed instants of a fixed rate."""
+        return 0 if self._schedule is None else self._schedule.missed
+
+    @property
+    def topic_names(self) -> list[str]:
+        """Full names of the subscribed topics."""
+        return self._reception.topic_names
+
+    def start(self) -> None:
+        """Subscribe, and answer joint states from now on."""
+        self._schedule = None
+        self.timing.clear()
+        self._tick.begin()
+        callbacks = {name: self._callback_of(name) for name in self._tick.topics}
+        self._reception.start(callbacks, self._qos)
+        self._tick.inputs.set_topics(self._reception.full_names)
+        self._set_watch()
+        if self._rate:
+            on_instant = self._reception.surviving(self._on_instant)
+            self._rate_timer = self._node.create_timer(1.0 / self._rate, on_instant, clock=STEADY)
+        on_idle = self._reception.surviving(self._idle)
+        self._idle_timer = self._node.create_timer(_IDLE_PERIOD_S, on_idle, clock=STEADY)
+        # Last: the settings apply to all threads, including those of the middleware.
+        self.realtime = self._mode.enter(self._realtime)
+        self._warn_of_refusals(self.realtime)
+        done = "; ".join(outcome.text for outcome in self.realtime if outcome.done)
+        self._node.get_logger().info(done)
+
+    def stop(self) -> None:
+        """End all subscriptions and timers, and leave real-time mode."""
+        self._warn_of_refusals(self._mode.leave())
+        self._end_watch()
+        for timer in (self._rate_timer, self._idle_timer):
+            if timer is not None:
+                self._node.destroy_timer(timer)
+        self._rate_timer = self._idle_timer = None
+        self._pending.clear()
+        self._reception.stop()
+        self._tick.end()
+
+    def exchange(self, tick: Tick) -> None:
+        """Use another tick from the next joint state on."""
+        self._tick = tick
+        if self.active:
+            tick.begin()
+            tick.inputs.set_clock_step(self._reception.clock_step)
+            tick.inputs.set_topics(self._reception.full_names)
+
+    def handover(self) -> Callable[[Callable[[], object]], None]:
+        """Return a function that defers an action until right after the next answer.
+
+        A later action replaces one that still waits: the robot and kernels of the earlier action
+        may have been adopted already.
+        """
+        key = object()
+
+        def between(action: Callable[[], object]) -> None:
+            self._pending[key] = action
+
+        return between
+
+    def set_patience(self, patience: float) -> None:
+        """Report a silence after another time from now on [s]."""
+        changed = patience != self._patience
+        self._patience = patience
+        if self.active and changed:
+            self._set_watch()
+
+    def publish_unasked(self, messages: Messages) -> None:
+        """Publish messages that answer no joint state."""
+        self._tick.latency, self._tick.overruns = _NO_INPUT_LATENCY_S, self.timing.overruns
+        for topic, message in messages:
+            self._publishers.publish(topic, message)
+            # The next interval is not one between two answers.
+            self.timing.pause()
+
+    def _callback_of(self, topic: str) -> OnMessage:
+        """Return the callback of a topic."""
+        if topic != JOINTS:
+            return partial(self._tick_read, topic)
+        return self._keep if self._rate else self._on_joint_state
+
+    def _tick_read(self, topic: str, data: bytes, sent: int, count: int) -> None:
+        self._tick.read(topic, data, sent, count)
+
+    def _set_watch(self) -> None:
+        self._end_watch()
+        period = max(self._patience / WATCHES, _SHORTEST_WATCH_PERIOD_S)
+        # The timer has a steady clock: with the node's clock, it would wait after a step back
+        # until the clock has come to the old time again.
+        watch = self._reception.surviving(self._watch)
+        self._watch_timer = self._node.create_timer(period, watch, clock=STEADY)
+
+    def _end_watch(self) -> None:
+        if self._watch_timer is not None:
+            self._node.destroy_timer(self._watch_timer)
+            self._watch_timer = None
+
+    def _warn_of_refusals(self, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            if not outcome.done:
+                self._node.get_logger().warning(outcome.text)
+
+    # Events.
+
+    def _on_joint_state(self, data: bytes, sent: int, count: int) -> None:
+        """Answer the newest of the waiting joint states."""
+        arrived = perf_counter()
+        self._tick.due = arrived + self.timing.deadline
+        self._keep(data, sent, count)
+        self._publish(arrived, arrived)
+
+    def _keep(self, data: bytes, sent: int, count: int) -> None:
+        """Read a joint state and those that wait behind it, in order.
+
+        All are read: the last one may be unusable, or have some of the joints.
+        """
+        waiting = self._reception.waiting(JOINTS, data, sent, count)
+        for item in waiting:
+            if self._reception.reading(self._tick.read, JOINTS, *item):
+                self._arrived = perf_counter()
+        if len(waiting) > 1:
+            self._reception.catch_up(JOINTS)
+
+    def _on_instant(self) -> None:
+        """Answer the newest joint state since the last instant of a fixed rate."""
+        began = perf_counter()
+        if self._schedule is None:
+            period = timer_period(self._rate)
+            # The schedule is half a period ahead, so that a slightly early timer misses nothing.
+            self._schedule = Schedule(period, began - 0.5 * period)
+        if self._schedule.take(began):
+            self._tick.due = self._arrived + self.timing.deadline
+            self._publish(began, self._arrived)
+
+    def _publish(self, began: float, arrived: float) -> None:
+        """Publish the answer, then do the work that is not urgent.
+
+        Parameters
+        ----------
+        began, arrived : begin of the tick, and arrival of the joint state [s].
+        """
+        tick, publishers, timing = self._tick, self._publishers, self.timing
+        messages = tick.answer(publishers.wanted)
+        first = next(messages, None)
+        if first is not None or self._rate:
+            timing.begin(began, arrived)
+        if first is None:
+            return
+        publishers.publish(*first)
+        tick.latency, tick.overruns = timing.end(perf_counter()), timing.overruns
+        for topic, message in messages:
+            publishers.publish(topic, message)
+        if self.on_failure is not None and tick.has_failed:
+            self.on_failure()
+        if self._pending:
+            pending, self._pending = self._pending, {}
+            for action in pending.values():
+                action()
+        self._mode.idle()
+
+    def _watch(self) -> None:
+        """Publish INVALID while no answer has been published for long."""
+        self.publish_unasked(self._tick.watch(self._publishers.wanted))
+
+    def _idle(self) -> None:
+        """Collect garbage also while no answer is published, and older garbage."""
+        self._mode.idle()
+        self._mode.rest()
+
+    def _on_jump(self) -> None:
+        """Drop all inputs with a time after a jump of the clock."""
+        self._tick.clock_jumped()
+        self.timing.pause()
+
+    def _on_fault(self, text: str) -> None:
+        """Drop all inputs after a fault: the next answers are INVALID until new inputs come."""
+        self.publish_unasked(self._tick.fault(text))
