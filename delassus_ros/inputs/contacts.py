@@ -11,7 +11,7 @@ from typing import Any
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
-from delassus_ros.errors import SAID, InputError, UnknownNames, listed
+from delassus_ros.errors import SAID, UnknownNames, listed
 from delassus_ros.inputs.findings import Finding, Reason, Validity, joined
 from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
 from delassus_ros.ros.arrival import too_old
@@ -56,19 +56,6 @@ class ContactInput(Input):
         self._known = dict.fromkeys(contacts.names)
         self._strangers = UnknownNames("contact", self._known)
         super().__init__(_WORDS, _FAULTS, timeout)
-        self.set_timeout(timeout)
-
-    def set_timeout(self, timeout: float) -> None:
-        """Change the timeout [s].
-
-        Raises
-        ------
-        InputError
-            If it is not positive.
-        """
-        if not timeout > 0.0:
-            raise InputError(f"contacts timeout is {timeout}; expected a positive time in s")
-        self.timeout = timeout
 
     def reset(self) -> None:
         """Return to the state before the first set."""

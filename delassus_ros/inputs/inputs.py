@@ -138,8 +138,8 @@ class Inputs:
 
     def read_joints(
         self, data: bytes, now: int, delay: int, q: Array, count: int = 0
-    ) -> InputStatus:
-        """Read a serialized sensor_msgs/JointState; log its fault.
+    ) -> tuple[bool, bool]:
+        """Read a serialized sensor_msgs/JointState, which waits for its answer; log its fault.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Inputs:
 
         Returns
         -------
-        The status, which the next joint state overwrites.
+        Whether the joint state is to be answered, and whether it replaces one that waited.
 
         Raises
         ------
@@ -164,12 +164,9 @@ class Inputs:
                 user.take(gate.joints, gate.motion)
         if status.text:
             self._warn_of_joints(status)
-        if status.gate is not _IGNORED:
-            self._silence = ""
-        return status
-
-    def keep(self, status: InputStatus) -> bool:
-        """Let a joint state wait for its answer; return whether it replaces one that waited."""
+        if status.gate is _IGNORED:
+            return False, False
+        self._silence = ""
         waiting = self.waiting
         replaces = waiting.gate is not _IGNORED
         # A jump is reported once, so the report is kept when a newer message replaces this one.
@@ -179,7 +176,7 @@ class Inputs:
         waiting.text = status.text or (waiting.text if jumped else "")
         if jumped:
             waiting.reasons |= jumped
-        return replaces
+        return True, replaces
 
     # Time.
 

@@ -122,7 +122,7 @@ class Tick(ABC):
         """
 
     @abstractmethod
-    def answer(self, wanted: Container[str] = ()) -> Messages:
+    def answer(self, wanted: Container[str] = (), at_once: bool = False) -> Messages:
         """Yield the messages for the joint state that waits for its answer, if there is one.
 
         Each message is computed when it is asked for: the first one is published before the work
@@ -131,6 +131,7 @@ class Tick(ABC):
         Parameters
         ----------
         wanted : topics with a subscriber, among those that are published for subscribers alone.
+        at_once : whether the joint state was read just before, so that its age still holds.
         """
 
     @abstractmethod
@@ -297,7 +298,7 @@ class Stream:
         """Return the callback of a topic."""
         if topic != JOINTS:
             return partial(self._tick_read, topic)
-        return self._keep if self._rate else self._on_joint_state
+        return self._on_kept if self._rate else self._on_joint_state
 
     def _tick_read(self, topic: str, data: bytes, sent: int, count: int) -> None:
         self._tick.read(topic, data, sent, count)
@@ -326,20 +327,26 @@ class Stream:
         """Answer the newest of the waiting joint states."""
         arrived = perf_counter()
         self._tick.due = arrived + self.timing.deadline
+        is_alone = self._keep(data, sent, count)
+        self._publish(arrived, arrived, is_alone)
+
+    def _on_kept(self, data: bytes, sent: int, count: int) -> None:
+        """Read a joint state for the next instant of a fixed rate."""
         self._keep(data, sent, count)
-        self._publish(arrived, arrived)
 
-    def _keep(self, data: bytes, sent: int, count: int) -> None:
-        """Read a joint state and those that wait behind it, in order.
+    def _keep(self, data: bytes, sent: int, count: int) -> bool:
+        """Read a joint state and those that wait behind it; return whether none waited.
 
-        All are read: the last one may be unusable, or have some of the joints.
+        All are read, in order: the last one may be unusable, or have some of the joints.
         """
         waiting = self._reception.waiting(JOINTS, data, sent, count)
         for item in waiting:
             if self._reception.reading(self._tick.read, JOINTS, *item):
                 self._arrived = perf_counter()
-        if len(waiting) > 1:
+        is_alone = len(waiting) == 1
+        if not is_alone:
             self._reception.catch_up(JOINTS)
+        return is_alone
 
     def _on_instant(self) -> None:
         """Answer the newest joint state since the last instant of a fixed rate."""
@@ -352,15 +359,16 @@ class Stream:
             self._tick.due = self._arrived + self.timing.deadline
             self._publish(began, self._arrived)
 
-    def _publish(self, began: float, arrived: float) -> None:
+    def _publish(self, began: float, arrived: float, at_once: bool = False) -> None:
         """Publish the answer, then do the work that is not urgent.
 
         Parameters
         ----------
         began, arrived : begin of the tick, and arrival of the joint state [s].
+        at_once : as for :meth:`Tick.answer`.
         """
         tick, publishers, timing = self._tick, self._publishers, self.timing
-        messages = tick.answer(publishers.wanted)
+        messages = tick.answer(publishers.wanted, at_once)
         first = next(messages, None)
         if first is not None or self._rate:
             timing.begin(began, arrived)

@@ -7,9 +7,8 @@ import pytest
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros import Contact, ContactSet
-from delassus_ros.errors import InputError
-from delassus_ros.inputs.contacts import ContactInput
-from delassus_ros.inputs.findings import Reason
+from delassus_ros.inputs.contacts import NO_SET, ContactInput
+from delassus_ros.inputs.findings import Validity
 
 UNKNOWN, INACTIVE = ActiveContacts.UNKNOWN, ActiveContacts.INACTIVE
 ACTIVE, SLIPPING = ActiveContacts.ACTIVE, ActiveContacts.SLIPPING
@@ -23,7 +22,7 @@ def make_contacts() -> ContactInput:
 
 def test_before_the_first_set(contacts) -> None:
     assert contacts.active is None
-    assert contacts.reasons is Reason.NO_CONTACTS_RECEIVED
+    assert contacts.finding is NO_SET
     assert contacts.status(FEET) == [UNKNOWN] * 4
 
 
@@ -38,16 +37,14 @@ def test_forgetting_is_as_before_the_first_set(contacts) -> None:
     contacts.read(["LF", "arm"], [ACTIVE, ACTIVE])
     contacts.reset()
     assert contacts.active is None
-    assert contacts.reasons is Reason.NO_CONTACTS_RECEIVED
-    assert not contacts.degraded
+    assert contacts.finding is NO_SET
     assert contacts.status(FEET) == [UNKNOWN] * 4
 
 
 def test_active_and_slipping_count(contacts) -> None:
     assert contacts.read(FEET, [ACTIVE, UNKNOWN, SLIPPING, INACTIVE]) is None
     assert contacts.active == ("LF", "LH")
-    assert contacts.reasons == Reason.NONE
-    assert not contacts.degraded
+    assert contacts.finding is None
 
 
 def test_a_set_replaces_the_one_before_as_a_whole(contacts) -> None:
@@ -86,7 +83,8 @@ def test_many_unknown_contacts_take_one_search_and_a_line(contacts, searches, st
     assert "'finger_5' and 394 more" in warning.text
     assert len(warning.text) < 250
     assert contacts.active == FEET
-    assert contacts.degraded is (status == ACTIVE)
+    validity = Validity.DEGRADED if status == ACTIVE else Validity.OK
+    assert contacts.finding.validity is validity
 
 
 def test_a_long_unknown_name_is_cut(contacts, searches) -> None:
@@ -113,9 +111,3 @@ def test_other_unknown_contacts_each_time_end_the_searches(contacts, searches) -
     # Those that were known before keep what was found for them.
     assert "; contacts: LF" in contacts.read(["finger_3"], [ACTIVE]).text
     assert len(searches) == 64
-
-
-@pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan")])
-def test_timeout_must_be_positive(contacts, timeout) -> None:
-    with pytest.raises(InputError, match="contacts timeout is"):
-        contacts.set_timeout(timeout)

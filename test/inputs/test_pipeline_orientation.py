@@ -142,7 +142,10 @@ def test_turning_base_extrapolated_for_a_tenth_of_a_second_at_most(solver, apart
     words = f"its orientation is {1e-3 * apart:g} s away from the joint positions; it is carried"
     assert words in rig.pipeline.last.text
     assert words in rig.pipeline.healths()["odometry"].warning
-    assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
+    assert any(
+        kind == "the orientation of the base ORIENTATION_STALE" and words in text
+        for kind, text in rig.warnings
+    )
     # What does not turn needs no carrying on.
     rig.turn(TURNED.quaternion())
     rig.wait(apart)

@@ -202,9 +202,9 @@ class ComputeService:
             settings = computation.pipeline.limits.forces
             forces = ForceOutput(computation.problem).solve(solution, None, settings)
             forces.write(message)
-            if forces.warning is not None:
+            if forces.finding is not None:
                 message.validity = ContactDynamics.VALIDITY_DEGRADED
-                message.reasons |= int(forces.warning.reason)
+                message.reasons |= int(forces.finding.reason)
         blocks = blocks_of(solution, solution.matrix, computation.secondary, length, forces)
         numpy_to_dynamics(message, blocks)
         return message

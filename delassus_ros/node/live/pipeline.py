@@ -110,7 +110,8 @@ class LastAnswer(Findings):
 
     def clear(self) -> None:
         """Return to the state without findings and without a matrix."""
-        super().clear()
+        # Without a call of the base class: a call per tick counts.
+        self.validity, self.reasons, self.text = Validity.OK, Reason.NONE, ""
         self.stamp_ns, self.age = 0, math.nan
         self.examination: Examination | None = None
         self.rows, self.compute_time = 0, 0.0
@@ -185,6 +186,7 @@ class Pipeline(Tick):
         self._orientation, self._motion = orientation, motion
         self.estimator, self._schedule = estimator, schedule
         self._dynamics = secondary
+        self._is_followed = estimator is not None or secondary is not None
         self._contacts = ContactInput(problem.contacts, limits.contacts_timeout)
         timeout = limits.contacts_timeout
         self._placements = PlacementInput(problem, timeout) if problem.moving else None
@@ -197,6 +199,8 @@ class Pipeline(Tick):
             (motion, None if estimator is None else estimator.motion),
             warn, limits.max_skew, limits.input_timeout,
         )  # fmt: skip
+        self._arrived = 0
+        """Time of the node's clock when the latest joint state was read [ns]."""
         self._motion_fault: Finding | None = None
         self._matrix_of: tuple[Solution, Array] | None = None
         configurations = None if closure is None else closed_configurations(closure)
@@ -373,12 +377,11 @@ class Pipeline(Tick):
         """Read a message, for the next answer; see :meth:`Tick.read`."""
         now, delay = self.arrival(sent)
         if topic == JOINTS:
-            status = self.inputs.read_joints(data, now, delay, self._q, count)
-            if status.gate is _IGNORED:
-                return False
-            if self.inputs.keep(status):
+            self._arrived = now
+            is_due, replaces = self.inputs.read_joints(data, now, delay, self._q, count)
+            if replaces:
                 self._supersede(1)
-            return True
+            return is_due
         if topic not in _SETS:
             self.inputs.read(topic, data, now, delay, count)
             return False
@@ -431,17 +434,20 @@ class Pipeline(Tick):
 
     # Messages.
 
-    def answer(self, wanted: Container[str] = ()) -> Messages:
+    def answer(self, wanted: Container[str] = (), at_once: bool = False) -> Messages:
         """Yield the messages for the joint state that waits: the matrix, then what follows it."""
         waiting = self.inputs.waiting
         if waiting.gate is _IGNORED:
             return
-        now = self._now()
-        self.inputs.update_age(now)
+        now = self._arrived
+        if not at_once:
+            now = self._now()
+            self.inputs.update_age(now)
         message = self._message(waiting, now)
         waiting.gate = _IGNORED
         yield MATRIX, message
-        yield from self._following(wanted)
+        if wanted or self._is_followed:
+            yield from self._following(wanted)
 
     def watch(self, wanted: Container[str] = ()) -> Messages:
         """Yield the INVALID messages about a long silence, if there is one.
@@ -512,24 +518,27 @@ class Pipeline(Tick):
         if stale is not None:
             self._include_contacts(stale, True)
         if contacts.active is not None:
-            self._include(inputs.doubt_of(contacts, now))
+            # Without doubt_of, as a call per tick counts.
+            finding = contacts.caveat(now, self._limits.max_skew, inputs.clock_step)
+            if finding is not None:
+                self._include(finding)
         if self._orientation is not None and self._turns_rows:
             finding = self._orientation.warning(now)
-            self._include(finding or inputs.doubt_of(self._orientation, now, stamp))
+            finding = finding or inputs.doubt_of(self._orientation, now, stamp)
+            if finding is not None:
+                self._include(finding)
         if self._placements is not None:
             active = contacts.active or ()
-            self._include(
-                self._placements.warning_of(active, now)
-                or self._placements.caveat_of(
-                    active, now, self._limits.max_skew, inputs.clock_step
-                )
+            finding = self._placements.warning_of(active, now) or self._placements.caveat_of(
+                active, now, self._limits.max_skew, inputs.clock_step
             )
+            if finding is not None:
+                self._include(finding)
 
-    def _include(self, finding: Finding | None) -> None:
+    def _include(self, finding: Finding) -> None:
         """Add a finding to the next message, and log it."""
-        if finding is not None:
-            self._warn(finding.kind, finding.text)
-            self.last.include(finding)
+        self._warn(finding.kind, finding.text)
+        self.last.include(finding)
 
     def _include_contacts(self, finding: Finding, is_new: bool) -> None:
         """Add a finding of the set of contacts; log it unless it was logged when it was read."""

@@ -226,7 +226,7 @@ def test_numbers_that_are_not_finite_give_no_forces() -> None:
     s = solver_on_floats(problem).solve(robot.neutral(), rates=zeros, torques=zeros, gravity=g)
     s.secondary["a0"][1] = np.nan
     forces = ForceOutput(problem).solve(s, None, ForceSettings())
-    assert forces.warning is not None and forces.warning.reason == Reason.RESULT_NOT_FINITE
+    assert forces.finding is not None and forces.finding.reason == Reason.RESULT_NOT_FINITE
     assert forces.numbers(False)[1:3] == (INVALID, ContactDynamics.FORCES_NOT_FINITE)
     assert np.isnan(forces.forces).all()
 
