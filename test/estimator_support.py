@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Header
 
 from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
-from delassus_ros.estimator.estimation import Answer, Estimation
+from delassus_ros.estimator.estimation import Estimation, LastEstimate
 from delassus_ros.estimator.settings import EstimatorSettings
 from delassus_ros.inputs.findings import Validity
 from delassus_ros.ros.health import InputHealth
@@ -22,13 +27,9 @@ OK, DEGRADED, INVALID = Validity.OK, Validity.DEGRADED, Validity.INVALID
 STILL = np.zeros(18)
 
 
-def header(stamp: int, frame: str = "") -> SimpleNamespace:
+def header(stamp: int, frame: str = "") -> Header:
     sec, nanosec = divmod(stamp, 10**9)
-    return SimpleNamespace(frame_id=frame, stamp=SimpleNamespace(sec=sec, nanosec=nanosec))
-
-
-def vector(x: float, y: float, z: float) -> SimpleNamespace:
-    return SimpleNamespace(x=x, y=y, z=z)
+    return Header(stamp=Time(sec=sec, nanosec=nanosec), frame_id=frame)
 
 
 class Standing:
@@ -41,9 +42,12 @@ class Standing:
         }  # fmt: skip
         settings = EstimatorSettings.from_parameters(given)
         self.robot = settings.robot(demo_urdf())
-        self.estimation = Estimation(self.robot, settings)
         self.now = START
-        self.estimation.reset(self.now)
+        self.estimation = Estimation(
+            self.robot, settings, lambda: self.now, lambda kind, text: None
+        )
+        self.estimation.system_now = lambda: self.now
+        self.estimation.begin()
         dynamics = Dynamics(Robot.from_urdf(demo_urdf().encode()), wrenches=FEET)
         self.q = np.tile([0.05, 0.7, -1.4], 4) + 0.02 * np.random.default_rng(0).normal(size=12)
         columns = []
@@ -57,34 +61,29 @@ class Standing:
         self.torques = dynamics.inverse(self.q, STILL, STILL, wrenches=wrenches)[6:]
         self.force = forces[0]
 
+    def read(self, topic: str, message: Any, delay: int = 0, count: int = 0) -> bool:
+        """Send a message that was sent `delay` ns ago; return whether an answer is due."""
+        data = serialize_message(message)
+        return self.estimation.read(topic, data, self.now - delay, count)
+
     def odometry(self, world: str = "odom", **changes: Any) -> None:
-        stamp = changes.get("stamp", self.now)
-        twist = SimpleNamespace(twist=SimpleNamespace(linear=vector(0, 0, 0),
-                                                      angular=vector(0, 0, 0)))  # fmt: skip
-        turn = SimpleNamespace(x=0.0, y=0.0, z=0.0, w=1.0)
-        pose = SimpleNamespace(
-            pose=SimpleNamespace(position=vector(0, 0, 0), orientation=turn)
-        )
-        message = SimpleNamespace(
-            header=header(stamp, world), child_frame_id="base", pose=pose, twist=twist
-        )
-        self.estimation.read("odometry", message, self.now)
+        message = Odometry(child_frame_id="base")
+        message.header = header(changes.get("stamp", self.now), world)
+        self.read("odometry", message)
 
     def wrench(self, *force: float, stamp: int | None = None, frame: str = "", delay: int = 0):
-        wrench = SimpleNamespace(force=vector(*(force or self.force)), torque=vector(0, 0, 0))
-        stamp = self.now if stamp is None else stamp
-        message = SimpleNamespace(header=header(stamp, frame), wrench=wrench)
-        return self.estimation.read("wrenches/LF_FOOT", message, self.now, delay)
+        message = WrenchStamped(header=header(self.now if stamp is None else stamp, frame))
+        f = message.wrench.force
+        f.x, f.y, f.z = map(float, force or self.force)
+        self.read("wrenches/LF_FOOT", message, delay)
 
     def imu(
         self, stamp: int | None = None, frame: str = "", delay: int = 0, unknown: bool = False
     ):
-        stamp = self.now if stamp is None else stamp
-        message = SimpleNamespace(
-            header=header(stamp, frame), linear_acceleration=vector(0, 0, 9.81),
-            linear_acceleration_covariance=[-1.0 if unknown else 0.0],
-        )  # fmt: skip
-        return self.estimation.read("imu", message, self.now, delay)
+        message = Imu(header=header(self.now if stamp is None else stamp, frame))
+        message.linear_acceleration.z = 9.81
+        message.linear_acceleration_covariance[0] = -1.0 if unknown else 0.0
+        self.read("imu", message, delay)
 
     def sense(self) -> None:
         self.odometry()
@@ -93,14 +92,29 @@ class Standing:
 
     def joints(
         self, torques: np.ndarray | None = None, velocities: np.ndarray | None = None
-    ) -> Answer:
-        efforts = self.torques if torques is None else torques
-        motion = np.zeros(12) if velocities is None else velocities
-        answer = self.estimation.answer(
-            self.robot.joint_names, self.now, self.q, (motion, efforts), self.now
-        )
-        assert answer is not None
-        return answer
+    ) -> LastEstimate:
+        """Send a joint state; return the estimate."""
+        self.state(torques=torques, velocities=velocities)
+        found = self.answer()
+        assert found is not None
+        return found
+
+    def state(
+        self,
+        stamp: int | None = None,
+        torques: np.ndarray | None = None,
+        velocities: np.ndarray | None = None,
+    ) -> None:
+        """Send a joint state, stamped now unless told otherwise."""
+        message = JointState(name=self.robot.joint_names, position=self.q)
+        message.effort = self.torques if torques is None else torques
+        message.velocity = np.zeros(12) if velocities is None else velocities
+        message.header = header(self.now if stamp is None else stamp)
+        self.read("joint_states", message)
+
+    def answer(self) -> LastEstimate | None:
+        """Return the estimate for the joint state that waits; None if there is none."""
+        return self.estimation.last if list(self.estimation.answer()) else None
 
     @property
     def text(self) -> str:
@@ -109,12 +123,12 @@ class Standing:
 
     def healths(self) -> dict[str, InputHealth]:
         """Return the health of each input by topic."""
-        return self.estimation.healths(self.now)
+        return self.estimation.healths()
 
     def wait(self, ms: float) -> None:
         self.now += round(ms * MS)
 
-    def settle(self) -> Answer:
+    def settle(self) -> LastEstimate:
         """Let sensors come until accelerations are known; return the last estimate."""
         for _ in range(4):
             self.now += 2 * MS

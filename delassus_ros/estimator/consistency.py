@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from delassus_ros.estimator.settings import EstimatorSettings
-from delassus_ros.inputs.findings import Finding, Reason
+from delassus_ros.inputs.findings import Finding, Reason, doubt
 from delassus_ros.measured import (
     Accelerometer,
     ExternalWrench,
@@ -84,7 +84,7 @@ class Consistency:
             what, size = self._least_fitting(numbers)
         else:
             return None
-        return Finding(
+        return doubt(
             Reason.SENSORS_CONTRADICT,
             f"{self._words(what)} contradicts the other measurements by {size:.3g} standard "
             f"deviations; the squared residuals are {squared:.4g}, expected about "

@@ -14,6 +14,7 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
 from delassus_ros.ros.arrival import delay_since
+from delassus_ros.ros.publishers import Publishers
 from delassus_ros.ros.queue import OnMessage
 from delassus_ros.ros.realtime import Outcome, RealtimeMode, RealtimeSettings
 from delassus_ros.ros.reception import Reception
@@ -34,7 +35,7 @@ Messages = Iterator[tuple[str, Any]]
 """Messages in the order of their urgency, each with the topic before remapping."""
 
 
-class Inputs(Protocol):
+class TickInputs(Protocol):
     """The inputs of a tick; see :class:`delassus_ros.inputs.inputs.Inputs`."""
 
     def set_clock_step(self, step: int) -> None:
@@ -61,7 +62,7 @@ class Tick(ABC):
     overruns : number of late answers.
     """
 
-    inputs: Inputs
+    inputs: TickInputs
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -141,17 +142,6 @@ class Tick(ABC):
     @abstractmethod
     def fault(self, text: str) -> Messages:
         """Drop all inputs after a fault of this program, and yield the INVALID messages."""
-
-
-class Publishers(Protocol):
-    """The publishers of a node."""
-
-    @property
-    def wanted(self) -> Container[str]:
-        """Topics with a subscriber, among those that are published for subscribers alone."""
-
-    def publish(self, topic: str, message: Any) -> None:
-        """Publish a message, serialized or not."""
 
 
 class Stream:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from estimator_support import DEGRADED, INVALID, MS, OK, START, Standing
+from estimator_support import DEGRADED, INVALID, MS, OK, START, Standing, header
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
 
 from delassus_ros.errors import InputError
-from delassus_ros.estimator.estimation import Answer, Estimation
+from delassus_ros.estimator.estimation import Estimation, LastEstimate
 from delassus_ros.estimator.settings import EstimatorSettings
 from delassus_ros.inputs.findings import Reason
 
@@ -44,13 +46,13 @@ def test_two_publishers_of_a_sensor_that_take_turns_are_told(
     """Both send the same; nothing but the middleware's count tells them apart."""
     standing.settle()
     topic = {"wrench": "wrenches/LF_FOOT", "imu": "imu"}[sensor]
-    read = standing.estimation.read
+    read = standing.read
 
-    def hear(count: int) -> Answer:
+    def hear(count: int) -> LastEstimate:
         standing.now += 2 * MS
         counts = {topic: count}
-        standing.estimation.read = lambda name, message, now, delay=0: read(  # type: ignore
-            name, message, now, delay, counts.get(name, 0)
+        standing.read = lambda name, message, delay=0: read(  # type: ignore
+            name, message, delay, counts.get(name, 0)
         )
         standing.sense()
         return standing.joints()
@@ -66,7 +68,7 @@ def test_two_publishers_of_a_sensor_that_take_turns_are_told(
 def test_after_a_jump_of_the_clock_all_inputs_have_to_come_anew(standing: Standing) -> None:
     standing.settle()
     standing.now -= 3600_000 * MS
-    standing.estimation.reset(standing.now)
+    standing.estimation.clock_jumped()
     answer = standing.joints()
     assert (answer.validity, answer.reasons) == (INVALID, Reason.ORIENTATION_MISSING)
     assert standing.settle().validity == OK
@@ -110,19 +112,15 @@ def test_what_is_said_once_is_said_of_the_next_estimate_of_a_rate() -> None:
     for _ in range(4):
         standing.now += 2 * MS
         standing.sense()
-        standing.estimation.answer(
-            standing.robot.joint_names, standing.now, standing.q,
-            (np.zeros(12), standing.torques), standing.now,
-        )  # fmt: skip
+        standing.state()
+        standing.answer()
     said = []
     for k in range(40):
         standing.now += 2 * MS
         standing.sense()
         stamp = standing.now - (30 * MS if k % 8 == 3 else 0)
-        answer = standing.estimation.answer(
-            standing.robot.joint_names, stamp, standing.q, (np.zeros(12), standing.torques),
-            standing.now,
-        )  # fmt: skip
+        standing.state(stamp)
+        answer = standing.answer()
         if answer is not None:
             said.append(answer.reasons)
     assert any(each & Reason.STAMP_JUMPED_BACK for each in said)
@@ -130,20 +128,19 @@ def test_what_is_said_once_is_said_of_the_next_estimate_of_a_rate() -> None:
 
 def test_the_newest_of_several_joint_states_is_answered(standing: Standing) -> None:
     """The older ones count for its accelerations, and what is wrong with them is told with it."""
-    names, motion = standing.robot.joint_names, (np.zeros(12), standing.torques)
     for _ in range(4):
         standing.now += 2 * MS
         standing.sense()
-        standing.estimation.take_in(names, standing.now, standing.q, motion, standing.now)
-    answer = standing.estimation.answer_kept(standing.now)
+        standing.state()
+    answer = standing.answer()
     assert answer is not None and (answer.stamp, answer.validity) == (standing.now, OK)
-    assert standing.estimation.answer_kept(standing.now) is None
+    assert standing.answer() is None
     stamps = [standing.now + k * MS for k in (2, 4, -30, 6, 8, 10, 12, 14, 16)]
     for stamp in stamps:
         standing.now += 2 * MS
         standing.sense()
-        standing.estimation.take_in(names, stamp, standing.q, motion, standing.now)
-    answer = standing.estimation.answer_kept(standing.now)
+        standing.state(stamp)
+    answer = standing.answer()
     assert answer is not None and answer.stamp == stamps[-1]
     assert answer.reasons & Reason.STAMP_JUMPED_BACK and answer.validity == DEGRADED
 
@@ -170,13 +167,13 @@ def test_joints_that_couplings_tie_are_closed_before_they_count() -> None:
         <mimic joint="f1" multiplier="-1"/></joint>
     </robot>"""
     settings = EstimatorSettings.from_parameters({"base": "fixed", "acceleration.window": 0.004})
-    estimation = Estimation(settings.robot(urdf), settings)
     now = START
-    estimation.reset(now)
+    estimation = Estimation(settings.robot(urdf), settings, lambda: now, lambda kind, text: None)
     for second, validity in ((-0.3001, OK), (0.2, DEGRADED)):
         for _ in range(4):
             now += 2 * MS
-            answer = estimation.answer(
-                ["f1", "f2"], now, np.array([0.3, second]), (np.zeros(2), np.zeros(2)), now
-            )
-        assert answer is not None and answer.validity == validity, answer.text
+            state = JointState(name=["f1", "f2"], position=[0.3, second], header=header(now))
+            state.velocity, state.effort = [0.0, 0.0], [0.0, 0.0]
+            estimation.read("joint_states", serialize_message(state))
+            ((_, message),) = estimation.answer()
+        assert message.validity == validity, message.text

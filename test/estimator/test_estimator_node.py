@@ -22,6 +22,7 @@ from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.estimator.node import EstimatorNode
 from delassus_ros.inputs.findings import Reason
+from delassus_ros.ros.timers import now_of
 from delassus_ros.sim import demo_urdf
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
@@ -116,7 +117,7 @@ class Scene(Domain):
     def heard_base(self) -> bool:
         assert self.node is not None and self.node._estimation is not None
         source = self.node._estimation.base
-        return source is not None and source.warning(self.node._now()) is None
+        return source is not None and source.warning(now_of(self.node)()) is None
 
 
 @pytest.fixture(name="scene")
@@ -239,15 +240,15 @@ def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
     scene.wrench.publish(sensed())
     node = scene.node
     assert node is not None and node._estimation is not None
-    sensor = node._estimation.by_topic["wrenches/LF_FOOT"]
-    scene.until(lambda: sensor.warning(node._now()) is None, "wrench")
+    sensor = node._estimation.inputs.by_topic["wrenches/LF_FOOT"]
+    scene.until(lambda: sensor.warning(now_of(node)()) is None, "wrench")
     scene.send(q, np.zeros(18), torques)
     assert scene.estimates[-1].reasons == Reason.IMU_MISSING
     felt = Imu(linear_acceleration=Vector3(x=0.0, y=0.0, z=9.81))
     felt.header.stamp = scene.stamp.to_msg()
     scene.imu.publish(felt)
-    imu = node._estimation.by_topic["imu"]
-    scene.until(lambda: imu.warning(node._now()) is None, "acceleration")
+    imu = node._estimation.inputs.by_topic["imu"]
+    scene.until(lambda: imu.warning(now_of(node)()) is None, "acceleration")
     for _ in range(3):
         scene.wrench.publish(sensed())
         scene.send(q, np.zeros(18), torques)
@@ -260,7 +261,7 @@ def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
     # Not finite: refused by name; the node lives on.
     bad = WrenchStamped(wrench=Wrench(force=Vector3(x=float("nan"))))
     scene.wrench.publish(bad)
-    scene.until(lambda: sensor.warning(node._now()) is not None, "refusal")
+    scene.until(lambda: sensor.warning(now_of(node)()) is not None, "refusal")
     scene.send(q, np.zeros(18), torques)
     assert scene.estimates[-1].reasons == Reason.WRENCH_INVALID
     assert "the sensor of LF_FOOT are refused: they are nan" in scene.estimates[-1].text

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from motion_support import MotionRig
     from pipeline_support import MovingRig, Rig, ScheduleRig
 
-    from delassus_ros.estimator.estimation import Answer
+    from delassus_ros.estimator.estimation import LastEstimate
 
 
 @dataclass(frozen=True)
@@ -571,7 +571,7 @@ def _forces() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
-def _sensor(standing: Standing, send: str, *args: Any, **options: Any) -> Answer:
+def _sensor(standing: Standing, send: str, *args: Any, **options: Any) -> LastEstimate:
     """Send good messages of all sensors, then one of a sensor, and a joint state.
 
     The sensor has sent nothing before, so that no stamp jumps back.
@@ -580,7 +580,7 @@ def _sensor(standing: Standing, send: str, *args: Any, **options: Any) -> Answer
     standing.sense()
     topic = {"wrench": "wrenches/LF_FOOT"}.get(send, send)
     if not {"stamp", "delay"}.isdisjoint(options):
-        standing.estimation.by_topic[topic].reset()
+        standing.estimation.inputs.by_topic[topic].reset()
     if options.get("stamp"):
         options["stamp"] += standing.now
     getattr(standing, send)(*args, **options)
@@ -602,7 +602,7 @@ def _sensors(send: str, stale: Reason, invalid: Reason) -> Iterator[tuple[object
     )  # fmt: skip
 
 
-def _older_sensor(standing: Standing, send: str) -> Answer:
+def _older_sensor(standing: Standing, send: str) -> LastEstimate:
     """Send a message of 80 ms ago after a newer one, and a joint state."""
     standing.wait(2)
     standing.sense()
@@ -634,7 +634,7 @@ def _estimator_base() -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
-def _one_joint(standing: Standing, effort: float = 0.0, velocity: float = 0.0) -> Answer:
+def _one_joint(standing: Standing, effort: float = 0.0, velocity: float = 0.0) -> LastEstimate:
     """Send a joint state with the effort or the velocity of one joint far off."""
     standing.wait(2)
     standing.sense()

@@ -48,7 +48,7 @@ def driven() -> Rig:
 
 
 def estimator() -> Standing:
-    standing().estimation.reset(standing().now)
+    standing().estimation.begin()
     return standing()
 
 

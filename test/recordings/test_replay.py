@@ -21,17 +21,17 @@ from sensor_msgs.msg import JointState
 
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.delassus_node import DelassusNode
-from delassus_ros.node.live import pipeline as node_pipeline
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.recorded_file import Recorded
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Replay
+from delassus_ros.ros import stream
 from delassus_ros.sim import demo_urdf
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 KINDS = {"/joint_states": JointState, "/active_contacts": ActiveContacts}
-TAKEN = {"/joint_states": "answer", "/active_contacts": "set_contacts"}
+TAKEN = {"/joint_states": "answer", "/active_contacts": "_set_contacts"}
 TIMEOUTS = {"input_timeout": 0.195, "contacts_timeout": 0.095}
 """No multiples of the step: where a message has waited for a moment, it decides at those."""
 
@@ -89,10 +89,10 @@ def played(graph: Graph, monkeypatch, messages: list[Recorded]) -> list[bytes]:
 
         return call
 
-    for name in ("answer", "set_contacts", "watch"):
+    for name in ("answer", "_set_contacts", "watch"):
         monkeypatch.setattr(Pipeline, name, counted(name))
     # Time is simulated: what the machine takes to deliver a message is none of it.
-    monkeypatch.setattr(node_pipeline, "delay_since", lambda sent, now: 0)
+    monkeypatch.setattr(stream, "delay_since", lambda sent, now: 0)
     values = {
         "use_sim_time": True, "autostart": True, "robot_description": demo_urdf(),
         "realtime.hold_garbage": False, **TIMEOUTS, **PARAMETERS,

@@ -17,7 +17,7 @@ KINDS = {
     "formula", "sign", "index", "unit", "QoS", "age", "cache key", "emitter", "tracer", "gate",
     "skew", "limits", "sources", "layout", "contacts", "placements", "orientation", "motion",
     "torques", "settings", "estimator", "recordings", "friction", "stamps", "order", "publishers",
-    "input",
+    "input", "findings",
 }  # fmt: skip
 
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from delassus_msgs.msg import (
+    ContactDynamics,
+    DelassusMatrix,
+    EstimatedContacts,
+    Layout,
+    Summary,
+)
 from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
@@ -12,14 +19,16 @@ from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.diagnostics import Account
 from delassus_ros.node.lifecycle.horizon import Horizon
 from delassus_ros.node.lifecycle.services import ComputeService
-from delassus_ros.node.live.publishers import Publishers
+from delassus_ros.node.live.pipeline import DYNAMICS, ESTIMATED, LAYOUT, MATRIX, SUMMARY
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.problem import Problem
 from delassus_ros.ros.diagnostics import Entry, Report
 from delassus_ros.ros.logs import LoopLog
-from delassus_ros.ros.qos import Mismatches
+from delassus_ros.ros.publishers import Publishers
+from delassus_ros.ros.qos import OUTPUTS, Mismatches
 from delassus_ros.ros.stream import Stream
 from delassus_ros.ros.timers import now_of
+from delassus_ros.ros.topics import LATCHED
 from delassus_ros.solver.solver import DelassusSolver
 
 Warn = Callable[[str, str], object]
@@ -63,9 +72,14 @@ class Configuration:
         self._adopted = adopted
         # If one part fails, the parts before it are closed.
         with ExitStack() as undo:
-            self._publishers = Publishers(
-                node, warn, bool(computation.secondary), computation.estimates
-            )
+            kinds = {MATRIX: DelassusMatrix, LAYOUT: Layout, SUMMARY: Summary}
+            if computation.secondary:
+                kinds[DYNAMICS] = ContactDynamics
+            if computation.estimates:
+                kinds[ESTIMATED] = EstimatedContacts
+            qos = {LAYOUT: LATCHED}
+            topics = {name: (kind, qos.get(name, OUTPUTS)) for name, kind in kinds.items()}
+            self._publishers = Publishers(node, warn, topics, (SUMMARY,))
             undo.callback(self._publishers.close)
             self.stream = Stream(
                 node, warn, computation.pipeline, self._publishers, operation.deadline,
@@ -101,14 +115,15 @@ class Configuration:
 
     def activate(self) -> None:
         """Start the stream."""
-        self._publishers.publish_layout(self.computation.layout)
+        self._publish_layout()
         self._account.restart()
         self.stream.start()
         if not self.description.building:
             # A change of the description includes the algorithm.
             self.algorithm.follow()
         sources = " and ".join(self.stream.topic_names)
-        self._node.get_logger().info(f"active: from {sources} to {self._publishers.topic}")
+        matrices = self._publishers.topics[MATRIX]
+        self._node.get_logger().info(f"active: from {sources} to {matrices}")
 
     def deactivate(self) -> None:
         """Stop the stream; the kernel stays."""
@@ -149,7 +164,7 @@ class Configuration:
         self._set_stand_in(computation)
         self._compute.set_computation(computation)
         if self.stream.active:
-            self._publishers.publish_layout(computation.layout)
+            self._publish_layout()
         self.stream.exchange(computation.pipeline)
         computation.pipeline.take_over(before.pipeline)
         if self.stream.active:
@@ -163,6 +178,12 @@ class Configuration:
         )
         if self.stream.active:
             self.algorithm.follow()
+
+    def _publish_layout(self) -> None:
+        """Publish the meaning of the rows, latched: it holds from now on."""
+        layout = self.computation.layout
+        layout.header.stamp = self._node.get_clock().now().to_msg()
+        self._publishers.publish(LAYOUT, layout)
 
     def _set_stand_in(self, computation: Computation) -> None:
         stand_in = self.algorithm.stand_in

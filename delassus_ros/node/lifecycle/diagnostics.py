@@ -16,8 +16,9 @@ from delassus_ros.errors import listed
 from delassus_ros.inputs.findings import Reason, Validity, names_of
 from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
 from delassus_ros.node.lifecycle.computation import Computation
-from delassus_ros.node.live.publishers import Publishers
+from delassus_ros.node.live.pipeline import MATRIX
 from delassus_ros.ros.diagnostics import Entry, Level, entries_of_inputs, number, qos_mismatch
+from delassus_ros.ros.publishers import Publishers
 from delassus_ros.ros.qos import Mismatches
 from delassus_ros.ros.realtime import Outcome
 from delassus_ros.ros.stream import Stream
@@ -221,20 +222,20 @@ class Account:
         return Entry("robot", Level.OK, text)
 
     def _of_outputs(self) -> Entry:
-        publishers = self._publishers
+        publishers, topic = self._publishers, self._publishers.topics[MATRIX]
         warnings = [
             f"a subscriber of {qos_mismatch(topic, 'publisher', mismatch)}"
-            for topic in publishers.topics
+            for topic in publishers.topics.values()
             if (mismatch := self._mismatches.at(topic)) is not None
         ]
-        values = {"topic": publishers.topic}
+        values = {"topic": topic}
         level = Level.WARN if warnings else Level.OK
-        others = self._others(publishers.topic)
+        others = self._others(topic)
         if others:
             level = Level.ERROR
             warnings.insert(
                 0,
-                f"{listed('node', others)} publishes on {publishers.topic}, too: readers cannot "
+                f"{listed('node', others)} publishes on {topic}, too: readers cannot "
                 "tell whose matrices they get; end it, or remap one of the two",
             )
         return Entry("output", level, "; ".join(warnings) or "offered", values)

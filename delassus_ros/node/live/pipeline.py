@@ -77,6 +77,7 @@ _FAILURES = {
 }
 _ALGORITHM_FAILED = Reason.SOLVER_FAILED | Reason.RESULT_NOT_FINITE
 MATRIX, DYNAMICS, ESTIMATED, SUMMARY = "~/delassus", "~/dynamics", "~/contacts", "~/summary"
+LAYOUT = "~/layout"
 """Topics of the messages, before remapping."""
 _SETS = (CONTACTS, SCHEDULE)
 """Topics whose publishers need not repeat a message without a timeout."""
@@ -190,7 +191,7 @@ class Pipeline(Tick):
         self._contacts = ContactInput(problem.contacts, limits.contacts_timeout)
         timeout = limits.contacts_timeout
         self._placements = PlacementInput(problem, timeout) if problem.moving else None
-        self.inputs = Inputs(
+        self.inputs: Inputs = Inputs(
             problem.robot, closure,
             (
                 self._contacts, schedule, self._placements, orientation,

@@ -16,8 +16,8 @@ from node_support import (
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from delassus_ros.node.lifecycle.diagnostics import OVERRIDABLE
 from delassus_ros.ros import realtime
+from delassus_ros.ros.diagnostics import OVERRIDABLE
 from delassus_ros.ros.realtime import (
     Outcome,
     RealtimeMode,

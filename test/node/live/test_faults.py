@@ -34,6 +34,7 @@ from delassus_ros.algorithms import registry
 from delassus_ros.algorithms.registry import NumericAlgorithm
 from delassus_ros.compiler.cache import disk as cache_module
 from delassus_ros.compiler.runtime import packing
+from delassus_ros.node.live.pipeline import MATRIX, SUMMARY
 from delassus_ros.scalars.ports import Status
 
 FALLBACK = DelassusMatrix.REASON_FALLBACK_ALGORITHM
@@ -341,9 +342,10 @@ def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(
 def test_a_fault_in_a_summary_ends_nothing(graph, start, robot, q, monkeypatch) -> None:
     node = start(rows="all")
     graph.ask(robot.joint_names, q)
-    outputs = node._configuration._outputs
+    pipeline = node._configuration.computation.pipeline
     with monkeypatch.context() as patch:
-        patch.setattr(outputs, "summarize", lambda *_: 1 / 0)
+        patch.setattr(node._configuration._publishers, "wanted", {SUMMARY})
+        patch.setattr(pipeline._summary, "fill", lambda *_: 1 / 0)
         graph.move(robot.joint_names, q)
         graph.wait_for_log("ZeroDivisionError")
     assert graph.ask(robot.joint_names, q).validity == DEGRADED
@@ -402,7 +404,7 @@ def test_a_plug_in_that_cannot_say_what_it_supports_is_refused(graph, start, moo
     ("where", "error"),
     [
         ("answer", ZeroDivisionError), ("answer", RuntimeError),
-        ("set_contacts", ZeroDivisionError), ("watch", ZeroDivisionError),
+        ("_set_contacts", ZeroDivisionError), ("watch", ZeroDivisionError),
     ],
 )  # fmt: skip
 def test_a_fault_of_the_program_ends_nothing(
@@ -418,7 +420,7 @@ def test_a_fault_of_the_program_ends_nothing(
         already = len(graph.matrices)
 
         def said() -> bool:
-            if where == "set_contacts":
+            if where == "_set_contacts":
                 graph.touch(FEET)
             elif where == "answer":
                 graph.move(robot.joint_names, q)
@@ -428,7 +430,7 @@ def test_a_fault_of_the_program_ends_nothing(
     line = graph.wait_for_log("a fault of this program; inputs are forgotten")
     assert line
     graph.wait_for_log(f"{error.__name__}: a fault")
-    if where == "set_contacts":
+    if where == "_set_contacts":
         # It may have been any set. Others are taken in again, as nobody has to repeat them.
         graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
@@ -441,7 +443,7 @@ def test_a_message_that_cannot_be_published_ends_nothing(
 ) -> None:
     node = start(rows="all")
     graph.ask(robot.joint_names, q)
-    publisher = node._configuration._outputs._matrices
+    publisher = node._configuration._publishers._by_topic[MATRIX]
 
     def refuse(_: bytes) -> None:
         raise RuntimeError("out of resources")
@@ -515,7 +517,7 @@ def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
 
 @pytest.mark.parametrize(
     ("method", "times"),
-    [("clock_jumped", [100 * S, S]), ("set_clock_step", [100 * S, 100 * S + 250 * MS])],
+    [("clock_jumped", [100 * S, S]), ("inputs.set_clock_step", [100 * S, 100 * S + 250 * MS])],
 )
 def test_a_fault_while_the_clock_jumps_or_steps(
     graph, start, robot, q, monkeypatch, method, times
@@ -523,13 +525,14 @@ def test_a_fault_while_the_clock_jumps_or_steps(
     node = start(use_sim_time=True, rows="all")
     clock = SimulatedTime(graph, node)
     pipeline = node._configuration.computation.pipeline
+    *owner, name = method.split(".")
 
     def fail(*_: object) -> None:
         raise KeyError(f"a fault of {method}")
 
     clock.run_to(times[0])
     with monkeypatch.context() as broken:
-        broken.setattr(pipeline, method, fail)
+        broken.setattr(pipeline.inputs if owner else pipeline, name, fail)
         clock.run_to(times[1])
         graph.wait_for_log(f"a fault of {method}")
     # The next step finds everything at work.
