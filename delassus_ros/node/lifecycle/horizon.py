@@ -13,7 +13,6 @@ from delassus_msgs.srv import ComputeHorizon
 from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.errors import DelassusError, InputError, unknown
-from delassus_ros.inputs.findings import Reason
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.lifecycle.services import Answer, ComputeService, Motion
 from delassus_ros.node.outputs.dynamics import blocks_of
@@ -118,12 +117,8 @@ class Horizon:
             values = blocks_of(solution, solution.matrix, outputs, length)
             for name in outputs:
                 blocks[_BLOCKS[name]].append(values[name])
-            degraded = bool(answer.caveats)
-            validity.append(
-                DelassusMatrix.VALIDITY_DEGRADED if degraded else DelassusMatrix.VALIDITY_OK
-            )
-            weak = answer.examination.conditioning >= answer.examination.conditioning.WEAK
-            reasons.append(int(answer.caveats | (Reason.ILL_CONDITIONED * weak)))
+            validity.append(int(answer.findings.validity))
+            reasons.append(int(answer.findings.reasons))
             faults.append("")
             sizes.append(len(solution.matrix))
         found.validity, found.reasons, found.faults, found.rows = validity, reasons, faults, sizes

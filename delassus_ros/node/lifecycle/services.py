@@ -32,7 +32,7 @@ from delassus_ros.conditioning.monitor import (
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.inputs.closed_joints import BoundClosures, warning_of
-from delassus_ros.inputs.findings import Finding, Reason
+from delassus_ros.inputs.findings import Finding, Findings, Reason, Validity
 from delassus_ros.inputs.joints import JointNames, size_mismatch
 from delassus_ros.inputs.placements import places_of
 from delassus_ros.inputs.quaternions import turned_back
@@ -264,9 +264,8 @@ class ComputeService:
             status=[ActiveContacts.ACTIVE] * len(solution.contacts),
             row_offsets=list(solution.row_offsets),
             axes=layout.axes,
-            validity=(
-                DelassusMatrix.VALIDITY_DEGRADED if answer.caveats else DelassusMatrix.VALIDITY_OK
-            ),
+            validity=answer.findings.validity,
+            reasons=int(answer.findings.reasons),
             conditioning=seen.conditioning,
             rank=seen.rank,
             structural_rank=seen.structural_rank,
@@ -276,10 +275,6 @@ class ComputeService:
         )
         message.header.stamp = self._node.get_clock().now().to_msg()
         message.header.frame_id = layout.header.frame_id
-        reasons = answer.caveats
-        if seen.conditioning >= seen.conditioning.WEAK:
-            reasons |= Reason.ILL_CONDITIONED
-        message.reasons = int(reasons)
         numpy_to_matrix(message, solution.matrix)
         return message
 
@@ -320,12 +315,12 @@ class Answer:
     ----------
     solution : solution with the matrix.
     examination : exact condition of the matrix.
-    caveats : reasons for which the matrix is DEGRADED; none for an OK matrix.
+    findings : validity and reasons of the matrix.
     """
 
     solution: Solution
     examination: Examination
-    caveats: Reason
+    findings: Findings
 
 
 @dataclass(frozen=True)
@@ -429,10 +424,14 @@ class OnDemand:
         solution = self._solver.solve(q, wanted, base_orientation, **more)
         self._monitor.activate(wanted)
         seen = self._monitor.examine(solution.matrix)
-        caveats = Reason.NONE if warning is None else warning.reason
+        findings = Findings()
+        if warning is not None:
+            findings.add(warning.reason, warning.text, Validity.DEGRADED)
         if self._solver.is_approximate:
-            caveats |= Reason.APPROXIMATE_ALGORITHM
-        return Answer(solution, seen, caveats)
+            findings.add(Reason.APPROXIMATE_ALGORITHM, "", Validity.DEGRADED)
+        if seen.conditioning >= seen.conditioning.WEAK:
+            findings.add(Reason.ILL_CONDITIONED, "", Validity.OK)
+        return Answer(solution, seen, findings)
 
     def _places(self, names: Sequence[str]) -> JointNames:
         """Return the places of the joints; fastest if it is the same list object as before."""

@@ -41,7 +41,7 @@ def test_matrix_of_other_contacts_and_positions(solver, on_demand) -> None:
     for active in (("c0", "c2"), ("c1",), ("c0", "c1", "c2")):
         answer = on_demand.compute(NAMES, POSITIONS, active)
         solution, seen = answer.solution, answer.examination
-        assert answer.caveats is Reason.NONE
+        assert answer.findings.reasons is Reason.NONE
         expected = solver.solve(Q, active).matrix
         assert np.array_equal(solution.matrix, expected)
         assert seen.matrix is solution.matrix
@@ -155,7 +155,7 @@ def test_the_joints_of_a_loop_follow_from_the_given_ones() -> None:
             (["rocker", "other", "crank", "coupler"], [rocker, 7.0, crank, coupler]),
         ):
             answer = on_demand.compute(names, positions, ["tip"])
-            assert answer.caveats is Reason.NONE
+            assert answer.findings.reasons is Reason.NONE
             error = np.linalg.norm(answer.solution.matrix - expected)
             assert error < 1e-7 * np.linalg.norm(expected)
 
@@ -166,7 +166,7 @@ def test_positions_that_do_not_close_are_no_answer() -> None:
     coupler, rocker = assembled(crank)
     # Elsewhere than the crank puts it: the matrix is that of the crank, with care.
     answer = on_demand.compute(["crank", "rocker"], [crank, rocker + 0.4], ["tip"])
-    assert answer.caveats is Reason.LOOP_INCONSISTENT
+    assert answer.findings.reasons is Reason.LOOP_INCONSISTENT
     good = on_demand.compute(["crank"], [crank], ["tip"])
     assert np.array_equal(answer.solution.matrix, good.solution.matrix)
     mirrored = assembled(crank, -1.0)
@@ -194,4 +194,4 @@ def test_an_approximation_is_said() -> None:
         generic = generic_matrices(solver, configurations=closed_configurations(closure))
         on_demand = OnDemand(solver, generic, ConditionSettings(), BoundClosures(closure))
         answer = on_demand.compute(["link0", "link1"], [0.3, -0.8], ["tip"])
-        assert answer.caveats is caveats
+        assert answer.findings.reasons is caveats
