@@ -22,14 +22,13 @@ from delassus_ros.adapter.conversion import (
 )
 from delassus_ros.adapter.writing import Writer
 from delassus_ros.inputs.contacts import contradiction
-from delassus_ros.inputs.limits import Limits
-from delassus_ros.node.settings import PARAMETERS
+from delassus_ros.inputs.limits import ORIENTATION_TIMEOUT_S, Limits
 from delassus_ros.ros.arrival import stamp_of
 from delassus_ros.ros.topics import FEW, LATCHED
 
-_BASE_AGE_S = float(PARAMETERS["orientation.timeout"].default)
 MOST_AGE_S = {
-    "orientation": _BASE_AGE_S, "odometry": _BASE_AGE_S, "contacts": Limits.contacts_timeout,
+    "orientation": ORIENTATION_TIMEOUT_S, "odometry": ORIENTATION_TIMEOUT_S,
+    "contacts": Limits.contacts_timeout,
 }  # fmt: skip
 """Largest distance of an input's stamp from that of the joint state [s], the defaults of
 delassus_node. Contacts that are older, or that delassus_node would refuse, are written as UNKNOWN;

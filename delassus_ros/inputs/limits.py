@@ -12,6 +12,9 @@ LONGEST_TRUST_S = 1.0
 """Longest time for which a publisher whose messages make matrices is relied on [s]. After it,
 messages of other publishers are used, and a missing matrix is reported."""
 
+ORIENTATION_TIMEOUT_S = 0.1
+"""Age above which the orientation of a floating base is too old, unless told otherwise [s]."""
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -12,7 +12,7 @@ from typing import Any
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
 from delassus_ros.inputs.findings import Finding, Reason, doubt, joined
 from delassus_ros.inputs.input import Faults, Input, Words, shown, stamp_in
-from delassus_ros.inputs.limits import LONGEST_TRUST_S
+from delassus_ros.inputs.limits import LONGEST_TRUST_S, ORIENTATION_TIMEOUT_S
 from delassus_ros.inputs.mounting import FrameMotion, Mounting, mountings
 from delassus_ros.inputs.quaternions import (
     IDENTITY,
@@ -77,7 +77,7 @@ class OrientationInput(Input):
         robot: Robot,
         frame: str = "",
         world: str = "",
-        timeout: float = 0.1,
+        timeout: float = ORIENTATION_TIMEOUT_S,
         topic: str = "odometry",
     ) -> None:
         if not timeout > 0.0:

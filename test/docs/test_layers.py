@@ -38,7 +38,8 @@ ORDERS = (LAYERS, *(tuple(f"{room}.{name}" for name in order) for room, order in
 NEVER = (
     ("rbda", "algorithms"), ("inputs", "compiler"), ("node", "sim"), ("cli", "testing"),
     ("compiler", "closure"), ("compiler", "conditioning"), ("scalars", "rbda"),
-    ("ros", "model"), ("ros", "solver"), ("ros", "conditioning"),
+    ("ros", "model"), ("ros", "solver"), ("ros", "conditioning"), ("inputs", "node"),
+    ("adapter", "node"), ("estimator", "node"), ("monitor", "node"), ("sim", "node"),
 )  # fmt: skip
 """What would be easy to do, and would turn the house upside down."""
 

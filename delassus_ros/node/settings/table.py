@@ -11,7 +11,7 @@ from delassus_ros.conditioning.monitor import ConditionSettings, Damping
 from delassus_ros.contacts import MOVING
 from delassus_ros.errors import unknown
 from delassus_ros.inputs.contact_estimator import ObserverSettings
-from delassus_ros.inputs.limits import Limits
+from delassus_ros.inputs.limits import ORIENTATION_TIMEOUT_S, Limits
 from delassus_ros.model.robot import LOOPS_AS
 from delassus_ros.outputs import secondary_outputs
 from delassus_ros.problem import AXES
@@ -156,7 +156,8 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
         "their reference: matrices are labelled with this frame without a check.",
     ),
     "orientation.timeout": Setting(
-        0.1, "Age of the orientation above which answers are INVALID [s]. 0: never.", 0.0, 60.0
+        ORIENTATION_TIMEOUT_S,
+        "Age of the orientation above which answers are INVALID [s]. 0: never.", 0.0, 60.0,
     ),
 }  # fmt: skip
 """Parameters of the problem, by name, without the parameters of single contacts."""
