@@ -18,7 +18,6 @@ from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.estimator.consistency import Consistency
 from delassus_ros.estimator.sensors import InertialSensor, Sensor, WrenchSensor
 from delassus_ros.estimator.settings import EstimatorSettings, joints_of
-from delassus_ros.inputs.closed_joints import ClosedGate
 from delassus_ros.inputs.findings import Finding, Reason, Validity
 from delassus_ros.inputs.input import Input
 from delassus_ros.inputs.joints import Gate, InputStatus, JointGate
@@ -108,11 +107,8 @@ class Estimation:
         if some is None:
             raise RobotError(f"robot {robot.name!r} has no frame on a body that moves")
         problem = Problem(robot, [Contact("any", some, "point")], outputs=("G", "qdd0"))
-        self.gate: JointGate | ClosedGate
-        if robot.is_closed:
-            self.gate = ClosedGate(Closure(problem), limits.max_skew, limits.input_timeout)
-        else:
-            self.gate = JointGate(robot, limits.max_skew, limits.input_timeout)
+        closure = Closure(problem) if robot.is_closed else None
+        self.gate = JointGate(robot, limits.max_skew, limits.input_timeout, closure)
         source = "effort" if settings.effort_sigma else "zero"
         self._motion = MotionInput(problem, source, GRAVITY, self.base, timeout)
         self._inputs = {port.name: np.zeros(port.shape) for port in problem.inputs}
@@ -239,7 +235,7 @@ class Estimation:
         if status.gate is Gate.REFUSED:
             self._kept = _Kept(status)
             return
-        self._motion.take(self.gate.joints, self.gate.motion)
+        self._motion.take(self.gate.measured.joints, self.gate.measured.motion)
         warning = self._motion.write(
             status.stamp, now, self._inputs, clock_step=self.clock_step
         )
@@ -338,11 +334,11 @@ class Estimation:
     def healths(self, now: int) -> dict[str, InputHealth]:
         """Return the health of the inputs by topic; the joint states come last."""
         found = {topic: entry.health(now) for topic, entry in self.by_topic.items()}
-        heard, strangers = self.gate.heard, self.gate.strangers
-        text = f"{strangers}, none of the robot's joints" if strangers else ""
+        arrival, foreign = self.gate.last_arrival, self.gate.foreign_joints_text
+        text = f"{foreign}, none of the robot's joints" if foreign else ""
         found[JOINTS] = InputHealth(
-            "joint states", "", 0, heard.age(now), heard.age(now), self.settings.input_timeout,
-            heard.has_come, text,
+            "joint states", "", 0, arrival.age(now), arrival.age(now), self.settings.input_timeout,
+            arrival.has_come, text,
         )  # fmt: skip
         return found
 

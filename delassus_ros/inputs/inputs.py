@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delassus_ros.closure import Closure
-from delassus_ros.inputs.closed_joints import ClosedGate
 from delassus_ros.inputs.contacts import ContactInput
 from delassus_ros.inputs.findings import Finding, LastAnswer, Reason
 from delassus_ros.inputs.input import Input
@@ -90,11 +89,7 @@ class Inputs:
     ) -> None:
         self._warn = warn
         self._reader = JointStateReader()
-        self._gate: JointGate | ClosedGate
-        if closure is None:
-            self._gate = JointGate(problem.robot, limits.max_skew, limits.input_timeout)
-        else:
-            self._gate = ClosedGate(closure, limits.max_skew, limits.input_timeout)
+        self._gate = JointGate(problem.robot, limits.max_skew, limits.input_timeout, closure)
         self.contacts = ContactInput(problem.contacts, limits.contacts_timeout)
         moves = bool(problem.moving)
         self.placements = PlacementInput(problem, limits.contacts_timeout) if moves else None
@@ -244,7 +239,7 @@ class Inputs:
         status = gate.read(state.names, stamp, state.values, now, q, delay, motion, count)
         if status.gate is Gate.READY:
             for moving in self._moving:
-                moving.take(gate.joints, gate.motion)
+                moving.take(gate.measured.joints, gate.measured.motion)
         if status.text:
             self._say(status)
         if status.gate is _IGNORED:
@@ -280,7 +275,9 @@ class Inputs:
     def silence(self, now: int, since: float) -> InputStatus | None:
         """Return why no matrix was published for `since` ns; None if none is expected."""
         gate = self._gate
-        if self.kept.gate is not _IGNORED and gate.heard.within(gate.others, now):
+        if self.kept.gate is not _IGNORED and gate.last_arrival.within(
+            gate.publisher_timeout_ns, now
+        ):
             # The waiting joint state is answered at the next instant of a slow fixed rate.
             return None
         status = gate.silence(now, since)
@@ -391,13 +388,13 @@ class Inputs:
         return found
 
     def _joints_health(self, last: LastAnswer, now: int) -> InputHealth:
-        heard, timeout = self._gate.heard, self._limits.input_timeout
-        age, silence = heard.age(now, last.stamp_ns), heard.age(now)
-        received = heard.since(now) is not None
+        arrival, timeout = self._gate.last_arrival, self._limits.input_timeout
+        age, silence = arrival.age(now, last.stamp_ns), arrival.age(now)
+        received = arrival.since(now) is not None
         if not received or silence > timeout:
             # The last answer reports the silence; this text gives the likely cause.
-            strangers = self._gate.strangers
-            text = f"{strangers}, none of the robot's joints" if strangers else ""
+            foreign = self._gate.foreign_joints_text
+            text = f"{foreign}, none of the robot's joints" if foreign else ""
         else:
             # Joint states come; the fault is that no matrix follows from them.
             text = self._silence or self.kept.text
