@@ -169,6 +169,21 @@ def test_parts_that_came_beside_sufficient_joint_states_take_over(rig) -> None:
     assert published and set(published) == {(OK, Reason.NONE)}
 
 
+def test_part_that_ends_is_not_waited_for_if_the_rest_suffices(rig) -> None:
+    rocker, *parts = [["LIFT_ROCKER"], ["LIFT_CRANK"], LEGS]
+    for _ in range(5):
+        answers = [rig.send(part) for part in (rocker, *parts)]
+        rig.wait(10)
+    assert said(answers[-1]) == (OK, Reason.NONE)
+    assert "LIFT_ROCKER" in gate_of(rig).measured.joints
+    for _ in range(60):
+        rig.touch(*FEET)
+        answers = [rig.send(part) for part in parts]
+        rig.wait(10)
+    assert said(answers[-1]) == (OK, Reason.NONE)
+    assert gate_of(rig).measured.joints == gate_of(rig)._first.joints
+
+
 def test_part_that_waited_longer_than_the_timeout_is_refused_by_its_joints(rig) -> None:
     gate, q = gate_of(rig), np.zeros(len(rig.joints))
     status = gate.read(["LIFT_CRANK"], rig.now, np.zeros(1), rig.now, q, 600 * MS)
