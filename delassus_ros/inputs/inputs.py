@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from delassus_ros.closure import Closure
-from delassus_ros.inputs.closed_joints import ClosedGate
 from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.input import Input
 from delassus_ros.inputs.joint_state_bytes import JointStateReader
@@ -64,11 +63,7 @@ class Inputs:
     ) -> None:
         self._warn = warn
         self._reader = JointStateReader()
-        self.gate: JointGate | ClosedGate
-        if closure is None:
-            self.gate = JointGate(robot, max_skew, timeout)
-        else:
-            self.gate = ClosedGate(closure, max_skew, timeout)
+        self.gate = JointGate(robot, max_skew, timeout, closure)
         self.by_topic: Mapping[str, Input] = {
             entry.topic: entry for entry in others if entry is not None
         }
@@ -161,7 +156,7 @@ class Inputs:
         status = gate.read(state.names, stamp, state.values, now, q, delay, motion, count)
         if status.gate is _READY:
             for user in self._motions:
-                user.take(gate.joints, gate.motion)
+                user.take(gate.measured.joints, gate.measured.motion)
         if status.text:
             self._warn_of_joints(status)
         if status.gate is _IGNORED:
@@ -198,7 +193,8 @@ class Inputs:
     def silence(self, now: int, since: float) -> InputStatus | None:
         """Return why no answer was published for `since` ns; None if none is expected."""
         gate = self.gate
-        if self.waiting.gate is not _IGNORED and gate.heard.within(gate.others, now):
+        is_recent = gate.last_arrival.within(gate.publisher_timeout_ns, now)
+        if is_recent and self.waiting.gate is not _IGNORED:
             # The waiting joint state is answered at the next instant of a slow fixed rate.
             return None
         status = gate.silence(now, since)
@@ -236,13 +232,13 @@ class Inputs:
         return found
 
     def _health_of_joints(self, now: int, stamp: int) -> InputHealth:
-        heard = self.gate.heard
-        age, silence = heard.age(now, stamp), heard.age(now)
-        received = heard.since(now) is not None
+        arrival = self.gate.last_arrival
+        age, silence = arrival.age(now, stamp), arrival.age(now)
+        received = arrival.since(now) is not None
         if not received or silence > self._timeout:
             # The last answer reports the silence; this text gives the likely cause.
-            strangers = self.gate.strangers
-            text = f"{strangers}, none of the robot's joints" if strangers else ""
+            foreign = self.gate.foreign_joints_text
+            text = f"{foreign}, none of the robot's joints" if foreign else ""
         else:
             # Joint states come; the fault is that no answer follows from them.
             text = self._silence or self.waiting.text

@@ -1,4 +1,4 @@
-"""The gate from joint states to the solver: completeness, ages and values are checked.
+"""The gate from joint states to the solver: measured joints are assembled, checked and closed.
 
 Knows no ROS: names, stamps and positions go in; q and a status come out. Stamps and times are
 integers, ns.
@@ -13,10 +13,13 @@ from enum import Enum
 
 import numpy as np
 
-from delassus_ros.errors import NAMED, SAID, InputError, RobotError, listed, unknown
+from delassus_ros.closure import BoundClosure, Closure
+from delassus_ros.errors import DelassusError, InputError, RobotError, listed
+from delassus_ros.inputs.closed_joints import BoundClosures, warning_of
 from delassus_ros.inputs.findings import Finding, Reason
+from delassus_ros.inputs.joint_names import JointMotion, JointNames, missing, size_mismatch
 from delassus_ros.inputs.limits import LONGEST_TRUST_S, Limits
-from delassus_ros.inputs.sources import PublisherWatch, SourceWatch, two_publishers
+from delassus_ros.inputs.sources import Entries, PublisherWatch, SourceWatch, two_publishers
 from delassus_ros.model import Robot
 from delassus_ros.model.ranges import FARTHEST, PlausibleRanges
 from delassus_ros.model.spatial import Array
@@ -30,8 +33,9 @@ from delassus_ros.ros.arrival import (
 
 _MOST_LAYOUTS = 16
 """Different lists of names that are remembered; a robot has a few publishers."""
-Motion = tuple[()] | tuple[Array, Array]
-"""Velocities and efforts of a joint state, or nothing."""
+_MOST_SETS = 64
+"""Sets of joints that are remembered; a robot has a few publishers."""
+_NONE = Finding(Reason.NONE, "")
 
 
 class Gate(Enum):
@@ -62,14 +66,64 @@ class InputStatus:
     text: str
 
 
+class MeasuredJoints:
+    """A set of measured joints from which q follows.
+
+    Parameters
+    ----------
+    robot : the robot.
+    joints : names of the measured joints, in the order of q.
+    bound : computes q from their positions; None for an open chain, whose joints are all measured.
+
+    Attributes
+    ----------
+    joints, bound : as above.
+    members : (k,) entries of q of the measured joints.
+    ranges : plausible positions of the measured joints.
+    motion : (2, k) their velocities [rad/s, m/s] and efforts [N·m, N] with the last q that passed;
+        NaN where none came.
+    """
+
+    __slots__ = ("bound", "joints", "members", "motion", "ranges")
+
+    def __init__(self, robot: Robot, joints: tuple[str, ...], bound: BoundClosure | None) -> None:
+        self.joints, self.bound = joints, bound
+        self.members = JointNames(joints, robot.joint_names).targets
+        self.ranges = PlausibleRanges(robot, joints)
+        self.motion = np.full((2, len(joints)), np.nan)
+
+
+class _Layout(JointNames):
+    """The joint states with one list of names.
+
+    Attributes
+    ----------
+    measured : the set of their joints if q follows from it; None if it does not, or is unknown.
+    publishers : detects two publishers of such joint states.
+    """
+
+    __slots__ = ("measured", "publishers")
+
+    def __init__(self, names: Sequence[str], joints: Sequence[str]) -> None:
+        super().__init__(names, joints)
+        self.measured: MeasuredJoints | None = None
+        self.publishers = PublisherWatch()
+
+
 class JointGate:
     """Lets joint states through from which a matrix can be computed.
 
-    A joint state with all of the robot's joints passes alone. Joint states with some of the
-    joints, from several publishers, are merged: q is complete once every joint has come since the
-    previous q, and has the newest position of every joint. While another publisher sends all
-    joints, incomplete messages are ignored. Joints that the robot lacks are ignored, too, and
-    messages without positions (velocities or efforts alone) while other messages bring positions.
+    A joint state whose joints suffice for q is used alone: all joints of an open chain, or, with
+    closed loops, joints from which all remaining joints follow. Other joint states, from several
+    publishers, are merged: q is complete once every measured joint has come since the previous q,
+    and has the newest position of every joint. While another publisher sends sufficient joints,
+    insufficient messages are ignored. Joints that the robot lacks are ignored, too, and messages
+    without positions (velocities or efforts alone) while other messages bring positions.
+
+    With closed loops, the code for measured joints other than the independent ones or all of them
+    is compiled at their first message; see
+    :class:`~delassus_ros.inputs.closed_joints.BoundClosures`. A set of joints whose code cannot
+    be compiled is refused until :meth:`reset`.
 
     Parameters
     ----------
@@ -77,28 +131,27 @@ class JointGate:
     max_skew : largest difference of the stamps of the parts of one q, and largest distance by
         which a stamp may be ahead of the clock, beyond one step of the clock [s].
     timeout : age above which positions are too old [s]; infinite for never.
-    joints : names of the required joints, in the order of q; by default all of the robot's. With
-        closed loops only the measured joints.
+    closure : computes the joints that are not measured; None for an open chain.
 
     Attributes
     ----------
-    heard : arrival of the last joint state with any of the joints, unless ignored for lack of
-        positions.
-    others : time for which the present publishers are relied on [ns].
-    aside : why the last ignored joint state, for which other publishers made up, was ignored.
+    last_arrival : arrival of the last joint state with any of the joints, unless ignored for lack
+        of positions.
+    publisher_timeout_ns : time for which the present publishers are relied on [ns].
+    ignored_reason : why the last ignored joint state was ignored.
     last_stamp : stamp of the last q that passed or was too old [ns]; 0 if there is none.
-    joints : names of the required joints, in the order of q.
-    motion : (2, n) velocities and efforts of the last q that passed; NaN where none came.
+    measured : the joints in use; before the first message all joints, or the independent ones.
     sources : detects joint states of several sources.
-    whole_stamp : stamp of the last joint state with all joints, in any order [ns]; 0 if there is
-        none.
+    whole_stamp : stamp of the last joint state that was used alone [ns]; 0 if there is none.
 
     Raises
     ------
     RobotError
         If a joint has several positions (planar, floating); names it.
     InputError
-        If a time is negative or not a number, the timeout is zero, or a joint is unknown.
+        If a time is negative or not a number, or the timeout is zero.
+    CompilerError
+        If the code for the independent joints or for all joints cannot be made.
     """
 
     def __init__(
@@ -106,25 +159,29 @@ class JointGate:
         robot: Robot,
         max_skew: float = Limits.max_skew,
         timeout: float = Limits.input_timeout,
-        joints: Sequence[str] | None = None,
+        closure: Closure | None = None,
     ) -> None:
-        self.joints = self._joints = robot.joint_names if joints is None else tuple(joints)
-        self.motion = np.full((2, len(self.joints)), np.nan)
-        for name in self._joints:
-            if name not in robot.joint_names:
-                raise InputError(unknown("joint", name, robot.joint_names))
         for joint in robot.joints:
-            if joint.kind.nq > 1 and joint.name in self._joints:
+            if joint.kind.nq > 1:
                 raise RobotError(
                     f"joint {joint.name!r} is {joint.kind.label}: it has {joint.kind.nq} "
                     "positions, but sensor_msgs/JointState carries one for each joint; make it "
                     "fixed, or split it into revolute and prismatic joints"
                 )
+        self._robot, self._joints = robot, robot.joint_names
         self._status = InputStatus(Gate.IGNORED, 0, math.nan, Reason.NONE, "")
         self._clock_step = 0
-        self.sources = SourceWatch(robot, self._joints)
-        self._ranges = PlausibleRanges(robot, self._joints)
         self.set_limits(max_skew, timeout)
+        self._sets: dict[tuple[str, ...], MeasuredJoints | Finding] = {}
+        if closure is None:
+            self._closures, self._sufficient = None, "all joints"
+            self._first = MeasuredJoints(robot, self._joints, None)
+        else:
+            self._closures = BoundClosures(closure)
+            self._sufficient = "joints from which all remaining joints follow"
+            bound = self._closures.of(closure.independent)
+            self._first = MeasuredJoints(robot, closure.independent, bound)
+        self.sources = SourceWatch(robot, self._sufficient)
         self.reset(0)
 
     def set_limits(self, max_skew: float, timeout: float) -> None:
@@ -142,7 +199,7 @@ class JointGate:
             )
         self._max_skew = round(max_skew * 1e9)
         self._timeout = timeout * 1e9
-        self.others = 1e9 * min(timeout, LONGEST_TRUST_S)
+        self.publisher_timeout_ns = 1e9 * min(timeout, LONGEST_TRUST_S)
         self.set_clock_step(self._clock_step)
 
     def set_clock_step(self, step: int) -> None:
@@ -162,21 +219,25 @@ class JointGate:
         now : time of the node's clock; silence counts from here.
         """
         n = len(self._joints)
-        self._known: dict[tuple[str, ...], JointNames] = {}
-        self._part = JointNames([], self._joints)
-        # Values, motion, stamp and arrival by joint, from the last message that had the joint.
+        self._layouts: dict[tuple[str, ...], _Layout] = {}
+        self._layout = _Layout([], self._joints)
+        # Values, motion, stamp and arrival by joint, from the last part that had the joint.
         self._values = np.zeros(n)
         self._motion = np.full((2, n), np.nan)
         self._stamps = np.zeros(n, dtype=np.int64)
         self._arrivals = np.full(n, Arrival())
         self._seen = np.zeros(n, dtype=np.bool_)
         self._fresh = np.zeros(n, dtype=np.bool_)
-        self._jumped, self._jump_text = Reason.NONE, ""
-        self.aside = Finding(Reason.NONE, "")
+        self._jumped = self.ignored_reason = _NONE
         self._whole, self._merged = Arrival(), Arrival()
-        self.heard, self._begun = Arrival(), Arrival(now)
+        self.last_arrival, self._begun = Arrival(), Arrival(now)
         self.sources.reset()
         self.last_stamp = self.whole_stamp = 0
+        # Sets are made anew, with closures at the reference.
+        if self._first.bound is not None:
+            self._first.bound.reset()
+        self.measured = self._first
+        self._sets = {self._first.joints: self._first}
 
     def read(
         self,
@@ -186,7 +247,7 @@ class JointGate:
         now: int,
         q: Array,
         delay: int = 0,
-        motion: Motion = (),
+        motion: JointMotion = (),
         count: int = 0,
     ) -> InputStatus:
         """Take the next joint state.
@@ -202,58 +263,54 @@ class JointGate:
         motion : velocities [rad/s, m/s] and efforts [N·m, N]; empty where no output needs them.
         count : number of the message among those of its publisher; 0 if unknown.
         """
-        part = self._part
-        if names is not part.names:
-            part = self._part = self._look_up(names)
-        if part.is_foreign or part.refusal is not None or len(values) != part.count:
-            return self._unusable(part, stamp, len(values), now, delay)
-        self.heard.note(now, delay)
-        if not part.is_complete:
-            return self._merge(part, stamp, values, now, q, delay, motion, count)
+        layout = self._layout
+        if names is not layout.names:
+            layout = self._layout = self._look_up(names)
+        if layout.is_foreign or layout.refusal is not None or len(values) != layout.count:
+            return self._unusable(layout, stamp, len(values), now, delay)
+        self.last_arrival.note(now, delay)
+        measured = layout.measured or self._determined_by(layout)
+        if measured is None:
+            return self._merge(layout, stamp, values, now, q, delay, motion, count)
+        bound = measured.bound
+        positions = q if bound is None else bound.measured
         # The places are in range; mode="clip" spares take() a buffer for the output.
-        values.take(part.places, out=q, mode="clip")
+        values.take(layout.places, out=positions, mode="clip")
         if motion:
-            part.write_motion(motion, self.motion)
+            layout.write_motion(motion, measured.motion)
         # One norm checks all entries at once, which is much cheaper: NaN and infinity stay in a
         # norm, and no entry is larger than the norm.
-        entries = q.tolist()
+        entries = positions.tolist()
         near = math.hypot(*entries) <= FARTHEST
-        if not (near or np.isfinite(q).all()):
-            return self._refuse(stamp, now, *part.not_finite(q))
+        if not (near or np.isfinite(positions).all()):
+            return self._refuse(stamp, now, layout.not_finite(positions))
+        self.measured = measured
         self._whole.note(now, delay)
         age = now - stamp
         before, self.whole_stamp = self.whole_stamp, stamp
-        doubt = self.sources.look(stamp, entries, now, self._clock_step, part, count)
+        doubt = self.sources.check(
+            stamp, entries, measured.members, now, self._clock_step, layout, count
+        )
         if (
             near
             and not doubt
             and 0 < before <= stamp
             and -self._most_ahead <= age <= self._timeout
-            and self._ranges.outside(q) < 0
+            and measured.ranges.outside(positions) < 0
         ):
             self.last_stamp = stamp
             status = self._status
             status.gate, status.stamp, status.age = Gate.READY, stamp, 1e-9 * age
             status.reasons, status.text = Reason.NONE, ""
-            return status
-        return self._pass(stamp, now, delay, q, *_jump(before, stamp), doubt)
-
-    def pass_over(
-        self, stamp: int, now: int, delay: int, reason: Reason, text: str
-    ) -> InputStatus:
-        """Ignore a joint state without positions if other messages bring them; else refuse it."""
-        if self._has_others(now):
-            text += "; the message is ignored, as other publishers send positions"
-            return self._put_aside(stamp, now, reason, text)
-        self.heard.note(now, delay)
-        return self._refuse(stamp, now, reason, text)
+            return status if bound is None else self._close(bound, status, q)
+        return self._accept(measured, stamp, now, delay, positions, _jump(before, stamp), doubt, q)
 
     @property
-    def strangers(self) -> str:
+    def foreign_joints_text(self) -> str:
         """Text about joint states that have none of the robot's joints; empty for none."""
-        if not self._part.is_foreign:
+        if not self._layout.is_foreign:
             return ""
-        return f"the joint states have {listed('', self._part.names)}"
+        return f"the joint states have {listed('', self._layout.names)}"
 
     def silence(self, now: int, since: float) -> InputStatus | None:
         """Return why no matrix was published for long; None if none is expected.
@@ -265,331 +322,319 @@ class JointGate:
         now : time of the node's clock.
         since : time since the last published message [ns]; infinite if there was none.
         """
-        last = self.heard.since(now)
-        heard = last is not None
-        if last is not None and last < since and last <= self.others:
-            return self._fruitless(now)
-        counted = self.heard if heard else self._begun
+        last = self.last_arrival.since(now)
+        received = last is not None
+        if last is not None and last < since and last <= self.publisher_timeout_ns:
+            return self._no_result_status(now)
+        counted = self.last_arrival if received else self._begun
         # Time before the clock started or was set back does not count as silence.
         if counted.within(self._timeout, now):
             return None
-        what = "no joint state any more" if heard else "no joint state"
-        if self._part.is_foreign:
+        what = "no joint state any more" if received else "no joint state"
+        if self._layout.is_foreign:
             what += " with joints of the robot"
-        reason = Reason.INPUT_STALE if heard else Reason.NO_JOINT_STATE
+        reason = Reason.INPUT_STALE if received else Reason.NO_JOINT_STATE
         text = f"{what} for {counted.age(now):.3g} s"
-        if self.strangers:
-            text += f"; {self.strangers}"
-        return self._refuse(self.last_stamp, now, reason, text)
+        if self.foreign_joints_text:
+            text += f"; {self.foreign_joints_text}"
+        return self._refuse(self.last_stamp, now, Finding(reason, text))
 
-    def _fruitless(self, now: int) -> InputStatus:
+    def _no_result_status(self, now: int) -> InputStatus:
         """Return the status where joint states come and no matrix follows from them."""
-        waited = np.flatnonzero(~self._fresh)
-        if self._fresh.any() and len(waited):
-            reason, text = Reason.INPUT_STALE, self._absent(waited.tolist(), now)
-        else:
-            reason, text = self.aside.reason, self.aside.text
-        return self._refuse(
-            self.last_stamp, now, reason or Reason.JOINT_MISSING,
-            f"joint states come, but no matrix follows from them: {text}",
-        )  # fmt: skip
+        members = self.measured.members
+        fresh = self._fresh[members]
+        finding = self.ignored_reason
+        # Joints that have come in whole joint states alone have no age.
+        if fresh.any() and not fresh.all() and self._seen[members].all():
+            finding = self._absent(members[~fresh], now)
+        text = f"joint states come, but no matrix follows from them: {finding.text}"
+        reason = finding.reason or Reason.JOINT_MISSING
+        return self._refuse(self.last_stamp, now, Finding(reason, text))
 
-    def _look_up(self, names: Sequence[str]) -> JointNames:
+    def _look_up(self, names: Sequence[str]) -> _Layout:
         key = tuple(names)
-        part = self._known.get(key)
-        if part is None:
-            if len(self._known) >= _MOST_LAYOUTS:
-                self._known.clear()
-            part = self._known[key] = JointNames(names, self._joints)
+        layout = self._layouts.get(key)
+        if layout is None:
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
+            layout = self._layouts[key] = _Layout(names, self._joints)
         # The same names may come in a new list object every time.
-        part.names = names
-        return part
+        layout.names = names
+        return layout
+
+    def _determined_by(self, layout: _Layout) -> MeasuredJoints | None:
+        """Return the set of a joint state's joints if q follows from it, else None."""
+        if self._closures is not None:
+            found = self._set_of(layout.joints)
+            layout.measured = found if isinstance(found, MeasuredJoints) else None
+        elif layout.is_complete:
+            layout.measured = self._first
+        return layout.measured
+
+    def _set_of(self, joints: tuple[str, ...]) -> MeasuredJoints | Finding:
+        """Return the set of these joints, in the order of q, or why q does not follow from it."""
+        found = self._sets.get(joints)
+        if found is None:
+            found = self._sets[joints] = self._bind(joints)
+            if len(self._sets) > _MOST_SETS:
+                # A set in use is not made anew, as its closure starts from the last q.
+                del self._sets[next(old for old in self._sets if old != self.measured.joints)]
+        return found
+
+    def _bind(self, joints: tuple[str, ...]) -> MeasuredJoints | Finding:
+        assert self._closures is not None
+        what = listed("joint", joints)
+        try:
+            bound = self._closures.of(joints)
+        except InputError as error:
+            return Finding(Reason.JOINT_MISSING, f"the joint states have {what} alone: {error}")
+        except DelassusError as error:
+            text = f"the remaining joints cannot be computed from measured {what}: {error}"
+            return Finding(Reason.NOT_CONFIGURED, text)
+        # The closure may have been used before, for a set that was dropped since.
+        bound.reset()
+        return MeasuredJoints(self._robot, joints, bound)
 
     def _unusable(
-        self, part: JointNames, stamp: int, positions: int, now: int, delay: int
+        self, layout: _Layout, stamp: int, positions: int, now: int, delay: int
     ) -> InputStatus:
         """Return the status of a joint state that has no usable positions."""
-        if part.is_foreign:
-            return self._say(
-                Gate.IGNORED, stamp, now, Reason.NONE,
-                f"the joint state has none of the robot's joints; it has {listed('', part.names)}",
-            )  # fmt: skip
-        if not part.count and positions:
-            return self.pass_over(
-                stamp, now, delay, Reason.JOINT_MISSING,
-                f"the joint state has {positions} positions but no names, so nothing tells whose "
-                f"they are: its publisher has to name them; {listed('joint', self._joints)}",
-            )  # fmt: skip
-        if not part.count:
-            return self.pass_over(stamp, now, delay, *part.missing())
-        if not positions:
-            return self.pass_over(stamp, now, delay, *size_mismatch(part.names, 0))
-        self.heard.note(now, delay)
-        if part.refusal is not None:
-            return self._refuse(stamp, now, part.refusal.reason, part.refusal.text)
-        return self._refuse(stamp, now, *size_mismatch(part.names, positions))
+        names, required = layout.names, self.measured.joints
+        if layout.is_foreign:
+            text = f"the joint state has none of the robot's joints; it has {listed('', names)}"
+            return self._set_status(Gate.IGNORED, stamp, now, Finding(Reason.NONE, text))
+        if not positions or not layout.count:
+            finding = size_mismatch(names, 0)
+            if not layout.count:
+                finding = missing(names, required)
+            if positions:
+                finding = Finding(
+                    Reason.JOINT_MISSING,
+                    f"the joint state has {positions} positions but no names, so nothing tells "
+                    "whose they are: its publisher has to name them; "
+                    f"{listed('joint', required)}",
+                )
+            if self._makes_matrices(now):
+                return self._ignore(stamp, now, finding, "other publishers send positions")
+            self.last_arrival.note(now, delay)
+            return self._refuse(stamp, now, finding)
+        self.last_arrival.note(now, delay)
+        return self._refuse(stamp, now, layout.refusal or size_mismatch(names, positions))
 
     def _merge(
         self,
-        part: JointNames,
+        layout: _Layout,
         stamp: int,
         values: Array,
         now: int,
         q: Array,
         delay: int,
-        motion: Motion,
+        motion: JointMotion,
         count: int,
     ) -> InputStatus:
-        """Take a part of the joints."""
-        joints, targets = self._joints, part.targets
-        part.publishers.note(now, count)
-        taken = values[part.places]
+        """Take a joint state from whose joints alone no q follows."""
+        alone = self._sets.get(layout.joints)
+        if isinstance(alone, Finding) and not self._needs(layout.joints, now):
+            self.ignored_reason = alone
+            failed = alone if alone.reason is Reason.NOT_CONFIGURED else _NONE
+            return self._ignore(stamp, now, failed, "other messages give matrices")
+        targets = layout.targets
+        layout.publishers.note(now, count)
+        taken = values[layout.places]
         if not np.isfinite(taken).all():
             self._fresh[targets] = False
-            return self._refuse(stamp, now, *part.not_finite(taken))
+            return self._refuse(stamp, now, layout.not_finite(taken))
         # By joint: the order of a publisher's joints may change from message to message.
-        reason, text = _jump(int(self._stamps[targets].max()), stamp)
-        if reason:
-            self._jumped, self._jump_text = reason, text
+        jump = _jump(int(self._stamps[targets].max()), stamp)
+        if jump.reason:
+            self._jumped = jump
             # Positions from before the jump are from another time.
             self._fresh[self._stamps > stamp + self._max_skew] = False
         self._values[targets], self._stamps[targets] = taken, max(stamp, 0)
-        part.write_motion(motion, self._motion)
+        layout.write_motion(motion, self._motion, targets)
         self._arrivals[targets] = Arrival(now, delay)
         self._seen[targets] = self._fresh[targets] = True
-        seen = self._seen.all()
-        reason, text = (
-            (Reason.NONE, "")
-            if seen
-            else part.missing([joints[i] for i in np.flatnonzero(self._seen)])
-        )
-        if self._has_whole(now):
-            self.sources.contradicts(targets.tolist(), taken.tolist(), stamp, now)
-            if text:
-                text += "; the message is ignored, as another publisher sends all joints"
-            return self._put_aside(stamp, now, reason, text)
-        if not seen:
-            return self._refuse(stamp, now, reason, text)
-        oldest, newest = int(self._stamps.min()), int(self._stamps.max())
+        required = self._required(layout, now)
+        if self._whole.within(self.publisher_timeout_ns, now):
+            self.sources.contradicts(targets, taken.tolist(), stamp, now)
+            lacking = required if isinstance(required, Finding) else _NONE
+            return self._ignore(stamp, now, lacking, f"another publisher sends {self._sufficient}")
+        if isinstance(required, Finding):
+            return self._refuse(stamp, now, required)
+        self.measured, members = required, required.members
+        stamps = self._stamps[members]
+        oldest, newest = int(stamps.min()), int(stamps.max())
         if oldest <= 0:
             # Without a stamp, the age counts from the arrival.
-            self._fresh[self._away(now)] = False
-        if not self._fresh.all():
-            return self._wait(stamp, now)
+            self._fresh[self._away(members, now)] = False
+        if not self._fresh[members].all():
+            return self._wait(members, stamp, now)
         if oldest > 0 and newest - oldest > self._max_skew:
-            late = self._stamps < newest - self._max_skew
+            late = members[stamps < newest - self._max_skew]
             self._fresh[late] = False
-            names = [joints[i] for i in np.flatnonzero(late)]
             return self._refuse(
-                oldest, now, Reason.INPUT_SKEWED,
-                f"{listed('joint', names)} came {1e-6 * (newest - oldest):.4g} ms older than the "
-                f"rest; at most {1e-6 * self._max_skew:g} ms are allowed (max_skew)",
+                oldest, now,
+                Finding(
+                    Reason.INPUT_SKEWED,
+                    f"{self._listed(late)} came {1e-6 * (newest - oldest):.4g} ms older than the "
+                    f"rest; at most {1e-6 * self._max_skew:g} ms are allowed (max_skew)",
+                ),
             )  # fmt: skip
         self._merged.note(now, delay)
-        q[...] = self._values
-        self.motion[...] = self._motion
+        positions = q if required.bound is None else required.bound.measured
+        positions[...] = self._values[members]
+        required.motion[...] = self._motion[:, members]
         self._fresh[...] = False
-        reason, text = self._jumped, self._jump_text
-        self._jumped, self._jump_text = Reason.NONE, ""
-        doubt = self.sources.look(oldest, q.tolist(), now, self._clock_step)
-        two = next((part for part in self._known.values() if part.publishers.two(now)), None)
+        jump, self._jumped = self._jumped, _NONE
+        doubt = self.sources.check(oldest, positions.tolist(), members, now, self._clock_step)
+        two = next((part for part in self._layouts.values() if part.publishers.two(now)), None)
         if two is not None:
             doubt = doubt or two_publishers(self.sources.topic, listed("joint", two.names))
-        return self._pass(oldest, now, 0, q, reason, text, doubt)
+        return self._accept(required, oldest, now, 0, positions, jump, doubt, q)
 
-    def _wait(self, stamp: int, now: int) -> InputStatus:
+    def _needs(self, joints: Sequence[str], now: int) -> bool:
+        """Whether joints may be a part of q: recent matrices, if any, are of other joints, too."""
+        return set(joints).issubset(self.measured.joints) or not self._makes_matrices(now)
+
+    def _required(self, layout: _Layout, now: int) -> MeasuredJoints | Finding:
+        """Return the joints of the next merged q, or why none follows from the parts."""
+        if self._closures is None:
+            if self._seen.all():
+                return self._first
+            seen = [self._joints[i] for i in np.flatnonzero(self._seen)]
+            return missing(layout.names, self._joints, seen)
+        if self._merged.within(self.publisher_timeout_ns, now):
+            return self.measured
+        away = self._away(np.arange(len(self._joints)), now)
+        absent = {*away.tolist()}.difference(layout.targets.tolist())
+        return self._set_of(tuple(n for i, n in enumerate(self._joints) if i not in absent))
+
+    def _wait(self, members: Entries, stamp: int, now: int) -> InputStatus:
         """Wait for the other parts, unless they have been away for too long."""
-        away = self._away(now)
-        if away:
+        away = self._away(members, now)
+        if len(away):
             oldest = int(self._stamps[away].min())
-            return self._refuse(oldest, now, Reason.INPUT_STALE, self._absent(away, now))
-        return self._say(Gate.IGNORED, stamp, now, Reason.NONE, "")
+            return self._refuse(oldest, now, self._absent(away, now))
+        return self._set_status(Gate.IGNORED, stamp, now, _NONE)
 
-    def _absent(self, places: Sequence[int], now: int) -> str:
-        """Return the text about joints that have come before and are missing now."""
-        names = [self._joints[i] for i in places]
-        longest = max(self._arrivals[i].age(now) for i in places)
-        return f"{listed('joint', names)} did not come for {longest:.3g} s"
+    def _absent(self, members: Entries, now: int) -> Finding:
+        """Return the finding for joints that have come before and are missing now."""
+        longest = max(at.age(now) for at in self._arrivals[members])
+        text = f"{self._listed(members)} did not come for {longest:.3g} s"
+        return Finding(Reason.INPUT_STALE, text)
 
-    def _away(self, now: int) -> list[int]:
-        """Return the joints whose last part came too long ago."""
+    def _away(self, members: Entries, now: int) -> Entries:
+        """Return those of the joints whose last part came too long ago."""
         timeout = self._timeout
-        return [i for i, at in enumerate(self._arrivals) if not at.within(timeout, now)]
+        recent = [at.within(timeout, now) for at in self._arrivals[members]]
+        return members[~np.array(recent, dtype=np.bool_)]
 
-    def _put_aside(self, stamp: int, now: int, reason: Reason, text: str) -> InputStatus:
-        """Ignore a joint state, and keep the reason for the report of a later silence."""
-        if text:
-            self.aside = Finding(reason, text)
-        return self._say(Gate.IGNORED, stamp, now, Reason.NONE, text)
+    def _listed(self, members: Entries) -> str:
+        return listed("joint", [self._joints[i] for i in members])
 
-    def _has_whole(self, now: int) -> bool:
-        """Whether joint states with all joints have come recently."""
-        return self._whole.within(self.others, now)
+    def _ignore(self, stamp: int, now: int, finding: Finding, why: str) -> InputStatus:
+        """Ignore a joint state, and keep the finding for the report of a later silence."""
+        if not finding.text:
+            return self._set_status(Gate.IGNORED, stamp, now, _NONE)
+        text = f"{finding.text}; the message is ignored, as {why}"
+        self.ignored_reason = Finding(finding.reason, text)
+        return self._set_status(Gate.IGNORED, stamp, now, Finding(Reason.NONE, text))
 
-    def _has_others(self, now: int) -> bool:
+    def _makes_matrices(self, now: int) -> bool:
         """Whether joint states that make a q have come recently."""
         # Both are evaluated, as within() may start the count of an age.
-        recent = [last.within(self.others, now) for last in (self._whole, self._merged)]
+        timeout = self.publisher_timeout_ns
+        recent = [last.within(timeout, now) for last in (self._whole, self._merged)]
         return any(recent)
 
-    def _pass(
+    def _accept(
         self,
+        measured: MeasuredJoints,
         stamp: int,
         now: int,
         delay: int,
-        q: Array,
-        reasons: Reason,
-        text: str,
+        positions: Array,
+        jump: Finding,
         doubt: str,
+        q: Array,
     ) -> InputStatus:
-        """Let a recent q through; `doubt` is the reason why it may be from another source."""
+        """Let recent positions through; `doubt` is why they may be from another source."""
+        reasons, text = jump.reason, jump.text
         if doubt:
             reasons |= Reason.SOURCES_CONTRADICT
             text = doubt
-        outside = self._ranges.outside(q)
-        if outside >= 0:
+        if measured.ranges.outside(positions) >= 0:
             reasons |= Reason.JOINT_OUTSIDE_LIMITS
-            text = text or self._outside(q)
-        far = np.flatnonzero(np.abs(q) > FARTHEST)
+            text = text or _outside(measured.ranges, positions)
+        far = np.flatnonzero(np.abs(positions) > FARTHEST)
         if far.size:
-            names = [self._joints[i] for i in far]
             reasons |= Reason.JOINT_FAR
             text = (
-                f"the position of {listed('joint', names)} is {q[far[0]]:.6g}, beyond "
-                f"{FARTHEST:g} rad or m: angles are rounded there; home or reset the joint"
+                f"the position of {self._listed(measured.members[far])} is "
+                f"{positions[far[0]]:.6g}, beyond {FARTHEST:g} rad or m: angles are rounded "
+                "there; home or reset the joint"
             )
-        if stamp <= 0:
-            if delay > self._timeout:
-                return self._refuse(
-                    0, now, reasons | Reason.STAMP_INVALID | Reason.INPUT_STALE,
-                    f"the joint positions have no valid stamp and were sent {1e-9 * delay:.4g} s "
-                    f"ago, at most {1e-9 * self._timeout:g} s are allowed (input_timeout)",
-                )  # fmt: skip
-            return self._say(
-                Gate.READY, 0, now, reasons | Reason.STAMP_INVALID,
-                text or "joint states have no valid stamp: age and order cannot be told",
-            )  # fmt: skip
-        self.last_stamp = stamp
         age = now - stamp
-        if now > 0 and age > self._timeout:
-            return self._refuse(
-                stamp, now, reasons | Reason.INPUT_STALE,
-                f"the joint positions are {1e-9 * age:.4g} s old, at most "
-                f"{1e-9 * self._timeout:g} s are allowed (input_timeout); {too_old(1e-9 * age)}",
-            )  # fmt: skip
-        if now > 0 and age < -self._most_ahead:
-            reasons |= Reason.STAMP_IN_FUTURE
-            words = ahead_of_clock(-1e-9 * age, self._clock_step)
-            text = f"the stamps of the joint states are {words}"
-        return self._say(Gate.READY, stamp, now, reasons, text)
+        if stamp <= 0:
+            reasons |= Reason.STAMP_INVALID
+            text = text or "joint states have no valid stamp: age and order cannot be told"
+            if delay > self._timeout:
+                text = (
+                    f"the joint positions have no valid stamp and were sent {1e-9 * delay:.4g} s "
+                    f"ago, at most {1e-9 * self._timeout:g} s are allowed (input_timeout)"
+                )
+                return self._refuse(0, now, Finding(reasons | Reason.INPUT_STALE, text))
+        else:
+            self.last_stamp = stamp
+            if now > 0 and age > self._timeout:
+                text = (
+                    f"the joint positions are {1e-9 * age:.4g} s old, at most "
+                    f"{1e-9 * self._timeout:g} s are allowed (input_timeout); "
+                    f"{too_old(1e-9 * age)}"
+                )
+                return self._refuse(stamp, now, Finding(reasons | Reason.INPUT_STALE, text))
+            if now > 0 and age < -self._most_ahead:
+                reasons |= Reason.STAMP_IN_FUTURE
+                ahead = ahead_of_clock(-1e-9 * age, self._clock_step)
+                text = f"the stamps of the joint states are {ahead}"
+        status = self._set_status(Gate.READY, max(stamp, 0), now, Finding(reasons, text))
+        return status if measured.bound is None else self._close(measured.bound, status, q)
 
-    def _outside(self, q: Array) -> str:
-        """Return the text about positions that the joints cannot have."""
-        first, *others = self._ranges.all_outside(q).tolist()
-        more = f" ({len(others)} more joints likewise)" if others else ""
-        return (
-            f"{self._ranges.words(first, float(q[first]))}{more}: it was not homed, or it is in "
-            "degrees"
-        )
+    def _close(self, bound: BoundClosure, status: InputStatus, q: Array) -> InputStatus:
+        """Write q from the measured joints, or refuse them."""
+        closure_status = bound.solve()
+        if closure_status.is_valid:
+            np.copyto(q, bound.q)
+        finding = warning_of(bound, closure_status)
+        if finding is not None:
+            status.reasons |= finding.reason
+            status.text = finding.text
+            if not closure_status.is_valid:
+                status.gate = Gate.REFUSED
+        return status
 
-    def _refuse(self, stamp: int, now: int, reasons: Reason, text: str) -> InputStatus:
-        return self._say(Gate.REFUSED, max(stamp, 0), now, reasons, text)
+    def _refuse(self, stamp: int, now: int, finding: Finding) -> InputStatus:
+        return self._set_status(Gate.REFUSED, max(stamp, 0), now, finding)
 
-    def _say(self, gate: Gate, stamp: int, now: int, reasons: Reason, text: str) -> InputStatus:
+    def _set_status(self, gate: Gate, stamp: int, now: int, finding: Finding) -> InputStatus:
         status = self._status
-        status.gate, status.stamp, status.reasons, status.text = gate, stamp, reasons, text
-        status.age = age_of(stamp, now)
+        status.gate, status.stamp, status.age = gate, stamp, age_of(stamp, now)
+        status.reasons, status.text = finding.reason, finding.text
         return status
 
 
-def _jump(before: int, stamp: int) -> tuple[Reason, str]:
-    """Return the reason and text for a stamp before that of the last joint state, if any."""
+def _jump(before: int, stamp: int) -> Finding:
+    """Return the finding for a stamp before that of the last joint state, if any."""
     if not 0 < stamp < before:
-        return Reason.NONE, ""
+        return _NONE
     jump = backward_jump(before - stamp, "or two nodes publish the same joints")
-    return Reason.STAMP_JUMPED_BACK, f"the stamps of the joint states jumped back by {jump}"
+    text = f"the stamps of the joint states jumped back by {jump}"
+    return Finding(Reason.STAMP_JUMPED_BACK, text)
 
 
-class JointNames:
-    """The places of a robot's joints among the names of joint states.
-
-    Parameters
-    ----------
-    names : names of the joints of the joint states.
-    joints : names of the robot's joints, in the order of q.
-
-    Attributes
-    ----------
-    names : the names.
-    count : number of names.
-    targets : (k,) entries of q that the joint states have.
-    places : (k,) index of these entries in the joint state.
-    is_complete, is_foreign : whether all of the robot's joints are among the names, or none.
-    refusal : why such joint states cannot be used, or None.
-    publishers : detects two publishers of such joint states.
-    """
-
-    __slots__ = (
-        "count", "is_complete", "is_foreign", "names", "places", "publishers", "refusal",
-        "targets", "_joints",
-    )  # fmt: skip
-
-    def __init__(self, names: Sequence[str], joints: Sequence[str]) -> None:
-        self.names = names
-        self.count = len(names)
-        self.publishers = PublisherWatch()
-        self._joints = joints
-        place = {name: i for i, name in enumerate(names)}
-        present = [i for i, joint in enumerate(joints) if joint in place]
-        self.targets = np.array(present, dtype=np.intp)
-        self.places = np.array([place[joints[i]] for i in present], dtype=np.intp)
-        self.is_complete = len(present) == len(joints)
-        self.is_foreign = bool(names and joints) and not present
-        self.refusal = self._refusal(present, len(place))
-
-    def _refusal(self, present: Sequence[int], different: int) -> Finding | None:
-        if not self.count and self._joints:
-            return Finding(*self.missing())
-        if different < self.count:
-            names = list(self.names)
-            twice = [self._joints[i] for i in present if names.count(self._joints[i]) > 1]
-            if twice:
-                return Finding(
-                    Reason.JOINT_DUPLICATED,
-                    f"the joint state has {listed('joint', twice)} more than once",
-                )
-        return None
-
-    def write_motion(self, motion: Motion, target: Array) -> None:
-        """Write velocities and efforts to `target` (2, n); NaN if a list has another length."""
-        for row, values in zip(target, motion, strict=False):
-            row[self.targets] = values[self.places] if len(values) == self.count else math.nan
-
-    def missing(self, others: Sequence[str] = ()) -> tuple[Reason, str]:
-        """Return the reason and text for joints that are neither here nor among `others`."""
-        known = {*self.names, *others}
-        missing = [joint for joint in self._joints if joint not in known]
-        return (
-            Reason.JOINT_MISSING,
-            f"the joint state lacks {listed('joint', missing)}; it has {listed('', self.names)}",
-        )
-
-    def not_finite(self, taken: Array) -> tuple[Reason, str]:
-        """Return the reason and text for positions (k,) of which some are not finite."""
-        found = np.flatnonzero(~np.isfinite(taken))
-        shown = ", ".join(
-            f"{self._joints[self.targets[k]]!r} is {taken[k]}" for k in found[:NAMED]
-        )
-        more = f" and {found.size - NAMED} more" if found.size > NAMED else ""
-        return (
-            Reason.JOINT_NOT_FINITE,
-            f"the position of joint {shown}{more}; expected finite numbers",
-        )
-
-
-def size_mismatch(names: Sequence[str], positions: int) -> tuple[Reason, str]:
-    """Return the reason and text for different numbers of names and positions."""
-    text = f"the joint state has {len(names)} names but {positions} positions"
-    if positions < len(names):
-        text += f"; the first joint without one is {names[positions][:SAID]!r}"
-    return Reason.JOINT_SIZE_MISMATCH, text
+def _outside(ranges: PlausibleRanges, positions: Array) -> str:
+    """Return the text about positions that the joints cannot have."""
+    first, *others = ranges.all_outside(positions).tolist()
+    more = f" ({len(others)} more joints likewise)" if others else ""
+    words = ranges.words(first, float(positions[first]))
+    return f"{words}{more}: it was not homed, or it is in degrees"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from delassus_ros.model import Robot
 from delassus_ros.model.joint import JointKind
@@ -26,6 +27,8 @@ _GONE_NS = 10_000_000_000
 _MOST_LOST = 100
 """Largest number of messages of one publisher that may be lost between two received ones."""
 _MOST_SOURCES = 4
+Entries = NDArray[np.intp]
+"""Indices of some of a robot's joints."""
 
 
 @dataclass(slots=True)
@@ -34,7 +37,7 @@ class _Source:
 
     count: int
     mark: object
-    heard: int
+    last_message: int
 
     def gap(self, count: int, mark: object) -> int:
         """Return the distance of a message to the latest one, in messages.
@@ -87,9 +90,9 @@ class PublisherWatch:
         if found is None:
             found = _Source(count, mark, now)
             self._sources = [*self._sources[1 - _MOST_SOURCES :], found]
-        elif found is not before and now - found.heard <= _GONE_NS:
+        elif found is not before and now - found.last_message <= _GONE_NS:
             self._until = now + _DOUBT_NS
-        found.count, found.heard = count, now
+        found.count, found.last_message = count, now
         self._current = found
         return bool(count) and found is before
 
@@ -119,32 +122,32 @@ class SourceWatch:
     known to have sent both; publishers take turns, by the middleware's numbers of messages or,
     without such numbers, by the order of names; a joint moves faster than three times its
     velocity limit. Positions of joints without position limits are compared modulo a turn.
+    Positions of different sets of measured joints are not compared.
 
     Parameters
     ----------
-    robot : robot with the velocity limits.
-    joints : names of the joints, in the order of q.
+    robot : robot with the velocity limits; each of its joints has one position.
+    sufficient : the joints that a message needs to be used alone, in words.
 
     Attributes
     ----------
     topic : full name of the topic in messages.
     """
 
-    def __init__(self, robot: Robot, joints: Sequence[str]) -> None:
+    def __init__(self, robot: Robot, sufficient: str) -> None:
         self.topic = "/joint_states"
-        self._joints = joints
-        by_name = {joint.name: joint for joint in robot.joints}
-        ordered = [by_name[name] for name in joints]
+        self._joints, self._sufficient = robot.joint_names, sufficient
+        joints = [joint for joint in robot.joints if joint.kind.nq]
         fastest = np.array(
             [
                 _MARGIN * max(joint.velocity, LEAST_LIMITS.get(joint.kind, (0.0,))[0])
-                for joint in ordered
+                for joint in joints
             ]
         )
         self._slowness = 1.0 / fastest
         """Shortest plausible time per motion of a joint [s/rad, s/m]; 0 without a limit."""
         self._turns = np.array(
-            [joint.kind is JointKind.REVOLUTE and joint.upper == math.inf for joint in ordered],
+            [joint.kind is JointKind.REVOLUTE and joint.upper == math.inf for joint in joints],
             dtype=np.bool_,
         )
         self._slowest = float(self._slowness.max(initial=0.0))
@@ -154,13 +157,15 @@ class SourceWatch:
         """Begin anew, as when time has jumped."""
         self._publishers = PublisherWatch()
         self._q: Sequence[float] = ()
+        self._members: Entries = np.empty(0, dtype=np.intp)
         self._stamp = self._doubtful_until = 0
         self._text = ""
 
-    def look(
+    def check(
         self,
         stamp: int,
         q: Sequence[float],
+        members: Entries,
         now: int,
         step: int,
         names: object = None,
@@ -171,14 +176,15 @@ class SourceWatch:
         Parameters
         ----------
         stamp : stamp of the joint state; 0 if it has none.
-        q : n positions [rad, m]; kept until the next call.
+        q : k positions [rad, m]; kept until the next call.
+        members : (k,) index of their joints; the same object for the same set of joints.
         now : time of the node's clock.
         step : longest step of simulated time, within which stamps do not change.
         names : object that identifies the order of names; None for merged joint states.
         count : number of the message among those of its publisher; 0 if unknown.
         """
         passed, before = stamp - self._stamp, self._q
-        comparable = self._stamp > 0 and passed >= 0
+        comparable = self._stamp > 0 and passed >= 0 and members is self._members
         is_repeated = comparable and passed == 0 and q == before
         goes_on = names is None
         if names is not None and not is_repeated:
@@ -191,13 +197,13 @@ class SourceWatch:
                 # No entry is larger than the norm, which is faster to compute.
                 if self._slowest * math.dist(q, before) > allowed:
                     self._check_jump(q, now, allowed, passed)
-        self._q, self._stamp = q, stamp
+        self._q, self._stamp, self._members = q, stamp, members
         if now < self._doubtful_until:
             return self._text
-        return two_publishers(self.topic, "all joints") if self._publishers.two(now) else ""
+        return two_publishers(self.topic, self._sufficient) if self._publishers.two(now) else ""
 
     def contradicts(
-        self, places: Sequence[int], values: Sequence[float], stamp: int, now: int
+        self, members: Entries, values: Sequence[float], stamp: int, now: int
     ) -> str:
         """Return why positions of some joints do not fit the last q, or an empty string.
 
@@ -205,36 +211,36 @@ class SourceWatch:
 
         Parameters
         ----------
-        places : entries of q.
-        values : positions of these entries [rad, m].
+        members : (k,) index of the joints.
+        values : k positions [rad, m].
         stamp : stamp of the positions; 0 if they have none.
         now : time of the node's clock.
         """
         apart = abs(stamp - self._stamp) if stamp > 0 and self._stamp > 0 else 0
-        if self._q:
-            for k, value in zip(places, values, strict=True):
-                if abs(value - self._q[k]) * self._slowness[k] > 1e-9 * (apart + _JITTER_NS):
-                    self._doubt(
-                        now,
-                        f"two publishers of {self.topic} contradict each other: joint "
-                        f"{self._joints[k]!r} is at {self._q[k]:.6g} and at {value:.6g}; end one "
-                        "of the two",
-                    )
-                    break
+        known = dict(zip(self._members.tolist(), self._q, strict=True))
+        for k, value in zip(members.tolist(), values, strict=True):
+            last = known.get(k, value)
+            if abs(value - last) * self._slowness[k] > 1e-9 * (apart + _JITTER_NS):
+                self._doubt(
+                    now,
+                    f"two publishers of {self.topic} contradict each other: joint "
+                    f"{self._joints[k]!r} is at {last:.6g} and at {value:.6g}; end one of the two",
+                )
+                break
         return self._text if now < self._doubtful_until else ""
 
     def _check_jump(self, q: Sequence[float], now: int, allowed: float, passed: int) -> None:
         """Look for a joint that has moved too fast."""
-        moved = np.subtract(q, self._q)
-        turns = self._turns
+        moved, slowness = np.subtract(q, self._q), self._slowness[self._members]
+        turns = self._turns[self._members]
         moved[turns] -= 2.0 * np.pi * np.round(moved[turns] / (2.0 * np.pi))
-        times = np.abs(moved) * self._slowness
+        times = np.abs(moved) * slowness
         k = int(times.argmax())
         if times[k] > allowed:
-            limit = 1.0 / (_MARGIN * self._slowness[k])
+            limit = 1.0 / (_MARGIN * slowness[k])
             self._doubt(
                 now,
-                f"joint {self._joints[k]!r} moved by {moved[k]:.4g} within {1e-9 * passed:.4g} s, "
+                f"joint {self._name(k)!r} moved by {moved[k]:.4g} within {1e-9 * passed:.4g} s, "
                 f"and its velocity limit is {limit:.4g} per s: two publishers of {self.topic}, "
                 "a robot that was put elsewhere, or a sensor that jumps",
             )
@@ -243,8 +249,12 @@ class SourceWatch:
         k = int(np.abs(np.subtract(q, self._q)).argmax())
         return (
             f"two publishers of {self.topic} contradict each other: at one stamp joint "
-            f"{self._joints[k]!r} is at {self._q[k]:.6g} and at {q[k]:.6g}; end one of the two"
+            f"{self._name(k)!r} is at {self._q[k]:.6g} and at {q[k]:.6g}; end one of the two"
         )
+
+    def _name(self, k: int) -> str:
+        """Return the joint of an entry of the last q."""
+        return self._joints[int(self._members[k])]
 
     def _doubt(self, now: int, text: str) -> None:
         self._doubtful_until, self._text = now + _DOUBT_NS, text

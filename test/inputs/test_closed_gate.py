@@ -19,19 +19,18 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
 from delassus_ros.closure import Closure
 from delassus_ros.closure import closure as closure_module
 from delassus_ros.errors import CompilerError, InputError, ProblemError, RobotError
-from delassus_ros.inputs.closed_joints import (
-    ClosedGate,
-)
 from delassus_ros.inputs.findings import Reason
-from delassus_ros.inputs.joints import Gate
+from delassus_ros.inputs.joints import Gate, JointGate
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.model import Body, Coupling, Frame, Inertia, Joint, JointKind
 
 
-def gate_of(rig: Rig) -> ClosedGate:
-    gate = rig.pipeline.inputs.gate
-    assert isinstance(gate, ClosedGate)
-    return gate
+def gate_of(rig: Rig) -> JointGate:
+    return rig.pipeline.inputs.gate
+
+
+def closed_gate(geared: Geared) -> JointGate:
+    return JointGate(geared.robot, closure=geared.closure)
 
 
 @pytest.fixture(name="geared", scope="module")
@@ -126,6 +125,90 @@ def test_other_joints_beside_such_that_do_are_passed_over(rig) -> None:
     assert said(message) == (INVALID, Reason.JOINT_MISSING)
 
 
+def test_part_beside_sufficient_joint_states_is_ignored_and_compared(rig) -> None:
+    """As for an open chain; it was used alone before."""
+    names = [*LEGS, "LIFT_CRANK"]
+    for _ in range(5):
+        assert said(rig.send(names)) == (OK, Reason.NONE)
+        assert rig.send(LEGS[:6]) is None
+        assert "ignored, as another publisher sends joints from which all" in rig.warnings[-1][1]
+        rig.wait(10)
+    assert said(rig.send(LEGS[:6], LF_HAA=math.nan)) == (INVALID, Reason.JOINT_NOT_FINITE)
+    assert rig.send(LEGS[:6], LF_HAA=9.0) is None
+    assert said(rig.send(names)) == (DEGRADED, Reason.SOURCES_CONTRADICT)
+    assert "joint 'LF_HAA' is at " in rig.pipeline.last.text
+
+
+def test_joints_that_no_matrix_needs_may_be_anything(rig) -> None:
+    for names in ([[*LEGS, "LIFT_CRANK"]], [LEGS, ["LIFT_CRANK"]]):
+        rig.pipeline.clock_jumped()
+        rig.touch(*FEET)
+        for _ in range(5):
+            answers = [rig.send(part) for part in names]
+            assert said(answers[-1]) == (OK, Reason.NONE)
+            assert rig.send(["LIFT_ROCKER"], LIFT_ROCKER=math.nan) is None
+            assert rig.send(["LIFT_ROCKER"], at=-100) is None
+            rig.wait(10)
+    assert not any("'LIFT_ROCKER' alone" in text for _, text in rig.warnings)
+
+
+def test_parts_that_came_beside_sufficient_joint_states_take_over(rig) -> None:
+    """As for an open chain, where the first part completes one that has waited for too long."""
+    parts = [LEGS[6:], [*LEGS[:6], "LIFT_CRANK"]]
+    for _ in range(5):
+        rig.send([*LEGS, "LIFT_CRANK"])
+        assert [rig.send(part) for part in parts] == [None, None]
+        rig.wait(10)
+    answers = []
+    for _ in range(60):
+        rig.touch(*FEET)
+        answers += [rig.send(part) for part in parts]
+        rig.wait(10)
+    first, *published = [said(message) for message in answers if message is not None]
+    assert first == (INVALID, Reason.INPUT_SKEWED)
+    assert published and set(published) == {(OK, Reason.NONE)}
+
+
+def test_part_that_ends_is_not_waited_for_if_the_rest_suffices(rig) -> None:
+    rocker, *parts = [["LIFT_ROCKER"], ["LIFT_CRANK"], LEGS]
+    for _ in range(5):
+        answers = [rig.send(part) for part in (rocker, *parts)]
+        rig.wait(10)
+    assert said(answers[-1]) == (OK, Reason.NONE)
+    assert "LIFT_ROCKER" in gate_of(rig).measured.joints
+    for _ in range(60):
+        rig.touch(*FEET)
+        answers = [rig.send(part) for part in parts]
+        rig.wait(10)
+    assert said(answers[-1]) == (OK, Reason.NONE)
+    assert gate_of(rig).measured.joints == gate_of(rig)._first.joints
+
+
+def test_part_that_waited_longer_than_the_timeout_is_refused_by_its_joints(rig) -> None:
+    gate, q = gate_of(rig), np.zeros(len(rig.joints))
+    status = gate.read(["LIFT_CRANK"], rig.now, np.zeros(1), rig.now, q, 600 * MS)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+    assert "the joint states have joint 'LIFT_CRANK' alone: " in status.text
+
+
+def test_motion_is_that_of_the_measured_joints(rig) -> None:
+    gate, q = gate_of(rig), np.zeros(len(rig.joints))
+    truth = rig.truth(rig.now)
+    parts = [LEGS[6:][::-1], ["gripper", "LIFT_CRANK", *LEGS[:6]]]
+    for lists in ([["LIFT_CRANK", *LEGS]], parts, [[*LEGS, "LIFT_ROCKER"]]):
+        gate.reset(rig.now)
+        motion = {name: float(k) for k, name in enumerate(rig.joints)}
+        for names in lists:
+            values, speeds = (
+                np.array([of.get(name, 0.0) for name in names]) for of in (truth, motion)
+            )
+            status = gate.read(names, rig.now, values, rig.now, q, 0, (speeds, -speeds))
+        assert status.gate is Gate.READY
+        expected = [motion[name] for name in gate.measured.joints]
+        assert len(expected) == 13 and gate.measured.motion[0].tolist() == expected
+        assert (-gate.measured.motion[1]).tolist() == expected
+
+
 def test_a_part_dies_and_a_whole_one_takes_over(rig) -> None:
     front, hind = LEGS[:6], [*LEGS[6:], "LIFT_CRANK"]
     for _ in range(5):
@@ -205,10 +288,10 @@ def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
     for names in ([*LEGS, "LIFT_CRANK"], rig.joints, LEGS[:3], ["gripper"], []):
         for part in parts:
             rig.read("joint_states", rig.state(part))
-        before = gate._route
+        before = gate.measured
         status = gate.read(names, rig.now, nothing, rig.now, q)
         assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
-        assert gate._route is before
+        assert gate.measured is before
         assert said(rig.publish(rig.answer())) == (OK, Reason.NONE)
         rig.wait(1)
     rig.wait(501)
@@ -302,7 +385,7 @@ def test_limits_reach_all_gates(rig) -> None:
 def test_arguments_of_the_closed_gate_refused(bar) -> None:
     closure = Closure(bar.problem, REFERENCE)
     with pytest.raises(InputError, match="max_skew is -1"):
-        ClosedGate(closure, max_skew=-1.0)
+        JointGate(bar.problem.robot, max_skew=-1.0, closure=closure)
     robot = bar.problem.robot
     planar = Robot(
         "planar", [*robot.joints, Joint("slide", JointKind.PLANAR, 3)],
@@ -310,13 +393,13 @@ def test_arguments_of_the_closed_gate_refused(bar) -> None:
         list(robot.frames.values()), (), robot.loops, ("crank",),
     )  # fmt: skip
     with pytest.raises(RobotError, match="joint 'slide' is planar"):
-        ClosedGate(Closure(planar, REFERENCE))
+        JointGate(planar, closure=Closure(planar, REFERENCE))
 
 
 def test_the_independent_joints_are_expected(geared, monkeypatch) -> None:
     """And all joints: the first joint state need not wait for what can be prepared."""
     for names in ([*LEGS, "LIFT_CRANK"], geared.robot.joint_names):
-        gate = ClosedGate(geared.closure)
+        gate = closed_gate(geared)
         truth, q = geared.truth(START), np.zeros(geared.robot.nq)
         with monkeypatch.context() as patch:
             patch.setattr(geared.closure, "bind", None)
@@ -334,7 +417,7 @@ def test_code_for_measured_joints_that_cannot_be_compiled(geared, monkeypatch) -
         raise CompilerError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(gate_of(rig)._bounds._closure, "bind", fail)
+        patch.setattr(gate_of(rig)._closures._closure, "bind", fail)
         for _ in range(100):
             assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
             rig.wait(1)
@@ -364,7 +447,7 @@ def test_unusual_measured_joints_are_compiled_once(geared, monkeypatch) -> None:
 
 
 def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) -> None:
-    gate = ClosedGate(geared.closure)
+    gate = closed_gate(geared)
     bound: list[int] = []
     bind = geared.closure.bind
     monkeypatch.setattr(
@@ -379,8 +462,8 @@ def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) ->
         status = gate.read(own, START + k, np.array([truth[n] for n in own]), START + k, q)
         assert status.gate is Gate.READY
         np.testing.assert_allclose(q, geared.full(START), atol=1e-9)
-    assert len(gate._routes) <= 64
-    assert len(gate._bounds._others) <= 64
+    assert len(gate._sets) <= 64
+    assert len(gate._closures._others) <= 64
     # The usual ones are never made again, others once while they are remembered.
     assert min(bound) > 13
     assert len(bound) < 200
@@ -393,7 +476,7 @@ def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) ->
 
 def test_gate_in_use_is_not_forgotten(geared) -> None:
     """Limits reach it, however many lists of names have come since its own."""
-    gate, q = ClosedGate(geared.closure), np.zeros(geared.robot.nq)
+    gate, q = closed_gate(geared), np.zeros(geared.robot.nq)
     truth, names = geared.truth(START), [*LEGS, "LIFT_CRANK"]
     others = [name for name in geared.robot.joint_names if name not in names]
 

@@ -52,7 +52,7 @@ def test_any_order_with_extra_joints_anywhere(source, seed) -> None:
 def test_same_names_in_a_new_list_each_time(source) -> None:
     for stamp in range(5):
         assert is_ready(source.send(list(source.joints), stamp=stamp))
-    assert len(source.gate._known) == 1
+    assert len(source.gate._layouts) == 1
 
 
 def test_positions_beyond_the_bound_are_far_and_many_below_are_not(source) -> None:
@@ -97,6 +97,16 @@ def test_joint_states_that_make_no_matrix(robot) -> None:
     assert source.gate.silence(START + 9000 * MS, 8000 * MS) is None
 
 
+def test_joints_that_came_in_whole_joint_states_alone_have_no_age(source) -> None:
+    """The reason for the silence is that parts were ignored, not the age of parts."""
+    source.send(stamp=0)
+    source.send(source.joints[:6], stamp=400)
+    status = source.gate.silence(START + 500 * MS, 500 * MS)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+    assert "no matrix follows from them: the joint state lacks joints 'LH_HAA', " in status.text
+    assert "ignored, as another publisher sends all joints" in status.text
+
+
 def test_stamps_of_parts_that_jump_back_are_said_for_every_order(source) -> None:
     rng = np.random.default_rng(7)
     front, hind = source.joints[:6], source.joints[6:]
@@ -130,7 +140,7 @@ def test_joints_of_another_robot_ignored_whatever_their_sizes(source, count) -> 
     status = source.send(["finger", "thumb"], np.zeros(count))
     assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
     assert "none of the robot's joints; it has 'finger', 'thumb'" in status.text
-    assert source.gate.heard.since(START) is None
+    assert source.gate.last_arrival.since(START) is None
 
 
 def without_positions(source: GateRig) -> list[list[str]]:
@@ -365,15 +375,6 @@ def test_limits_may_change(source) -> None:
     source.gate.set_limits(0.1, 0.5)
     source.send(front, stamp=0)
     assert is_ready(source.send(hind, stamp=90))
-
-
-def test_joints_that_are_not_measured_need_not_come(robot) -> None:
-    gate, q = JointGate(robot, joints=["RF_HAA", "LF_KFE"]), np.zeros(2)
-    status = gate.read(["LF_KFE", "RF_HAA"], START, np.array([1.0, 2.0]), START, q)
-    assert status.gate is Gate.READY
-    assert q.tolist() == [2.0, 1.0]
-    with pytest.raises(InputError, match="unknown joint 'LF_KF'; did you mean 'LF_KFE'"):
-        JointGate(robot, joints=["LF_KF"])
 
 
 # --- anything ---------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from pipeline_support import MS, START, GateRig
 
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.closure import Closure
-from delassus_ros.inputs.closed_joints import ClosedGate
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.joints import Gate, InputStatus, JointGate
 from delassus_ros.sim import demo_urdf
@@ -219,7 +218,7 @@ def test_sources_by_different_joints_of_a_gripper() -> None:
         <mimic joint="f1" multiplier="-1"/></joint>
     </robot>"""
     robot = Robot.from_urdf(urdf.encode(), base="fixed")
-    gate = ClosedGate(Closure(Problem(robot, [Contact("tip", "left")])))
+    gate = JointGate(robot, closure=Closure(Problem(robot, [Contact("tip", "left")])))
     gate.reset(START)
     driver, both, q, said = ["f1"], ["f1", "f2"], np.zeros(2), []
     for k in range(4):

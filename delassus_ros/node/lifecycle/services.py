@@ -33,7 +33,7 @@ from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.inputs.closed_joints import BoundClosures, warning_of
 from delassus_ros.inputs.findings import Finding, Findings, Reason, Validity
-from delassus_ros.inputs.joints import JointNames, size_mismatch
+from delassus_ros.inputs.joint_names import JointNames, missing, size_mismatch
 from delassus_ros.inputs.placements import places_of
 from delassus_ros.inputs.quaternions import turned_back
 from delassus_ros.model.spatial import Array
@@ -449,9 +449,8 @@ class OnDemand:
         rates = _by_joint("velocities", motion.velocities, found)
         torques = _by_joint("torques", motion.torques, found)
         if self._loops is not None:
-            joints = [self._joints[i] for i in found.targets]
-            rates = self._loops.independent(joints, rates, q)
-            torques = self._loops.torques(joints, torques, q)
+            rates = self._loops.independent(found.joints, rates, q)
+            torques = self._loops.torques(found.joints, torques, q)
         gravity = motion.gravity
         if problem.robot.base == "floating":
             rates = np.concatenate([motion.twist, rates])
@@ -468,15 +467,15 @@ class OnDemand:
         if found.refusal is not None:
             raise InputError(found.refusal.text)
         if positions.size != found.count:
-            raise InputError(size_mismatch(names, positions.size)[1])
+            raise InputError(size_mismatch(names, positions.size).text)
         if self._closures is None and not found.is_complete:
-            raise InputError(found.missing()[1])
+            raise InputError(missing(names, self._joints).text)
         measured = positions[found.places]
         if not np.isfinite(measured).all():
-            raise InputError(found.not_finite(measured)[1])
+            raise InputError(found.not_finite(measured).text)
         if self._closures is None:
             return measured, None
-        bound = self._closures.of(tuple(self._joints[i] for i in found.targets))
+        bound = self._closures.of(found.joints)
         # The answer must not depend on earlier requests.
         bound.reset()
         bound.measured[...] = measured
