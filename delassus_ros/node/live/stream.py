@@ -80,7 +80,7 @@ class Stream:
             node, warn, self._on_jump, lambda step: self._pipeline.set_clock_step(step),
             self._on_fault,
         )  # fmt: skip
-        self._pending: dict[object, Callable[[], object]] = {}
+        self._after_matrix: Callable[[], object] | None = None
         self._latest_sets: dict[str, tuple[Any, int]] = {}
         """By topic of :data:`_SETS` the latest message, and its time of sending by the monotonic
         clock [ns]."""
@@ -134,7 +134,7 @@ class Stream:
             if timer is not None:
                 self._node.destroy_timer(timer)
         self._rate_timer = self._idle_timer = None
-        self._pending.clear()
+        self._after_matrix = None
         self._latest_sets.clear()
         self._reception.stop()
         # The service ~/compute must not use contacts from before as the present ones.
@@ -154,18 +154,9 @@ class Stream:
             self._take_sets_again()
             self.timing.pause()
 
-    def handover(self) -> Callable[[Callable[[], object]], None]:
-        """Return a function that defers an action until right after the next published matrix.
-
-        A later action replaces one that still waits: the robot and kernels of the earlier action
-        may have been adopted already.
-        """
-        key = object()
-
-        def between(action: Callable[[], object]) -> None:
-            self._pending[key] = action
-
-        return between
+    def after_matrix(self, action: Callable[[], object]) -> None:
+        """Call a function once, after the next published matrix; replaces one that waits."""
+        self._after_matrix = action
 
     def set_operation(self, operation: Operation) -> None:
         """Use other limits and another deadline from the next joint state on.
@@ -209,11 +200,6 @@ class Stream:
         for outcome in outcomes:
             if not outcome.done:
                 self._node.get_logger().warning(outcome.text)
-
-    def _do_pending(self) -> None:
-        pending, self._pending = self._pending, {}
-        for action in pending.values():
-            action()
 
     def _on_fault(self, text: str) -> None:
         """Drop all inputs after a fault: the next answers are INVALID until new inputs come.
@@ -327,6 +313,7 @@ class Stream:
         self._outputs.summarize(pipeline, latency, timing.overruns)
         if self.on_failure is not None and pipeline.last.reasons & _FAILURES:
             self.on_failure()
-        if self._pending:
-            self._do_pending()
+        if self._after_matrix is not None:
+            action, self._after_matrix = self._after_matrix, None
+            action()
         self._mode.idle()
