@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Set
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
@@ -13,7 +12,6 @@ from rclpy.lifecycle import (
 )
 from rclpy.parameter import Parameter
 
-from delassus_ros.algorithms import spelling
 from delassus_ros.errors import unknown
 from delassus_ros.node.lifecycle import parameters
 from delassus_ros.node.lifecycle.computation import Computation
@@ -51,7 +49,6 @@ class DelassusNode(LifecycleProgram):
 
     def __init__(self, **options: Any) -> None:
         self._configuration: Configuration | None = None
-        self._accepted: dict[str, str] = {}  # values of the last adopted build
         self._starter: Any = None
         self._log_bridge: LogBridge | None = None
         super().__init__("delassus_node", **options)
@@ -129,15 +126,8 @@ class DelassusNode(LifecycleProgram):
         )
         if "imu" in computation.pipeline.topics:
             self._warn_of_world_frame(settings)
-        self._accept()
         self._configuration = Configuration(
-            self,
-            self._warn,
-            self._mismatches,
-            operation,
-            computation,
-            self._accept,
-            self._keep,
+            self, self._warn, self._mismatches, operation, computation
         )
 
     def _warn_of_world_frame(self, settings: Settings) -> None:
@@ -157,77 +147,12 @@ class DelassusNode(LifecycleProgram):
     def _computation(self) -> Computation | None:
         return None if self._configuration is None else self._configuration.computation
 
-    # The robot description and the algorithm.
-
     def on_description(self) -> None:
         """Start, or change to another description."""
         if self._autostart:
             self.start()
-        else:
-            self._follow({DESCRIPTION})
-
-    def _follow(self, names: Set[str]) -> None:
-        """Change to the wanted robot description and algorithm; both or one may be new."""
-        configuration = self._configuration
-        if configuration is None:
-            return
-        if DESCRIPTION in names:
-            self._follow_description(configuration)
-            if configuration.description.building:
-                # The computation of the new robot includes its algorithm.
-                configuration.algorithm.cancel()
-                return
-        self._follow_algorithm(configuration, ALGORITHM in names)
-
-    def _follow_algorithm(self, configuration: Configuration, was_set: bool) -> None:
-        wanted = self.get_parameter(ALGORITHM).value
-        self._accepted[ALGORITHM] = wanted
-        # An algorithm whose build was cancelled for a new robot, or was part of it, is built for
-        # the present robot if the new robot fails.
-        missing = spelling(wanted) != configuration.algorithm.configured
-        if configuration.stream.active and (was_set or missing):
-            configuration.algorithm.follow()
-
-    def _follow_description(self, configuration: Configuration) -> None:
-        wanted = self.wanted_description
-        if not wanted:
-            return
-        if wanted == configuration.computation.description:
-            configuration.description.keep()
-            self._accepted[DESCRIPTION] = self.get_parameter(DESCRIPTION).value
-        else:
-            settings = Settings.from_parameters(parameters.values(self))
-            configuration.description.follow(wanted, settings)
-
-    def _accept(self) -> None:
-        """Note the parameter values of the computation that was adopted."""
-        self._accepted = {
-            name: self.get_parameter(name).value for name in (DESCRIPTION, ALGORITHM)
-        }
-
-    def _keep(self, reason: str) -> None:
-        """Log why a description cannot be used, and set its parameters back."""
-        configuration = self._configured()
-        robot = configuration.computation.problem.robot.name
-        text = f"cannot change the robot description, {robot} goes on: {reason}"
-        # Separate kinds of log lines: when a bad parameter is set back, the topic's description
-        # counts, which may be bad as well.
-        source = "parameter" if self.get_parameter(DESCRIPTION).value else "topic"
-        self._fail(f"description by {source}", text)
-        changes = [
-            Parameter(name, value=value)
-            for name, value in self._accepted.items()
-            if self.get_parameter(name).value != value
-        ]
-        if changes:
-            # Set back together: either value may be valid only with the other.
-            result = self.set_parameters_atomically(changes)
-            if not result.successful:
-                names = " and ".join(repr(change.name) for change in changes)
-                text = f"{names} cannot be set back to what is in use: {result.reason}"
-                self._fail("set back", text)
-        if not configuration.description.building:
-            self._follow_algorithm(configuration, was_set=False)
+        elif self._configuration is not None:
+            self._configuration.change.follow({DESCRIPTION})
 
     # Parameters.
 
@@ -260,4 +185,4 @@ class DelassusNode(LifecycleProgram):
         if names & OPERATION_PARAMETERS.keys():
             configuration.set_operation(Operation.from_parameters(parameters.values(self)))
         if names & {DESCRIPTION, ALGORITHM}:
-            self._follow(names)
+            configuration.change.follow(names)

@@ -24,12 +24,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from threadpoolctl import threadpool_info, threadpool_limits
-
-_OF_EACH = ("garbage", "wakeup")
-"""Requests of one node, apart from those that count for the whole process."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +49,15 @@ class RealtimeSettings:
 
 
 class RealtimeMode:
-    """Takes the process into real-time mode and back.
+    """Takes the process into real-time mode, and back to the state that it found.
 
-    Requests count for the process: of several nodes in one process, the latest request counts, and
-    the state before the first request is restored when the last node leaves.
+    All requests except those for garbage and the wake-up time count for the whole process. Of
+    several nodes in one process the latest request counts, and a node that leaves first undoes the
+    requests of a node that entered later.
     """
 
-    _entered: ClassVar[list[RealtimeMode]] = []
-    """Instances in real-time mode, in the order in which they entered."""
-
     def __init__(self) -> None:
-        self._undo: dict[str, Callable[[], Outcome]] = {}
+        self._undo: list[Callable[[], Outcome]] = []
         self._garbage = GarbageKeeper()
         self._wakeup = WakeupLimit()
         self.idle = self._garbage.idle
@@ -78,64 +72,32 @@ class RealtimeMode:
         Requests of an earlier call that cannot be undone come first among the outcomes.
         """
         outcomes = [outcome for outcome in self.leave() if not outcome.done]
-        processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-        priority = thread_priority()
-        locked = any("memory" in other._undo for other in self._entered)
-        steps: list[tuple[str, bool, Callable[[], Outcome], Callable[[], Outcome] | None]] = [
-            ("algebra", True, limit_blas_threads, None),
-            ("garbage", settings.hold_garbage, self._garbage.hold, self._garbage.release),
-            (
-                "memory",
-                settings.lock_memory,
-                lock_memory,
-                (lambda: Outcome(True, "memory stays locked")) if locked else unlock_memory,
-            ),
-            (
-                "wakeup",
-                settings.wakeup_latency >= 0,
-                lambda: self._wakeup.hold(settings.wakeup_latency),
-                self._wakeup.release,
-            ),
-            (
-                "processors",
-                bool(settings.processors),
-                lambda: set_processors(settings.processors),
-                lambda: restore_processors(processors),
-            ),
-            (
-                "priority",
-                settings.priority != 0,
-                lambda: set_priority(settings.priority),
-                lambda: set_priority(priority),
-            ),
-        ]
-        for name, wanted, do, undo in steps:
-            if wanted:
-                outcome = do()
-                outcomes.append(outcome)
-                if outcome.done and undo is not None:
-                    self._undo[name] = undo
-        RealtimeMode._entered.append(self)
+        outcomes.append(limit_blas_threads())
+
+        def request(outcome: Outcome, undo: Callable[[], Outcome]) -> None:
+            outcomes.append(outcome)
+            if outcome.done:
+                self._undo.append(undo)
+
+        if settings.hold_garbage:
+            request(self._garbage.hold(), self._garbage.release)
+        if settings.lock_memory:
+            request(lock_memory(), unlock_memory)
+        if settings.wakeup_latency >= 0:
+            request(self._wakeup.hold(settings.wakeup_latency), self._wakeup.release)
+        if settings.processors:
+            before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+            request(set_processors(settings.processors), lambda: restore_processors(before))
+        if settings.priority:
+            priority = thread_priority()
+            request(set_priority(settings.priority), lambda: set_priority(priority))
         return outcomes
 
     def leave(self) -> list[Outcome]:
         """Undo the requests of :meth:`enter`, the last one first; return the outcomes."""
-        if self not in RealtimeMode._entered:
-            return []
-        place = RealtimeMode._entered.index(self)
-        later = RealtimeMode._entered[place + 1 :]
-        del RealtimeMode._entered[place]
         outcomes = []
         while self._undo:
-            name, undo = self._undo.popitem()
-            others = () if name in _OF_EACH else later
-            heir = next((mode for mode in others if name in mode._undo), None)
-            if heir is None:
-                outcomes.append(undo())
-            else:
-                # The state before the later request is obsolete; the later instance restores the
-                # state before both requests.
-                heir._undo[name] = undo
+            outcomes.append(self._undo.pop()())
         return outcomes
 
 

@@ -193,7 +193,7 @@ class Stream:
             node, warn, self._on_jump, lambda step: self._tick.inputs.set_clock_step(step),
             self._on_fault,
         )  # fmt: skip
-        self._pending: dict[object, Callable[[], object]] = {}
+        self._after_answer: Callable[[], object] | None = None
         self._arrived = 0.0
 
     @property
@@ -244,7 +244,7 @@ class Stream:
             if timer is not None:
                 self._node.destroy_timer(timer)
         self._rate_timer = self._idle_timer = None
-        self._pending.clear()
+        self._after_answer = None
         self._reception.stop()
         self._tick.end()
 
@@ -256,18 +256,9 @@ class Stream:
             tick.inputs.set_clock_step(self._reception.clock_step)
             tick.inputs.set_topics(self._reception.full_names)
 
-    def handover(self) -> Callable[[Callable[[], object]], None]:
-        """Return a function that defers an action until right after the next answer.
-
-        A later action replaces one that still waits: the robot and kernels of the earlier action
-        may have been adopted already.
-        """
-        key = object()
-
-        def between(action: Callable[[], object]) -> None:
-            self._pending[key] = action
-
-        return between
+    def after_answer(self, action: Callable[[], object]) -> None:
+        """Call a function once, after the next answer; replaces one that waits."""
+        self._after_answer = action
 
     def set_patience(self, patience: float) -> None:
         """Report a silence after another time from now on [s]."""
@@ -370,10 +361,9 @@ class Stream:
             publishers.publish(topic, message)
         if self.on_failure is not None and tick.has_failed:
             self.on_failure()
-        if self._pending:
-            pending, self._pending = self._pending, {}
-            for action in pending.values():
-                action()
+        if self._after_answer is not None:
+            action, self._after_answer = self._after_answer, None
+            action()
         self._mode.idle()
 
     def _watch(self) -> None:

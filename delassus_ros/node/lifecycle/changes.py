@@ -1,34 +1,33 @@
 """Changes while the node is configured: another algorithm, another robot description.
 
-A background thread builds the new part (:mod:`~delassus_ros.ros.background`; a kernel is
-compiled in another process) while the stream uses the present one. The new part is adopted between
-two joint states. If the build fails, the log, the diagnostics and the parameter report it, and the
-stream keeps the present part. Which changes are refused at once is decided in
+Either is another :class:`Computation`. A background thread builds it
+(:mod:`~delassus_ros.ros.background`; a kernel is compiled in another process) while the stream
+uses the present one, and it is adopted between two joint states. If the build fails, the log and
+the diagnostics report it, the parameters are set back, and the stream keeps the present
+computation. Which changes are refused at once is decided in
 :mod:`~delassus_ros.node.lifecycle.refusals`.
 """
 
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros.algorithms import registered, spelling
-from delassus_ros.errors import AlgorithmError
-from delassus_ros.inputs.findings import Reason
-from delassus_ros.node.lifecycle.computation import Computation, make_solver
-from delassus_ros.node.lifecycle.refusals import refusal_of_algorithm
+from delassus_ros.algorithms import spelling
+from delassus_ros.node.lifecycle import parameters
+from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.node.lifecycle.refusals import ALGORITHM, DESCRIPTION
 from delassus_ros.node.settings import Settings
-from delassus_ros.problem import Problem
 from delassus_ros.ros.background import BackgroundTask, wait_for_end
+from delassus_ros.ros.lifecycle_program import LifecycleProgram
 from delassus_ros.ros.logs import LoopLog, Throttle
+from delassus_ros.ros.stream import Stream
 from delassus_ros.ros.timers import STEADY
-from delassus_ros.solver.solver import DelassusSolver
 
 _HANDOVER_POLL_S = 0.02
 """Period of looks at the background task."""
@@ -88,16 +87,8 @@ class Handover(Generic[T]):
         """
         self.cancel()
         self._next = name, build
-        self._start_timer()
+        self._timer = self._node.create_timer(_HANDOVER_POLL_S, self.poll, clock=STEADY)
         self._start()
-
-    def offer(self, part: T) -> None:
-        """Adopt a part that exists already, instead of an earlier one."""
-        self.cancel()
-        self._future = Future()
-        self._future.set_result(part)
-        self._start_timer()
-        self._offer(self._future)
 
     def cancel(self) -> None:
         """Cancel the build. Its thread ends later; nothing waits for it."""
@@ -124,7 +115,8 @@ class Handover(Generic[T]):
             # No matrix has come since the last look.
             self._finish(future)
         else:
-            self._offer(future)
+            self._offered = True
+            self._between(lambda: self._finish(future))
 
     def _start(self) -> None:
         """Start the next build, unless a cancelled one is at work and still has time to end."""
@@ -137,13 +129,6 @@ class Handover(Generic[T]):
         task = BackgroundTask(*self._next)
         self._task, self._future, self._next = task, task.future, None
         self._tasks.append(task)
-
-    def _start_timer(self) -> None:
-        self._timer = self._node.create_timer(_HANDOVER_POLL_S, self.poll, clock=STEADY)
-
-    def _offer(self, future: Future[T]) -> None:
-        self._offered = True
-        self._between(lambda: self._finish(future))
 
     def _finish(self, future: Future[T]) -> None:
         """Adopt the part, unless it was cancelled meanwhile."""
@@ -158,250 +143,169 @@ class Handover(Generic[T]):
             self._adopt(part)
 
 
-class Change(ABC, Generic[T]):
-    """Follows one parameter: builds what its value names, and adopts it.
+class Target(NamedTuple):
+    """What a change leads to: URDF text, and name of an algorithm."""
+
+    description: str
+    algorithm: str
+
+
+class Change:
+    """Follows the parameter ``algorithm``, and the robot description of parameter or topic.
 
     Parameters
     ----------
-    node : node with the timers and the parameter.
-    between : defers a function until after the next published matrix.
+    node : node with the parameters.
+    stream : stream between whose matrices a computation is adopted.
+    computation : the present computation.
+    build : returns the computation of a target, made with settings if its description is new, else
+        without; called by the background thread with an event, which is set when the build is
+        cancelled.
+    adopt : called with the computation, to use it from now on.
 
     Attributes
     ----------
-    failure : reason why the last change failed; empty after a success.
+    failures : reason why the last change failed, by parameter; without an entry after a success.
     """
 
-    def __init__(self, node: Node, between: Callable[[Callable[[], None]], None]) -> None:
-        self.failure = ""
-        self._wanted = ""
-        self._handover: Handover[T] = Handover(node, between, self._adopt, self._failed)
+    def __init__(
+        self,
+        node: LifecycleProgram,
+        stream: Stream,
+        computation: Computation,
+        build: Callable[[Target, Settings | None, threading.Event], Computation],
+        adopt: Callable[[Computation], object],
+    ) -> None:
+        self.failures: dict[str, str] = {}
+        self._node, self._stream, self._present = node, stream, computation
+        self._build, self._adopted = build, adopt
+        self._fail = Throttle(LoopLog(node.get_logger()).error)
+        self._target = self._configured
+        self._accept()
+        self._handover: Handover[Computation] = Handover(
+            node, stream.after_answer, self._adopt, self._failed
+        )
 
     @property
-    def building(self) -> bool:
-        """Whether a change has begun and not ended."""
-        return self._handover.building
+    def building(self) -> Target | None:
+        """The computation that is being built, or waits to be adopted; None for none."""
+        return self._target if self._handover.building else None
 
-    def keep(self) -> None:
-        """Keep the present part: cancel a change, and clear the failure of the last one."""
-        self.failure = ""
-        self._handover.cancel()
+    @property
+    def builds_robot(self) -> bool:
+        """Whether the computation that is being built is of another robot description."""
+        target = self.building
+        return target is not None and target.description != self._present.description
 
-    def cancel(self) -> None:
-        """Cancel a change; nothing waits for its thread."""
-        self._handover.cancel()
+    @property
+    def _configured(self) -> Target:
+        return Target(self._present.description, self._present.solver.algorithm)
 
     def close(self) -> None:
         """Cancel a change, and wait until its thread and process have ended."""
         self._handover.close()
 
-    def _builds(self, wanted: str) -> bool:
-        """Return whether this value is being built already; else cancel what is."""
-        if self.building and self._wanted == wanted:
-            return True
-        self.keep()
-        return False
+    def follow(self, names: Set[str] = frozenset()) -> None:
+        """Begin a change to the wanted description and algorithm, instead of an earlier change.
 
-    @abstractmethod
-    def _adopt(self, part: T) -> None:
-        """Use the part from now on."""
-
-    @abstractmethod
-    def _failed(self, error: Exception) -> None:
-        """Report the exception of a build."""
-
-
-_KEPT_SOLVERS = 3
-"""Number of solvers kept besides the one in use; a kernel takes some 100 kB."""
-
-
-class AlgorithmChange(Change[DelassusSolver]):
-    """Follows the parameter ``algorithm``.
-
-    The pipeline uses its present solver until the new one is built. If the build fails, the
-    parameter is set back. The last few compiled solvers that were in use are kept until the node
-    is deactivated, so that a change back takes one tick.
-
-    Parameters
-    ----------
-    node : node with the parameter ``algorithm``.
-    computation : the present computation; its fallback replaces an algorithm that fails.
-    between : defers a function until after the next published matrix.
-    prepare : prepares other users of a new solver; called by the background thread.
-    changed : called with every new solver.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        computation: Computation,
-        between: Callable[[Callable[[], None]], None],
-        prepare: Callable[[DelassusSolver], object],
-        changed: Callable[[DelassusSolver], object],
-    ) -> None:
-        super().__init__(node, between)
-        self._node = node
-        self._log = LoopLog(node.get_logger())
-        self._fail = Throttle(self._log.error)
-        self._prepare = prepare
-        self._changed = changed
-        self._kept: dict[str, DelassusSolver] = {}
-        self._dropped: list[DelassusSolver] = []
-        """Solvers that are freed by the next background thread: a tick has no time for that."""
-        self.set_computation(computation)
-
-    def set_computation(self, computation: Computation) -> None:
-        """Follow the parameter for another robot; cancel a change that has begun."""
-        self.keep()
-        self._kept.clear()
-        self._computation = computation
-        self._pipeline = computation.pipeline
-        self._solver, self._fallback = computation.solver, computation.fallback
-        self._wanted = self._solver.algorithm
-
-    @property
-    def configured(self) -> str:
-        """Name of the algorithm that was adopted last; the fallback may replace it."""
-        return self._solver.algorithm
-
-    def follow(self) -> None:
-        """Read the parameter, and begin a change to its value."""
-        wanted = spelling(self._node.get_parameter("algorithm").value)
-        if self._builds(wanted):
-            return
-        # An algorithm that the fallback replaced is built anew: its back end may be in any state.
-        if wanted == self._solver.algorithm == self._pipeline.algorithm:
-            return
-        self._wanted = wanted
-        kept = self._kept.get(wanted)
-        if kept is not None:
-            self._handover.offer(kept)
-            return
-        self._handover.begin(f"making {wanted}", lambda cancelled: self._build(wanted, cancelled))
-
-    def stand_in(self) -> None:
-        """Use the fallback from the next joint state on, if there is one."""
-        failed = self._pipeline.algorithm
-        if self._fallback is None:
-            return
-        # Under another name the same algorithm would fail again.
-        if registered(failed) != registered(self._fallback.algorithm):
-            self._pipeline.set_solver(self._fallback, Reason.FALLBACK_ALGORITHM)
-            self._changed(self._fallback)
-            self._fail(
-                "stand in",
-                f"{failed!r} failed: {self._fallback.algorithm!r} stands in for it until the "
-                "parameter 'algorithm' is set again or the node is activated",
-            )
-
-    def close(self) -> None:
-        """Cancel a change, wait until its thread and process have ended, and keep no solver."""
-        super().close()
-        self._kept.clear()
-        self._dropped.clear()
-
-    def _build(self, wanted: str, cancelled: threading.Event) -> DelassusSolver:
-        """Return the solver, bound and prepared; called by the background thread."""
-        self._dropped.clear()
-        computation = self._computation
-        solver = make_solver(computation.problem, wanted, cancelled)
-        computation.pipeline.bindings.of(solver)
-        self._prepare(solver)
-        return solver
-
-    def _adopt(self, part: DelassusSolver) -> None:
-        before = self._pipeline.algorithm
-        self._pipeline.set_solver(part)
-        self._keep_solver(self._solver, part)
-        self._solver = part
-        self._changed(part)
-        self._log.info(f"algorithm changed from {before!r} to {part.algorithm!r}")
-
-    def _keep_solver(self, before: DelassusSolver, now: DelassusSolver) -> None:
-        """Keep the solver that was in use until now, if it is machine code, which has no state."""
-        self._kept.pop(now.algorithm, None)
-        if before.operations is None or before.algorithm == now.algorithm:
-            return
-        self._kept[before.algorithm] = before
-        if len(self._kept) > _KEPT_SOLVERS:
-            # The first one was in use least recently.
-            self._dropped.append(self._kept.pop(next(iter(self._kept))))
-
-    def _failed(self, error: Exception) -> None:
-        """Log the failure, and set the parameter to the algorithm that was adopted last."""
-        wanted, configured = self._wanted, self._solver.algorithm
-        self._fail(
-            "change",
-            f"cannot change the algorithm to {wanted!r}, {self._pipeline.algorithm!r} goes on: "
-            f"{error}",
-        )
-        # The parameter may have another value by now, which comes with another robot.
-        if spelling(self._node.get_parameter("algorithm").value) == wanted != configured:
-            self._node.set_parameters([Parameter("algorithm", value=configured)])
-        # Last: the change of the parameter is followed, which clears the failure.
-        self.failure = f"cannot change to {wanted!r}: {error}"
-
-
-class DescriptionChange(Change[Computation]):
-    """Follows the robot description, of the parameter or the topic.
-
-    Parameters
-    ----------
-    node : node with the timers.
-    between : defers a function until after the next published matrix.
-    make : returns the computation of settings and a description, with solvers made by a
-        function; called by the background thread.
-    adopt : called with the computation, to use it from now on.
-    refused : called with the reason why a description cannot be used.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        between: Callable[[Callable[[], None]], None],
-        make: Callable[[Settings, str, Callable[[Problem, str], DelassusSolver]], Computation],
-        adopt: Callable[[Computation], object],
-        refused: Callable[[str], object],
-    ) -> None:
-        super().__init__(node, between)
-        self._make, self._adopted, self._refused = make, adopt, refused
-
-    def follow(self, description: str, settings: Settings) -> None:
-        """Begin a change to another description.
+        An inactive node changes its algorithm when it is activated, or with a new description.
 
         Parameters
         ----------
-        description : URDF text.
-        settings : contacts, algorithm and outputs to use with it.
+        names : parameters that were set; ``robot_description`` also for the topic.
         """
-        if self._builds(description):
+        node, present, building = self._node, self._present, self.building
+        algorithm: str = node.get_parameter(ALGORITHM).value
+        # Without a new one: the description of the topic may have been refused.
+        description = present.description if building is None else building.description
+        if DESCRIPTION in names:
+            description = node.wanted_description or description
+        target = Target(description, spelling(algorithm))
+        if target == building:
             return
-        self._wanted = description
-        self._handover.begin(
-            "making another robot",
-            lambda cancelled: self._build(description, settings, cancelled),
-        )
+        self._handover.cancel()
+        is_new = description != present.description
+        if DESCRIPTION in names:
+            self.failures.pop(DESCRIPTION, None)
+            if not is_new:
+                self._accepted[DESCRIPTION] = node.get_parameter(DESCRIPTION).value
+        if not is_new or DESCRIPTION not in names:
+            # This algorithm was set by itself, and stays if the description is refused.
+            self._accepted[ALGORITHM] = algorithm
+        if is_new:
+            settings = Settings.from_parameters(parameters.values(node))
+            self._begin(target, settings, "making another robot")
+            return
+        if not self._stream.active:
+            return
+        # An algorithm that the fallback replaced is built anew when it is set again: its back end
+        # may be in any state.
+        is_replaced = ALGORITHM in names and target.algorithm != present.pipeline.algorithm
+        if is_replaced or target != self._configured:
+            self._begin(target, None, f"making {target.algorithm}")
+        elif ALGORITHM in names:
+            self.failures.pop(ALGORITHM, None)
 
-    def _build(
-        self, description: str, settings: Settings, cancelled: threading.Event
-    ) -> Computation:
-        """Return the computation of a description; called by the background thread."""
+    def _begin(self, target: Target, settings: Settings | None, name: str) -> None:
+        self.failures.pop(ALGORITHM, None)
+        self._target = target
+        self._handover.begin(name, lambda cancelled: self._build(target, settings, cancelled))
 
-        def solver_of(problem: Problem, algorithm: str) -> DelassusSolver:
-            reason = refusal_of_algorithm(algorithm, problem)
-            if reason is not None:
-                raise AlgorithmError(reason)
-            # The first build compiles the closure of a closed robot as well.
-            closed = problem.robot.clustered.is_closed and algorithm == settings.algorithm
-            return make_solver(problem, algorithm, cancelled, settings.closure if closed else None)
+    def _accept(self) -> None:
+        """Note the values of the parameters, which are set back to them after a failure."""
+        self._accepted = {
+            name: self._node.get_parameter(name).value for name in (DESCRIPTION, ALGORITHM)
+        }
 
-        return self._make(settings, description, solver_of)
-
-    def _adopt(self, part: Computation) -> None:
-        self._adopted(part)
+    def _adopt(self, computation: Computation) -> None:
+        self._present = computation
+        self._accept()
+        self._adopted(computation)
 
     def _failed(self, error: Exception) -> None:
-        self._refused(str(error))
-        # Last: the parameter may be set back, which is followed. If that began another change,
-        # its result counts.
-        if not self.building:
-            self.failure = str(error)
+        if self._target.description == self._present.description:
+            self._refuse_algorithm(error)
+        else:
+            self._refuse_robot(error)
+
+    def _refuse_algorithm(self, error: Exception) -> None:
+        """Log why the algorithm cannot be used, and set its parameter back."""
+        wanted, configured = self._target.algorithm, self._configured.algorithm
+        active = self._present.pipeline.algorithm
+        text = f"cannot change the algorithm to {wanted!r}, {active!r} goes on: {error}"
+        self._fail("algorithm", text)
+        if wanted != configured:
+            self._accepted[ALGORITHM] = configured
+        self._set_back()
+        # Last: the change of the parameter is followed, which clears the failure.
+        self.failures[ALGORITHM] = f"cannot change to {wanted!r}: {error}"
+
+    def _refuse_robot(self, error: Exception) -> None:
+        """Log why the description cannot be used, and set the parameters back."""
+        robot = self._present.problem.robot.name
+        # Separate kinds of log lines: when a bad parameter is set back, the topic's description
+        # counts, which may be bad as well.
+        source = "parameter" if self._node.get_parameter(DESCRIPTION).value else "topic"
+        text = f"cannot change the robot description, {robot} goes on: {error}"
+        self._fail(f"description by {source}", text)
+        self._set_back()
+        # The algorithm may have been set by itself, for the present robot as well.
+        self.follow()
+        # Last: the change of the parameter is followed. If that began another change of the
+        # description, its result counts.
+        if not self.builds_robot:
+            self.failures[DESCRIPTION] = str(error)
+
+    def _set_back(self) -> None:
+        changes = [
+            Parameter(name, value=value)
+            for name, value in self._accepted.items()
+            if self._node.get_parameter(name).value != value
+        ]
+        if changes:
+            # Set back together: either value may be valid only with the other.
+            result = self._node.set_parameters_atomically(changes)
+            if not result.successful:
+                names = " and ".join(repr(change.name) for change in changes)
+                text = f"{names} cannot be set back to what is in use: {result.reason}"
+                self._fail("set back", text)

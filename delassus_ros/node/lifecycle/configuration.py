@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 
 from delassus_msgs.msg import (
     ContactDynamics,
@@ -12,18 +14,22 @@ from delassus_msgs.msg import (
     Layout,
     Summary,
 )
-from rclpy.lifecycle import LifecycleNode
 
-from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
-from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.algorithms import registered
+from delassus_ros.errors import AlgorithmError
+from delassus_ros.inputs.findings import Reason
+from delassus_ros.node.lifecycle.changes import Change, Target
+from delassus_ros.node.lifecycle.computation import Computation, make_solver
 from delassus_ros.node.lifecycle.diagnostics import Account
 from delassus_ros.node.lifecycle.horizon import Horizon
+from delassus_ros.node.lifecycle.refusals import ALGORITHM, refusal_of_algorithm
 from delassus_ros.node.lifecycle.services import ComputeService
 from delassus_ros.node.live.pipeline import DYNAMICS, ESTIMATED, LAYOUT, MATRIX, SUMMARY
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.problem import Problem
 from delassus_ros.ros.diagnostics import Entry, Report
-from delassus_ros.ros.logs import LoopLog
+from delassus_ros.ros.lifecycle_program import LifecycleProgram
+from delassus_ros.ros.logs import LoopLog, Throttle
 from delassus_ros.ros.publishers import Publishers
 from delassus_ros.ros.qos import OUTPUTS, Mismatches
 from delassus_ros.ros.stream import Stream
@@ -44,32 +50,30 @@ class Configuration:
     mismatches : QoS mismatches with other nodes.
     operation : limits, rate and real-time use.
     computation : problem, solvers and pipeline.
-    adopted : called when a new robot description is in use.
-    refused : called with the reason why a new robot description cannot be used.
 
     Attributes
     ----------
     operation, computation : the present ones.
-    algorithm : follows the parameter ``algorithm``.
-    description : follows the robot description.
+    change : follows the robot description and the parameter ``algorithm``.
     stream : answers joint states while the node is active.
     """
 
     def __init__(
         self,
-        node: LifecycleNode,
+        node: LifecycleProgram,
         warn: Warn,
         mismatches: Mismatches,
         operation: Operation,
         computation: Computation,
-        adopted: Callable[[], object],
-        refused: Callable[[str], object],
     ) -> None:
         self.operation = operation
         self.computation = computation
         self._node = node
         self._warn = warn
-        self._adopted = adopted
+        self._log = LoopLog(node.get_logger())
+        self._fail = Throttle(self._log.error)
+        self._retired: DelassusSolver | None = None
+        """Solver that the next background thread frees: a tick has no time for that."""
         # If one part fails, the parts before it are closed.
         with ExitStack() as undo:
             kinds = {MATRIX: DelassusMatrix, LAYOUT: Layout, SUMMARY: Summary}
@@ -89,22 +93,10 @@ class Configuration:
             self._compute = ComputeService(node, warn, computation, operation.limits.condition)
             undo.callback(self._compute.close)
             undo.callback(Horizon(node, warn, self._compute).close)
-            self.algorithm = AlgorithmChange(
-                node,
-                computation,
-                self.stream.handover(),
-                self._compute.prepare,
-                self._compute.set_solver,
-            )
-            undo.callback(self.algorithm.close)
-            self._set_stand_in(computation)
-            self.description = DescriptionChange(
-                node, self.stream.handover(), self._make, self._adopt, refused
-            )
-            undo.callback(self.description.close)
-            self._account = Account(
-                node, mismatches, self.stream, self._publishers, self.description
-            )
+            self.stream.on_failure = self.stand_in
+            self.change = Change(node, self.stream, computation, self._build, self._adopt)
+            undo.callback(self.change.close)
+            self._account = Account(node, mismatches, self.stream, self._publishers, self.change)
             self._report = Report(node, operation.diagnostics_period, self._entries)
             undo.callback(self._report.close)
             self._undo = undo.pop_all()
@@ -118,9 +110,7 @@ class Configuration:
         self._publish_layout()
         self._account.restart()
         self.stream.start()
-        if not self.description.building:
-            # A change of the description includes the algorithm.
-            self.algorithm.follow()
+        self.change.follow({ALGORITHM})
         sources = " and ".join(self.stream.topic_names)
         matrices = self._publishers.topics[MATRIX]
         self._node.get_logger().info(f"active: from {sources} to {matrices}")
@@ -128,7 +118,9 @@ class Configuration:
     def deactivate(self) -> None:
         """Stop the stream; the kernel stays."""
         self.stream.stop()
-        self.algorithm.close()
+        if not self.change.builds_robot:
+            self.change.close()
+            self._retired = None
 
     def set_operation(self, operation: Operation) -> None:
         """Use other limits, rate and reports from the next joint state on."""
@@ -142,26 +134,69 @@ class Configuration:
         if operation.diagnostics_period != before.diagnostics_period:
             self._report.set_period(operation.diagnostics_period)
 
-    def _make(
-        self,
-        settings: Settings,
-        description: str,
-        solver_of: Callable[[Problem, str], DelassusSolver],
+    def stand_in(self) -> None:
+        """Use the fallback from the next joint state on, if the computation has one."""
+        pipeline, fallback = self.computation.pipeline, self.computation.fallback
+        failed = pipeline.algorithm
+        # Under another name the same algorithm would fail again.
+        if fallback is None or registered(failed) == registered(fallback.algorithm):
+            return
+        pipeline.set_solver(fallback, Reason.FALLBACK_ALGORITHM)
+        self._compute.set_solver(fallback)
+        self._fail(
+            "stand in",
+            f"{failed!r} failed: {fallback.algorithm!r} stands in for it until the parameter "
+            "'algorithm' is set again or the node is activated",
+        )
+
+    def _build(
+        self, target: Target, settings: Settings | None, cancelled: threading.Event
     ) -> Computation:
-        """Return the computation of a description; called by a background thread."""
-        limits, now = self.operation.limits, now_of(self._node)
-        computation = Computation.make(settings, description, limits, now, self._warn, solver_of)
+        """Return the computation of a target; called by a background thread."""
+        self._retired = None
+        if settings is None:
+            present = self.computation
+            solver = make_solver(present.problem, target.algorithm, cancelled)
+            present.pipeline.bindings.of(solver)
+            computation = replace(present, solver=solver)
+        else:
+            computation = self._computation_of(target.description, settings, cancelled)
         self._compute.prepare(computation.solver)
         return computation
 
+    def _computation_of(
+        self, description: str, settings: Settings, cancelled: threading.Event
+    ) -> Computation:
+        """Return the computation of another description."""
+
+        def solver_of(problem: Problem, algorithm: str) -> DelassusSolver:
+            reason = refusal_of_algorithm(algorithm, problem)
+            if reason is not None:
+                raise AlgorithmError(reason)
+            # The first build compiles the closure of a closed robot as well.
+            closed = problem.robot.clustered.is_closed and algorithm == settings.algorithm
+            return make_solver(problem, algorithm, cancelled, settings.closure if closed else None)
+
+        limits, now = self.operation.limits, now_of(self._node)
+        return Computation.make(settings, description, limits, now, self._warn, solver_of)
+
     def _adopt(self, computation: Computation) -> None:
-        """Use the computation of another description from the next joint state on."""
-        before = self.computation
+        """Use another computation from the next joint state on."""
+        before, self.computation = self.computation, computation
+        if computation.pipeline is before.pipeline:
+            self._adopt_solver(computation, before)
+        else:
+            self._adopt_robot(computation, before)
+
+    def _adopt_solver(self, computation: Computation, before: Computation) -> None:
+        active, self._retired = before.pipeline.algorithm, before.solver
+        computation.pipeline.set_solver(computation.solver)
+        self._compute.set_computation(computation)
+        self._log.info(f"algorithm changed from {active!r} to {computation.solver.algorithm!r}")
+
+    def _adopt_robot(self, computation: Computation, before: Computation) -> None:
         # The limits may have changed since it was made.
         computation.pipeline.limits = self.operation.limits
-        self.computation = computation
-        self.algorithm.set_computation(computation)
-        self._set_stand_in(computation)
         self._compute.set_computation(computation)
         if self.stream.active:
             self._publish_layout()
@@ -171,13 +206,10 @@ class Configuration:
             # Subscribers get this message before the first matrix of the other robot.
             messages = computation.pipeline.announce(self._publishers.wanted)
             self.stream.publish_unasked(messages)
-        self._adopted()
-        LoopLog(self._node.get_logger()).info(
+        self._log.info(
             f"robot description changed from that of {before.problem.robot.name} to "
             f"{computation.words}"
         )
-        if self.stream.active:
-            self.algorithm.follow()
 
     def _publish_layout(self) -> None:
         """Publish the meaning of the rows, latched: it holds from now on."""
@@ -185,10 +217,6 @@ class Configuration:
         layout.header.stamp = self._node.get_clock().now().to_msg()
         self._publishers.publish(LAYOUT, layout)
 
-    def _set_stand_in(self, computation: Computation) -> None:
-        stand_in = self.algorithm.stand_in
-        self.stream.on_failure = None if computation.fallback is None else stand_in
-
     def _entries(self) -> tuple[list[Entry], str]:
-        entries = self._account.entries(self.computation, self.algorithm)
+        entries = self._account.entries(self.computation)
         return entries, self.computation.problem.robot.name

@@ -14,8 +14,9 @@ from delassus_ros.algorithms import spelling
 from delassus_ros.conditioning.monitor import Conditioning, Examination
 from delassus_ros.errors import listed
 from delassus_ros.inputs.findings import Reason, Validity, names_of
-from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
+from delassus_ros.node.lifecycle.changes import Change
 from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.node.lifecycle.refusals import ALGORITHM, DESCRIPTION
 from delassus_ros.node.live.pipeline import MATRIX
 from delassus_ros.ros.diagnostics import Entry, Level, entries_of_inputs, number, qos_mismatch
 from delassus_ros.ros.publishers import Publishers
@@ -152,7 +153,7 @@ class Account:
     mismatches : endpoints with an incompatible QoS.
     stream : inputs and timing.
     publishers : publishers of the node.
-    description : change of the robot description.
+    change : follows the robot description and the algorithm.
     """
 
     def __init__(
@@ -161,21 +162,22 @@ class Account:
         mismatches: Mismatches,
         stream: Stream,
         publishers: Publishers,
-        description: DescriptionChange,
+        change: Change,
     ) -> None:
         self._node = node
         self._mismatches = mismatches
         self._stream = stream
         self._publishers = publishers
-        self._description = description
+        self._change = change
         self.restart()
 
     def restart(self) -> None:
         """Reset the counts at activation, as the stream does with its counts."""
         self._overruns = self._missed = 0
 
-    def entries(self, computation: Computation, change: AlgorithmChange) -> list[Entry]:
+    def entries(self, computation: Computation) -> list[Entry]:
         """Return the present entries."""
+        change = self._change
         found: list[Entry] = []
         if self._stream.active:
             healths = computation.pipeline.healths()
@@ -195,11 +197,11 @@ class Account:
         found += [
             of_algorithm(
                 computation.pipeline.algorithm,
-                change.configured,
-                spelling(self._node.get_parameter("algorithm").value),
-                change.building,
-                "the robot that is being built" if self._description.building else "activation",
-                change.failure,
+                computation.solver.algorithm,
+                spelling(self._node.get_parameter(ALGORITHM).value),
+                change.building is not None and not change.builds_robot,
+                "the robot that is being built" if change.builds_robot else "activation",
+                change.failures.get(ALGORITHM, ""),
             ),
             self._of_robot(computation),
             self._of_outputs(),
@@ -214,11 +216,11 @@ class Account:
         return of_timing(timing, rate, overruns, missed, stream.realtime)
 
     def _of_robot(self, computation: Computation) -> Entry:
-        robot, change = computation.problem.robot.name, self._description
-        if change.failure:
-            text = f"{robot} goes on, the new description is refused: {change.failure}"
+        robot, failure = computation.problem.robot.name, self._change.failures.get(DESCRIPTION)
+        if failure is not None:
+            text = f"{robot} goes on, the new description is refused: {failure}"
             return Entry("robot", Level.WARN, text)
-        text = f"{robot}; another one is being built" if change.building else robot
+        text = f"{robot}; another one is being built" if self._change.builds_robot else robot
         return Entry("robot", Level.OK, text)
 
     def _of_outputs(self) -> Entry:

@@ -14,7 +14,7 @@ from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.lifecycle.services import Answer, ComputeService, Motion
+from delassus_ros.node.lifecycle.services import Answer, ComputeService, Motion, answered
 from delassus_ros.node.outputs.dynamics import blocks_of
 from delassus_ros.ros.arrival import LATEST_S, TIMES
 from delassus_ros.ros.topics import LATEST
@@ -47,7 +47,8 @@ class Horizon:
         compute: ComputeService,
     ) -> None:
         self._node, self._warn, self._compute = node, warn, compute
-        self._service = node.create_service(ComputeHorizon, "~/compute_horizon", self._answer)
+        answer = answered("horizon", warn, self._answer)
+        self._service = node.create_service(ComputeHorizon, "~/compute_horizon", answer)
         self._publisher = node.create_publisher(PredictedMatrices, "~/predicted_matrices", 1)
         self._subscription = node.create_subscription(
             PredictedStates, STATES, self._on_states, LATEST
@@ -59,19 +60,8 @@ class Horizon:
         self._node.destroy_publisher(self._publisher)
         self._node.destroy_service(self._service)
 
-    def _answer(self, request: Any, response: Any) -> Any:
-        try:
-            response.matrices = self.compute(request.states)
-        except DelassusError as error:
-            response.message = str(error)
-            return response
-        except Exception as error:
-            # Without an answer, the client would wait for ever.
-            self._warn("fault of horizon", f"a fault of this program:\n{traceback.format_exc()}")
-            response.message = f"a fault of the node: {type(error).__name__}: {error}"
-            return response
-        response.success = True
-        return response
+    def _answer(self, request: Any, response: Any) -> None:
+        response.matrices = self.compute(request.states)
 
     def _on_states(self, message: PredictedStates) -> None:
         try:

@@ -81,6 +81,34 @@ class ListService:
         return response
 
 
+def answered(
+    name: str, warn: Callable[[str, str], object], answer: Callable[[Any, Any], None]
+) -> Callable[[Any, Any], Any]:
+    """Return the callback of a service whose client gets an answer whatever happens.
+
+    Parameters
+    ----------
+    name : name of the service in the log.
+    warn : takes the kind of a warning and its text.
+    answer : fills in a response; its exceptions become the message of the response.
+    """
+
+    def callback(request: Any, response: Any) -> Any:
+        try:
+            answer(request, response)
+        except (DelassusError, MessageError) as error:
+            response.message = str(error)
+        except Exception as error:
+            # Without an answer, the client would wait for ever.
+            warn(f"fault of {name}", f"a fault of this program:\n{traceback.format_exc()}")
+            response.message = f"a fault of the node: {type(error).__name__}: {error}"
+        else:
+            response.success = True
+        return response
+
+    return callback
+
+
 class ComputeService:
     """``~/compute``, from configure to cleanup.
 
@@ -100,13 +128,13 @@ class ComputeService:
         condition: ConditionSettings,
     ) -> None:
         self._node = node
-        self._warn = warn
         self._computation = computation
         self._condition = condition
         self._bindings = Bindings()
         self.prepare(computation.solver)
         self.set_solver(computation.solver)
-        self._service = node.create_service(Compute, "~/compute", self._answer)
+        answer = answered("compute", warn, self._answer)
+        self._service = node.create_service(Compute, "~/compute", answer)
 
     def close(self) -> None:
         """End the service."""
@@ -132,35 +160,22 @@ class ComputeService:
         # Made at the first request: a change of the algorithm happens between two ticks.
         self._on_demand: OnDemand | None = None
 
-    def _answer(self, request: Any, response: Any) -> Any:
-        try:
-            contacts = self._contacts(request)
-            o = request.base_orientation
-            orientation = (o.x, o.y, o.z, o.w) if self.needs_orientation else None
-            answer = self.answering().compute(
-                request.joints,
-                request.positions,
-                contacts,
-                orientation,
-                self._motion(request),
-                self._places(request.placements),
-            )
-            response.matrix = self._message(answer)
-            response.dynamics = self._secondary(answer, response.matrix)
-        except (DelassusError, MessageError) as error:
-            response.success = False
-            response.message = str(error)
-            return response
-        except Exception as error:
-            # Without an answer, the client would wait for ever.
-            self._warn("fault of compute", f"a fault of this program:\n{traceback.format_exc()}")
-            response.success = False
-            response.message = f"a fault of the node: {type(error).__name__}: {error}"
-            return response
-        response.success = True
+    def _answer(self, request: Any, response: Any) -> None:
+        contacts = self._contacts(request)
+        o = request.base_orientation
+        orientation = (o.x, o.y, o.z, o.w) if self.needs_orientation else None
+        answer = self.answering().compute(
+            request.joints,
+            request.positions,
+            contacts,
+            orientation,
+            self._motion(request),
+            self._places(request.placements),
+        )
+        response.matrix = self._message(answer)
+        response.dynamics = self._secondary(answer, response.matrix)
         response.largest_eigenvalue = answer.examination.largest
         response.smallest_eigenvalue = answer.examination.smallest
-        return response
 
     def _places(self, message: ContactPlacements) -> Places:
         """Return positions and orientations of moving contacts, as inputs of the solver."""

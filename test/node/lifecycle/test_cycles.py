@@ -122,8 +122,7 @@ def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
         for callback in timers:
             callback()
         inputs[0]((b"", {}))
-        configuration.description._handover.poll()
-        configuration.algorithm._handover.poll()
+        configuration.change._handover.poll()
         for _ in range(20):
             graph.executor.spin_once(timeout_sec=0.0)
     assert state_of(node) == "unconfigured"

@@ -148,7 +148,7 @@ def test_an_algorithm_that_comes_with_a_robot_outlives_an_activation(graph, star
     node = start(algorithm="pv_osimr", robot_description=demo_urdf("geared"))
     node.trigger_deactivate()
     together(node, urdf, "ltl")
-    assert node._configuration.description.building
+    assert node._configuration.change.building
     node.trigger_activate()
     line = graph.wait_for_log("robot description changed from that of")
     assert "ltl" in line
@@ -187,7 +187,7 @@ def test_a_bad_description_leaves_the_old_robot(
         assert node.get_parameter("robot_description").value == spoil(urdf)
     line = graph.wait_for_log("cannot change the robot description, delassus_quadruped goes on")
     assert words in line
-    assert words in node._configuration.description.failure
+    assert words in node._configuration.change.failures["robot_description"]
     assert node.get_parameter("robot_description").value == ""
     answer = graph.ask(robot.joint_names, q)
     assert (answer.layout_id, answer.validity) == (first.layout_id, OK)
@@ -212,7 +212,7 @@ def test_description_without_xml_refused_at_once(start, urdf, active) -> None:
         reason = refused(node, robot_description=description)
         assert reason.startswith(begin) and words in reason
         assert node.get_parameter("robot_description").value == urdf
-        assert not active or not node._configuration.description.building
+        assert not active or not node._configuration.change.building
 
 
 @pytest.mark.parametrize("good", [True, False])
@@ -242,9 +242,9 @@ def test_a_description_by_parameter_is_read_once_beside_the_stream(
         for _ in range(5):
             answer = graph.ask(robot.joint_names, q)
             assert (answer.layout_id, answer.validity) == (first.layout_id, DEGRADED)
-    assert node._configuration.description.building
+    assert node._configuration.change.building
     release.set()
-    graph.until(lambda: not node._configuration.description.building, "end of the change")
+    graph.until(lambda: not node._configuration.change.building, "end of the change")
     name = node._configuration.computation.problem.robot.name
     assert name == ("heavier" if good else "delassus_quadruped")
     assert node.get_parameter("robot_description").value == (other if good else urdf)
@@ -359,7 +359,7 @@ def test_an_algorithm_in_the_making_outlives_a_robot_that_does_not_come(
     set_parameters(node, algorithm="efpa")
     if end == "taken back":
         graph.describe(heavier(urdf, 6.5))
-        graph.until(lambda: node._configuration.description.building, "begin of the change")
+        graph.until(lambda: node._configuration.change.building, "begin of the change")
         graph.describe(urdf)
     else:
         graph.describe("<robot")
@@ -382,7 +382,7 @@ def test_what_cannot_be_set_back_is_said(graph, described, urdf, monkeypatch, te
     """The description by topic, which was in use, has become a bad one meanwhile."""
     node = described()
     monkeypatch.setattr("sys.executable", "/bin/false")
-    change = node._configuration.description
+    change = node._configuration.change
     with monkeypatch.context() as patch:
         # Not to fail before the other description has come.
         patch.setattr(change._handover, "poll", lambda: None)
@@ -392,13 +392,13 @@ def test_what_cannot_be_set_back_is_said(graph, described, urdf, monkeypatch, te
     graph.until(lambda: change._handover.poll() or not change.building, "end of the change")
     graph.wait_for_log(words)
     assert not change.building
-    assert change.failure
+    assert "robot_description" in change.failures
     assert node._configuration.computation.problem.robot.name == "delassus_quadruped"
     # A good one mends it.
     graph.describe(urdf)
     graph.until(lambda: node._description.text == urdf, "description")
     set_parameters(node, robot_description="")
-    assert not change.failure
+    assert not change.failures
     assert state_of(node) == "active"
 
 
@@ -504,7 +504,7 @@ def describe_in_a_row(graph, described, urdf, robot, q, times: int) -> None:
     took = time.monotonic() - sent
     answer = follow(graph, robot, q, first.layout_id)
     assert relative_error(matrix_to_numpy(answer), solve(others[-1], q)) < 1e-12
-    graph.until(lambda: not configuration.description.building and not children(), "end of builds")
+    graph.until(lambda: not configuration.change.building and not children(), "end of builds")
     # Nothing that was on its way comes behind it.
     assert graph.ask(robot.joint_names, q).layout_id == answer.layout_id
     assert configuration.computation.problem.robot.name == f"number_{times - 1}"

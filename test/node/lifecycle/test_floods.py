@@ -39,8 +39,8 @@ def test_a_flood_of_bad_descriptions(graph, start, urdf, active) -> None:
         graph.describe(bad)
         graph.until(lambda bad=bad: node._description.text == bad, "arrival of the description")
         if active:
-            description = node._configuration.description
-            graph.until(lambda d=description: not d.building and d.failure, "its refusal")
+            change = node._configuration.change
+            graph.until(lambda c=change: not c.building and c.failures, "its refusal")
     settle(graph)
     words = "cannot change the robot description" if active else "cannot configure: "
     assert said(graph, words) == 1
@@ -55,15 +55,15 @@ def test_a_flood_of_algorithms_that_cannot_be_made(graph, start, monkeypatch) ->
         raise OSError("no more of it")
 
     node = start(rows="all")
-    monkeypatch.setattr("delassus_ros.node.lifecycle.changes.make_solver", fail)
-    change = node._configuration.algorithm
+    monkeypatch.setattr("delassus_ros.node.lifecycle.configuration.make_solver", fail)
+    change = node._configuration.change
     for _ in range(TIMES):
         set_parameters(node, algorithm="dense")
         graph.until(lambda: not change.building, "failure of the change")
         assert node.get_parameter("algorithm").value == "pv_osimr"
     settle(graph)
     assert said(graph, "cannot change the algorithm to 'dense'") == 1
-    assert "no more of it" in change.failure
+    assert "no more of it" in change.failures["algorithm"]
 
 
 def test_a_flood_of_impossible_transitions(graph, start) -> None:

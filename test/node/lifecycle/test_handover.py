@@ -204,22 +204,18 @@ def test_what_waits_may_be_given_up(hands, done) -> None:
     assert not second.begun.is_set()
 
 
-def test_something_ready_is_handed_over_without_a_thread(hands, done) -> None:
-    before = threading.active_count()
-    hands.offer("ready")
-    assert done == ["ready"]
-    assert not hands.building
-    assert threading.active_count() == before
-    assert hands._node.count == 0
-
-
-def test_something_ready_is_handed_over_where_no_matrix_comes(done) -> None:
+def test_a_part_is_adopted_where_no_matrix_comes(done) -> None:
     hands = Handover(Timers(), lambda action: None, done.append, done.append)
-    hands.offer("ready")
+    work = Work("ready")
+    work.end.set()
+    hands.begin(work.name, work)
+    hands._task.thread.join(HANG_S)
+    hands.poll()
     assert done == []
     hands.poll()
     assert done == ["ready"]
     assert not hands.building
+    assert hands._node.count == 0
 
 
 def test_threads_take_turns_more_often_while_one_works(hands) -> None:

@@ -46,7 +46,7 @@ def test_algorithm_changes_while_running(graph, ready, urdf, robot, q) -> None:
         answer = graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
         expected = solve(urdf, q, algorithm=name)
         np.testing.assert_allclose(matrix_to_numpy(answer), expected, rtol=0, atol=1e-14)
-        graph.until(lambda: not node._configuration.algorithm.building, "end of the change")
+        graph.until(lambda: not node._configuration.change.building, "end of the change")
     # No joint state was left without a matrix meanwhile.
     assert {m.validity for m in graph.matrices[already:]} == {OK}
     assert children() == set()
@@ -61,7 +61,7 @@ def test_the_algorithm_asked_for_is_reported(graph, start, urdf, robot, q) -> No
     ):  # fmt: skip
         set_parameters(node, algorithm=asked)
         graph.ask_until(lambda m, name=reported: m.algorithm == name, robot.joint_names, q)
-        graph.until(lambda: not node._configuration.algorithm.building, "end of the change")
+        graph.until(lambda: not node._configuration.change.building, "end of the change")
         found = matrix_to_numpy(graph.ask(robot.joint_names, q))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
         listed = graph.call(
@@ -125,7 +125,7 @@ def test_whatever_fails_when_a_build_starts_reverts_the_parameter(
         raise kind("no more of it")
 
     node = start(rows="all")
-    monkeypatch.setattr("delassus_ros.node.lifecycle.changes.make_solver", fail)
+    monkeypatch.setattr("delassus_ros.node.lifecycle.configuration.make_solver", fail)
     set_parameters(node, algorithm="dense")
     line = graph.wait_for_log("cannot change the algorithm to 'dense', 'pv_osimr' goes on")
     assert "no more of it" in line

@@ -237,7 +237,7 @@ def test_a_build_and_its_failure_are_said(graph, start, reports, monkeypatch, tm
     stranger.name = "stranger"
     monkeypatch.setitem(registry._registry, "stranger", stranger)
     node = start(diagnostics_period=0.05)
-    change = node._configuration.algorithm
+    change = node._configuration.change
     with monkeypatch.context() as patch:
         # Not to fail before it is said.
         patch.setattr(change._handover, "poll", lambda: None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import threading
 import time
 import weakref
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from allocated import allocated
 from delassus_msgs_py import matrix_to_numpy
+from hanging import HANG_S
 from node_support import (
     FEET,
     OK,
@@ -21,14 +23,13 @@ from node_support import (
 from ros_support import children, stamp_of
 
 from delassus_ros.compiler.runtime.kernel import CompiledKernel
-from delassus_ros.node.lifecycle import changes as live_changes
+from delassus_ros.node.lifecycle import computation, configuration
 
 PERIOD = 0.005  # s between joint states
 
 
-MADE = ("efpa", "ltl", "kjr", "pv_osim", "pv_osimr")
-"""More than are kept: each is made anew when its turn comes."""
-KEPT = ("dense", "pv_osimr")
+FIVE = ("efpa", "ltl", "kjr", "pv_osim", "pv_osimr")
+TWO = ("dense", "pv_osimr")
 
 
 def kernels() -> int:
@@ -37,20 +38,8 @@ def kernels() -> int:
     return sum(type(each) is CompiledKernel for each in gc.get_objects())
 
 
-def swap(graph, start, urdf, robot, monkeypatch, times: int, names: tuple[str, ...]) -> int:
-    """Go through algorithms while joint states come; look at every matrix.
-
-    Returns
-    -------
-    How many solvers were made in the second half of the changes.
-    """
-    make_solver, made = live_changes.make_solver, []
-
-    def counted(problem, algorithm, cancelled):
-        made.append(algorithm)
-        return make_solver(problem, algorithm, cancelled)
-
-    monkeypatch.setattr(live_changes, "make_solver", counted)
+def swap(graph, start, urdf, robot, times: int, names: tuple[str, ...]) -> None:
+    """Go through algorithms while joint states come; look at every matrix."""
     # That the machine pauses for a while is not what is looked at.
     node = start(contacts_timeout=0.0, input_timeout=10.0)
     graph.touch(FEET)
@@ -70,14 +59,13 @@ def swap(graph, start, urdf, robot, monkeypatch, times: int, names: tuple[str, .
         sent[graph.move(robot.joint_names, postures[which])] = which
         due = max(due + PERIOD, time.monotonic())
         graph.spin(due)
-        change = node._configuration.algorithm
+        change = node._configuration.change
         # Also seen in a matrix, so that on a busy machine each change is.
         if change.building or graph.matrices[-1].algorithm != wanted:
             continue
         assert node._configuration.computation.pipeline.algorithm == wanted
         if swaps == times // 2:
             grown, there = allocated(), kernels()
-            made.clear()
         if swaps == times:
             break
         wanted = names[swaps % len(names)]
@@ -103,65 +91,60 @@ def swap(graph, start, urdf, robot, monkeypatch, times: int, names: tuple[str, .
     # Machine code is not among those bytes.
     assert kernels() == there
     assert children() == set()
-    return len(made)
 
 
-def test_a_hundred_swaps_under_load(graph, start, urdf, robot, monkeypatch) -> None:
-    assert swap(graph, start, urdf, robot, monkeypatch, 100, KEPT) == 0
+def test_a_hundred_swaps_under_load(graph, start, urdf, robot) -> None:
+    swap(graph, start, urdf, robot, 100, TWO)
 
 
-def test_thirty_swaps_whose_solvers_are_made(graph, start, urdf, robot, monkeypatch) -> None:
-    assert swap(graph, start, urdf, robot, monkeypatch, 30, MADE) == 15
+def test_thirty_swaps_among_five_under_load(graph, start, urdf, robot) -> None:
+    swap(graph, start, urdf, robot, 30, FIVE)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [KEPT, MADE], ids=["kept", "made"])
-def test_a_thousand_swaps_under_load(
-    graph, start, urdf, robot, monkeypatch, names: tuple[str, ...]
-) -> None:
-    made = swap(graph, start, urdf, robot, monkeypatch, 1000, names)
-    assert made == (500 if names == MADE else 0)
+@pytest.mark.parametrize("names", [TWO, FIVE], ids=["two", "five"])
+def test_a_thousand_swaps_under_load(graph, start, urdf, robot, names: tuple[str, ...]) -> None:
+    swap(graph, start, urdf, robot, 1000, names)
 
 
-def test_an_algorithm_that_was_in_use_comes_back_at_the_next_tick(
+def test_an_algorithm_that_was_in_use_is_loaded_while_the_present_one_answers(
     graph, ready, robot, urdf, q, monkeypatch
 ) -> None:
-    """Nothing is made anew: the change has ended when the next matrix is there."""
     node = ready()
     change(graph, node, "efpa", robot, q)
 
     def fail(*_: object) -> None:
-        raise AssertionError("made anew")
+        raise AssertionError("compiled anew")
 
-    monkeypatch.setattr(live_changes, "make_solver", fail)
-    # Nor does it end before, because none comes for a while.
-    monkeypatch.setattr(live_changes, "_HANDOVER_POLL_S", 3600.0)
-    for name in ("pv_osimr", "efpa", "pv_osimr"):
+    monkeypatch.setattr(computation, "BackgroundBuild", fail)
+    loading, make_solver = threading.Event(), configuration.make_solver
+
+    def waiting(problem, algorithm, cancelled):
+        assert loading.wait(HANG_S)
+        return make_solver(problem, algorithm, cancelled)
+
+    monkeypatch.setattr(configuration, "make_solver", waiting)
+    for name, before in (("pv_osimr", "efpa"), ("efpa", "pv_osimr")):
+        loading.clear()
         set_parameters(node, algorithm=name)
-        # Once: of one that is sent again, the answer would be by the new one.
-        already = len(graph.matrices)
-        graph.move(robot.joint_names, q)
-        graph.until(lambda n=already: len(graph.matrices) > n, "answer")
-        assert graph.matrices[already].algorithm != name
-        second = graph.ask(robot.joint_names, q)
-        assert (second.algorithm, second.validity) == (name, OK)
-        assert not node._configuration.algorithm.building
-        assert relative_error(matrix_to_numpy(second), solve(urdf, q)) < 1e-10
+        present = graph.ask(robot.joint_names, q)
+        assert (present.algorithm, present.validity) == (before, OK)
+        loading.set()
+        answer = graph.ask_until(lambda m, n=name: m.algorithm == n, robot.joint_names, q)
+        assert answer.validity == OK
+        assert relative_error(matrix_to_numpy(answer), solve(urdf, q)) < 1e-10
 
 
 def test_the_old_kernel_is_freed(graph, start, robot, q) -> None:
-    """When three others were in use since and one is made; and not before nobody holds it."""
+    """With the next change, and not before nobody holds it."""
     node = start(rows="all")
     graph.ask(robot.joint_names, q)
-    changed = node._configuration.algorithm
     change(graph, node, "dense", robot, q)
-    holder = changed._solver.bind()
-    old = weakref.ref(changed._solver._kernel)
-    for name in ("pv_osimr", "ltl", "kjr", "efpa"):
+    solver = node._configuration.computation.solver
+    holder, old = solver.bind(), weakref.ref(solver._kernel)
+    del solver
+    for name in ("pv_osimr", "ltl"):
         change(graph, node, name, robot, q)
-        gc.collect()
-        assert old() is not None
-    change(graph, node, "pv_osim", robot, q)
     gc.collect()
     # Somebody may still be in it: it has to compute as before.
     holder.inputs["q"][...] = q
@@ -169,16 +152,16 @@ def test_the_old_kernel_is_freed(graph, start, robot, q) -> None:
     del holder
     gc.collect()
     assert old() is None
-    # Those that are kept for a change back, or for nothing, go with the activation.
+    # The one before the present one goes with the activation.
+    last = weakref.ref(node._configuration.computation.solver._kernel)
     change(graph, node, "dense", robot, q)
-    kept = [weakref.ref(changed._kept["kjr"]._kernel), weakref.ref(changed._dropped[0]._kernel)]
     node.trigger_deactivate()
     gc.collect()
-    assert [each() for each in kept] == [None, None]
+    assert last() is None
 
 
 def change(graph, node, name: str, robot, q) -> None:
     """Change the algorithm, and wait until that has ended."""
     set_parameters(node, algorithm=name)
     graph.ask_until(lambda m: m.algorithm == name, robot.joint_names, q)
-    graph.until(lambda: not node._configuration.algorithm.building, "end of the change")
+    graph.until(lambda: not node._configuration.change.building, "end of the change")

@@ -214,7 +214,7 @@ def test_an_algorithm_that_cannot_be_tried_again_leaves_the_fallback(
     node = start(algorithm="moody", fallback="dense", rows="all")
     moody.mood = raising
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
-    change = node._configuration.algorithm
+    change = node._configuration.change
     attempts = []
 
     def prepare(problem):
@@ -230,8 +230,8 @@ def test_an_algorithm_that_cannot_be_tried_again_leaves_the_fallback(
             # It is the configured one now, and nothing stands in for it.
             assert graph.ask(robot.joint_names, q).algorithm == "efpa"
             continue
-        assert "cannot change to 'moody': " in change.failure
-        assert "no licence" in change.failure
+        assert "cannot change to 'moody': " in change.failures["algorithm"]
+        assert "no licence" in change.failures["algorithm"]
         going_on = "efpa" if attempts[1:] else "dense"
         assert graph.ask(robot.joint_names, q).algorithm == going_on
     assert len(attempts) == 2
@@ -355,7 +355,7 @@ def test_a_fallback_is_prepared_before_it_is_needed(graph, start, robot, q, mood
     node = start(algorithm="pv_osimr", fallback="moody", rows="all")
     assert moody.prepared == 1
     configuration = node._configuration
-    configuration.algorithm.stand_in()
+    configuration.stand_in()
     assert graph.ask(robot.joint_names, q).algorithm == "moody"
     assert moody.prepared == 1
 
