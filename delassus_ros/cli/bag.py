@@ -172,7 +172,8 @@ def trajectory(options: argparse.Namespace) -> Report:
     lacking = missing("delassus trajectory", "pyarrow")
     if lacking is not None:
         raise DelassusError(lacking)
-    from delassus_ros.recordings.trajectory import Source, map_trajectory
+    from delassus_ros.recordings.joint_tables import Source
+    from delassus_ros.recordings.trajectory import map_trajectory
 
     columns = _names(options.columns)
     outputs = ["G", *(name for name in columns if name in ("J", "MinvJT", "M"))]

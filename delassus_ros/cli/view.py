@@ -259,7 +259,8 @@ def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Arra
         lacking = missing("delassus view", "pyarrow")
         if lacking is not None:
             raise DelassusError(lacking)
-    from delassus_ros.recordings.trajectory import Source, configurations
+    from delassus_ros.recordings.joint_tables import Source
+    from delassus_ros.recordings.trajectory import configurations
 
     reference = given_joints("--reference", options.reference) if options.reference else None
     return configurations(Source(path), problem, reference)

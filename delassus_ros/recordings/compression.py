@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import lz4.frame
@@ -73,13 +72,11 @@ def message_of(data: bytes, most: int) -> bytes:
     return expanded(data, "zstd", most) if data.startswith(_ZSTD_MAGIC) else data
 
 
-def expand_file(source: Path, target: Path, report: Callable[[str], object]) -> None:
+def expand_file(source: Path, target: Path) -> str:
     """Write the content of a file that rosbag2 has compressed as a whole.
 
-    Parameters
-    ----------
-    report : called with a text if the file is damaged, ends early or holds more than
-        :func:`allowed`; the content before that place is written.
+    If the file is damaged, ends early or holds more than :func:`allowed`, the content before that
+    place is written, and a text about it is returned; else an empty text.
 
     Raises
     ------
@@ -87,20 +84,16 @@ def expand_file(source: Path, target: Path, report: Callable[[str], object]) -> 
         If a file cannot be read or written, e.g. on a full disk.
     """
     room = allowed(source.stat().st_size)
-    written = 0
     with source.open("rb") as compressed, target.open("wb") as file:
         frame = zstandard.ZstdDecompressor().decompressobj()
-        try:
-            while piece := compressed.read(_PIECE):
+        while not frame.eof and (piece := compressed.read(_PIECE)):
+            try:
                 content = frame.decompress(piece)
-                written += len(content)
-                if written > room:
-                    report(f"it holds more than {room} bytes, {_USUAL_RATIO} times its own")
-                    return
-                file.write(content)
-                if frame.eof:
-                    return
-        except zstandard.ZstdError as error:
-            report(f"its compressed data is damaged: {error}")
-            return
-        report(f"its compressed data ends early, after {written} bytes of content")
+            except zstandard.ZstdError as error:
+                return f"its compressed data is damaged: {error}"
+            if file.tell() + len(content) > room:
+                return f"it holds more than {room} bytes, {_USUAL_RATIO} times its own"
+            file.write(content)
+        if frame.eof:
+            return ""
+        return f"its compressed data ends early, after {file.tell()} bytes of content"

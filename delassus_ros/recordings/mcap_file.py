@@ -11,9 +11,9 @@ from __future__ import annotations
 import heapq
 import struct
 import zlib
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence, Set
 from dataclasses import replace
-from io import SEEK_END, BytesIO
+from io import BytesIO
 from typing import IO
 
 import numpy as np
@@ -37,7 +37,8 @@ _DAMAGE = (McapError, ValueError, RuntimeError, OverflowError, struct.error, zst
 """Errors of the readers of records and of decompressors; LZ4 raises a RuntimeError."""
 _MAGIC = b"\x89MCAP0\r\n"
 _HEAD = struct.Struct("<BQ")
-_INDEX_HEAD = struct.Struct("<HI")
+_INDEX_HEAD = 6
+"""Bytes of an index of messages before its pairs of time and offset, of 16 bytes."""
 _FOOTER = struct.Struct("<QQI")
 _LARGEST = 1 << 30
 """Size of the largest record that is read, and of the content of a chunk [bytes]; recorders write
@@ -53,11 +54,6 @@ _NO_RECORD = 0
 class McapFile(RecordedFile):
     """An MCAP file."""
 
-    def summarized(self) -> bool:
-        """Read the topics from the summary at the end of the file; return whether it has one."""
-        with self._path.open("rb") as file:
-            return self._summary(file) is not None
-
     def begin(self) -> int | None:
         """Return the time of the earliest message by the summary, else of the first message."""
         with self._path.open("rb") as file:
@@ -65,19 +61,13 @@ class McapFile(RecordedFile):
         statistics = None if summary is None else summary.statistics
         if statistics is not None and statistics.message_count:
             return int(statistics.message_start_time)
-        first = next(self.messages(None), None)
-        return None if first is None else first.time
+        return super().begin()
 
     def messages(self, topics: Container[str] | None) -> Iterator[Recorded]:
         """Yield the messages of some topics, or of all, in order of time by the index.
 
         Without an index, or where messages of one topic go back in time by more than
         :data:`WINDOW`, messages come in the order in which they were written.
-
-        Raises
-        ------
-        RecordingError
-            If the file is no MCAP file.
         """
         with self._path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
@@ -85,28 +75,44 @@ class McapFile(RecordedFile):
                     f"{self._shown}: not an MCAP file; its first bytes differ"
                 )
             summary = self._summary(file)
-            if summary is not None and summary.chunk_indexes:
-                yield from self._indexed(file, summary, topics)
-                return
-            file.seek(len(_MAGIC))
-            yield from self._as_written(file, topics)
+            names = {
+                number: channel.topic
+                for number, channel in (summary.channels if summary else {}).items()
+                if topics is None or channel.topic in topics
+            }
+            if summary is None or (names and not summary.chunk_indexes):
+                file.seek(len(_MAGIC))
+                yield from self._as_written(file, topics)
+            elif names:
+                yield from self._indexed(file, summary, names)
 
     def _summary(self, file: IO[bytes]) -> Summary | None:
-        """Return the summary, and note the topics that have messages."""
-        begin = self._size
-        if begin >= len(_MAGIC) + _FOOTER.size:
-            file.seek(-len(_MAGIC) - _FOOTER.size, SEEK_END)
-            begin, *_ = _FOOTER.unpack(file.read(_FOOTER.size))
+        """Return the summary if it is undamaged, and note the topics that have messages."""
+        end = self._size - len(_MAGIC)
+        if end < _FOOTER.size:
+            return None
+        file.seek(end - _FOOTER.size)
+        begin, _, crc = _FOOTER.unpack(file.read(_FOOTER.size))
         if not 0 < self._size - begin <= _LARGEST_SUMMARY:
+            return None
+        file.seek(begin)
+        # The checksum covers all bytes before it.
+        if crc and zlib.crc32(file.read(end - 4 - begin)) != crc:
             return None
         file.seek(0)
         try:
             summary = SeekingReader(file, record_size_limit=_LARGEST_SUMMARY).get_summary()
-            whole = summary is not None and self._is_whole(file, summary)
-        except (*_DAMAGE, OSError):
-            # A damaged footer may have any offset, also a negative one.
+        except _DAMAGE:
             return None
-        if summary is None or not summary.channels or not whole:
+        if summary is None or not summary.channels:
+            return None
+        schemas = {channel.schema_id for channel in summary.channels.values()} - {0}
+        # Fast writers omit the checksum. The index is accepted if its offsets lead to chunks.
+        is_whole = crc or all(
+            self._head(file, chunk.chunk_start_offset) == (Opcode.CHUNK, chunk.chunk_length - 9)
+            for chunk in summary.chunk_indexes
+        )
+        if not is_whole or not schemas <= summary.schemas.keys():
             return None
         counts = summary.statistics.channel_message_counts if summary.statistics else None
         for number, channel in summary.channels.items():
@@ -117,34 +123,11 @@ class McapFile(RecordedFile):
                 )
         return summary
 
-    def _is_whole(self, file: IO[bytes], summary: Summary) -> bool:
-        """Return whether a summary is undamaged, as far as its checksum and index show."""
-        schemas = {channel.schema_id for channel in summary.channels.values()} - {0}
-        if not schemas <= summary.schemas.keys():
-            return False
-        file.seek(-len(_MAGIC) - _FOOTER.size, SEEK_END)
-        begin, _, crc = _FOOTER.unpack(file.read(_FOOTER.size))
-        if crc:
-            # The checksum covers all bytes before it.
-            file.seek(begin)
-            data = file.read(self._size - len(_MAGIC) - 4 - begin)
-            return bool(zlib.crc32(data) == crc)
-        # Fast writers omit the checksum. The index is accepted if its offsets lead to chunks.
-        return all(
-            self._head(file, chunk.chunk_start_offset) == (Opcode.CHUNK, chunk.chunk_length - 9)
-            for chunk in summary.chunk_indexes
-        )
-
     # Reading by the index.
 
     def _indexed(
-        self, file: IO[bytes], summary: Summary, topics: Container[str] | None
+        self, file: IO[bytes], summary: Summary, names: dict[int, str]
     ) -> Iterator[Recorded]:
-        names = {
-            number: channel.topic
-            for number, channel in summary.channels.items()
-            if topics is None or channel.topic in topics
-        }
         reported, count = len(self._found.damage), 0
         for message in self._ordered(file, summary, names):
             count += 1
@@ -162,7 +145,7 @@ class McapFile(RecordedFile):
             for chunk in sorted(summary.chunk_indexes, key=lambda index: index.chunk_start_offset)
             if not chunk.message_index_offsets or names.keys() & chunk.message_index_offsets
         ]
-        if self._goes_back(file, chunks, names):
+        if self._goes_back(file, chunks, names.keys()):
             for chunk in chunks:
                 yield from self._chunk(file, chunk, names)
             return
@@ -177,21 +160,17 @@ class McapFile(RecordedFile):
             yield heapq.heappop(waiting)[-1]
 
     def _goes_back(
-        self, file: IO[bytes], chunks: Sequence[ChunkIndex], wanted: Container[int]
+        self, file: IO[bytes], chunks: Sequence[ChunkIndex], wanted: Set[int]
     ) -> bool:
         """Return whether time goes back within one topic, or no index of messages tells it."""
         newest: dict[int, int] = {}
         for chunk in chunks:
             if not chunk.message_index_offsets:
                 return True
-            for channel, offset in chunk.message_index_offsets.items():
-                if channel not in wanted:
-                    continue
-                times = self._times(file, offset)
+            for channel in wanted & chunk.message_index_offsets.keys():
+                times = self._times(file, chunk.message_index_offsets[channel])
                 if times is None:
                     return True
-                if not times.size:
-                    continue
                 before = np.maximum.accumulate(np.append(newest.get(channel, 0), times))
                 if (times < before[:-1] - WINDOW).any():
                     return True
@@ -201,12 +180,9 @@ class McapFile(RecordedFile):
     def _times(self, file: IO[bytes], offset: int) -> np.ndarray | None:
         """Return the times of a chunk's messages of a channel, in order of writing [ns]."""
         content = self._record(file, offset, Opcode.MESSAGE_INDEX)
-        if content is None or len(content) < _INDEX_HEAD.size:
+        if content is None or len(content) % 16 != _INDEX_HEAD:
             return None
-        _, length = _INDEX_HEAD.unpack_from(content)
-        if length % 16 or length > len(content) - _INDEX_HEAD.size:
-            return None
-        pairs = np.frombuffer(content, "<i8", length // 8, _INDEX_HEAD.size).reshape(-1, 2)
+        pairs = np.frombuffer(content, "<i8", offset=_INDEX_HEAD).reshape(-1, 2)
         times: np.ndarray = pairs[np.argsort(pairs[:, 1], kind="stable"), 0]
         return times
 
@@ -308,9 +284,6 @@ class McapFile(RecordedFile):
                     yield readers[opcode](stream, length)
             except _DAMAGE as error:
                 self._damaged(f"the record at byte {offset} is damaged: {error}")
-
-    def _damaged(self, words: str) -> None:
-        self._found.damage.append(f"{self._shown}: {words}")
 
 
 def _opened(chunk: Chunk) -> list[McapRecord]:

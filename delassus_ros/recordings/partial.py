@@ -1,10 +1,9 @@
-"""Files that have their name only once they are whole, and remains of killed writers."""
+"""Files that have their name only once they are whole."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -69,27 +68,18 @@ class PartialFile:
 
 
 def _locked(path: Path) -> IO[bytes] | None:
-    """Return an empty file that this process has locked; None if that is impossible."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    while True:
-        try:
-            number = os.open(path, flags, 0o666)
-        except OSError:
-            # A link, or a file of another user; an unusable folder is reported later.
-            return None
-        state = os.fstat(number)
-        if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
-            os.close(number)
-            return None
-        file = os.fdopen(number, "r+b")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and os.path.samestat(path.stat(), state):
-                file.truncate()
-                return file
-        except OSError:
-            # Another process writes to the file, or the file system has no locks.
-            file.close()
-            return None
-        # Its writer has just renamed the file to the target.
-        file.close()
+    """Return an empty file that this process has locked; None if another process writes it."""
+    try:
+        file = path.open("ab")
+    except OSError:
+        # A file of another user; an unusable folder is reported with the unique name.
+        return None
+    # Without a lock, another process writes the file, or the file system has no locks.
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A writer may just have given the file its name, which is no longer this one.
+        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            file.truncate(0)
+            return file
+    file.close()
+    return None

@@ -76,23 +76,22 @@ class RecordedFile(ABC):
         self._size = path.stat().st_size
         self.position = 0
 
-    @abstractmethod
-    def summarized(self) -> bool:
-        """Read the topics without reading all messages; return whether the file allows that."""
-
-    @abstractmethod
     def begin(self) -> int | None:
-        """Return the time of the earliest message [ns], as far as the file tells.
-
-        None without a message. Raises as :meth:`messages`.
-        """
+        """Return the time of the first message [ns]; None without a message."""
+        first = next(self.messages(None), None)
+        return None if first is None else first.time
 
     @abstractmethod
     def messages(self, topics: Container[str] | None) -> Iterator[Recorded]:
-        """Yield the messages of some topics, or of all.
+        """Yield the messages of some topics, or of all; note the topics that have messages.
+
+        With a summary in the file, topics are noted without reading the messages.
 
         Raises
         ------
         RecordingError
             If the file is no recording of its kind.
         """
+
+    def _damaged(self, text: str) -> None:
+        self._found.damage.append(f"{self._shown}: {text}")

@@ -92,7 +92,7 @@ class Recording:
             )
         self.name = name_of(path)
         self.size = sum(file.stat().st_size for file in self.files)
-        self._copies: dict[Path, tuple[Path, list[str]]] = {}
+        self._copies: dict[Path, tuple[Path, str]] = {}
 
     @property
     def faults(self) -> list[str]:
@@ -101,13 +101,10 @@ class Recording:
 
     def scan(self) -> dict[str, str]:
         """Return the types of the topics; a damaged file is read to its end for them."""
-        if self._scanned:
-            return self.topics
-        self._scanned = True
-        for file in self.files:
-            opened = self._opened(file, self._found)
-            if not opened.summarized():
-                for _ in self._of_file(file, opened, ()):
+        if not self._scanned:
+            self._scanned = True
+            for file in self.files:
+                for _ in self._of_file(file, self._opened(file, self._found), ()):
                     pass
         return self.topics
 
@@ -207,12 +204,13 @@ class Recording:
     def _opened(self, file: Path, found: Found) -> RecordedFile:
         """Return the reader of a file."""
         readable, damage = self._readable(file)
-        found.damage.extend(damage)
+        if damage:
+            found.damage.append(damage)
         kind = McapFile if readable.suffix == ".mcap" else SqliteFile
         return kind(readable, found, file)
 
-    def _readable(self, file: Path) -> tuple[Path, list[str]]:
-        """Return a file that can be read directly, and its damage.
+    def _readable(self, file: Path) -> tuple[Path, str]:
+        """Return a file that can be read directly, and a text about its damage, or empty.
 
         The file is a copy if the recorded file is compressed or has a log.
 
@@ -221,25 +219,21 @@ class Recording:
         RecordingError
             If the copy cannot be written.
         """
-        logs = [] if file.name.endswith(ZSTD_SUFFIX) else logs_of(file)
-        if not logs and not file.name.endswith(ZSTD_SUFFIX):
-            return file, []
-        if file not in self._copies:
-            self._copies[file] = self._copied(file, logs)
-        return self._copies[file]
-
-    def _copied(self, file: Path, logs: list[Path]) -> tuple[Path, list[str]]:
-        """Return the copy of a file that is compressed or has logs, and its damage."""
-        damage: list[str] = []
+        if file in self._copies:
+            return self._copies[file]
+        is_compressed, logs, damage = file.name.endswith(ZSTD_SUFFIX), logs_of(file), ""
+        if not is_compressed and not logs:
+            return file, ""
         try:
             folder = Path(tempfile.mkdtemp(prefix="delassus_"))
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             copy = folder / file.name.removesuffix(ZSTD_SUFFIX)
-            if logs:
+            if is_compressed:
+                text = expand_file(file, copy)
+                damage = f"{file}: {text}" if text else ""
+            else:
                 for part in (file, *logs):
                     shutil.copyfile(part, folder / part.name)
-            else:
-                expand_file(file, copy, lambda words: damage.append(f"{file}: {words}"))
         except OSError as error:
             raise RecordingError(
                 f"{file} cannot be copied to {tempfile.gettempdir()}, where it would be "
@@ -247,7 +241,8 @@ class Recording:
                 "folder"
             ) from error
         if damage and not copy.stat().st_size:
-            raise RecordingError(damage[0])
+            raise RecordingError(damage)
+        self._copies[file] = copy, damage
         return copy, damage
 
 
@@ -287,16 +282,14 @@ def _about(folder: Path) -> Mapping[str, Any]:
 
 
 def _counts(about: Mapping[str, Any]) -> dict[str, int]:
-    """Return the numbers of messages by topic in the metadata, as far as present."""
-    found = {}
-    topics = about.get("topics_with_message_count")
-    for entry in topics if isinstance(topics, list) else ():
-        topic = entry.get("topic_metadata") if isinstance(entry, Mapping) else None
-        name = topic.get("name") if isinstance(topic, Mapping) else None
-        count = entry.get("message_count") if topic else None
-        if isinstance(name, str) and isinstance(count, int):
-            found[name] = count
-    return found
+    """Return the numbers of messages by topic in the metadata; empty if they are not stated."""
+    try:
+        return {
+            str(entry["topic_metadata"]["name"]): int(entry["message_count"])
+            for entry in about["topics_with_message_count"]
+        }
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return {}
 
 
 def _files(path: Path, about: Mapping[str, Any]) -> list[Path]:

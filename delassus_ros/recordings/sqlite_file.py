@@ -8,15 +8,13 @@ both files: databases with a log are copied first, so that the recording does no
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote
 
 from delassus_ros.recordings.recorded_file import Recorded, RecordedFile, RecordingError
 
-_Row = TypeVar("_Row")
 _MAGIC = b"SQLite format 3\0"
 _LOGS = ("-wal", "-journal")
 _COLUMNS = {"topics": {"id", "name", "type", "serialization_format"},
@@ -32,28 +30,8 @@ def logs_of(path: Path) -> list[Path]:
 class SqliteFile(RecordedFile):
     """A database of rosbag2; its position counts bytes in proportion to messages."""
 
-    def summarized(self) -> bool:
-        """Read the topics that have messages; return True: all messages would tell no more."""
-        for _ in self.messages(()):
-            pass
-        return True
-
-    def begin(self) -> int | None:
-        """Return the time of the earliest message."""
-        return next(self._read(self._begin), None)
-
     def messages(self, topics: Container[str] | None) -> Iterator[Recorded]:
-        """Yield the messages of some topics, or of all, in order of time.
-
-        Raises
-        ------
-        RecordingError
-            If the file is no database of rosbag2.
-        """
-        return self._read(lambda database: self._messages(database, topics))
-
-    def _read(self, rows: Callable[[sqlite3.Connection], Iterator[_Row]]) -> Iterator[_Row]:
-        """Yield what a function yields of the database, up to where it is damaged."""
+        """Yield the messages of some topics, or of all, in order of time, up to damage."""
         with self._path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise RecordingError(
@@ -62,16 +40,9 @@ class SqliteFile(RecordedFile):
         try:
             with closing(self._opened()) as database:
                 self._check_tables(database)
-                yield from rows(database)
+                yield from self._messages(database, topics)
         except sqlite3.Error as error:
-            self._found.damage.append(f"{self._shown}: {error}")
-
-    def _begin(self, database: sqlite3.Connection) -> Iterator[int]:
-        (first,) = database.execute(
-            "select min(timestamp) from messages where typeof(timestamp) = 'integer'"
-        ).fetchone()
-        if first is not None:
-            yield int(first)
+            self._damaged(str(error))
 
     def _opened(self) -> sqlite3.Connection:
         # Without a log, SQLite merges nothing, and needs no lock file, so that a read-only folder
@@ -110,9 +81,8 @@ class SqliteFile(RecordedFile):
                 strange += 1
         self.position = self._size
         if strange:
-            self._found.damage.append(
-                f"{self._shown}: {strange} messages are left out: their time is no integer, or "
-                "they are no bytes"
+            self._damaged(
+                f"{strange} messages are left out: their time is no integer, or they are no bytes"
             )
 
     def _check_tables(self, database: sqlite3.Connection) -> None:

@@ -70,23 +70,6 @@ def test_what_a_killed_writer_left_is_removed_and_that_of_a_living_one_is_not(
     assert names(tmp_path) == ["out.txt"] and target.read_text() == "new"
 
 
-@pytest.mark.parametrize("kind", ["link", "hard link", "pipe"])
-def test_what_is_there_under_that_name_and_is_no_file_of_a_writer_stays(
-    tmp_path: Path, kind: str
-) -> None:
-    other, place = tmp_path / "other.txt", tmp_path / "out.txt.partial"
-    other.write_text("of somebody else")
-    if kind == "pipe":
-        os.mkfifo(place)
-    else:
-        (os.symlink if kind == "link" else os.link)(other, place)
-    partial = PartialFile(tmp_path / "out.txt")
-    partial.file.write(b"new")
-    partial.finish()
-    assert (tmp_path / "out.txt").read_text() == "new"
-    assert other.read_text() == "of somebody else" and place.lstat()
-
-
 def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
     path, out = write(tmp_path / "run.mcap", walk(20)), tmp_path / "out"
     out.mkdir()

@@ -16,7 +16,8 @@ from pyarrow import parquet
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.errors import InputError
 from delassus_ros.recordings import trajectory
-from delassus_ros.recordings.trajectory import Source, map_trajectory
+from delassus_ros.recordings.joint_tables import Source
+from delassus_ros.recordings.trajectory import map_trajectory
 from delassus_ros.sim import demo_urdf
 
 ROBOT = Robot.from_urdf(demo_urdf().encode())
