@@ -14,7 +14,8 @@ from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.lifecycle.services import Answer, ComputeService, Motion, answered
+from delassus_ros.node.lifecycle.on_demand import Answer, Motion
+from delassus_ros.node.lifecycle.services import ComputeService, answered
 from delassus_ros.node.outputs.dynamics import blocks_of
 from delassus_ros.ros.arrival import LATEST_S, TIMES
 from delassus_ros.ros.topics import LATEST

@@ -19,7 +19,8 @@ from delassus_ros.errors import InputError
 from delassus_ros.inputs.closed_joints import BoundClosures
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.model import Frame, Transform
-from delassus_ros.node.lifecycle.services import OnDemand, list_algorithms
+from delassus_ros.node.lifecycle.on_demand import OnDemand
+from delassus_ros.node.lifecycle.services import list_algorithms
 
 Q = np.array([0.3, -0.8, 1.2])
 NAMES = ["hip2", "extra", "hip0", "hip1"]
