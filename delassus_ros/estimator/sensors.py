@@ -12,20 +12,20 @@ import numpy as np
 
 from delassus_ros.errors import SAID
 from delassus_ros.inputs.findings import Finding, Reason
-from delassus_ros.inputs.input import Faults, Input, Words, shown, stamp_in
+from delassus_ros.inputs.input import Faults, LatestInput, Words, shown
 from delassus_ros.inputs.motion import STRONGEST
 from delassus_ros.model import Robot
-from delassus_ros.model.spatial import Transform
+from delassus_ros.model.spatial import Array, Transform
 
 _SAME = 1e-9
 """Tolerance for equal placements on a link: largest difference of entries [m, 1]."""
 
 
-class Sensor(Input):
+class Sensor(LatestInput[Array]):
     """The latest numbers of a sensor.
 
-    A message that is older than the one in use is ignored. A message that names another frame is
-    refused: its numbers are along other axes, or of another place.
+    A message that names another frame is refused: its numbers are along other axes, or of another
+    place.
 
     Parameters
     ----------
@@ -70,26 +70,22 @@ class Sensor(Input):
         """Return whether a message is marked as having no numbers."""
         return False
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Take the next message; see :meth:`Input.take`."""
-        stamp = stamp_in(message)
-        if self.latest.overtaken(stamp, now):
-            return None
-        self.latest.note(stamp, now, delay)
+    def _parse(self, message: Any) -> Array | Finding:
         if self._is_silent(message):
-            return self._refuse("the message says that it has none")
+            return self._refused("the message says that it has none")
         frame = message.header.frame_id
         if frame and frame not in self._frames:
-            return self._refuse(
+            return self._refused(
                 f"they are of frame {frame[:SAID]!r}, expected {self._frame!r} "
                 f"({self._parameter})"
             )
         taken = np.asarray(self._numbers(message), dtype=np.float64)
         if not np.abs(taken).max() <= STRONGEST:
-            return self._refuse(f"they are {shown(taken.tolist())}; expected finite numbers")
-        self.values[...] = taken
-        self._accept()
-        return None
+            return self._refused(f"they are {shown(taken.tolist())}; expected finite numbers")
+        return taken
+
+    def _keep(self, contents: Array, stamp: int, now: int) -> None:
+        self.values[...] = contents
 
 
 class WrenchSensor(Sensor):

@@ -13,7 +13,7 @@ from delassus_msgs.msg import ActiveContacts
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import SAID, UnknownNames, listed
 from delassus_ros.inputs.findings import Finding, Reason, Validity, joined
-from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
+from delassus_ros.inputs.input import Faults, LatestInput, Words
 from delassus_ros.ros.arrival import too_old
 
 _WORDS = Words(
@@ -30,7 +30,7 @@ STATUS = {
 """Names of the values of a status."""
 
 
-class ContactInput(Input):
+class ContactInput(LatestInput[Mapping[str, int]]):
     """The set of active contacts.
 
     A set replaces the previous set as a whole, unless the previous set has a newer stamp. A set
@@ -54,7 +54,7 @@ class ContactInput(Input):
 
     def __init__(self, contacts: ContactSet, timeout: float = math.inf) -> None:
         self._known = dict.fromkeys(contacts.names)
-        self._strangers = UnknownNames("contact", self._known)
+        self._unknown_names = UnknownNames("contact", self._known)
         super().__init__(_WORDS, _FAULTS, timeout)
 
     def reset(self) -> None:
@@ -113,67 +113,40 @@ class ContactInput(Input):
         unlisted = ActiveContacts.UNKNOWN if self.active is None else ActiveContacts.INACTIVE
         return [self._status.get(name, unlisted) for name in contacts]
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Take a delassus_msgs/ActiveContacts; see :meth:`Input.take`."""
-        return self.read(message.names, message.status, now, stamp_in(message), delay)
-
     def repeat(self, stamp: int, now: int) -> None:
         """Take the present set again, with a stamp that is not older than its last one [ns]."""
         self.latest.note(stamp, now)
-        self._accept()
+        self.latest.accept()
 
-    def read(
-        self,
-        names: Sequence[str],
-        status: Sequence[int],
-        now: int = 0,
-        stamp: int = 0,
-        delay: int = 0,
-    ) -> Finding | None:
-        """Take names and status of contacts, as in delassus_msgs/ActiveContacts.
+    def _parse(self, message: Any) -> Mapping[str, int] | Finding:
+        """Return the status by name of a delassus_msgs/ActiveContacts, or why it is refused."""
+        names, status = message.names, message.status
+        return contradiction(names, status) or dict(zip(names, status, strict=True))
 
-        Parameters
-        ----------
-        now : time of the node's clock [ns]; 0 while the clock has no time: the age then counts
-            from the first use of the set after the clock has started.
-        stamp : stamp of the set [ns]; 0 or less if it has none.
-        delay : time between sending and `now` [ns].
+    def _drop(self, fault: Finding) -> None:
+        self._without(fault)
+        self.latest.stamp = 0
 
-        Returns
-        -------
-        None, or the fault of the set.
-        """
-        if self.latest.overtaken(stamp, now):
-            return None
-        warning = contradiction(names, status)
-        self.latest.note(stamp, now, delay)
-        if warning is not None:
-            self._without(warning)
-            self.latest.stamp = self.latest.taken = 0
-            return warning
-        self._accept()
-        self.finding = None
-        self._status = dict(zip(names, status, strict=True))
-        touching = [
-            name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT
-        ]
+    def _keep(self, contents: Mapping[str, int], stamp: int, now: int) -> Finding | None:
+        self.finding, self._status = None, contents
+        touching = [name for name, value in contents.items() if value in _IN_CONTACT]
         self.active = tuple(name for name in touching if name in self._known)
-        strangers = [name for name in names if name not in self._known]
-        if not strangers:
+        unknown = [name for name in contents if name not in self._known]
+        if not unknown:
             return None
         lacks_rows = len(self.active) < len(touching)
         if lacks_rows:
             # Contacts in touch come first: the matrix lacks their rows.
-            strangers.sort(key=lambda name: self._status[name] not in _IN_CONTACT)
+            unknown.sort(key=lambda name: contents[name] not in _IN_CONTACT)
         validity = Validity.DEGRADED if lacks_rows else Validity.OK
-        text = self._unknown(strangers, lacks_rows)
+        text = self._unknown(unknown, lacks_rows)
         self.finding = Finding(Reason.UNKNOWN_CONTACT, text, validity)
         return self.finding
 
-    def _unknown(self, strangers: Sequence[str], lacks_rows: bool) -> str:
+    def _unknown(self, unknown: Sequence[str], lacks_rows: bool) -> str:
         """Return the text about at least one name outside the layout."""
-        first, *others = strangers
-        text = self._strangers.words(first)
+        first, *others = unknown
+        text = self._unknown_names.words(first)
         if others:
             text += f"; unknown, too: {listed('', others)}"
         if lacks_rows:

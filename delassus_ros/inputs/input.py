@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from delassus_ros.inputs.findings import Finding, Reason, doubt
 from delassus_ros.inputs.limits import LONGEST_TRUST_S
@@ -20,6 +20,9 @@ from delassus_ros.ros.arrival import (
     too_old,
 )
 from delassus_ros.ros.health import InputHealth
+
+V = TypeVar("V")
+"""The checked contents of a message."""
 
 
 class Latest:
@@ -170,10 +173,7 @@ class Faults:
 
 
 class Input(ABC):
-    """The latest message of a topic.
-
-    A subclass checks and keeps the values of messages in :meth:`take`. A message that is refused
-    leaves the input without values until the next good one.
+    """The latest messages of a topic.
 
     Parameters
     ----------
@@ -231,19 +231,6 @@ class Input(ABC):
         """Note the publisher's sequence number of the next message; 0 if unknown."""
         self._publishers.note(now, count)
 
-    def _accept(self) -> None:
-        self.latest.accept()
-        self._warning = None
-
-    def _refuse(self, text: str) -> Finding:
-        """Drop the values until the next good message; return why."""
-        words = self.words
-        # No message is in use any more, so the next one cannot be older than it.
-        self.latest.taken = 0
-        text = f"{words.subject} {words.verb} refused: {text}"
-        self._warning = Finding(self.faults.invalid, text)
-        return self._warning
-
     @property
     def text(self) -> str:
         """Fault of the latest message, in words; empty for none."""
@@ -286,6 +273,57 @@ class Input(ABC):
             self.words.name, "", 0, latest.age(now), latest.silence(now), self.timeout,
             latest.received, self.text if latest.received else "",
         )  # fmt: skip
+
+
+class LatestInput(Input, Generic[V]):
+    """The latest message of a topic, which replaces the previous message as a whole.
+
+    A message that is older than the one in use is ignored. A message that is refused leaves the
+    input without values until the next good one.
+    """
+
+    ages_by_stamp = True
+    """Whether the age counts from the stamp where it is earlier than the time of sending."""
+
+    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
+        """Take the next message; see :meth:`Input.take`."""
+        return self._take(self._parse(message), stamp_in(message), now, delay)
+
+    @abstractmethod
+    def _parse(self, message: Any) -> V | Finding:
+        """Return the contents of a message, or why it is refused."""
+
+    @abstractmethod
+    def _keep(self, contents: V, stamp: int, now: int) -> Finding | None:
+        """Use the contents of a message from now on; return their fault, if any."""
+
+    def _drop(self, fault: Finding) -> None:
+        """Drop the values until the next good message."""
+
+    def _is_overtaken(self, stamp: int, now: int) -> bool:
+        """Whether a message with this stamp is older than the one in use, and note so."""
+        return self.latest.overtaken(stamp, now)
+
+    def _take(self, contents: V | Finding, stamp: int, now: int, delay: int) -> Finding | None:
+        """Take the contents of the next message, or why it is refused; see :meth:`Input.take`."""
+        if self._is_overtaken(stamp, now):
+            return None
+        latest = self.latest
+        latest.note(stamp if self.ages_by_stamp else 0, now, delay)
+        if isinstance(contents, Finding):
+            # No message is in use any more, so the next one cannot be older than it.
+            latest.taken = 0
+            self._warning = contents
+            self._drop(contents)
+            return contents
+        latest.accept()
+        self._warning = None
+        return self._keep(contents, stamp, now)
+
+    def _refused(self, text: str) -> Finding:
+        """Return the finding for a message that is refused."""
+        words = self.words
+        return Finding(self.faults.invalid, f"{words.subject} {words.verb} refused: {text}")
 
 
 def stamp_in(message: Any) -> int:

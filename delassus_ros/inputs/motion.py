@@ -15,7 +15,7 @@ import numpy as np
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import NAMED, NumericalError, UnknownNames
 from delassus_ros.inputs.findings import Finding, Reason, doubt, joined
-from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
+from delassus_ros.inputs.input import Faults, LatestInput, Words
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.orientation import OrientationInput
 from delassus_ros.inputs.quaternions import turned_back
@@ -34,11 +34,10 @@ _VELOCITY, _EFFORT = 0, 1
 _BASE = 6
 
 
-class TorqueInput(Input):
+class TorqueInput(LatestInput[Array]):
     """The latest torques of the topic ``joint_torques``.
 
-    Joints that a message does not list have zero torque. A message that is older than the one in
-    use is ignored.
+    Joints that a message does not list have zero torque.
 
     Parameters
     ----------
@@ -55,25 +54,23 @@ class TorqueInput(Input):
     def __init__(self, robot: Robot, timeout: float) -> None:
         joints = robot.joint_names
         self._place = {name: k for k, name in enumerate(joints)}
-        self._strangers = UnknownNames("joint", joints)
+        self._unknown_names = UnknownNames("joint", joints)
         self._plausible = PlausibleMotion(robot, joints)
         self.values = np.zeros(len(joints))
         super().__init__(_WORDS, _FAULTS, timeout)
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Take the efforts of a sensor_msgs/JointState; see :meth:`Input.take`."""
-        stamp, names, efforts = stamp_in(message), message.name, message.effort
-        if self.latest.overtaken(stamp, now):
-            return None
-        self.latest.note(stamp, now, delay)
-        wrong = self._wrong(names, efforts)
+    def _parse(self, message: Any) -> Array | Finding:
+        """Return the torques (n,) of a sensor_msgs/JointState, or why it is refused."""
+        wrong = self._wrong(message.name, message.effort)
         if wrong:
-            return self._refuse(wrong)
-        self._accept()
-        self.values[...] = 0.0
-        for name, effort in zip(names, efforts, strict=True):
-            self.values[self._place[name]] = effort
-        return None
+            return self._refused(wrong)
+        values = np.zeros(len(self.values))
+        for name, effort in zip(message.name, message.effort, strict=True):
+            values[self._place[name]] = effort
+        return values
+
+    def _keep(self, contents: Array, stamp: int, now: int) -> None:
+        self.values[...] = contents
 
     def caveat(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
@@ -88,7 +85,7 @@ class TorqueInput(Input):
             return f"they have {len(names)} names but {len(efforts)} efforts"
         for name, effort in zip(names, efforts, strict=True):
             if name not in self._place:
-                return self._strangers.words(name)
+                return self._unknown_names.words(name)
             if not abs(effort) <= STRONGEST:
                 return f"that of joint {name!r} is {effort}; expected a finite number"
         return "a joint is listed more than once" if len(set(names)) < len(names) else ""

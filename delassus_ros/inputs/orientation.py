@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
 from delassus_ros.inputs.findings import Finding, Reason, doubt, joined
-from delassus_ros.inputs.input import Faults, Input, Words, shown, stamp_in
+from delassus_ros.inputs.input import Faults, LatestInput, Words, shown
 from delassus_ros.inputs.limits import LONGEST_TRUST_S, ORIENTATION_TIMEOUT_S
 from delassus_ros.inputs.mounting import FrameMotion, Mounting, mountings
 from delassus_ros.inputs.quaternions import (
@@ -46,7 +46,18 @@ _NO_TWIST = Finding(
 )
 
 
-class OrientationInput(Input):
+class _Measured(NamedTuple):
+    """Contents of a message; fields as in :meth:`OrientationInput.read`."""
+
+    orientation: Sequence[float]
+    frame: str = ""
+    world: str | None = None
+    rates: Sequence[float] | None = None
+    velocity: Sequence[float] = (0.0, 0.0, 0.0)
+    position: Sequence[float] | None = None
+
+
+class OrientationInput(LatestInput[_Measured]):
     """The latest orientation and twist of the robot's root link.
 
     A source (odometry or inertial sensor) measures the orientation of a frame. The frame is
@@ -84,7 +95,7 @@ class OrientationInput(Input):
             raise InputError(f"orientation timeout is {timeout}; expected a positive time in s")
         self._mountings = mountings(robot)
         self._frames = robot.frames
-        self._strangers = UnknownNames("frame", self._mountings)
+        self._unknown_names = UnknownNames("frame", self._mountings)
         self._frame = frame
         self._world = world
         if frame and frame not in self._mountings:
@@ -106,23 +117,17 @@ class OrientationInput(Input):
         self._named = ("", "")
         self._link, self._link_before, self._link_changed = "", "", 0
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Take the orientation and twist of a message.
+    def _parse(self, message: Any) -> _Measured | Finding:
+        """Return the contents of a nav_msgs/Odometry or sensor_msgs/Imu, or why it is refused.
 
-        The linear velocity is zero for an Imu, whose messages have none.
-
-        Parameters
-        ----------
-        message : nav_msgs/Odometry, whose child frame is the frame of the source, or
-            sensor_msgs/Imu, which does not name its reference frame.
-        now, delay : see :meth:`Input.take`.
+        The child frame of an odometry is the frame of the source. An Imu does not name its
+        reference frame, and has no linear velocity.
         """
-        header, stamp = message.header, stamp_in(message)
+        header = message.header
         if not hasattr(message, "child_frame_id"):
             # REP 145 and the comment of the message: -1 marks a missing estimate.
             if message.orientation_covariance[0] == -1.0:
-                self.latest.note(stamp, now, delay)
-                return self._refuse("the Imu says that it has none")
+                return self._refused("the Imu says that it has none")
             orientation, frame, world = message.orientation, header.frame_id, None
             known = message.angular_velocity_covariance[0] != -1.0
             rates, velocity, position = message.angular_velocity, (0.0, 0.0, 0.0), None
@@ -136,7 +141,7 @@ class OrientationInput(Input):
             position = at.x, at.y, at.z
         values = orientation.x, orientation.y, orientation.z, orientation.w
         turning = (rates.x, rates.y, rates.z) if known else None
-        return self.read(values, stamp, now, frame, world, turning, delay, velocity, position)
+        return self._checked(_Measured(values, frame, world, turning, velocity, position))
 
     def read(
         self,
@@ -172,10 +177,19 @@ class OrientationInput(Input):
         -------
         None, or the fault of the message; there is then no orientation until the next good one.
         """
-        self.latest.note(stamp, now, delay)
-        wrong = self._wrong(orientation, frame, world)
-        if wrong:
-            return self._refuse(wrong)
+        measured = _Measured(orientation, frame, world, rates, velocity, position)
+        return self._take(self._checked(measured), stamp, now, delay)
+
+    def _checked(self, measured: _Measured) -> _Measured | Finding:
+        wrong = self._wrong(measured.orientation, measured.frame, measured.world)
+        return self._refused(wrong) if wrong else measured
+
+    def _is_overtaken(self, stamp: int, now: int) -> bool:
+        """Return False: an older orientation is used, with a reason for doubt."""
+        return False
+
+    def _keep(self, contents: _Measured, stamp: int, now: int) -> None:
+        orientation, frame, world, rates, velocity, position = contents
         link = self._frame or frame
         if self._link and link != self._link:
             self._link_before, self._link_changed = self._link, now
@@ -199,8 +213,6 @@ class OrientationInput(Input):
         if rates is not None and self._no_twist is None:
             self._named = world or "the world", link
             self._axes.note(stamp, position, measured, velocity, rates)
-        self._accept()
-        return None
 
     @property
     def carrying(self) -> tuple[str, ...]:
@@ -363,9 +375,8 @@ class OrientationInput(Input):
                 f"frame {frame!r} is not carried by the root link over revolute and prismatic "
                 f"joints alone; frames that are: {listed('', list(self._mountings))}"
             )
-        return (
-            self._strangers.words(frame) + " (orientation.frame names it, if the messages do not)"
-        )
+        text = self._unknown_names.words(frame)
+        return f"{text} (orientation.frame names it, if the messages do not)"
 
 
 def _fault_of_twist(

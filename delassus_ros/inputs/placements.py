@@ -69,7 +69,7 @@ class PlacementInput(Input):
     def __init__(self, problem: Problem, timeout: float = math.inf) -> None:
         self._row = {name: k for k, name in enumerate(problem.moving)}
         self._turned_row = {name: k for k, name in enumerate(problem.turning)}
-        self._strangers = UnknownNames("moving contact", self._row)
+        self._unknown_names = UnknownNames("moving contact", self._row)
         self._configured = problem.placements
         super().__init__(_WORDS, _FAULTS, timeout)
 
@@ -134,7 +134,7 @@ class PlacementInput(Input):
         """
         self.latest.note(stamp, now, delay)
         refusal = self._refusal(names, positions, orientations)
-        strangers = [name for name in names if name not in self._row]
+        unknown = [name for name in names if name not in self._row]
         taken = []
         for k, name in enumerate(names):
             if name in self._row:
@@ -157,8 +157,8 @@ class PlacementInput(Input):
             if name in self._turned_row:
                 unit = np.array(turn) / math.hypot(*turn)
                 self._values[_ORIENTATIONS][self._turned_row[name]] = unit
-        if strangers:
-            self._text = f"placement of {self._strangers.words(strangers[0])}; it is ignored"
+        if unknown:
+            self._text = f"placement of {self._unknown_names.words(unknown[0])}; it is ignored"
             return Finding(Reason.UNKNOWN_CONTACT, self._text)
         return None
 

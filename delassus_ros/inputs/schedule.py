@@ -12,7 +12,7 @@ from delassus_msgs.msg import ActiveContacts
 from delassus_ros.errors import SAID
 from delassus_ros.inputs.contacts import STATUS
 from delassus_ros.inputs.findings import Finding, Reason
-from delassus_ros.inputs.input import Faults, Input, Words, stamp_in
+from delassus_ros.inputs.input import Faults, LatestInput, Words, stamp_in
 from delassus_ros.ros.arrival import LATEST_S, TIMES
 
 _WORDS = Words(
@@ -22,7 +22,7 @@ _WORDS = Words(
 _FAULTS = Faults(Reason.NO_CONTACTS_RECEIVED, Reason.CONTACTS_MALFORMED, Reason.CONTACTS_STALE)
 
 
-class ScheduleInput(Input):
+class ScheduleInput(LatestInput[Any]):
     """The latest schedule of contacts.
 
     A schedule replaces the previous one as a whole, unless the previous one has a newer stamp. A
@@ -37,6 +37,8 @@ class ScheduleInput(Input):
 
     topic = "contact_schedule"
     needs_stamp = False
+    ages_by_stamp = False
+    """A schedule is made for times to come: its age counts from sending."""
 
     def __init__(self, timeout: float = math.inf) -> None:
         super().__init__(_WORDS, _FAULTS, timeout)
@@ -49,38 +51,28 @@ class ScheduleInput(Input):
         self._status: list[list[int]] = []
         self._modes: dict[int, ActiveContacts | Finding] = {}
         self._end = self._stamp = 0
-        self._text = ""
 
     def restart(self, now: int) -> None:
         """Drop the schedule: its times are of a clock that was set."""
         self.reset()
 
-    @property
-    def text(self) -> str:
-        """Fault of the latest schedule, in words; empty for none."""
-        return self._text
+    def _is_overtaken(self, stamp: int, now: int) -> bool:
+        """Whether a schedule is older than the one in use, however long ago that came."""
+        return self._warning is None and 0 < stamp < self._stamp <= now
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Take a delassus_msgs/ContactSchedule; see :meth:`Input.take`."""
-        stamp = stamp_in(message)
-        if self._starts and 0 < stamp < self._stamp <= now:
-            # An older plan that was overtaken on its way.
-            return None
-        # The age counts from sending: a schedule is made for times to come.
-        self.latest.note(0, now, delay)
-        fault = self._fault(message, stamp)
-        if fault is not None:
-            self._starts, self._text = [], fault
-            return Finding(Reason.CONTACTS_MALFORMED, fault)
-        self._accept()
-        count, size = len(message.times), len(message.names)
-        self._text, self._stamp = "", stamp
-        self._starts = [stamp + round(1e9 * time) for time in message.times]
-        self._end = stamp + round(1e9 * message.end)
-        values, self._names = list(message.status), list(message.names)
+    def _parse(self, message: Any) -> Any | Finding:
+        """Return a delassus_msgs/ContactSchedule, or why it is refused."""
+        fault = self._fault(message, stamp_in(message))
+        return message if fault is None else Finding(self.faults.invalid, fault)
+
+    def _keep(self, contents: Any, stamp: int, now: int) -> None:
+        count, size = len(contents.times), len(contents.names)
+        self._stamp = stamp
+        self._starts = [stamp + round(1e9 * time) for time in contents.times]
+        self._end = stamp + round(1e9 * contents.end)
+        values, self._names = list(contents.status), list(contents.names)
         self._status = [values[size * k : size * (k + 1)] for k in range(count)]
         self._modes = {}
-        return None
 
     def _fault(self, message: Any, stamp: int) -> str | None:
         """Return why a schedule is refused, or None."""
@@ -125,10 +117,8 @@ class ScheduleInput(Input):
         time : stamp of the joint positions [ns].
         now : time of the node's clock [ns].
         """
-        if not self._starts:
-            if self._text:
-                return Finding(Reason.CONTACTS_MALFORMED, self._text)
-            return Finding(Reason.NO_CONTACTS_RECEIVED, _WORDS.missing)
+        if self._warning is not None:
+            return self._warning
         if not self.latest.within(self.timeout, now):
             return Finding(
                 Reason.CONTACTS_STALE,

@@ -191,6 +191,17 @@ def test_part_that_waited_longer_than_the_timeout_is_refused_by_its_joints(rig) 
     assert "the joint states have joint 'LIFT_CRANK' alone: " in status.text
 
 
+def test_measured_joint_that_moves_too_fast_is_named(rig) -> None:
+    gate, q = gate_of(rig), np.zeros(len(rig.joints))
+    names, truth = [*LEGS, "LIFT_CRANK"], rig.truth(rig.now)
+    for shift in (0.0, -0.5):
+        values = np.array([truth[name] + (shift if name == "RH_HFE" else 0.0) for name in names])
+        status = gate.read(names, rig.now, values, rig.now, q)
+        rig.wait(1)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.SOURCES_CONTRADICT)
+    assert "joint 'RH_HFE' moved by -0.5 within 0.001 s" in status.text
+
+
 def test_motion_is_that_of_the_measured_joints(rig) -> None:
     gate, q = gate_of(rig), np.zeros(len(rig.joints))
     truth = rig.truth(rig.now)
@@ -204,6 +215,7 @@ def test_motion_is_that_of_the_measured_joints(rig) -> None:
             )
             status = gate.read(names, rig.now, values, rig.now, q, 0, (speeds, -speeds))
         assert status.gate is Gate.READY
+        assert {*gate.measured.joints, "gripper"} == {"gripper"}.union(*lists)
         expected = [motion[name] for name in gate.measured.joints]
         assert len(expected) == 13 and gate.measured.motion[0].tolist() == expected
         assert (-gate.measured.motion[1]).tolist() == expected

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import counted
 import pytest
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros import Contact, ContactSet
 from delassus_ros.inputs.contacts import NO_SET, ContactInput
-from delassus_ros.inputs.findings import Validity
+from delassus_ros.inputs.findings import Finding, Validity
 
 UNKNOWN, INACTIVE = ActiveContacts.UNKNOWN, ActiveContacts.INACTIVE
 ACTIVE, SLIPPING = ActiveContacts.ACTIVE, ActiveContacts.SLIPPING
@@ -20,6 +22,11 @@ def make_contacts() -> ContactInput:
     return ContactInput(ContactSet(Contact(name, frame=f"{name}_FOOT") for name in FEET))
 
 
+def read(contacts: ContactInput, names: Sequence[str], status: Sequence[int]) -> Finding | None:
+    """Let the input take a set without a stamp, while its clock has no time."""
+    return contacts.take(ActiveContacts(names=names, status=status), 0)
+
+
 def test_before_the_first_set(contacts) -> None:
     assert contacts.active is None
     assert contacts.finding is NO_SET
@@ -27,14 +34,14 @@ def test_before_the_first_set(contacts) -> None:
 
 
 def test_status_of_listed_and_unlisted_contacts(contacts) -> None:
-    contacts.read(["RH", "LF", "LH"], [SLIPPING, ACTIVE, UNKNOWN])
+    read(contacts, ["RH", "LF", "LH"], [SLIPPING, ACTIVE, UNKNOWN])
     assert contacts.status(FEET) == [ACTIVE, INACTIVE, UNKNOWN, SLIPPING]
-    contacts.read(["LF", "LF"], [ACTIVE, ACTIVE])
+    read(contacts, ["LF", "LF"], [ACTIVE, ACTIVE])
     assert contacts.status(FEET) == [UNKNOWN] * 4
 
 
 def test_forgetting_is_as_before_the_first_set(contacts) -> None:
-    contacts.read(["LF", "arm"], [ACTIVE, ACTIVE])
+    read(contacts, ["LF", "arm"], [ACTIVE, ACTIVE])
     contacts.reset()
     assert contacts.active is None
     assert contacts.finding is NO_SET
@@ -42,27 +49,27 @@ def test_forgetting_is_as_before_the_first_set(contacts) -> None:
 
 
 def test_active_and_slipping_count(contacts) -> None:
-    assert contacts.read(FEET, [ACTIVE, UNKNOWN, SLIPPING, INACTIVE]) is None
+    assert read(contacts, FEET, [ACTIVE, UNKNOWN, SLIPPING, INACTIVE]) is None
     assert contacts.active == ("LF", "LH")
     assert contacts.finding is None
 
 
 def test_a_set_replaces_the_one_before_as_a_whole(contacts) -> None:
-    contacts.read(FEET, [ACTIVE] * 4)
-    assert contacts.read(["RF"], [ACTIVE]) is None
+    read(contacts, FEET, [ACTIVE] * 4)
+    assert read(contacts, ["RF"], [ACTIVE]) is None
     assert contacts.active == ("RF",)
-    assert contacts.read([], []) is None
+    assert read(contacts, [], []) is None
     assert contacts.active == ()
 
 
 def test_several_unknown_contacts_those_that_touch_first(contacts) -> None:
     names = ["LF", "arm", "LFF", "RFF"]
-    warning = contacts.read(names, [ACTIVE, INACTIVE, SLIPPING, ACTIVE])
+    warning = read(contacts, names, [ACTIVE, INACTIVE, SLIPPING, ACTIVE])
     assert warning.text == (
         "unknown contact 'LFF'; did you mean 'LF'? contacts: LF, RF, LH, RH; unknown, too: 'RFF', "
         "'arm' (the matrix lacks the rows of those that are active)"
     )
-    warning = contacts.read(names, [ACTIVE, INACTIVE, INACTIVE, UNKNOWN])
+    warning = read(contacts, names, [ACTIVE, INACTIVE, INACTIVE, UNKNOWN])
     assert warning.text == (
         "unknown contact 'arm'; contacts: LF, RF, LH, RH; unknown, too: 'LFF', 'RFF' "
         "(ignored, as none is active)"
@@ -78,7 +85,7 @@ def make_searches(monkeypatch) -> list[str]:
 def test_many_unknown_contacts_take_one_search_and_a_line(contacts, searches, status) -> None:
     names = [*FEET, *(f"finger_{k}" for k in range(400))]
     for _ in range(100):
-        warning = contacts.read(names, [ACTIVE] * 4 + [status] * 400)
+        warning = read(contacts, names, [ACTIVE] * 4 + [status] * 400)
     assert searches == ["finger_0"]
     assert "'finger_5' and 394 more" in warning.text
     assert len(warning.text) < 250
@@ -88,7 +95,7 @@ def test_many_unknown_contacts_take_one_search_and_a_line(contacts, searches, st
 
 
 def test_a_long_unknown_name_is_cut(contacts, searches) -> None:
-    warning = contacts.read([10_000 * "LF", 10_000 * "RF"], [ACTIVE, ACTIVE])
+    warning = read(contacts, [10_000 * "LF", 10_000 * "RF"], [ACTIVE, ACTIVE])
     assert warning.text.startswith("unknown contact 'LFLF")
     assert len(warning.text) < 400
     assert not searches
@@ -98,16 +105,16 @@ def test_a_long_unknown_name_is_cut(contacts, searches) -> None:
     ("count", "status"), [(1, 9), (2, ACTIVE)], ids=["no such status", "listed twice"]
 )
 def test_a_long_name_of_a_contradictory_set_is_cut(contacts, count, status) -> None:
-    warning = contacts.read(count * [10_000 * "LF"], count * [status])
+    warning = read(contacts, count * [10_000 * "LF"], count * [status])
     assert f"contact '{50 * 'LF'}' " in warning.text
     assert len(warning.text) < 400
 
 
 def test_other_unknown_contacts_each_time_end_the_searches(contacts, searches) -> None:
     for k in range(1000):
-        warning = contacts.read(["LF", f"finger_{k}"], [ACTIVE, ACTIVE])
+        warning = read(contacts, ["LF", f"finger_{k}"], [ACTIVE, ACTIVE])
         assert warning.text.startswith(f"unknown contact 'finger_{k}'")
     assert len(searches) == 64
     # Those that were known before keep what was found for them.
-    assert "; contacts: LF" in contacts.read(["finger_3"], [ACTIVE]).text
+    assert "; contacts: LF" in read(contacts, ["finger_3"], [ACTIVE]).text
     assert len(searches) == 64
