@@ -157,14 +157,15 @@ class Change:
     ----------
     node : node with the parameters.
     stream : stream between whose matrices a computation is adopted.
-    computation : the present computation.
+    computation : the computation in use until a change.
     build : returns the computation of a target, made with settings if its description is new, else
         without; called by the background thread with an event, which is set when the build is
         cancelled.
-    adopt : called with the computation, to use it from now on.
+    adopt : called with the computation before, to use the present one from now on.
 
     Attributes
     ----------
+    present : the computation that was adopted last.
     failures : reason why the last change failed, by parameter; without an entry after a success.
     """
 
@@ -177,7 +178,8 @@ class Change:
         adopt: Callable[[Computation], object],
     ) -> None:
         self.failures: dict[str, str] = {}
-        self._node, self._stream, self._present = node, stream, computation
+        self.present = computation
+        self._node, self._stream = node, stream
         self._build, self._adopted = build, adopt
         self._fail = Throttle(LoopLog(node.get_logger()).error)
         self._target = self._configured
@@ -195,11 +197,11 @@ class Change:
     def builds_robot(self) -> bool:
         """Whether the computation that is being built is of another robot description."""
         target = self.building
-        return target is not None and target.description != self._present.description
+        return target is not None and target.description != self.present.description
 
     @property
     def _configured(self) -> Target:
-        return Target(self._present.description, self._present.solver.algorithm)
+        return Target(self.present.description, self.present.solver.algorithm)
 
     def close(self) -> None:
         """Cancel a change, and wait until its thread and process have ended."""
@@ -214,7 +216,7 @@ class Change:
         ----------
         names : parameters that were set; ``robot_description`` also for the topic.
         """
-        node, present, building = self._node, self._present, self.building
+        node, present, building = self._node, self.present, self.building
         algorithm: str = node.get_parameter(ALGORITHM).value
         # Without a new one: the description of the topic may have been refused.
         description = present.description if building is None else building.description
@@ -258,12 +260,12 @@ class Change:
         }
 
     def _adopt(self, computation: Computation) -> None:
-        self._present = computation
+        before, self.present = self.present, computation
         self._accept()
-        self._adopted(computation)
+        self._adopted(before)
 
     def _failed(self, error: Exception) -> None:
-        if self._target.description == self._present.description:
+        if self._target.description == self.present.description:
             self._refuse_algorithm(error)
         else:
             self._refuse_robot(error)
@@ -271,7 +273,7 @@ class Change:
     def _refuse_algorithm(self, error: Exception) -> None:
         """Log why the algorithm cannot be used, and set its parameter back."""
         wanted, configured = self._target.algorithm, self._configured.algorithm
-        active = self._present.pipeline.algorithm
+        active = self.present.pipeline.algorithm
         text = f"cannot change the algorithm to {wanted!r}, {active!r} goes on: {error}"
         self._fail("algorithm", text)
         if wanted != configured:
@@ -282,7 +284,7 @@ class Change:
 
     def _refuse_robot(self, error: Exception) -> None:
         """Log why the description cannot be used, and set the parameters back."""
-        robot = self._present.problem.robot.name
+        robot = self.present.problem.robot.name
         # Separate kinds of log lines: when a bad parameter is set back, the topic's description
         # counts, which may be bad as well.
         source = "parameter" if self._node.get_parameter(DESCRIPTION).value else "topic"

@@ -53,7 +53,7 @@ class Configuration:
 
     Attributes
     ----------
-    operation, computation : the present ones.
+    operation : the present limits, rate and real-time use.
     change : follows the robot description and the parameter ``algorithm``.
     stream : answers joint states while the node is active.
     """
@@ -67,7 +67,6 @@ class Configuration:
         computation: Computation,
     ) -> None:
         self.operation = operation
-        self.computation = computation
         self._node = node
         self._warn = warn
         self._log = LoopLog(node.get_logger())
@@ -100,6 +99,11 @@ class Configuration:
             self._report = Report(node, operation.diagnostics_period, self._entries)
             undo.callback(self._report.close)
             self._undo = undo.pop_all()
+
+    @property
+    def computation(self) -> Computation:
+        """The present problem, solvers and pipeline."""
+        return self.change.present
 
     def close(self) -> None:
         """Close all parts."""
@@ -180,13 +184,12 @@ class Configuration:
         limits, now = self.operation.limits, now_of(self._node)
         return Computation.make(settings, description, limits, now, self._warn, solver_of)
 
-    def _adopt(self, computation: Computation) -> None:
-        """Use another computation from the next joint state on."""
-        before, self.computation = self.computation, computation
-        if computation.pipeline is before.pipeline:
-            self._adopt_solver(computation, before)
+    def _adopt(self, before: Computation) -> None:
+        """Use the present computation from the next joint state on."""
+        if self.computation.pipeline is before.pipeline:
+            self._adopt_solver(self.computation, before)
         else:
-            self._adopt_robot(computation, before)
+            self._adopt_robot(self.computation, before)
 
     def _adopt_solver(self, computation: Computation, before: Computation) -> None:
         active, self._retired = before.pipeline.algorithm, before.solver

@@ -331,6 +331,25 @@ def test_an_algorithm_set_while_a_build_fails_stays(
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
 
 
+def test_an_algorithm_set_while_a_robot_is_built_comes_with_it(
+    graph, start, urdf, robot, q, monkeypatch, tmp_path
+) -> None:
+    tmp_path.chmod(0o700)
+    node = start()
+    first = first_of_all_feet(graph, robot, q)
+    # An empty one, so that building takes a while.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    already, other = len(graph.matrices), heavier(urdf, 4.5)
+    set_parameters(node, robot_description=other)
+    set_parameters(node, algorithm="dense")
+    answer = follow(graph, robot, q, first.layout_id)
+    assert relative_error(matrix_to_numpy(answer), solve(other, q)) < 1e-12
+    matrices = [m for m in graph.matrices[already:] if m.validity == OK]
+    seen = {(m.layout_id, m.algorithm) for m in matrices}
+    assert seen == {(first.layout_id, "pv_osimr"), (answer.layout_id, "dense")}
+    assert present(node) == (other, "dense")
+
+
 def test_the_algorithm_of_a_change_that_is_taken_back_is_used(
     graph, start, urdf, robot, q, monkeypatch, tmp_path
 ) -> None:
