@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from delassus_ros.monitor.checked import TOLERANCE, WINDOW, CheckedMatrix, Comparisons
+from delassus_ros.monitor.pairing import Instants
 
 _TIMES = 1000  # latest compute times kept
 _NAMES = ("first", "second")
@@ -47,8 +48,6 @@ class Pairs(Comparisons):
     unlike
         Pairs for different sets of active contacts, as the nodes receive changes at different
         times.
-    unpaired
-        Per node, messages without a message of the other node: superseded or lost there.
     algorithms
         Per node, the algorithm of its last matrix.
     """
@@ -57,9 +56,8 @@ class Pairs(Comparisons):
         super().__init__(tolerance)
         self.one_sided = 0
         self.unlike = 0
-        self.unpaired = [0, 0]
         self.algorithms = ["", ""]
-        self._waiting: tuple[dict[int, NodeAnswer], dict[int, NodeAnswer]] = ({}, {})
+        self._instants: Instants[int, NodeAnswer] = Instants((0, 1), WINDOW)
         self._times = (deque[float](maxlen=_TIMES), deque[float](maxlen=_TIMES))
 
     def add(self, side: int, answer: NodeAnswer) -> float | None:
@@ -73,20 +71,13 @@ class Pairs(Comparisons):
         if answer.sample is not None:
             self.algorithms[side] = answer.algorithm
             self._times[side].append(answer.compute_time)
-        pending, others = self._waiting[side], self._waiting[1 - side]
-        other = others.pop(answer.stamp, None)
-        if other is None:
-            pending[answer.stamp] = answer
-            if len(pending) > WINDOW:
-                del pending[next(iter(pending))]
-                self.unpaired[side] += 1
-            return None
-        # Nodes answer in the order of the stamps: older messages stay without a counterpart.
-        for place, waiting in enumerate(self._waiting):
-            for stamp in [stamp for stamp in waiting if stamp < answer.stamp]:
-                del waiting[stamp]
-                self.unpaired[place] += 1
-        return self._hold(*((answer, other) if side == 0 else (other, answer)))
+        both = self._instants.add(answer.stamp, side, answer)
+        return None if both is None else self._hold(both[0], both[1])
+
+    @property
+    def unpaired(self) -> tuple[int, int]:
+        """Per node, messages without a message of the other node: superseded or lost there."""
+        return self._instants.missed[0], self._instants.missed[1]
 
     def compute_time(self, side: int) -> float:
         """Return the median of the latest compute times of a node [s]; NaN without data."""
@@ -97,8 +88,10 @@ class Pairs(Comparisons):
         """Return the faults of the comparison in words; empty if all matrices agree."""
         faults = []
         if not self.compared:
-            alone = zip(self._alone(), _NAMES, strict=True)
-            words = ", ".join(f"{count} of the {name}" for count, name in alone)
+            words = ", ".join(
+                f"{self.unpaired[side] + self._instants.waiting(side)} of the {name}"
+                for side, name in enumerate(_NAMES)
+            )
             faults.append(f"no two matrices could be compared; messages left alone: {words}")
         if self.disagreed:
             faults.append(self.disagreement("pairs disagree"))
@@ -119,13 +112,6 @@ class Pairs(Comparisons):
             f"{self.worst:.1e}; {self.one_sided} one-sided, {self.unlike} of different contacts, "
             f"{self.unpaired[0]} and {self.unpaired[1]} without counterpart"
         )
-
-    def _alone(self) -> tuple[int, int]:
-        first, second = (
-            count + len(waiting)
-            for count, waiting in zip(self.unpaired, self._waiting, strict=True)
-        )
-        return first, second
 
     def _hold(self, first: NodeAnswer, second: NodeAnswer) -> float | None:
         if first.contacts_stamp != second.contacts_stamp:

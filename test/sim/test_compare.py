@@ -13,6 +13,7 @@ import pytest
 from processes import Program, python
 
 from delassus_ros.monitor.checked import CheckedMatrix
+from delassus_ros.monitor.pairing import Instants
 from delassus_ros.monitor.pairs import NodeAnswer, Pairs
 
 MATRIX = np.array([[2.0, 0.3, 0.1], [0.3, 3.0, 0.2], [0.1, 0.2, 4.0]])
@@ -25,6 +26,39 @@ def answer(stamp: int, scale: float = 1.0, contacts_stamp: int = 5) -> NodeAnswe
 
 def invalid(stamp: int, contacts_stamp: int = 5) -> NodeAnswer:
     return NodeAnswer(stamp, contacts_stamp, None)
+
+
+# --- what has one stamp -----------------------------------------------------------------------
+
+
+def test_parts_of_a_stamp_come_together_in_any_order() -> None:
+    instants: Instants[str, int] = Instants(("a", "b"), 500)
+    assert instants.add(1, "a", 1) is None
+    assert instants.add(2, "b", 4) is None
+    assert instants.add(1, "b", 2) == {"a": 1, "b": 2}
+    assert instants.add(2, "a", 3) == {"a": 3, "b": 4}
+    assert instants.incomplete == 0
+
+
+def test_a_complete_stamp_gives_up_older_ones() -> None:
+    instants: Instants[str, int] = Instants(("a", "b", "c"), 500)
+    for part in ("a", "b"):
+        instants.add(1, part, 0)
+    instants.add(3, "a", 0)
+    assert not any(instants.add(2, part, 0) for part in ("a", "b"))
+    assert (instants.waiting("a"), instants.waiting("b"), instants.waiting("c")) == (3, 2, 0)
+    assert instants.add(2, "c", 5) == {"a": 0, "b": 0, "c": 5}
+    assert (instants.incomplete, instants.missed) == (1, {"a": 1, "b": 1})
+    assert instants.waiting("a") == 1
+
+
+def test_the_oldest_of_too_many_incomplete_stamps_is_given_up() -> None:
+    instants: Instants[str, int] = Instants(("a", "b"), 500)
+    for stamp in range(2000):
+        assert instants.add(stamp, "a", stamp) is None
+    assert (instants.incomplete, instants.missed) == (1500, {"a": 1500})
+    assert instants.waiting("a") == 500
+    assert instants.add(1999, "b", 0) == {"a": 1999, "b": 0}
 
 
 # --- the books --------------------------------------------------------------------------------
@@ -65,7 +99,7 @@ def test_what_is_passed_over_by_one_is_left_alone() -> None:
     for stamp in (1, 2, 3):
         pairs.add(0, answer(stamp))
     pairs.add(1, answer(3))
-    assert (pairs.compared, pairs.unpaired) == (1, [2, 0])
+    assert (pairs.compared, pairs.unpaired) == (1, (2, 0))
     assert pairs.faults() == []
 
 
@@ -73,7 +107,7 @@ def test_waiting_is_bounded() -> None:
     pairs = Pairs()
     for stamp in range(6000):
         pairs.add(1, answer(stamp))
-    assert pairs.unpaired == [0, 1000]
+    assert pairs.unpaired == (0, 1000)
     assert pairs.faults() == [
         "no two matrices could be compared; messages left alone: 0 of the first, 6000 of the "
         "second"

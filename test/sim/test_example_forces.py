@@ -15,7 +15,6 @@ import pinocchio as pin
 import pytest
 from force_prediction import sequence
 from force_prediction.books import Books
-from force_prediction.by_stamp import ByStamp
 from force_prediction.floors import MujocoFloor, RigidFloor
 from force_prediction.free_motion import FreeMotion, RobotState
 from force_prediction.prediction import NoForcesError, predict
@@ -303,30 +302,6 @@ def test_picture_is_the_same_each_time(record, tmp_path: Path) -> None:
 
 
 # --- book-keeping of the node ------------------------------------------------------------------
-
-
-class Stamp:
-    """As builtin_interfaces/Time."""
-
-    def __init__(self, sec: int) -> None:
-        self.sec, self.nanosec = sec, 7
-
-
-def test_parts_of_a_stamp_come_together_in_any_order() -> None:
-    parts = ByStamp(("a", "b"))
-    assert parts.add(Stamp(1), "a", 1) is None
-    assert parts.add(Stamp(2), "b", 4) is None
-    assert parts.add(Stamp(1), "b", 2) == {"a": 1, "b": 2}
-    assert parts.add(Stamp(2), "a", 3) == {"a": 3, "b": 4}
-    assert parts.incomplete == 0
-
-
-def test_what_stays_incomplete_is_given_up_and_counted() -> None:
-    parts = ByStamp(("a", "b"))
-    for sec in range(2000):
-        assert parts.add(Stamp(sec), "a", sec) is None
-    assert 1000 < parts.incomplete < 2000
-    assert parts.add(Stamp(1999), "b", 0) == {"a": 1999, "b": 0}
 
 
 def test_books_tell_the_errors_by_state() -> None:
