@@ -4,38 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 
 from delassus_ros.monitor.checked import TOLERANCE, WINDOW, CheckedMatrix, Comparisons
 from delassus_ros.monitor.pairing import Instants
 
 _TIMES = 1000  # latest compute times kept
 _NAMES = ("first", "second")
-
-
-@dataclass(frozen=True)
-class NodeAnswer:
-    """Message of one of the two nodes for a joint state.
-
-    Attributes
-    ----------
-    stamp
-        Stamp of the joint state, ns.
-    contacts_stamp
-        Stamp of the message's set of active contacts [ns]; 0 without a set.
-    sample
-        The matrix; None if the message is INVALID.
-    algorithm
-        Name of the algorithm; empty if the message is INVALID.
-    compute_time
-        Time of the computation, s.
-    """
-
-    stamp: int
-    contacts_stamp: int
-    sample: CheckedMatrix | None
-    algorithm: str = ""
-    compute_time: float = math.nan
 
 
 class Pairs(Comparisons):
@@ -57,18 +31,18 @@ class Pairs(Comparisons):
         self.one_sided = 0
         self.unlike = 0
         self.algorithms = ["", ""]
-        self._instants: Instants[int, NodeAnswer] = Instants((0, 1), WINDOW)
+        self._instants: Instants[int, CheckedMatrix] = Instants((0, 1), WINDOW)
         self._times = (deque[float](maxlen=_TIMES), deque[float](maxlen=_TIMES))
 
-    def add(self, side: int, answer: NodeAnswer) -> float | None:
-        """Add a message of the first (0) or the second (1) node.
+    def add(self, side: int, answer: CheckedMatrix) -> float | None:
+        """Add the answer of the first (0) or the second (1) node to a joint state.
 
         Returns
         -------
         float or None
             The error, if the message completes a pair of matrices that can be compared.
         """
-        if answer.sample is not None:
+        if answer.valid:
             self.algorithms[side] = answer.algorithm
             self._times[side].append(answer.compute_time)
         both = self._instants.add(answer.stamp, side, answer)
@@ -101,6 +75,26 @@ class Pairs(Comparisons):
             faults.append(f"first: {self.first_fault}")
         return faults
 
+    def values(self) -> dict[str, str]:
+        """Return the figures as text by label."""
+        sides = {
+            f"{name} {what}": text
+            for side, name in enumerate(_NAMES)
+            for what, text in (
+                ("algorithm", self.algorithms[side]),
+                ("without counterpart", str(self.unpaired[side])),
+                ("compute time [s]", f"{self.compute_time(side):.3e}"),
+            )
+        }
+        return {
+            "pairs compared": str(self.compared),
+            "pairs that disagree": str(self.disagreed),
+            "worst relative error": f"{self.worst:.3e}",
+            "pairs with one matrix only": str(self.one_sided),
+            "pairs of different contacts": str(self.unlike),
+            **sides,
+        }
+
     def words(self) -> str:
         """Return the figures in one line."""
         sides = " and ".join(
@@ -113,15 +107,15 @@ class Pairs(Comparisons):
             f"{self.unpaired[0]} and {self.unpaired[1]} without counterpart"
         )
 
-    def _hold(self, first: NodeAnswer, second: NodeAnswer) -> float | None:
+    def _hold(self, first: CheckedMatrix, second: CheckedMatrix) -> float | None:
         if first.contacts_stamp != second.contacts_stamp:
             self.unlike += 1
             return None
-        if first.sample is None or second.sample is None:
-            if first.sample is not second.sample:
+        if not (first.valid and second.valid):
+            if first.valid != second.valid:
                 self.one_sided += 1
-                lacking = _NAMES[0] if first.sample is None else _NAMES[1]
+                lacking = _NAMES[first.valid]
                 self.fault(f"stamp {first.stamp}: INVALID from the {lacking}, not from the other")
             return None
         between = f" of {first.algorithm} and {second.algorithm}"
-        return self.compare(second.sample, first.sample, between)
+        return self.compare(second, first, between)
