@@ -15,6 +15,7 @@ from processes import Program, python
 from delassus_ros.monitor.checked import CheckedMatrix
 from delassus_ros.monitor.pairing import Instants
 from delassus_ros.monitor.pairs import Pairs
+from delassus_ros.recent import Recent
 
 MATRIX = np.array([[2.0, 0.3, 0.1], [0.3, 3.0, 0.2], [0.1, 0.2, 4.0]])
 
@@ -30,6 +31,13 @@ def invalid(stamp: int, contacts_stamp: int | None = 5) -> CheckedMatrix:
 
 
 # --- what has one stamp -----------------------------------------------------------------------
+
+
+def test_a_further_entry_drops_the_oldest() -> None:
+    recent: Recent[str, int] = Recent(2)
+    assert recent.put("a", 1) is recent.put("b", 2) is recent.put("a", 3) is None
+    assert recent.put("c", 4) == ("a", 3)
+    assert recent == {"b": 2, "c": 4}
 
 
 def test_parts_of_a_stamp_come_together_in_any_order() -> None:
