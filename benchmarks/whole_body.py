@@ -28,9 +28,9 @@ from delassus_ros.sim.quadruped import POSTURE
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
 from control.kinematics import Kinematics, State  # noqa: E402
+from whole_body_control.example import EXAMPLE  # noqa: E402
 from whole_body_control.gait import LEGS  # noqa: E402
 from whole_body_control.qp import Wanted, Weights, full, reduced  # noqa: E402
-from whole_body_control.simulate import problem  # noqa: E402
 
 OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "whole_body.md"
 _POOL = 16
@@ -51,7 +51,7 @@ def states(count: int) -> list[State]:
 
 def by_library(urdf: str) -> Callable[[State], tuple[Array, Array, Array]]:
     """Return what gives G, a0 and the joints' part of M⁻¹ Jᵀ, in one call of a kernel."""
-    bound = DelassusSolver(problem(urdf)).bind()
+    bound = DelassusSolver(EXAMPLE.problem(urdf)).bind()
     inputs = bound.inputs
     inputs["gravity"], inputs["torques"] = [0.0, 0.0, -9.81], np.zeros(18)
     rates, orientation = inputs["rates"], inputs["base_orientation"]
@@ -126,7 +126,7 @@ def ticks(seconds: float) -> dict[str, dict[str, Timing]]:
 
 def in_c(seconds: float) -> dict[str, Timing]:
     """Time the matrices called in C, along the axes of the contacts; empty without a compiler."""
-    own = problem(demo_urdf())
+    own = EXAMPLE.problem(demo_urdf())
     own = Problem(own.robot, own.contacts, outputs=("a0", "MinvJT"))
     pool = [random_inputs(own, seed) for seed in range(_POOL)]
     given = {name: np.array([one[name] for one in pool]) for name in ("q", "rates", "torques")}

@@ -27,7 +27,7 @@ sys.path += [str(TESTS.parent / folder) for folder in _FOLDERS]
 
 _OPTIONAL = frozenset(
     """
-    PIL builtin_interfaces casadi clarabel daqp delassus_msgs delassus_msgs_py diagnostic_msgs
+    PIL builtin_interfaces casadi daqp delassus_msgs delassus_msgs_py diagnostic_msgs
     distributed geometry_msgs h5py jax launch launch_pytest launch_ros llvmlite matplotlib mcap
     mpmath mujoco nav_msgs pinocchio proxsuite pyarrow qpsolvers rclpy rich rosbag2_py rosbags
     rosidl_generator_py rosidl_runtime_py scipy sensor_msgs sphinx sros2 std_msgs sybil torch

@@ -30,6 +30,7 @@ from delassus_ros.model.robot import FROM_URDF, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.rbda import constraints
+from delassus_ros.recent import Recent
 from delassus_ros.solver.inputs import check_unit
 
 _MOST_COMPILED = 64
@@ -121,7 +122,9 @@ class Closure:
         self._indices = {
             joint.name: i for i, joint in enumerate(self._robot.joints) if joint.kind.nq
         }
-        self._compiled: dict[tuple[int, ...], tuple[Newton, ClosureStep]] = {}
+        self._compiled: Recent[tuple[int, ...], tuple[Newton, ClosureStep]] = Recent(
+            _MOST_COMPILED
+        )
         self._lock = threading.Lock()
         self._local = threading.local()
 
@@ -230,9 +233,7 @@ class Closure:
             if found is None:
                 step = ClosureStep(self._robot, moved, self._reference)
                 found = newton_for(step, self._cache), step
-                if len(self._compiled) >= _MOST_COMPILED:
-                    del self._compiled[next(iter(self._compiled))]
-                self._compiled[moved] = found
+                self._compiled.put(moved, found)
         return found
 
     def _check_sizes(self, names: Sequence[str], parts: Sequence[Array]) -> None:

@@ -30,6 +30,7 @@ from delassus_ros.contact_forces.results import (
 from delassus_ros.contact_forces.rows import ROWS, ConeRows, SurfaceCone, kinds_of, per_contact
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
+from delassus_ros.recent import Recent
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -452,9 +453,7 @@ def solver_for(kinds: Sequence[str], friction: ArrayLike, options: SolverOptions
     solver = _solvers.kept.get(key)
     if solver is None:
         solver = ForceSolver(kinds, friction, **options)
-        if len(_solvers.kept) >= _MOST_SOLVERS:
-            _solvers.kept.clear()
-        _solvers.kept[key] = solver
+        _solvers.kept.put(key, solver)
     return solver
 
 
@@ -470,9 +469,8 @@ def _exact(name: str, value: object) -> Hashable:
 
 class _Solvers(threading.local):
     def __init__(self) -> None:
-        self.kept: dict[Hashable, ForceSolver] = {}
+        self.kept: Recent[Hashable, ForceSolver] = Recent(64)
+        """Solvers of this thread; each has buffers of some kilobytes."""
 
 
 _solvers = _Solvers()
-_MOST_SOLVERS = 64
-"""Solvers kept per thread; each has buffers of some kilobytes."""

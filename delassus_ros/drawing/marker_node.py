@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -77,8 +78,6 @@ _SLIDING = (0.9, 0.15, 0.15)
 """Colour of forces at the boundary of their cones."""
 _SHAFT = 0.01
 """Diameter of the arrows of forces, as a share of the robot's size."""
-_MOST_CONES = 64
-"""Number of coefficients of friction whose cones are kept."""
 _THICKEST, _THINNEST = 0.05, 0.005
 """Line widths for coupling 1 and for faint couplings, as shares of the robot's size."""
 _LIFETIME = 1  # s, after which markers that are not repeated disappear
@@ -122,7 +121,6 @@ class MarkerNode(Node):
         self._lengths_of_stage: Stage | None = None
         self._next_picture = 0.0
         self._force_scale = values["force"]
-        self._cones: dict[float, list[Point]] = {}
 
     def _number(self, name: str) -> float:
         """Declare a parameter and return its value; 1 is a number as 1.0 is."""
@@ -229,18 +227,8 @@ class MarkerNode(Node):
             _place(cone, each.point, quaternion_of(cone_axes(each.normal).T))
             height = scale * each.parts.normal
             cone.scale.x = cone.scale.y = cone.scale.z = height
-            cone.points = self._cone(each.friction)
+            cone.points = _cone(each.friction)
             yield cone
-
-    def _cone(self, friction: float) -> list[Point]:
-        """Return the corners of the triangles of a cone of height 1 m."""
-        if friction not in self._cones:
-            if len(self._cones) >= _MOST_CONES:
-                self._cones.clear()
-            vertices, faces = cone_surface(1.0, friction)
-            corners = vertices[faces.ravel()].tolist()
-            self._cones[friction] = [Point(x=x, y=y, z=z) for x, y, z in corners]
-        return self._cones[friction]
 
     def _lengths_of(self, scene: Scene, stage: Stage) -> Lengths:
         """Return the scale of masses of the robot's first matrix, so that drawings compare."""
@@ -281,6 +269,13 @@ class MarkerNode(Node):
         c = marker.color
         c.r, c.g, c.b, c.a = colour
         return marker
+
+
+@lru_cache(maxsize=64)
+def _cone(friction: float) -> list[Point]:
+    """Return the corners of the triangles of a cone of height 1 m."""
+    vertices, faces = cone_surface(1.0, friction)
+    return [Point(x=x, y=y, z=z) for x, y, z in vertices[faces.ravel()].tolist()]
 
 
 def _place(marker: Marker, position: Array, quaternion: Array) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from delassus_ros.monitor.checked import TOLERANCE, WINDOW, CheckedMatrix, Comparisons
 from delassus_ros.monitor.latency import Percentiles
 from delassus_ros.monitor.sequence import SequenceGaps, SequenceNumbers
+from delassus_ros.recent import Recent
 
 _LATENCIES = 200_000  # latest latencies kept for the percentiles
 _RECENT = 2000  # latest latencies shown in the live view
@@ -50,20 +51,20 @@ class Agreement(Comparisons):
         self._last_reference = 0
         self._numbers = SequenceNumbers()
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
-        self._references: dict[int, CheckedMatrix] = {}
+        self._references: Recent[int, CheckedMatrix] = Recent(WINDOW)
         self._unanswered: set[int] = set()
         self._lost_answers = 0
         self._last_stamp = 0
         # By stamp; None for an INVALID message, which holds no matrix.
-        self._waiting: dict[int, CheckedMatrix | None] = {}
+        self._waiting: Recent[int, CheckedMatrix | None] = Recent(WINDOW)
         self._dropped = 0
         self._gaps = SequenceGaps(WINDOW)
-        self._sets: dict[int, frozenset[str]] = {}
+        self._sets: Recent[int, frozenset[str]] = Recent(WINDOW)
 
     def add_reference(self, reference: CheckedMatrix) -> None:
         """Add the reference of one joint state."""
         stamp = reference.stamp
-        self._references[stamp] = reference
+        oldest = self._references.put(stamp, reference)
         if self._first_reference is None:
             self._first_reference = stamp
         self._last_reference = stamp
@@ -71,19 +72,14 @@ class Agreement(Comparisons):
             self._unanswered.add(stamp)
         elif (sample := self._waiting.pop(stamp)) is not None:
             self.compare(sample, reference)
-        if len(self._references) > WINDOW:
-            oldest = next(iter(self._references))
-            del self._references[oldest]
-            if oldest in self._unanswered:
-                self._unanswered.remove(oldest)
-                self._lost_answers += self._first_stamp is not None and oldest > self._first_stamp
-                self._gaps.settle(oldest)
+        if oldest is not None and oldest[0] in self._unanswered:
+            self._unanswered.remove(oldest[0])
+            self._lost_answers += self._first_stamp is not None and oldest[0] > self._first_stamp
+            self._gaps.settle(oldest[0])
 
     def add_contacts(self, stamp: int, active: Sequence[str]) -> None:
         """Add a set of active contacts, by its stamp [ns]."""
-        self._sets[stamp] = frozenset(active)
-        if len(self._sets) > WINDOW:
-            del self._sets[next(iter(self._sets))]
+        self._sets.put(stamp, frozenset(active))
 
     def add_invalid(self, stamp: int, sequence: int, reasons: int) -> None:
         """Add a message without a matrix: stamp of its joint state [ns], number, reasons."""
@@ -198,10 +194,9 @@ class Agreement(Comparisons):
             if sample is not None:
                 self.compare(sample, reference)
             return
-        self._waiting[stamp] = sample
-        if len(self._waiting) > WINDOW:
-            oldest = self._waiting.pop(next(iter(self._waiting)))
-            self._dropped += self._needs_reference(oldest)
+        oldest = self._waiting.put(stamp, sample)
+        if oldest is not None:
+            self._dropped += self._needs_reference(oldest[1])
 
     def _needs_reference(self, sample: CheckedMatrix | None) -> bool:
         if sample is None or not sample.contacts or self._first_reference is None:

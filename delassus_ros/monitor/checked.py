@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from builtin_interfaces.msg import Time
+from delassus_msgs.msg import DelassusMatrix
 from delassus_msgs_py import ReceivedMatrix
 
 FloatArray = npt.NDArray[np.float64]
@@ -39,6 +40,12 @@ class CheckedMatrix:
         The matrix, (m, m).
     contacts_stamp
         Stamp of the matrix's set of active contacts [ns]; None without a set.
+    valid
+        Whether the message has a matrix: not INVALID.
+    algorithm
+        Name of the algorithm.
+    compute_time
+        Time of the computation, s.
     """
 
     stamp: int
@@ -46,6 +53,9 @@ class CheckedMatrix:
     offsets: tuple[int, ...]
     matrix: FloatArray
     contacts_stamp: int | None = None
+    valid: bool = True
+    algorithm: str = ""
+    compute_time: float = math.nan
 
 
 def relative_error(sample: CheckedMatrix, reference: CheckedMatrix) -> float:
@@ -171,4 +181,7 @@ def checked_matrix_of(received: ReceivedMatrix) -> CheckedMatrix:
         offsets=received.row_offsets,
         matrix=np.array(received.matrix),
         contacts_stamp=received.contacts_stamp or None,
+        valid=received.validity != DelassusMatrix.VALIDITY_INVALID,
+        algorithm=received.algorithm,
+        compute_time=received.compute_time,
     )

@@ -1,6 +1,7 @@
-"""ROS node that compares published Delassus matrices with the simulator's reference.
+"""ROS node that compares published Delassus matrices with those of a simulator or a second node.
 
-The node shows a live table on a terminal, otherwise a line per second.
+With a simulator the node shows a live table on a terminal, otherwise a line per second; with a
+second node it logs a line per second and publishes diagnostics.
 """
 
 from __future__ import annotations
@@ -8,17 +9,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import MatrixReader, MessageError, active_names
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 
+from delassus_ros.errors import InputError, unknown
 from delassus_ros.monitor.agreement import Agreement
-from delassus_ros.monitor.checked import checked_matrix_of, nanoseconds
+from delassus_ros.monitor.checked import TOLERANCE, checked_matrix_of, nanoseconds
+from delassus_ros.monitor.pair_report import PairReport
 from delassus_ros.monitor.view import View, describe_agreement, milliseconds
+from delassus_ros.ros.executor import executing
 from delassus_ros.ros.program import Program, report
 
 _POLL = 0.002  # s between looks at the queues
@@ -30,15 +36,20 @@ _REASONS = {
     if name.startswith("REASON_")
 }
 
+REFERENCES = ("simulator", "node")
+"""Values of the parameter ``reference_source``."""
+
 _HELP = """\
 usage: delassus_monitor [--ros-args ...]
 
 Compares each matrix of delassus_node with the matrix of the simulator, and shows rate, latency,
-condition and agreement.
+condition and agreement; or with the matrix of a second node, as delassus_compare does.
 
 subscribes  delassus         delassus_msgs/DelassusMatrix, remapped to the node's
             reference        delassus_msgs/DelassusMatrix, remapped to the simulator's
             active_contacts  delassus_msgs/ActiveContacts
+parameters  reference_source simulator, whose matrices have all contacts, or node (simulator)
+            tolerance        largest relative error that counts as agreement (1e-9)
 
 SIGINT or SIGTERM ends the program with a summary. Exit status: 0 if matrices came and agreed,
 otherwise 1.
@@ -51,30 +62,56 @@ example     delassus_monitor --ros-args -r delassus:=delassus_node/delassus \\
 class MonitorNode(Node):
     """Receives matrices, references and sets of contacts, and keeps statistics.
 
-    The node takes messages by `poll` and belongs to no executor: so messages have the time at
-    which the middleware received them, and the time to draw a view does not count as latency. The
-    node offers no parameter services.
+    With a simulator the node takes messages by `poll` and belongs to no executor: so messages have
+    the time at which the middleware received them, and the time to draw a view does not count as
+    latency; it offers no parameter services. With a second node it is spun by an executor.
 
     Parameters
     ----------
     remap
         Topic names by the names ``delassus``, ``reference``, ``active_contacts``.
+    name
+        Name of the node.
+    source
+        Default of the parameter ``reference_source``.
     **node
         Further arguments of `rclpy.node.Node`, such as a context.
 
     Attributes
     ----------
     agreement
-        Statistics of the run.
+        Statistics of a run with a simulator.
+    pairs
+        Comparison with a second node, or None.
     malformed
         Description of the first malformed message, or None.
     """
 
-    def __init__(self, remap: dict[str, str] | None = None, **node: Any) -> None:
-        super().__init__(
-            "delassus_monitor", start_parameter_services=False, enable_rosout=False, **node
-        )
-        self.agreement = Agreement()
+    def __init__(
+        self,
+        remap: dict[str, str] | None = None,
+        name: str = "delassus_monitor",
+        source: str = REFERENCES[0],
+        **node: Any,
+    ) -> None:
+        spun = source == "node"
+        super().__init__(name, start_parameter_services=spun, enable_rosout=spun, **node)
+        described = partial(ParameterDescriptor, read_only=True)
+        source = self.declare_parameter(
+            "reference_source", source, described(description="simulator or node.")
+        ).value
+        if source not in REFERENCES:
+            raise InputError(unknown("reference_source", source, REFERENCES))
+        tolerance = self.declare_parameter(
+            "tolerance",
+            TOLERANCE,
+            described(
+                description="Largest relative error (Frobenius) that counts as agreement.",
+                floating_point_range=[FloatingPointRange(from_value=0.0, to_value=1.0)],
+            ),
+        ).value
+        self.agreement = Agreement(tolerance)
+        self.pairs = PairReport(self, tolerance) if source == "node" else None
         self.malformed: str | None = None
         self._simulated: bool = self.get_parameter("use_sim_time").value
         names = remap or {}
@@ -86,13 +123,17 @@ class MonitorNode(Node):
             ("reference", DelassusMatrix, many, self._on_reference),
             ("delassus", DelassusMatrix, many, self._on_matrix),
         ]
+        if self.pairs is not None:
+            # Which contacts are active is the first node's to say.
+            del sources[0]
         self._references, self._matrices = MatrixReader(), MatrixReader()
         self._sources: list[tuple[Subscription, Callable[[Any, int], None]]] = []
         for topic, kind, qos, handler in sources:
             name = names.get(topic, topic)
             # Matrices stay serialized: deserializing would take most of the monitor's time.
+            callback = _ignore if self.pairs is None else partial(self._receive, handler)
             subscription = self.create_subscription(
-                kind, name, _ignore, qos, raw=kind is DelassusMatrix
+                kind, name, callback, qos, raw=kind is DelassusMatrix
             )
             self._sources.append((subscription, handler))
 
@@ -109,22 +150,29 @@ class MonitorNode(Node):
                     message, info = taken
                     # Middlewares without arrival times set them to zero.
                     arrival = info["received_timestamp"] or self.get_clock().now().nanoseconds
-                    try:
-                        handler(message, arrival)
-                    except MessageError as error:
-                        self.malformed = self.malformed or str(error)
+                    self._receive(handler, message, arrival)
+
+    def _receive(
+        self, handler: Callable[[Any, int], None], message: object, arrival: int = 0
+    ) -> None:
+        try:
+            handler(message, arrival)
+        except MessageError as error:
+            self.malformed = self.malformed or str(error)
 
     def faults(self) -> list[str]:
         """Return descriptions of faults of the run; empty without faults."""
-        faults = self.agreement.faults()
+        faults = (self.agreement if self.pairs is None else self.pairs).faults()
         if self.malformed:
             faults.append(f"malformed message: {self.malformed}")
-        if self.agreement.matrices == 0:
+        if self.pairs is None and self.agreement.matrices == 0:
             faults += self._silence()
         return faults
 
     def summary(self) -> str:
         """Return the figures of the whole run in one line."""
+        if self.pairs is not None:
+            return self.pairs.words()
         agreement = self.agreement
         latency = agreement.latency()
         sizes = ", ".join(f"{m} ({n} times)" for m, n in sorted(agreement.sizes.items()))
@@ -157,10 +205,17 @@ class MonitorNode(Node):
         self.agreement.add_contacts(nanoseconds(message.header.stamp), active_names(message))
 
     def _on_reference(self, data: bytes, _arrival: int) -> None:
-        self.agreement.add_reference(checked_matrix_of(self._references.read(data)))
+        received = self._references.read(data)
+        if self.pairs is not None:
+            self.pairs.receive(0, received)
+        else:
+            self.agreement.add_reference(checked_matrix_of(received))
 
     def _on_matrix(self, data: bytes, arrival: int) -> None:
         received = self._matrices.read(data)
+        if self.pairs is not None:
+            self.pairs.receive(1, received)
+            return
         if received.validity == DelassusMatrix.VALIDITY_INVALID:
             self.agreement.add_invalid(received.stamp, received.sequence, received.reasons)
             return
@@ -190,14 +245,19 @@ def watch(node: MonitorNode, proceed: Callable[[], bool]) -> None:
             time.sleep(_POLL)
 
 
-def _run(node: MonitorNode, stopping: Callable[[], bool]) -> int:
+def run(node: MonitorNode, stopping: Callable[[], bool]) -> int:
     """Watch until `stopping`; return 0 if matrices came and agreed, else 1."""
-    watch(node, lambda: not stopping())
+    if node.pairs is None:
+        watch(node, lambda: not stopping())
+    else:
+        with executing([node]) as executor:
+            while not stopping():
+                executor.spin_once(timeout_sec=0.1)
     return report(node.summary(), node.faults())
 
 
 # Without a terminal the output are plain lines.
-main = Program("delassus_monitor", MonitorNode, _run, _HELP, terminal_needs=("rich",))
+main = Program("delassus_monitor", MonitorNode, run, _HELP, terminal_needs=("rich",))
 
 if __name__ == "__main__":
     main.end_process()

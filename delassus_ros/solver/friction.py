@@ -19,6 +19,7 @@ from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import OutputArrays
 from delassus_ros.problem import Problem
+from delassus_ros.recent import Recent
 
 if TYPE_CHECKING:
     from delassus_ros.solver.solution import Solution
@@ -259,7 +260,7 @@ class BoundFriction:
         ForceSolver(self._kinds, coefficients, **self._options)  # refuses wrong arguments
         self._friction = per_contact("friction", coefficients, len(self._names))
         self._solution = solution
-        self._solvers: dict[tuple[str, ...], ForceSolver] = {}
+        self._solvers: Recent[tuple[str, ...], ForceSolver] = Recent(_MOST_SETS)
         self._last: ContactForces | None = None
         self.select()
 
@@ -302,7 +303,5 @@ class BoundFriction:
             kinds = [self._kinds[row] for row in rows]
             solver = ForceSolver(kinds, self._friction[rows], **options)
             solver.result.contacts = active
-            if len(self._solvers) >= _MOST_SETS:
-                self._solvers.clear()
-            self._solvers[active] = solver
+            self._solvers.put(active, solver)
         return solver

@@ -11,15 +11,14 @@ import pinocchio as pin
 from control.kinematics import Kinematics, State
 from control.prediction import predicted
 from control.program import UnsolvedError
+from control.standing import Command
 
-from delassus_ros.sim.humanoid import SOLE
+from delassus_ros.sim.humanoid import FEET, SOLE
 
-from .poses import FEET, TIMETABLE, Plan, Pose, Poser
-from .qp import Matrices, Solved, Wanted, Weights, torques
+from .poses import TIMETABLE, Plan, Pose, Poser
+from .qp import Matrices, Wanted, Weights, torques
 
 Array = npt.NDArray[np.float64]
-CONTACTS = ("pelvis", *FEET)
-"""In the order of the rows, six of each, along the axes of the world."""
 
 
 @dataclass(frozen=True)
@@ -38,33 +37,12 @@ class Gains:
     """Of joints where there are no forces to be had [N m s/rad]."""
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command to the drives, with its reasons.
-
-    Attributes
-    ----------
-    torques : (n,) [N m].
-    solved : solution of the program; None without a solution.
-    plan : targets of the motion.
-    centre : of mass, where it is (3,) [m].
-    soles : where they are (2, 3) [m].
-    """
-
-    torques: Array
-    solved: Solved | None
-    plan: Plan
-    centre: Array
-    soles: Array
-
-
 class Controller:
     """Takes one pose after the other.
 
     Parameters
     ----------
     urdf : text of the description.
-    soles : frames of the feet, left and right.
     joints : names of the joints in the order of q and torques.
     limits : largest torques (n,) [N m].
     poses : the timetable.
@@ -75,7 +53,6 @@ class Controller:
     def __init__(
         self,
         urdf: str,
-        soles: Sequence[str],
         joints: Sequence[str],
         limits: Array,
         poses: Sequence[Pose] = TIMETABLE,
@@ -83,7 +60,7 @@ class Controller:
         weights: Weights | None = None,
         solver: str = "daqp",
     ) -> None:
-        self.kinematics = Kinematics(urdf, soles, joints)
+        self.kinematics = Kinematics(urdf, [*FEET.values()], joints)
         self.gains = Gains() if gains is None else gains
         self.weights = Weights() if weights is None else weights
         self.unsolved = 0
@@ -125,13 +102,15 @@ class Controller:
 
     def command(self, state: State, given: Matrices, dt: float) -> Command:
         """Return the torques for an instant, `dt` after the one before [s]."""
-        wanted, plan, *places = self.wanted(state, dt)
+        wanted, plan, centre, soles = self.wanted(state, dt)
         try:
             solved = torques(given, wanted, self.weights, self._solver)
+            found, wrenches = np.clip(solved.torques, -self._limits, self._limits), solved.wrenches
         except UnsolvedError:
             self.unsolved += 1
-            return Command(-self.gains.fallback * state.velocity, None, plan, *places)
-        return Command(np.clip(solved.torques, -self._limits, self._limits), solved, plan, *places)
+            found, wrenches = -self.gains.fallback * state.velocity, np.full((2, 6), np.nan)
+        bears = [share > 0.0 for share in plan.bears]
+        return Command(found, wrenches, centre, plan.centre[0], soles, bears, plan.pose)
 
 
 def predicted_wrenches(

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from control.kinematics import smooth
 
 Array = npt.NDArray[np.float64]
-FEET = ("left_foot", "right_foot")
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 import numpy as np
+
+from delassus_ros.recent import Recent
 
 _KEPT = 1000  # joint states whose answers may still come
 _REFUSED = 0.01
@@ -30,7 +30,7 @@ class Answers:
     def __init__(self, what: str) -> None:
         self.what = what
         self.count = self.refused = 0
-        self._sent: OrderedDict[int, int] = OrderedDict()
+        self._sent: Recent[int, int] = Recent(_KEPT)
         self._delays: list[int] = []
         self._period = self._asked = 0
         # Stamp, and time of sending, of the first and the last answer.
@@ -41,9 +41,7 @@ class Answers:
         step, self._asked = stamp - self._asked, stamp
         if step > 0 and len(self._sent):
             self._period = min(self._period or step, step)
-        self._sent.setdefault(stamp, sent)
-        if len(self._sent) > _KEPT:
-            self._sent.popitem(last=False)
+        self._sent.put(stamp, self._sent.get(stamp, sent))
 
     def answer(self, stamp: int, sent: int, refused: bool = False) -> None:
         """Note an answer; the first that is none of the refused begins the run.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 
@@ -12,13 +11,14 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 
+from delassus_ros.monitor.pairing import Instants
 from delassus_ros.ros.messages import stamp_in
 
 from .node import PREDICTED_FORCE, Array
 from .prediction import off_by
 
 _QUEUE = QoSProfile(depth=1000)
-_KEPT = 1000  # instants whose simulated forces wait for a prediction: 2 s at 500 Hz
+_MOST = 1000  # instants whose forces wait for the prediction: 2 s at 500 Hz
 
 
 class ForceComparison:
@@ -36,9 +36,10 @@ class ForceComparison:
 
     def __init__(self, node: Node, controller: str, contacts: Sequence[str]) -> None:
         self._newest = dict.fromkeys(contacts, 0)
-        # By contact and instant: serialized forces of the next instant, and predictions for it.
-        self._next: dict[str, OrderedDict[int, bytes]] = {name: OrderedDict() for name in contacts}
-        self._waiting: dict[tuple[str, int], bytes] = {}
+        # Serialized messages; "simulated" is the force of the next instant.
+        self._instants: dict[str, Instants[str, bytes]] = {
+            name: Instants(("simulated", "predicted"), _MOST) for name in contacts
+        }
         self._pairs: list[tuple[Array, Array]] = []
         for topic, take in (
             ("plant/contact_force", self._on_simulated),
@@ -55,27 +56,18 @@ class ForceComparison:
             # The plant repeats an instant whose command is late.
             return
         self._newest[name] = stamp
-        kept = self._next[name]
-        kept[before] = data
-        if len(kept) > _KEPT:
-            kept.popitem(last=False)
+        self._add(name, before, "simulated", data)
 
     def _on_predicted(self, name: str, data: bytes) -> None:
-        # Topics arrive in any order: the pair is made when the next prediction arrives.
-        self._compare()
-        self._waiting[name, stamp_in(data)] = data
+        self._add(name, stamp_in(data), "predicted", data)
 
-    def _compare(self) -> None:
-        for (name, stamp), data in list(self._waiting.items()):
-            simulated = self._next[name].get(stamp)
-            if simulated is not None:
-                self._pairs.append((_force(data), _force(simulated)))
-            if simulated is not None or stamp < min(self._next[name], default=stamp):
-                del self._waiting[name, stamp]
+    def _add(self, name: str, stamp: int, part: str, data: bytes) -> None:
+        both = self._instants[name].add(stamp, part, data)
+        if both is not None:
+            self._pairs.append((_force(both["predicted"]), _force(both["simulated"])))
 
     def figures(self) -> list[str]:
         """Return the figures of the whole run, a line each."""
-        self._compare()
         if not self._pairs:
             return ["no force predicted by G could be compared with a simulated force"]
         predicted, simulated = np.array(self._pairs).swapaxes(0, 1)

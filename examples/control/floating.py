@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from delassus_msgs.msg import ActiveContacts
-from delassus_msgs_py import ReceivedMatrix
+from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 
 from .comparison import ForceComparison
 from .kinematics import State
 from .node import NEWEST, Array, ControlNode
+from .prediction import of_bearing
+from .run import parser, run_example
+from .standing import Controller, StandingExample
 from .tracking import Tracking
 from .watcher import Watcher
 
@@ -22,48 +26,61 @@ _TOUCHES = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
 _EVERY = 10  # of so many odometries one is looked at
 
 
-class FloatingNode(ControlNode):
-    """Takes the base's motion from a topic as well, and torques from a controller with acts.
+class StandingNode(ControlNode):
+    """Takes the base's motion from a topic as well, and torques from the controller of an example.
 
     Parameters
     ----------
-    name, contacts : see :class:`control.node.ControlNode`.
-    feet : contacts whose touch makes a part of the state.
-    torque_limit : of all drives, by default; a parameter of the node [N m].
+    example : the robot and its controller.
     """
 
-    def __init__(
-        self, name: str, contacts: Sequence[str], feet: Sequence[str], torque_limit: float
-    ) -> None:
-        super().__init__(name, contacts)
+    def __init__(self, example: StandingExample) -> None:
+        super().__init__(example.name, example.names)
         self._base: bytes | None = None
-        self._feet, self._told = tuple(feet), ""
-        self._limit = float(self.declare_parameter("torque_limit", torque_limit).value)
+        self._example, self._act = example, ""
+        self._controller: Controller | None = None
+        self._limit = float(self.declare_parameter("torque_limit", example.torque_limit).value)
         self.create_subscription(Odometry, "odometry", self._on_base, NEWEST, raw=True)
 
-    @property
-    def limits(self) -> Array:
-        """Largest torques (n,) [N m]."""
-        return np.full(len(self.joints), self._limit)
+    def prepare(self, urdf: str) -> None:
+        """Make the controller."""
+        limits = np.full(len(self.joints), self._limit)
+        self._controller = self._example.controller(
+            urdf, self.joints, limits, self._example.timetable
+        )
 
-    def state(self, q: Array, velocity: Array, matrix: ReceivedMatrix) -> State | None:
-        """Return the measured state; None before the first message of the base."""
-        if self._base is None:
+    def torques(
+        self, q: Array, velocity: Array, matrix: ReceivedMatrix, rest: ReceivedDynamics, dt: float
+    ) -> Array | None:
+        """Return the torques of the controller; None before the first message of the base."""
+        if self._controller is None or self._base is None:
             return None
-        base = deserialize_message(self._base, Odometry)
+        example, state = self._example, self._state(self._base, q, velocity, matrix)
+        # Copies, as those in messages are not aligned.
+        outputs = (np.array(getattr(rest, name)) for name in example.outputs)
+        given = example.matrices(np.array(matrix.matrix), *outputs)
+        command = self._controller.command(state, given, dt)
+        if command.act != self._act:
+            self._act = command.act
+            self.get_logger().info(command.act)
+        self.off = command.place - command.wanted
+        self.predict = partial(
+            of_bearing, example.predict, given, command.torques, state.touches, self.friction,
+            dict(zip(example.feet, command.bears, strict=True)),
+        )  # fmt: skip
+        return command.torques
+
+    def _state(self, data: bytes, q: Array, velocity: Array, matrix: ReceivedMatrix) -> State:
+        base = deserialize_message(data, Odometry)
         p, o = base.pose.pose.position, base.pose.pose.orientation
         linear, angular = base.twist.twist.linear, base.twist.twist.angular
+        touches = [
+            matrix.status[matrix.contacts.index(foot)] in _TOUCHES for foot in self._example.feet
+        ]
         return State(
             q, velocity, np.array([p.x, p.y, p.z]), np.array([o.x, o.y, o.z, o.w]),
-            np.array([linear.x, linear.y, linear.z, angular.x, angular.y, angular.z]),
-            [matrix.status[matrix.contacts.index(foot)] in _TOUCHES for foot in self._feet],
+            np.array([linear.x, linear.y, linear.z, angular.x, angular.y, angular.z]), touches,
         )  # fmt: skip
-
-    def tell(self, act: str) -> None:
-        """Log an action of the robot when it begins."""
-        if act != self._told:
-            self._told = act
-            self.get_logger().info(act)
 
     def _on_base(self, data: bytes) -> None:
         self._base = data
@@ -131,24 +148,14 @@ class TrackingWatcher(StandingWatcher):
 
     Parameters
     ----------
-    name, lowest, upright : see :class:`StandingWatcher`.
-    controller, what, limit : see :class:`control.tracking.Tracking`.
-    feet : contacts whose forces the controller predicts.
+    name : of its node.
+    example : the robot and its controller.
     """
 
-    def __init__(
-        self,
-        name: str,
-        lowest: float,
-        upright: float,
-        controller: str,
-        what: str,
-        limit: float,
-        feet: Sequence[str],
-    ) -> None:
-        super().__init__(name, lowest, upright)
-        self._tracking = Tracking(self, controller, what, limit)
-        self._forces = ForceComparison(self, controller, feet)
+    def __init__(self, name: str, example: StandingExample) -> None:
+        super().__init__(name, example.lowest, example.upright)
+        self._tracking = Tracking(self, example.name, example.tracked, example.largest_error)
+        self._forces = ForceComparison(self, example.name, example.feet)
 
     def figures(self) -> list[str]:
         """Return how it stood, and how far off robot and predicted forces were."""
@@ -157,3 +164,19 @@ class TrackingWatcher(StandingWatcher):
     def faults(self) -> list[str]:
         """Say so if it fell, or was not where it was to be."""
         return super().faults() + self._tracking.faults()
+
+
+def run_standing(example: StandingExample, folder: Path, program: str, description: str) -> int:
+    """Run plant, delassus_node and controller as the command line says; return the exit status.
+
+    Parameters
+    ----------
+    folder : of the example: node.yaml and the controller's module ``node``.
+    program, description : name and description of the command.
+    """
+    options = parser(program, description, f"{program.upper()}_SECONDS").parse_args()
+
+    def make() -> TrackingWatcher:
+        return TrackingWatcher(f"{program}_watcher", example)
+
+    return run_example(f"{folder.name}.node", folder, options, make, example.robot)

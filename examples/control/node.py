@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -24,6 +23,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros.inputs.joint_state_bytes import JointStateReader
+from delassus_ros.recent import Recent
 from delassus_ros.ros.executor import executing
 from delassus_ros.ros.program import run_program
 from delassus_ros.ros.timers import STEADY
@@ -84,7 +84,7 @@ class ControlNode(Node):
         self.predict: Callable[[], Mapping[str, Array]] | None = None
         self.friction = float(self.declare_parameter("friction", PlantSettings.friction).value)
         self._contacts, self._urdf, self._ready = tuple(contacts), "", False
-        self._states: OrderedDict[int, tuple[Array, Array]] = OrderedDict()
+        self._states: Recent[int, tuple[Array, Array]] = Recent(_KEPT)
         self._reader, self._matrices, self._rest = (
             JointStateReader(),
             MatrixReader(),
@@ -168,9 +168,7 @@ class ControlNode(Node):
                 return
             self._names, self._order = state.names, [place[name] for name in self.joints]
         q, v = state.values[self._order], state.motion[0][self._order]
-        self._states[state.sec * 10**9 + state.nanosec] = q, v
-        while len(self._states) > _KEPT:
-            self._states.popitem(last=False)
+        self._states.put(state.sec * 10**9 + state.nanosec, (q, v))
         self._answer()
 
     def _on_matrix(self, data: bytes) -> None:

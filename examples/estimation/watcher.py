@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -19,12 +18,14 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from delassus_ros.recent import Recent
 from delassus_ros.ros.messages import stamp_in
 
 _QUEUE = QoSProfile(depth=1000)
 _EVERY = 5
 """Of so many estimates one is looked at: the watcher must not slow down what it watches."""
 _KEPT = 400
+"""Messages of a topic that wait for their estimate."""
 _SETTLED = 0.5
 """Time until the robot has come to rest on its feet [s]."""
 _LIMIT = 0.2
@@ -54,9 +55,10 @@ class EstimateWatcher(StandingWatcher):
         )  # fmt: skip
         self._feet, self._save = feet, save
         self._kinematics: Kinematics | None = None
-        self._joints: OrderedDict[bytes, bytes] = OrderedDict()
-        self._bases: OrderedDict[bytes, bytes] = OrderedDict()
-        self._truth: list[OrderedDict[bytes, bytes]] = [OrderedDict() for _ in feet]
+        # By the bytes of the stamp.
+        self._joints: Recent[bytes, bytes] = Recent(_KEPT)
+        self._bases: Recent[bytes, bytes] = Recent(_KEPT)
+        self._truth: list[Recent[bytes, bytes]] = [Recent(_KEPT) for _ in feet]
         self.compared: list[Array] = []
         self._invalid = self._estimates = 0
         self._times: list[float] = []
@@ -73,11 +75,9 @@ class EstimateWatcher(StandingWatcher):
     def _on_description(self, message: String) -> None:
         self._urdf = message.data
 
-    def _keep(self, kept: OrderedDict[bytes, bytes], data: bytes) -> None:
+    def _keep(self, kept: Recent[bytes, bytes], data: bytes) -> None:
         # By the stamp, which follows the encapsulation.
-        kept[data[4:12]] = data
-        if len(kept) > _KEPT:
-            kept.popitem(last=False)
+        kept.put(data[4:12], data)
 
     def on_joints(self, data: bytes, sent: int, count: int) -> None:
         """Note a joint state, and keep it."""

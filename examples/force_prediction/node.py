@@ -27,8 +27,9 @@ from rclpy.utilities import try_shutdown
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from delassus_ros.monitor.checked import nanoseconds
+from delassus_ros.monitor.pairing import Instants
 from force_prediction.books import Books
-from force_prediction.by_stamp import ByStamp
 from force_prediction.floors import Floor, MujocoFloor, RigidFloor
 from force_prediction.free_motion import FreeMotion, RobotState
 from force_prediction.prediction import predict
@@ -42,6 +43,7 @@ _STATES = {
     getattr(ActiveContacts, name): name.lower()
     for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")
 }
+_MOST = 500  # instants that wait for a message: half a second at 1 kHz
 _FIELDS = {"position": "positions", "velocity": "velocities", "effort": "efforts"}
 
 
@@ -64,7 +66,7 @@ class ForceNode(Node):
         self._settling_time = self.declare_parameter("settling_time", 0.01).value
         if self._floor_name not in ("mujoco", "rigid"):
             raise ValueError(f"parameter floor is {self._floor_name!r}; expected mujoco or rigid")
-        self._inputs = ByStamp(("matrix", "joints", "odometry"))
+        self._inputs: Instants[str, Any] = Instants(("matrix", "joints", "odometry"), _MOST)
         self._urdf: str | None = None
         self._layout: Layout | None = None
         self._watch(String, "robot_description", self._on_description, _LATCHED)
@@ -112,7 +114,9 @@ class ForceNode(Node):
             self.create_publisher(WrenchStamped, f"~/contact_force/{contact}", 10)
             for contact in layout.contacts
         ]
-        self._compared = ByStamp(("prediction", *layout.contacts))
+        self._compared: Instants[str, Any] = Instants(
+            ("prediction", *layout.contacts), _MOST
+        )
         for contact in layout.contacts:
             topic = f"simulator/contact_force/{contact}"
             self._watch(WrenchStamped, topic, partial(self._on_simulated, contact))
@@ -141,7 +145,7 @@ class ForceNode(Node):
             self._on_input("joints", message)
 
     def _on_input(self, part: str, message: Any) -> None:
-        found = self._inputs.add(message.header.stamp, part, message)
+        found = self._inputs.add(nanoseconds(message.header.stamp), part, message)
         if found is not None and self.books is not None and self._layout is not None:
             state = robot_state(found["joints"], found["odometry"], self._layout.joints)
             self._predict(found["matrix"], state)
@@ -170,7 +174,7 @@ class ForceNode(Node):
         self._compare(message.header.stamp, contact, _vector(message.wrench.force))
 
     def _compare(self, stamp: Any, part: str, value: Any) -> None:
-        found = self._compared.add(stamp, part, value)
+        found = self._compared.add(nanoseconds(stamp), part, value)
         if found is not None and self.books is not None and self._layout is not None:
             states, predicted = found["prediction"]
             simulated = np.array([found[contact] for contact in self._layout.contacts])

@@ -8,12 +8,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import block_diag
 
-from force_prediction.cone import forces_in_cones
+from delassus_ros import ForceStatus, solve_contacts
 from force_prediction.floors import Floor
 from force_prediction.free_motion import FootMotion
 from force_prediction.touch import touch
 
 FloatArray = npt.NDArray[np.float64]
+
+
+class NoForcesError(RuntimeError):
+    """No forces obey the law of contact, or the solver did not find them."""
 
 
 def predict(
@@ -40,6 +44,11 @@ def predict(
     Returns
     -------
     (k, 3) force on each foot along the axes of the world, N; zero without touch.
+
+    Raises
+    ------
+    NoForcesError
+        The message has the status of ``solve_contacts``.
     """
     forces = np.zeros((len(feet), 3))
     touches = [touch(i, foot, radius, at_centre) for i, foot in enumerate(feet)]
@@ -49,7 +58,11 @@ def predict(
     X = block_diag(*(t.rows for t in touches))
     own = [row for t in touches for row in range(6 * t.foot, 6 * t.foot + 6)]
     G = X @ matrix[np.ix_(own, own)] @ X.T
-    R = np.repeat([floor.compliance(t) for t in touches], 3)
-    b = np.concatenate([floor.misfit(t) for t in touches])
-    forces[[t.foot for t in touches]] = forces_in_cones(G + np.diag(R), b, friction)
+    found = solve_contacts(
+        G, np.concatenate([floor.misfit(t) for t in touches]), friction=friction,
+        law="convex", compliance=[floor.compliance(t) for t in touches],
+    )  # fmt: skip
+    if found.status not in (ForceStatus.SOLVED, ForceStatus.INACCURATE):
+        raise NoForcesError(f"contact forces are {found.status.name}")
+    forces[[t.foot for t in touches]] = found.forces.reshape(-1, 3)
     return forces

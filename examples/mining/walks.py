@@ -15,13 +15,14 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from control.simulate import run
 from delassus_msgs.msg import ActiveContacts
 from geometry_msgs.msg import Vector3
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from whole_body_control.example import EXAMPLE
 from whole_body_control.gait import LEGS, Act
-from whole_body_control.simulate import run
 
 from delassus_ros.recordings.writer import RecordingWriter
 from delassus_ros.sim.gait import TouchState
@@ -83,7 +84,7 @@ def record(number: int, folder: Path, seconds: float) -> Path:
             writer.write(topic, time, message)
 
     settings = PlantSettings(friction=friction(number), seed=number)
-    run(seconds, acts(number), settings, look)
+    run(EXAMPLE, seconds, acts(number), settings, look)
     writer.close()
     np.savez_compressed(path.with_suffix(".npz"), time=times, slides=slides)
     return path

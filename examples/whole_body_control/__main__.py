@@ -8,27 +8,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from control.floating import TrackingWatcher
-from control.run import parser, run_example
+from control.floating import run_standing
 
-from .gait import LEGS
+from .example import EXAMPLE
 
-_LOWEST, _UPRIGHT = 0.15, 0.7
-_OFF = 0.04  # m rms; pushes make some 9 mm
-
-
-def main() -> int:
-    """Read the arguments and run."""
-    description = "A simulated quadruped walks on the matrices of delassus_node."
-    options = parser("walk", description, "WALK_SECONDS").parse_args()
-
-    def make() -> TrackingWatcher:
-        controller = "whole_body_controller"
-        return TrackingWatcher("walk_watcher", _LOWEST, _UPRIGHT, controller, "trunk", _OFF, LEGS)
-
-    folder = Path(__file__).resolve().parent
-    return run_example("whole_body_control.node", folder, options, make, "quadruped")
-
+_DESCRIPTION = "A simulated quadruped walks on the matrices of delassus_node."
 
 if __name__ == "__main__":
-    sys.exit(main())
+    folder = Path(__file__).resolve().parent
+    sys.exit(run_standing(EXAMPLE, folder, "walk", _DESCRIPTION))

@@ -11,13 +11,12 @@ import pinocchio as pin
 from control.kinematics import Kinematics, State
 from control.prediction import predicted
 from control.program import UnsolvedError
+from control.standing import Command
 
 from .gait import LEGS, TIMETABLE, Act, Plan, Walk
-from .qp import Solved, Wanted, Weights, reduced
+from .qp import Wanted, Weights, reduced
 
 Array = npt.NDArray[np.float64]
-CONTACTS = ("trunk", *LEGS)
-"""In the order of the rows: six of the trunk, three of each foot, along the axes of the world."""
 _GRAVITY = 9.81
 
 
@@ -48,26 +47,8 @@ class Gains:
     swing: tuple[float, float] = (500.0, 40.0)
     stance: float = 5.0
     """Damping of feet that stand, whose velocity is to be zero [1/s]."""
-    fallback: tuple[float, float] = (0.0, 2.0)
-    """Of joints where there are no forces to be had [N m/rad], [N m s/rad]."""
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command to the drives, with its reasons.
-
-    Attributes
-    ----------
-    torques : (n,) [N m].
-    solved : solution of the program; None without a solution.
-    plan : targets of the motion.
-    feet : where the feet are (k, 3) [m].
-    """
-
-    torques: Array
-    solved: Solved | None
-    plan: Plan
-    feet: Array
+    fallback: float = 2.0
+    """Of joints where there are no forces to be had [N m s/rad]."""
 
 
 class Controller:
@@ -109,9 +90,8 @@ class Controller:
         velocity, spin = R @ state.twist[:3], R @ state.twist[3:]
         if self._walk is None:
             under = feet[:, :2] - feet[:, :2].mean(axis=0)
-            middle = (feet[:, :2].mean(axis=0) - state.position[:2]) * 0.0
             heading = float(np.arctan2(R[1, 0], R[0, 0]))
-            self._walk = Walk(under + middle, float(state.position[2]), self._acts)
+            self._walk = Walk(under, float(state.position[2]), self._acts)
             self._walk.begin(np.array([*feet[:, :2].mean(axis=0), 0.0]), heading)
         plan = self._walk.plan(dt, state.position, velocity, feet, state.touches)
         c, s = np.cos(plan.heading), np.sin(plan.heading)
@@ -141,12 +121,13 @@ class Controller:
         B = rows.response[6:].T
         try:
             solved = reduced(rows.G, rows.a0, B, wanted, self.weights, self._solver)
+            torques, forces = np.clip(solved.torques, -self._limits, self._limits), solved.forces
         except UnsolvedError:
             self.unsolved += 1
-            _, damping = self.gains.fallback
-            return Command(-damping * state.velocity, None, plan, feet)
-        torques = np.clip(solved.torques, -self._limits, self._limits)
-        return Command(torques, solved, plan, feet)
+            torques, forces = -self.gains.fallback * state.velocity, np.full((4, 3), np.nan)
+        return Command(
+            torques, forces, state.position, plan.position, feet, plan.stands, plan.act
+        )
 
 
 def predicted_forces(

@@ -14,7 +14,7 @@ import delassus_ros
 
 PACKAGE = Path(delassus_ros.__file__).parent
 LAYERS = (
-    "version", "terminal", "errors", "stopping", "arguments", "needs", "processes",
+    "version", "recent", "terminal", "errors", "stopping", "arguments", "needs", "processes",
     "model", "contacts", "outputs", "problem", "samples", "command_line",
     "scalars", "rbda", "pinocchio_model", "algorithms",
     "compiler", "contact_forces", "task_inertia", "solver", "gradients", "doors", "closure",

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 import small
-from whole_body_control import simulate
+from control.simulate import run
+from whole_body_control.example import EXAMPLE
 from whole_body_control.gait import LEGS, Act
 
 from delassus_ros import CenterOfMass, Contact, ContactSet, Problem, Robot
@@ -70,7 +71,7 @@ class Follower:
 )
 def test_a_trotting_robot(settings: PlantSettings) -> None:
     follower = Follower()
-    record = simulate.run(3.5, ACTS, settings, follower)
+    record = run(EXAMPLE, 3.5, ACTS, settings, follower)
     assert not record.fell
     true, found = np.array(follower.true), np.array(follower.found)
     touches = true[:, :, 2] > 2.0
@@ -84,14 +85,14 @@ def test_axes_of_the_contacts_tell_the_same_forces() -> None:
     sizes = []
     for axes in ("world", "contact"):
         follower = Follower(axes)
-        simulate.run(0.4, ACTS, PlantSettings(armature=ARMATURE), follower)
+        run(EXAMPLE, 0.4, ACTS, PlantSettings(armature=ARMATURE), follower)
         sizes.append(np.linalg.norm(np.array(follower.found), axis=2)[100:])
     np.testing.assert_allclose(*sizes, rtol=0.02, atol=0.2)
 
 
 def test_probability_and_wrenches() -> None:
     follower = Follower()
-    simulate.run(0.3, ACTS, PlantSettings(armature=ARMATURE), follower)
+    run(EXAMPLE, 0.3, ACTS, PlantSettings(armature=ARMATURE), follower)
     estimator = follower.estimator
     assert (estimator.probability > 0.99).all() and estimator.status == [2] * 4
     wrenches = estimator.wrenches()

@@ -13,18 +13,61 @@ import pytest
 from processes import Program, python
 
 from delassus_ros.monitor.checked import CheckedMatrix
-from delassus_ros.monitor.pairs import NodeAnswer, Pairs
+from delassus_ros.monitor.pairing import Instants
+from delassus_ros.monitor.pairs import Pairs
+from delassus_ros.recent import Recent
 
 MATRIX = np.array([[2.0, 0.3, 0.1], [0.3, 3.0, 0.2], [0.1, 0.2, 4.0]])
 
 
-def answer(stamp: int, scale: float = 1.0, contacts_stamp: int = 5) -> NodeAnswer:
-    sample = CheckedMatrix(stamp, ("LF",), (0, 3), scale * MATRIX, contacts_stamp)
-    return NodeAnswer(stamp, contacts_stamp, sample, "dense", 1e-5)
+def answer(stamp: int, scale: float = 1.0, contacts_stamp: int | None = 5) -> CheckedMatrix:
+    return CheckedMatrix(
+        stamp, ("LF",), (0, 3), scale * MATRIX, contacts_stamp, True, "dense", 1e-5
+    )
 
 
-def invalid(stamp: int, contacts_stamp: int = 5) -> NodeAnswer:
-    return NodeAnswer(stamp, contacts_stamp, None)
+def invalid(stamp: int, contacts_stamp: int | None = 5) -> CheckedMatrix:
+    return CheckedMatrix(stamp, (), (0,), np.zeros((0, 0)), contacts_stamp, valid=False)
+
+
+# --- what has one stamp -----------------------------------------------------------------------
+
+
+def test_a_further_entry_drops_the_oldest() -> None:
+    recent: Recent[str, int] = Recent(2)
+    assert recent.put("a", 1) is recent.put("b", 2) is recent.put("a", 3) is None
+    assert recent.put("c", 4) == ("a", 3)
+    assert recent == {"b": 2, "c": 4}
+
+
+def test_parts_of_a_stamp_come_together_in_any_order() -> None:
+    instants: Instants[str, int] = Instants(("a", "b"), 500)
+    assert instants.add(1, "a", 1) is None
+    assert instants.add(2, "b", 4) is None
+    assert instants.add(1, "b", 2) == {"a": 1, "b": 2}
+    assert instants.add(2, "a", 3) == {"a": 3, "b": 4}
+    assert instants.incomplete == 0
+
+
+def test_a_complete_stamp_gives_up_older_ones() -> None:
+    instants: Instants[str, int] = Instants(("a", "b", "c"), 500)
+    for part in ("a", "b"):
+        instants.add(1, part, 0)
+    instants.add(3, "a", 0)
+    assert not any(instants.add(2, part, 0) for part in ("a", "b"))
+    assert (instants.waiting("a"), instants.waiting("b"), instants.waiting("c")) == (3, 2, 0)
+    assert instants.add(2, "c", 5) == {"a": 0, "b": 0, "c": 5}
+    assert (instants.incomplete, instants.missed) == (1, {"a": 1, "b": 1})
+    assert instants.waiting("a") == 1
+
+
+def test_the_oldest_of_too_many_incomplete_stamps_is_given_up() -> None:
+    instants: Instants[str, int] = Instants(("a", "b"), 500)
+    for stamp in range(2000):
+        assert instants.add(stamp, "a", stamp) is None
+    assert (instants.incomplete, instants.missed) == (1500, {"a": 1500})
+    assert instants.waiting("a") == 500
+    assert instants.add(1999, "b", 0) == {"a": 1999, "b": 0}
 
 
 # --- the books --------------------------------------------------------------------------------
@@ -65,7 +108,7 @@ def test_what_is_passed_over_by_one_is_left_alone() -> None:
     for stamp in (1, 2, 3):
         pairs.add(0, answer(stamp))
     pairs.add(1, answer(3))
-    assert (pairs.compared, pairs.unpaired) == (1, [2, 0])
+    assert (pairs.compared, pairs.unpaired) == (1, (2, 0))
     assert pairs.faults() == []
 
 
@@ -73,7 +116,7 @@ def test_waiting_is_bounded() -> None:
     pairs = Pairs()
     for stamp in range(6000):
         pairs.add(1, answer(stamp))
-    assert pairs.unpaired == [0, 1000]
+    assert pairs.unpaired == (0, 1000)
     assert pairs.faults() == [
         "no two matrices could be compared; messages left alone: 0 of the first, 6000 of the "
         "second"
@@ -94,7 +137,7 @@ def test_only_one_matrix_is_a_fault_for_the_same_contacts() -> None:
 
 def test_a_change_of_contacts_that_one_heard_first_is_no_fault() -> None:
     pairs = Pairs()
-    for stamp, other in ((1, answer(1, contacts_stamp=6)), (2, invalid(2, 0)), (3, answer(3))):
+    for stamp, other in ((1, answer(1, contacts_stamp=6)), (2, invalid(2, None)), (3, answer(3))):
         pairs.add(0, answer(stamp))
         pairs.add(1, other)
     assert (pairs.unlike, pairs.compared, pairs.faults()) == (2, 1, [])
@@ -249,6 +292,30 @@ def test_node_names_a_message_that_contradicts_itself(talkers: Talkers, compare:
     talkers.until(lambda: any(talkers.errors), "pair behind the bad message")
     assert compare.stop(signal.SIGTERM) == 1, compare.report()
     assert "fault: malformed message: " in compare.errors
+
+
+def test_monitor_takes_a_second_node_as_reference(talkers: Talkers) -> None:
+    """By its own name and topics."""
+    words = ("-r", "reference:=a", "-r", "delassus:=b", "-r", "__node:=delassus_compare")
+    with python(
+        "-m", "delassus_ros.monitor.monitor_node", "--ros-args", *words,
+        "-p", "reference_source:=node", domain=talkers.ros.domain, apart=True,
+    ) as program:  # fmt: skip
+        talkers.ros.fault, talkers.ros.report = program.fault, program.report
+        connect(talkers)
+        talkers.outputs[1].publish(talkers.message(2000, 1.001))
+        talkers.outputs[0].publish(talkers.message(2000))
+        talkers.until(lambda: max(talkers.errors) > 9e-4, "error of the pair")
+        assert program.stop(signal.SIGTERM) == 1, program.report()
+        assert "1 disagree, worst error 1.0e-03" in program.output
+
+
+@pytest.mark.needs("rclpy", "delassus_msgs")
+def test_unknown_source_of_references_refused() -> None:
+    words = ("--ros-args", "-p", "reference_source:=moon")
+    with python("-m", "delassus_ros.monitor.monitor_node", *words) as program:
+        assert program.wait() == 1
+        assert "unknown reference_source 'moon'" in program.report()
 
 
 def test_node_that_saw_nothing_fails_and_says_so(talkers: Talkers, compare: Program) -> None:

@@ -9,13 +9,14 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import qpsolvers
-from balance import simulate
 from balance.controller import Controller
+from balance.example import EXAMPLE
 from balance.poses import TIMETABLE, Pose, Poser
 from balance.qp import BASE, Matrices, Wanted, Weights, torques
 from control import film
 from control.kinematics import State
 from control.program import UnsolvedError
+from control.simulate import report, run
 from PIL import Image
 from seeds import but_slow
 
@@ -38,9 +39,9 @@ class Peer:
     """The same tasks by Pinocchio's M, h, J, J̇ẏ and Jacobian of the centre of mass."""
 
     def __init__(self, state: State) -> None:
-        joints = DelassusSolver(simulate.problem(humanoid_urdf())).problem.robot.joint_names
+        joints = DelassusSolver(EXAMPLE.problem(humanoid_urdf())).problem.robot.joint_names
         self.controller = Controller(
-            humanoid_urdf(), [*FEET.values()], joints, np.full(len(joints), 200.0)
+            humanoid_urdf(), joints, np.full(len(joints), 200.0)
         )
         kinematics = self.controller.kinematics
         model, data = kinematics.model, kinematics.data
@@ -127,7 +128,7 @@ class Peer:
 def instant(seed: int, bears: tuple[float, float]) -> tuple[State, Wanted, Peer]:
     """Return a state near standing and random tasks."""
     random = np.random.default_rng(seed)
-    names = DelassusSolver(simulate.problem(humanoid_urdf())).problem.robot.joint_names
+    names = DelassusSolver(EXAMPLE.problem(humanoid_urdf())).problem.robot.joint_names
     q = np.array([POSTURE.get(name, 0.0) for name in names]) + random.uniform(-0.1, 0.1, 30)
     turned = pin.Quaternion(pin.exp3(random.uniform(-0.1, 0.1, 3)))
     state = State(
@@ -145,11 +146,11 @@ def instant(seed: int, bears: tuple[float, float]) -> tuple[State, Wanted, Peer]
 
 def matrices(state: State) -> Matrices:
     """Return what the node publishes, by the library."""
-    s = DelassusSolver(simulate.problem(humanoid_urdf())).solve(
+    s = DelassusSolver(EXAMPLE.problem(humanoid_urdf())).solve(
         state.q, base_orientation=state.orientation, gravity=[0.0, 0.0, -9.81],
         rates=np.r_[state.twist, state.velocity],
     )  # fmt: skip
-    return Matrices(s.matrix, *(s.output(name) for name in simulate.OUTPUTS[1:]))
+    return Matrices(s.matrix, *(s.output(name) for name in EXAMPLE.outputs))
 
 
 @pytest.mark.needs("proxsuite")
@@ -210,18 +211,18 @@ def test_it_steps_and_takes_pushes(settings: PlantSettings | None) -> None:
             plant.push(0.05 * plant.weight * np.array(direction), 0.2)
             pushes.pop(0)
 
-    record = simulate.run(4.4, POSES, settings, events)
+    record = run(EXAMPLE, 4.4, POSES, settings, events)
     assert not pushes and not record.fell and record.unsolved == 0
-    away = np.linalg.norm(np.array(record.centre) - np.array(record.wanted), axis=1)
+    away = np.linalg.norm(np.array(record.place) - np.array(record.wanted), axis=1)
     assert away.max() < 0.03
-    moved = record.soles[-1] - record.soles[0]
+    moved = record.feet[-1] - record.feet[0]
     np.testing.assert_allclose(moved[:, 0], [0.0, 0.1], atol=0.01)
     # In the air while it was to be, on the floor before and after.
-    lifted = [touch[1] for touch, pose in zip(record.touches, record.pose, strict=True)
+    lifted = [touch[1] for touch, pose in zip(record.touches, record.act, strict=True)
               if pose == "step right"]  # fmt: skip
     assert not any(lifted[50:-100]) and record.touches[-1] == [True, True]
     both = np.array(record.bears) & np.array(record.touches)
-    off = (np.array(record.wrenches) - np.array(record.simulated))[both]
+    off = (np.array(record.forces) - np.array(record.simulated))[both]
     size = np.array(record.simulated)[both]
     assert np.sqrt((off[:, :3] ** 2).sum() / (size[:, :3] ** 2).sum()) < 0.15
     assert np.sqrt((off[:, 3:] ** 2).mean()) < 3.0
@@ -229,21 +230,21 @@ def test_it_steps_and_takes_pushes(settings: PlantSettings | None) -> None:
     assert not predicted[~np.array(record.touches)].any()
     wrong = (predicted[both] - size)[:, :3]
     assert np.sqrt((wrong**2).sum() / (size[:, :3] ** 2).sum()) < 0.15
-    assert sum("predicted by G with friction" in line for line in simulate.report(record)) == 1
+    assert sum("predicted by G with friction" in line for line in report(record)) == 1
 
 
 @pytest.mark.parametrize("algorithm", but_slow(["efpa", "ltl"], "efpa"))
 def test_any_algorithm_does(algorithm: str) -> None:
-    record, other = simulate.run(0.6, POSES), simulate.run(0.6, POSES, algorithm=algorithm)
+    record, other = run(EXAMPLE, 0.6, POSES), run(EXAMPLE, 0.6, POSES, algorithm=algorithm)
     np.testing.assert_allclose(record.torques[:50], other.torques[:50], rtol=0, atol=1e-6)
     assert not other.fell
 
 
 def test_fifty_milliseconds_without_commands() -> None:
     settings = PlantSettings(on_silence="hold", holding=1500.0, braking=30.0)
-    record = simulate.run(2.0, POSES, settings, lambda _, time: 1.0 <= time < 1.05)
+    record = run(EXAMPLE, 2.0, POSES, settings, lambda _, time: 1.0 <= time < 1.05)
     assert not record.fell
-    away = np.linalg.norm(np.array(record.centre) - np.array(record.wanted), axis=1)
+    away = np.linalg.norm(np.array(record.place) - np.array(record.wanted), axis=1)
     assert away[-100:].max() < 0.01
 
 

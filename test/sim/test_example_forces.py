@@ -15,15 +15,12 @@ import pinocchio as pin
 import pytest
 from force_prediction import sequence
 from force_prediction.books import Books
-from force_prediction.by_stamp import ByStamp
-from force_prediction.cone import NoForcesError, forces_in_cones
 from force_prediction.floors import MujocoFloor, RigidFloor
 from force_prediction.free_motion import FreeMotion, RobotState
-from force_prediction.prediction import predict
+from force_prediction.prediction import NoForcesError, predict
 from force_prediction.sequence import CENTRE, CONSTRAINT, EXACT, RIGID, TOLERANCE
 from force_prediction.touch import touch
 from processes import Program, ros_program, wait_until
-from seeds import seeds
 
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.plant import Plant
@@ -36,64 +33,6 @@ LEGS = ("LF", "RF", "LH", "RH")
 FRAMES = tuple(f"{leg}_FOOT" for leg in LEGS)
 JOINTS = tuple(f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE"))
 RADIUS, FRICTION = 0.02, 0.8
-
-
-# --- the quadratic program ---------------------------------------------------------------------
-
-
-def gauss_seidel(H: np.ndarray, b: np.ndarray, friction: float) -> np.ndarray:
-    """Solve the same program another way: contact by contact, by projected gradient steps."""
-    f = np.zeros(len(b))
-    for _ in range(20_000):
-        before = f.copy()
-        for i in range(0, len(b), 3):
-            own = slice(i, i + 3)
-            f[own] -= (H[own] @ f + b[own]) / np.linalg.eigvalsh(H[own, own])[-1]
-            f[own] = projected(f[own], friction)
-        if np.abs(f - before).max() < 1e-13:
-            break
-    return f.reshape(-1, 3)
-
-
-def projected(f: np.ndarray, friction: float) -> np.ndarray:
-    """Return the nearest point of the friction cone."""
-    tangent = float(np.hypot(f[0], f[1]))
-    if tangent <= friction * f[2]:
-        return f
-    if friction * tangent <= -f[2]:
-        return np.zeros(3)
-    normal = (f[2] + friction * tangent) / (1.0 + friction**2)
-    return np.array([*(f[:2] * friction * normal / tangent), normal])
-
-
-@pytest.mark.parametrize("seed", seeds(20))
-def test_forces_are_those_of_an_independent_solver(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    k = 1 + seed % 4
-    A = rng.normal(size=(3 * k, 3 * k + 2))
-    H = A @ A.T + 0.3 * np.eye(3 * k)
-    b = 20.0 * rng.normal(size=3 * k)
-    forces = forces_in_cones(H, b, 0.6)
-    # What Clarabel's 1e-10 of the cost leaves: sqrt(2e-10 · cost / curvature).
-    np.testing.assert_allclose(forces, gauss_seidel(H, b, 0.6), atol=1e-3)
-
-
-def test_forces_stick_slip_and_separate() -> None:
-    H = np.eye(3)
-    np.testing.assert_allclose(forces_in_cones(H, np.array([1.0, 2.0, -9.0]), 0.5), [[-1, -2, 9]])
-    np.testing.assert_allclose(
-        forces_in_cones(H, np.array([0, 0, 5.0]), 0.5), [[0, 0, 0]], atol=1e-6
-    )
-    # Slip: on the cone, and opposed to the motion.
-    (force,) = forces_in_cones(H, np.array([30.0, 40.0, -10.0]), 0.5)
-    assert np.hypot(*force[:2]) == pytest.approx(0.5 * force[2])
-    np.testing.assert_allclose(force[:2] / np.hypot(*force[:2]), [-0.6, -0.8], atol=1e-6)
-    assert forces_in_cones(np.zeros((0, 0)), np.zeros(0), 0.5).shape == (0, 3)
-
-
-def test_forces_refuse_what_has_no_answer() -> None:
-    with pytest.raises(NoForcesError, match="status"):
-        forces_in_cones(np.eye(3), np.array([0.0, 0.0, np.nan]), 0.5)
 
 
 # --- motion of the feet ------------------------------------------------------------------------
@@ -250,6 +189,12 @@ def test_a_robot_in_the_air_feels_nothing(motion) -> None:
     np.testing.assert_array_equal(forces, np.zeros((4, 3)))
 
 
+def test_a_matrix_without_numbers_is_refused(motion) -> None:
+    feet = motion.feet(random_state(4, height=0.0))
+    with pytest.raises(NoForcesError, match="contact forces are NOT_FINITE"):
+        predict(np.full((24, 24), np.nan), feet, RADIUS, FRICTION, RigidFloor(0.01))
+
+
 # --- the sequence ------------------------------------------------------------------------------
 
 
@@ -357,30 +302,6 @@ def test_picture_is_the_same_each_time(record, tmp_path: Path) -> None:
 
 
 # --- book-keeping of the node ------------------------------------------------------------------
-
-
-class Stamp:
-    """As builtin_interfaces/Time."""
-
-    def __init__(self, sec: int) -> None:
-        self.sec, self.nanosec = sec, 7
-
-
-def test_parts_of_a_stamp_come_together_in_any_order() -> None:
-    parts = ByStamp(("a", "b"))
-    assert parts.add(Stamp(1), "a", 1) is None
-    assert parts.add(Stamp(2), "b", 4) is None
-    assert parts.add(Stamp(1), "b", 2) == {"a": 1, "b": 2}
-    assert parts.add(Stamp(2), "a", 3) == {"a": 3, "b": 4}
-    assert parts.incomplete == 0
-
-
-def test_what_stays_incomplete_is_given_up_and_counted() -> None:
-    parts = ByStamp(("a", "b"))
-    for sec in range(2000):
-        assert parts.add(Stamp(sec), "a", sec) is None
-    assert 1000 < parts.incomplete < 2000
-    assert parts.add(Stamp(1999), "b", 0) == {"a": 1999, "b": 0}
 
 
 def test_books_tell_the_errors_by_state() -> None:

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from control.answers import Answers
 from control.comparison import ForceComparison
+from control.floating import StandingNode
 from control.node import ControlNode
 from control.progress import Progress
 from control.run import parser, run, run_example
@@ -27,8 +29,7 @@ from ros_domains import new_domain
 from ros_support import node_in_own_domain
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from whole_body_control.controller import CONTACTS
-from whole_body_control.node import WholeBodyNode
+from whole_body_control.example import EXAMPLE
 
 from delassus_ros.processes import Command
 from delassus_ros.sim import demo_urdf
@@ -194,14 +195,14 @@ class Sent:
 
 
 @pytest.fixture(name="node")
-def make_node() -> Iterator[WholeBodyNode]:
-    with node_in_own_domain(WholeBodyNode) as node:
+def make_node() -> Iterator[StandingNode]:
+    with node_in_own_domain(partial(StandingNode, EXAMPLE)) as node:
         node._commands = Sent()
         yield node
 
 
 NAMES = [f"{leg}_{part}" for leg in ("LF", "RF", "LH", "RH") for part in ("HAA", "HFE", "KFE")]
-LAYOUT = Layout(layout_id=7, joints=NAMES, contacts=list(CONTACTS))
+LAYOUT = Layout(layout_id=7, joints=NAMES, contacts=list(EXAMPLE.names))
 
 
 def instant(kind: type, sequence: int, sec: int, invalid: bool, **fields: Any) -> bytes:
@@ -218,7 +219,7 @@ def joints(sec: int) -> bytes:
     return serialize_message(message)
 
 
-def test_an_invalid_matrix_commands_nothing(node: WholeBodyNode) -> None:
+def test_an_invalid_matrix_commands_nothing(node: StandingNode) -> None:
     """Also one that came before the controller was ready, which ended it once."""
     node._on_base(serialize_message(Odometry()))
     node._on_matrix(instant(DelassusMatrix, 1, 5, True))
@@ -230,7 +231,7 @@ def test_an_invalid_matrix_commands_nothing(node: WholeBodyNode) -> None:
     assert node.refused == 1
 
 
-def test_joint_states_of_another_robot_are_passed_over(node: WholeBodyNode) -> None:
+def test_joint_states_of_another_robot_are_passed_over(node: StandingNode) -> None:
     node._on_layout(LAYOUT)
     node._on_description(String(data=demo_urdf()))
     node._on_joints(serialize_message(JointState(name=["elbow"], position=[0.0])))

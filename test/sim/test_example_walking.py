@@ -7,9 +7,10 @@ import pinocchio as pin
 import pytest
 from control.kinematics import State, smooth
 from control.program import UnsolvedError
+from control.simulate import report, run
 from seeds import but_slow
-from whole_body_control import simulate
 from whole_body_control.controller import Controller, Rows
+from whole_body_control.example import EXAMPLE
 from whole_body_control.gait import LEGS, Act
 from whole_body_control.qp import Wanted, Weights, full, reduced
 
@@ -42,7 +43,7 @@ def instant(seed: int, stands: list[bool]) -> tuple[State, Wanted]:
 
 def rows_of(state: State) -> Rows:
     """Return what the node publishes, by the library."""
-    problem = simulate.problem(demo_urdf())
+    problem = EXAMPLE.problem(demo_urdf())
     s = DelassusSolver(problem).solve(
         state.q, base_orientation=state.orientation, gravity=[0.0, 0.0, -9.81],
         rates=np.r_[state.twist, state.velocity], torques=np.zeros(18),
@@ -141,19 +142,19 @@ def push_at(time: float, direction: tuple[float, float, float]):
 @pytest.mark.parametrize("seed", but_slow([0, 1], 1))
 def test_it_walks_is_pushed_and_does_not_fall(seed: int) -> None:
     settings = PlantSettings(**{**vars(ROUGH), "seed": seed})
-    record = simulate.run(4.5, ACTS, settings, push_at(2.6, (0.0, 1.0, 0.0)))
-    assert not record.fell, list(simulate.report(record))
-    wanted, found = np.array(record.wanted), np.array(record.position)
+    record = run(EXAMPLE, 4.5, ACTS, settings, push_at(2.6, (0.0, 1.0, 0.0)))
+    assert not record.fell, list(report(record))
+    wanted, found = np.array(record.wanted), np.array(record.place)
     assert np.linalg.norm((wanted - found)[:, :2], axis=1).max() < 0.08
     assert found[-1, 0] > 0.45
-    stood = np.array(record.stands) & np.array(record.touches)
+    stood = np.array(record.bears) & np.array(record.touches)
     error = (np.array(record.forces) - np.array(record.simulated))[stood]
     size = np.array(record.simulated)[stood]
     assert (error**2).sum() < 0.15**2 * (size**2).sum()
     predicted = np.array(record.predicted)
     assert not predicted[~np.array(record.touches)].any()
     assert ((predicted[stood] - size) ** 2).sum() < 0.15**2 * (size**2).sum()
-    assert sum("predicted by G with friction" in line for line in simulate.report(record)) == 1
+    assert sum("predicted by G with friction" in line for line in report(record)) == 1
     lifted = np.array([act == "lift" for act in record.act])
     assert not np.array(record.touches)[lifted, 0][-50:].any()
 
@@ -169,19 +170,19 @@ def test_commands_that_stop_for_50_ms_do_not_make_it_fall(begin: float, on_silen
         return begin <= now < begin + 0.05
 
     settings = PlantSettings(**{**vars(ROUGH), "on_silence": on_silence})
-    record = simulate.run(3.5, ACTS, settings, events)
+    record = run(EXAMPLE, 3.5, ACTS, settings, events)
     assert 10 <= sum(silent[1:]) <= 30
-    assert not record.fell, list(simulate.report(record))
+    assert not record.fell, list(report(record))
 
 
 @pytest.mark.parametrize("algorithm", but_slow(["efpa", "ltl", "kjr"], "efpa", "kjr"))
 def test_any_algorithm_will_do(algorithm: str) -> None:
-    same = [simulate.run(0.4, ACTS, algorithm=name) for name in ("pv_osimr", algorithm)]
+    same = [run(EXAMPLE, 0.4, ACTS, algorithm=name) for name in ("pv_osimr", algorithm)]
     np.testing.assert_allclose(*(record.torques for record in same), atol=1e-6)
 
 
 def test_every_run_is_the_same() -> None:
-    first, second = (simulate.run(0.6, ACTS, ROUGH) for _ in range(2))
+    first, second = (run(EXAMPLE, 0.6, ACTS, ROUGH) for _ in range(2))
     np.testing.assert_array_equal(first.torques, second.torques)
 
 
