@@ -40,6 +40,18 @@ def test_status_of_listed_and_unlisted_contacts(contacts) -> None:
     assert contacts.status(FEET) == [UNKNOWN] * 4
 
 
+def test_older_set_is_used_after_a_refused_one_alone(contacts) -> None:
+    """No newer set is in use then, so that the older one was not overtaken."""
+    sets = [(10, ["LF"]), (9, ["RF"]), (10, ["LF", "LF"]), (9, ["RF"])]
+    active = []
+    for second, names in sets:
+        message = ActiveContacts(names=names, status=[ACTIVE] * len(names))
+        message.header.stamp.sec = second
+        contacts.take(message, 10_100_000_000)
+        active.append(contacts.active)
+    assert active == [("LF",), ("LF",), None, ("RF",)]
+
+
 def test_forgetting_is_as_before_the_first_set(contacts) -> None:
     read(contacts, ["LF", "arm"], [ACTIVE, ACTIVE])
     contacts.reset()

@@ -225,6 +225,16 @@ def test_timeout_of_zero_refused(robot) -> None:
         OrientationInput(robot, timeout=0.0)
 
 
+def test_older_orientation_is_used_and_in_doubt(robot) -> None:
+    source = Source(robot)
+    assert source.send((0.0, 0.0, 0.0, 1.0), stamp=20) is None
+    assert source.send((1.0, 0.0, 0.0, 0.0), stamp=10, now=21) is None
+    assert source.target.tolist() == [1.0, 0.0, 0.0, 0.0]
+    caveat = source.input.caveat(START + 21 * MS, 0.005)
+    assert caveat.reason is Reason.STAMP_JUMPED_BACK
+    assert "jumped back by 0.01 s" in caveat.text
+
+
 def test_the_twist_of_a_mounted_frame_is_turned_and_carried_to_the_root_link(robot) -> None:
     """ω and v at the frame's origin follow from those of the root link by hand."""
     source = OrientationInput(robot)

@@ -18,7 +18,7 @@ from pipeline_support import (
     to_message,
 )
 
-from delassus_ros.inputs.findings import Reason
+from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.schedule import ScheduleInput
 
 FEET = ("LF", "RF", "LH", "RH")
@@ -43,6 +43,17 @@ def test_the_mode_is_that_of_the_joint_state() -> None:
     assert "ended 0 s before the joint state" in rig.text
     rig.plan()
     assert rig.ask(mode(0)).validity == OK
+
+
+def test_age_of_a_schedule_counts_from_sending() -> None:
+    """Times to come of a plan that was stamped long ago are known as long as it is repeated."""
+    schedule, now = ScheduleInput(0.5), 10_000 * MS
+    plan = ContactSchedule(names=list(FEET), times=[0.0], end=60.0, status=[ACTIVE] * len(FEET))
+    plan.header.stamp = to_message(1000 * MS)
+    assert schedule.take(plan, now) is None
+    assert isinstance(schedule.at(now, now + 500 * MS), ActiveContacts)
+    stale = schedule.at(now, now + 501 * MS)
+    assert isinstance(stale, Finding) and stale.reason is Reason.CONTACTS_STALE
 
 
 def test_a_message_is_made_of_a_mode_at_its_first_use_alone() -> None:
