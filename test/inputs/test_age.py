@@ -23,7 +23,7 @@ from processes import node_program
 from rclpy.time import Time
 from ros_support import stamp_of
 
-CONFIG = Path(__file__).resolve().parents[3] / "config"
+CONFIG = Path(__file__).resolve().parents[2] / "config"
 TIMEOUT = 0.5
 STALE = DelassusMatrix.REASON_CONTACTS_STALE
 STAMPS = {"stamped": True, "without a stamp": False}

@@ -22,7 +22,7 @@ def domains_of_another_process(folder: Path) -> set[int]:
         "print(*(new_domain() for _ in range(30)))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=Path(__file__).parents[2],
+        [sys.executable, "-c", program], cwd=Path(__file__).parents[1],
         capture_output=True, text=True,
         timeout=HANG_S,
     )  # fmt: skip

@@ -29,7 +29,7 @@ from sensor_msgs.msg import JointState
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.ros.executor import executing, spin
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 CYCLE = ("deactivate", "cleanup", "configure", "activate")
 CYCLES = 5
 

@@ -251,7 +251,7 @@ def test_every_workaround_is_listed() -> None:
         for name in re.findall(
             r"# Work-around \(([a-z -]+)\): ", path.read_text(encoding="utf-8")
         ):
-            assert path.parent == package / "node" / "system", path
+            assert path.parent == package / "ros", path
             commented.add(name)
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = page.partition("## Work-arounds")[2].partition("\n## ")[0]
