@@ -465,7 +465,7 @@ class FakeConsumer:
 
 def test_the_swapper_waits_for_each_change() -> None:
     consumer = FakeConsumer()
-    swapper = Swapper(consumer, ["efpa", "ltl"])
+    swapper = Swapper(consumer, ["efpa", "ltl"], pause=0.0)
     swapper.look()
     assert consumer.asked == [] and swapper.is_used
     consumer.algorithm = "pv_osimr"

@@ -337,10 +337,12 @@ def _cycles(one: _Run, seconds: float, proceed: Callable[[], bool]) -> int:
 
 
 _CHANGE_LIMIT = 30.0  # s until a requested change is in use
+_PAUSE_S = 0.2
+"""Time between two changes [s]: a change loads a kernel, some 7 ms of processor time."""
 
 
 class Swapper:
-    """Requests the next algorithm as soon as a matrix shows the last change.
+    """Requests the next algorithm when a matrix shows the last change and a pause is over.
 
     Parameters
     ----------
@@ -348,6 +350,8 @@ class Swapper:
         The consumer, a :class:`~soak.consumer.SoakNode`.
     algorithms
         Names to switch between, including the node's first algorithm; empty for no switches.
+    pause
+        Time between two requests [s].
 
     Attributes
     ----------
@@ -359,8 +363,9 @@ class Swapper:
         Reason why a change failed; empty if all changes succeeded.
     """
 
-    def __init__(self, node: Any, algorithms: Sequence[str]) -> None:
+    def __init__(self, node: Any, algorithms: Sequence[str], pause: float = _PAUSE_S) -> None:
         self.restart()
+        self._pause, self._next = pause, 0.0
         self.refusal = ""
         self._node = node
         self._names = list(algorithms)
@@ -395,6 +400,8 @@ class Swapper:
         elif present != self._wanted:
             self._wait()
             return
+        elif time.monotonic() < self._next:
+            return
         else:
             self.count += 1
             if self.count % STRETCH == 0:
@@ -402,6 +409,7 @@ class Swapper:
         self._wanted = self._names[0]
         self._names.append(self._names.pop(0))
         self._answer = self._node.set_algorithm(self._wanted)
+        self._next = time.monotonic() + self._pause
         self._latest = math.inf
 
     def _is_accepted(self) -> bool:
