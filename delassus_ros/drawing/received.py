@@ -263,7 +263,7 @@ class NodeTopics:
         quaternion = np.empty(4)
         q, unknown = completed(self.robot, self.positions)
         known = set(source.carrying).isdisjoint(unknown)
-        warning = source.warning(self._node.get_clock().now().nanoseconds)
+        warning = source.fault(self._node.get_clock().now().nanoseconds)
         warning = warning or source.write(stamp, quaternion, q if known else None)
         if warning is not None:
             self._warn("orientation", f"{warning.text}: ellipsoids along the world need it")

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from delassus_ros.estimator.settings import EstimatorSettings
-from delassus_ros.inputs.findings import Finding, Reason, doubt
+from delassus_ros.inputs.findings import Finding, Reason, doubtful
 from delassus_ros.measured import (
     Accelerometer,
     ExternalWrench,
@@ -63,7 +63,7 @@ class Consistency:
         share = 2.0 / (9.0 * r) if r else 0.0
         self._most = r * (1.0 - share + _QUANTILE * math.sqrt(share)) ** 3
 
-    def warning(self, numbers: Array) -> Finding | None:
+    def contradiction(self, numbers: Array) -> Finding | None:
         """Return a warning about the measurement that contradicts the remaining ones, or None.
 
         Parameters
@@ -84,7 +84,7 @@ class Consistency:
             what, size = self._least_fitting(numbers)
         else:
             return None
-        return doubt(
+        return doubtful(
             Reason.SENSORS_CONTRADICT,
             f"{self._words(what)} contradicts the other measurements by {size:.3g} standard "
             f"deviations; the squared residuals are {squared:.4g}, expected about "

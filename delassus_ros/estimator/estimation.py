@@ -279,7 +279,7 @@ class Estimation(Tick):
         if self._motion_fault is not None:
             return self._motion_fault
         for sensor in self.sensors:
-            fault = sensor.warning(now)
+            fault = sensor.fault(now)
             if fault is not None:
                 return fault
         if self._accelerations is None:
@@ -289,13 +289,13 @@ class Estimation(Tick):
 
     def _doubts(self, numbers: Array, now: int) -> Iterator[Finding]:
         """Yield the reasons for which an estimate is DEGRADED."""
-        if self._motion.caveat is not None:
-            yield self._motion.caveat
+        if self._motion.doubt is not None:
+            yield self._motion.doubt
         for sensor in self.sensors:
             finding = self.inputs.doubt_of(sensor, now)
             if finding is not None:
                 yield finding
-        contradiction = self._consistency.warning(numbers)
+        contradiction = self._consistency.contradiction(numbers)
         if contradiction is not None:
             yield contradiction
 

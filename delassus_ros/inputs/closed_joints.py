@@ -29,7 +29,7 @@ _MOST = 64
 """Sets of joints, besides the usual ones, that are kept; a robot has a few publishers."""
 
 
-def warning_of(bound: BoundClosure, closure_status: ClosureStatus) -> Finding | None:
+def finding_of(bound: BoundClosure, closure_status: ClosureStatus) -> Finding | None:
     """Return the warning for a status of :meth:`BoundClosure.solve`; None for OK."""
     if closure_status is ClosureStatus.OK:
         return None

@@ -177,18 +177,18 @@ class ContactEstimator:
         ----------
         q : (nq,) positions.
         stamp : stamp of the joint state [ns]; 0 if it has none.
-        now, max_skew, clock_step : see :meth:`~delassus_ros.inputs.input.Input.caveat`.
+        now, max_skew, clock_step : see :meth:`~delassus_ros.inputs.input.Input.doubt`.
 
         Returns
         -------
-        None, or why there is no estimate; :attr:`caveat` is a reason to doubt an estimate.
+        None, or why there is no estimate; :attr:`doubt` is a reason to doubt an estimate.
         """
         inputs: Mapping[str, Array] = self._bound.inputs
         inputs["q"][...] = q
         warning = self.motion.write(stamp, now, inputs, max_skew, clock_step)
         warning = warning or self.motion.implausible
         if warning is None and self._base is not None:
-            warning = self._base.warning(now)
+            warning = self._base.fault(now)
             self._base.write(stamp, inputs[_ORIENTATION], q)
         if warning is None and stamp <= 0:
             warning = Finding(
@@ -204,9 +204,9 @@ class ContactEstimator:
         return self._observe(inputs["rates"], stamp)
 
     @property
-    def caveat(self) -> Finding | None:
+    def doubt(self) -> Finding | None:
         """Reason to doubt the latest estimate; None for no doubt."""
-        return self.motion.caveat
+        return self.motion.doubt
 
     def _observe(self, rates: Array, stamp: int) -> Finding | None:
         """Compare velocities with those of the previous joint state; return why not."""

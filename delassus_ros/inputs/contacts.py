@@ -81,7 +81,7 @@ class ContactInput(LatestInput[Mapping[str, int]]):
         self._without(replace(finding, reason=Reason.NO_CONTACTS_RECEIVED | finding.reason))
         self.latest.taken = 0
 
-    def doubt(self, finding: Finding) -> None:
+    def add_doubt(self, finding: Finding) -> None:
         """Mark the present set as doubtful, for a reason that the source gives."""
         self.finding = joined(self.finding, finding)
 

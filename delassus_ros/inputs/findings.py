@@ -110,7 +110,7 @@ class Finding:
         return f"{self.subject} {self.reason.name or 'input'}".lstrip()
 
 
-def doubt(reason: Reason, text: str, subject: str = "") -> Finding:
+def doubtful(reason: Reason, text: str, subject: str = "") -> Finding:
     """Return a finding that makes a message DEGRADED."""
     return Finding(reason, text, Validity.DEGRADED, subject)
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from delassus_ros.inputs.findings import Finding, Reason, doubt
+from delassus_ros.inputs.findings import Finding, Reason, doubtful
 from delassus_ros.inputs.limits import LONGEST_TRUST_S
 from delassus_ros.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.ros.arrival import (
@@ -113,7 +113,7 @@ class Latest:
         """Whether a message has come that is at most `timeout` [s] old."""
         return self._arrival.within(1e9 * timeout, now, self.stamp)
 
-    def caveat(
+    def doubt(
         self, subject: str, now: int, max_skew: float, clock_step: int, needs_stamp: bool
     ) -> Finding | None:
         """Return why the order or the age of the message is in doubt, or None.
@@ -128,7 +128,7 @@ class Latest:
         """
         if needs_stamp and not self.is_stamped:
             text = f"{subject} came without a valid stamp: the age cannot be told"
-            return doubt(Reason.STAMP_INVALID, text, subject)
+            return doubtful(Reason.STAMP_INVALID, text, subject)
         stamps = f"the stamps of {subject}"
         reasons, text = Reason.NONE, ""
         # The doubt ends after the same time for sources that repeat messages and for those that
@@ -140,7 +140,7 @@ class Latest:
         if self.ahead > max_skew + 1e-9 * clock_step:
             reasons |= Reason.STAMP_IN_FUTURE
             text = f"{stamps} are {ahead_of_clock(self.ahead, clock_step)}"
-        return doubt(reasons, text, subject) if reasons else None
+        return doubtful(reasons, text, subject) if reasons else None
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class Input(ABC):
         """Fault of the latest message, in words; empty for none."""
         return "" if self._warning is None else self._warning.text
 
-    def warning(self, now: int) -> Finding | None:
+    def fault(self, now: int) -> Finding | None:
         """Return why there are no valid values, or None if there are."""
         if self._warning is not None:
             return self._warning
@@ -250,21 +250,21 @@ class Input(ABC):
             f"allowed ({words.timeout}){by_stamp}",
         )
 
-    def caveat(
+    def doubt(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
     ) -> Finding | None:
         """Return why the values are to be used with care, or None.
 
         Parameters
         ----------
-        now, max_skew, clock_step : see :meth:`Latest.caveat`.
+        now, max_skew, clock_step : see :meth:`Latest.doubt`.
         stamp : of the joint positions that the values go with [ns]; 0 if they have none.
         """
         subject = self.words.subject
         if self._publishers.two(now):
             text = two_publishers(self.full_topic or self.topic, subject)
-            return doubt(Reason.SOURCES_CONTRADICT, text, subject)
-        return self.latest.caveat(subject, now, max_skew, clock_step, self.needs_stamp)
+            return doubtful(Reason.SOURCES_CONTRADICT, text, subject)
+        return self.latest.doubt(subject, now, max_skew, clock_step, self.needs_stamp)
 
     def health(self, now: int) -> InputHealth:
         """Return the health of the input, without the name of its topic."""

@@ -205,7 +205,7 @@ class Inputs:
 
     def doubt_of(self, entry: Input, now: int, stamp: int = 0) -> Finding | None:
         """Return why an input is in doubt at the stamp of joint positions [ns], or None."""
-        return entry.caveat(now, self._max_skew, self.clock_step, stamp)
+        return entry.doubt(now, self._max_skew, self.clock_step, stamp)
 
     def _warn_of_joints(self, status: InputStatus) -> None:
         # A separate kind of warning, independent of the remaining reasons.

@@ -15,7 +15,7 @@ import numpy as np
 
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.errors import DelassusError, InputError, RobotError, listed
-from delassus_ros.inputs.closed_joints import BoundClosures, warning_of
+from delassus_ros.inputs.closed_joints import BoundClosures, finding_of
 from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.joint_names import JointMotion, JointNames, missing, size_mismatch
 from delassus_ros.inputs.limits import LONGEST_TRUST_S, Limits
@@ -605,7 +605,7 @@ class JointGate:
         closure_status = bound.solve()
         if closure_status.is_valid:
             np.copyto(q, bound.q)
-        finding = warning_of(bound, closure_status)
+        finding = finding_of(bound, closure_status)
         if finding is not None:
             status.reasons |= finding.reason
             status.text = finding.text

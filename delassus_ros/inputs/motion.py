@@ -14,7 +14,7 @@ import numpy as np
 
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import NAMED, NumericalError, UnknownNames
-from delassus_ros.inputs.findings import Finding, Reason, doubt, joined
+from delassus_ros.inputs.findings import Finding, Reason, doubtful, joined
 from delassus_ros.inputs.input import Faults, LatestInput, Words
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.orientation import OrientationInput
@@ -72,12 +72,12 @@ class TorqueInput(LatestInput[Array]):
     def _keep(self, contents: Array, stamp: int, now: int) -> None:
         self.values[...] = contents
 
-    def caveat(
+    def doubt(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
     ) -> Finding | None:
-        """Return why the torques are in doubt, or None; see :meth:`Input.caveat`."""
+        """Return why the torques are in doubt, or None; see :meth:`Input.doubt`."""
         outside = _outside(self._plausible.efforts_outside(self.values))
-        return joined(super().caveat(now, max_skew, clock_step, stamp), outside)
+        return joined(super().doubt(now, max_skew, clock_step, stamp), outside)
 
     def _wrong(self, names: Sequence[str], efforts: Sequence[float]) -> str:
         """Return the fault of torques, in words; empty for none."""
@@ -93,7 +93,7 @@ class TorqueInput(LatestInput[Array]):
 
 def _outside(text: str) -> Finding | None:
     """Return the warning about motion beyond the limits of joints; None for an empty text."""
-    return doubt(Reason.JOINT_OUTSIDE_LIMITS, text, "motion") if text else None
+    return doubtful(Reason.JOINT_OUTSIDE_LIMITS, text, "motion") if text else None
 
 
 class MotionInput:
@@ -111,7 +111,7 @@ class MotionInput:
     Attributes
     ----------
     torques : the torques of the topic; None unless `torques` is ``"topic"``.
-    caveat : reason to doubt the values that were written last; None for no doubt.
+    doubt : reason to doubt the values that were written last; None for no doubt.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class MotionInput:
         self._source = torques
         self._needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
         self._loops = LoopRates(robot) if robot.clustered.is_closed else None
-        self.caveat: Finding | None = None
+        self.doubt: Finding | None = None
         self._joints: Sequence[str] = ()
         self._plausible = PlausibleMotion(robot, ())
         self._motion = np.full((2, len(robot.joint_names)), np.nan)
@@ -161,14 +161,14 @@ class MotionInput:
         Parameters
         ----------
         stamp : stamp of the joint positions; 0 if they have none.
-        now, max_skew, clock_step : see :meth:`Input.caveat`.
+        now, max_skew, clock_step : see :meth:`Input.doubt`.
 
         Returns
         -------
         None, or the fault of the motion. With a fault all values written are zero; the matrix is
         right in both cases.
         """
-        self.caveat = joined(*self._doubts(stamp, now, max_skew, clock_step))
+        self.doubt = joined(*self._doubts(stamp, now, max_skew, clock_step))
         try:
             warning = self._write(stamp, now, inputs)
         except NumericalError as error:
@@ -203,12 +203,12 @@ class MotionInput:
 
     @property
     def implausible(self) -> Finding | None:
-        """The caveat of motion beyond the limits of joints; None for any other caveat.
+        """The doubt of motion beyond the limits of joints; None for any other doubt.
 
         Differences of velocities must not be formed with such motion.
         """
-        caveat = self.caveat
-        return caveat if caveat and caveat.reason & Reason.JOINT_OUTSIDE_LIMITS else None
+        doubt = self.doubt
+        return doubt if doubt and doubt.reason & Reason.JOINT_OUTSIDE_LIMITS else None
 
     def _doubts(
         self, stamp: int, now: int, max_skew: float, clock_step: int
@@ -217,9 +217,9 @@ class MotionInput:
         base = self._base_in_use
         for source in (base, self.torques):
             if source is not None:
-                yield source.caveat(now, max_skew, clock_step, stamp)
+                yield source.doubt(now, max_skew, clock_step, stamp)
         if base is not None and "rates" in self._needed:
-            yield base.twist_caveat()
+            yield base.twist_doubt()
         yield self._implausible()
 
     def _implausible(self) -> Finding | None:
@@ -238,7 +238,7 @@ class MotionInput:
         base = self._base_in_use
         if base is None:
             return None
-        warning = base.warning(now)
+        warning = base.fault(now)
         if warning is not None or "rates" not in self._needed:
             return warning
         q, rates = inputs["q"], velocities
@@ -294,7 +294,7 @@ class MotionInput:
         if self._source == "zero":
             return None
         if self.torques is not None:
-            warning = self.torques.warning(now)
+            warning = self.torques.fault(now)
             efforts, joints = self.torques.values, self._names
             if warning is not None:
                 return warning

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
-from delassus_ros.inputs.findings import Finding, Reason, doubt, joined
+from delassus_ros.inputs.findings import Finding, Reason, doubtful, joined
 from delassus_ros.inputs.input import Faults, LatestInput, Words, shown
 from delassus_ros.inputs.limits import LONGEST_TRUST_S, ORIENTATION_TIMEOUT_S
 from delassus_ros.inputs.mounting import FrameMotion, Mounting, mountings
@@ -289,13 +289,13 @@ class OrientationInput(LatestInput[_Measured]):
     def _carried(self) -> str:
         return f"its sensor is carried by {listed('joint', self.carrying)}"
 
-    def twist_caveat(self) -> Finding | None:
+    def twist_doubt(self) -> Finding | None:
         """Return why the twist contradicts the motion of the pose, or None."""
         parts = self._axes.along_world
         if not parts:
             return None
         world, frame = self._named
-        return doubt(
+        return doubtful(
             Reason.SOURCES_CONTRADICT,
             f"the pose of the base moves as if its {' and '.join(parts)} were along the axes of "
             f"{world!r}; expected a twist along those of {frame!r}, the child_frame_id of an "
@@ -303,18 +303,18 @@ class OrientationInput(LatestInput[_Measured]):
             "twist",
         )
 
-    def caveat(
+    def doubt(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
     ) -> Finding | None:
-        """Return why orientation and twist are in doubt, or None; see :meth:`Input.caveat`."""
-        found = super().caveat(now, max_skew, clock_step)
+        """Return why orientation and twist are in doubt, or None; see :meth:`Input.doubt`."""
+        found = super().doubt(now, max_skew, clock_step)
         if self._link_before and abs(now - self._link_changed) <= 1e9 * LONGEST_TRUST_S:
             text = (
                 f"the orientation of the base was that of frame {self._link_before!r}, and is now "
                 f"that of frame {self._link!r}: expected one frame; two nodes publish it, or "
                 "orientation.frame has to name the frame"
             )
-            found = joined(found, doubt(Reason.SOURCES_CONTRADICT, text, _WORDS.subject))
+            found = joined(found, doubtful(Reason.SOURCES_CONTRADICT, text, _WORDS.subject))
         taken = self.latest.taken
         apart = 1e-9 * (stamp - taken) if stamp and taken else 0.0
         if self._is_turning_refused:
@@ -336,10 +336,10 @@ class OrientationInput(LatestInput[_Measured]):
             )
         elif ANGULAR in self._axes.along_world:
             # The orientation is carried on by the angular velocity.
-            return joined(found, self.twist_caveat())
+            return joined(found, self.twist_doubt())
         else:
             return found
-        return joined(found, doubt(Reason.ORIENTATION_STALE, text, _WORDS.subject))
+        return joined(found, doubtful(Reason.ORIENTATION_STALE, text, _WORDS.subject))
 
     def _wrong(self, orientation: Sequence[float], frame: str, world: str | None) -> str:
         """Return the fault of an orientation, in words; empty for none."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.errors import SAID, UnknownNames
-from delassus_ros.inputs.findings import Finding, Reason, doubt
+from delassus_ros.inputs.findings import Finding, Reason, doubtful
 from delassus_ros.inputs.input import Faults, Input, Latest, Words, shown, stamp_in
 from delassus_ros.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.model.spatial import Array
@@ -162,7 +162,7 @@ class PlacementInput(Input):
             return Finding(Reason.UNKNOWN_CONTACT, self._text)
         return None
 
-    def warning_of(self, active: Iterable[str], now: int) -> Finding | None:
+    def fault_of(self, active: Iterable[str], now: int) -> Finding | None:
         """Return why placements of active contacts are unusable, or None if all are usable."""
         for name in active:
             if name not in self._row:
@@ -185,7 +185,7 @@ class PlacementInput(Input):
                 )
         return None
 
-    def caveat_of(
+    def doubt_of(
         self, active: Iterable[str], now: int, max_skew: float, clock_step: int
     ) -> Finding | None:
         """Return why placements of the active contacts are in doubt, or None.
@@ -193,7 +193,7 @@ class PlacementInput(Input):
         Parameters
         ----------
         active : names of the active contacts.
-        now, max_skew, clock_step : see :meth:`Latest.caveat`.
+        now, max_skew, clock_step : see :meth:`Latest.doubt`.
         """
         for name in active:
             known = self._known.get(name)
@@ -202,17 +202,17 @@ class PlacementInput(Input):
             subject = f"the placements of contact {name!r}"
             if known.publishers.two(now):
                 text = two_publishers(self.full_topic or self.topic, subject)
-                return doubt(Reason.SOURCES_CONTRADICT, text, subject)
-            found = known.caveat(subject, now, max_skew, clock_step, self.needs_stamp)
+                return doubtful(Reason.SOURCES_CONTRADICT, text, subject)
+            found = known.doubt(subject, now, max_skew, clock_step, self.needs_stamp)
             if found is not None:
                 return found
         return None
 
-    def caveat(
+    def doubt(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
     ) -> Finding | None:
-        """Return why placements of any contact are in doubt, or None; see :meth:`Input.caveat`."""
-        return self.caveat_of(self._known, now, max_skew, clock_step)
+        """Return why placements of any contact are in doubt, or None; see :meth:`Input.doubt`."""
+        return self.doubt_of(self._known, now, max_skew, clock_step)
 
     def write(self, inputs: Mapping[str, Array]) -> None:
         """Write all placements to the inputs of a kernel; missing ones as configured."""

@@ -117,7 +117,7 @@ class Scene(Domain):
     def heard_base(self) -> bool:
         assert self.node is not None and self.node._estimation is not None
         source = self.node._estimation.base
-        return source is not None and source.warning(now_of(self.node)()) is None
+        return source is not None and source.fault(now_of(self.node)()) is None
 
 
 @pytest.fixture(name="scene")
@@ -241,14 +241,14 @@ def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
     node = scene.node
     assert node is not None and node._estimation is not None
     sensor = node._estimation.inputs.by_topic["wrenches/LF_FOOT"]
-    scene.until(lambda: sensor.warning(now_of(node)()) is None, "wrench")
+    scene.until(lambda: sensor.fault(now_of(node)()) is None, "wrench")
     scene.send(q, np.zeros(18), torques)
     assert scene.estimates[-1].reasons == Reason.IMU_MISSING
     felt = Imu(linear_acceleration=Vector3(x=0.0, y=0.0, z=9.81))
     felt.header.stamp = scene.stamp.to_msg()
     scene.imu.publish(felt)
     imu = node._estimation.inputs.by_topic["imu"]
-    scene.until(lambda: imu.warning(now_of(node)()) is None, "acceleration")
+    scene.until(lambda: imu.fault(now_of(node)()) is None, "acceleration")
     for _ in range(3):
         scene.wrench.publish(sensed())
         scene.send(q, np.zeros(18), torques)
@@ -261,7 +261,7 @@ def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
     # Not finite: refused by name; the node lives on.
     bad = WrenchStamped(wrench=Wrench(force=Vector3(x=float("nan"))))
     scene.wrench.publish(bad)
-    scene.until(lambda: sensor.warning(now_of(node)()) is not None, "refusal")
+    scene.until(lambda: sensor.fault(now_of(node)()) is not None, "refusal")
     scene.send(q, np.zeros(18), torques)
     assert scene.estimates[-1].reasons == Reason.WRENCH_INVALID
     assert "the sensor of LF_FOOT are refused: they are nan" in scene.estimates[-1].text

@@ -70,7 +70,7 @@ class Source:
         return target
 
     def at(self, now):
-        return self.input.warning(START + now * MS)
+        return self.input.fault(START + now * MS)
 
 
 @pytest.fixture(name="source")
@@ -230,9 +230,9 @@ def test_older_orientation_is_used_and_in_doubt(robot) -> None:
     assert source.send((0.0, 0.0, 0.0, 1.0), stamp=20) is None
     assert source.send((1.0, 0.0, 0.0, 0.0), stamp=10, now=21) is None
     assert source.target.tolist() == [1.0, 0.0, 0.0, 0.0]
-    caveat = source.input.caveat(START + 21 * MS, 0.005)
-    assert caveat.reason is Reason.STAMP_JUMPED_BACK
-    assert "jumped back by 0.01 s" in caveat.text
+    doubt = source.input.doubt(START + 21 * MS, 0.005)
+    assert doubt.reason is Reason.STAMP_JUMPED_BACK
+    assert "jumped back by 0.01 s" in doubt.text
 
 
 def test_the_twist_of_a_mounted_frame_is_turned_and_carried_to_the_root_link(robot) -> None:
@@ -258,7 +258,7 @@ def test_a_twist_that_no_base_has_is_refused(robot, part, bad) -> None:
     assert source.read((0.0, 0.0, 0.0, 1.0), START, START, "base", None, **numbers) is None
     warning = source.write_twist(twist)
     assert warning.reason is Reason.TWIST_INVALID and f"{bad:.6g}" in warning.text
-    assert source.warning(START) is None and not twist.any()
+    assert source.fault(START) is None and not twist.any()
 
 
 def test_fixed_base_has_no_mountings() -> None:
@@ -318,13 +318,13 @@ def test_implausible_angular_velocity_makes_the_orientation_doubtful(source) -> 
         (RATES, None), (None, None),
     ):  # fmt: skip
         base.read((0, 0, 0, 1), START, START, "base", None, rates)
-        found = base.caveat(START, 0.005, 0, START)
+        found = base.doubt(START, 0.005, 0, START)
         assert (found and found.reason) == reason
     base.read((0, 0, 0, 1), START, START, "base", None, (math.inf, 0.0, 0.0))
-    assert "angular velocity of the base is refused" in base.caveat(START, 0.005).text
+    assert "angular velocity of the base is refused" in base.doubt(START, 0.005).text
     base.reset()
     base.read((0, 0, 0, 1), START, START, "base", None)
-    assert base.caveat(START, 0.005) is None
+    assert base.doubt(START, 0.005) is None
 
 
 def test_without_stamps_it_stays(source) -> None:

@@ -17,7 +17,7 @@ from delassus_ros.conditioning.monitor import (
 )
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import InputError
-from delassus_ros.inputs.closed_joints import BoundClosures, warning_of
+from delassus_ros.inputs.closed_joints import BoundClosures, finding_of
 from delassus_ros.inputs.findings import Finding, Findings, Reason, Validity
 from delassus_ros.inputs.joint_names import JointNames, missing, size_mismatch
 from delassus_ros.inputs.quaternions import turned_back
@@ -203,7 +203,7 @@ class OnDemand:
         bound.reset()
         bound.measured[...] = measured
         status = bound.solve()
-        warning = warning_of(bound, status)
+        warning = finding_of(bound, status)
         if warning is not None and not status.is_valid:
             raise InputError(warning.text)
         return bound.q.copy(), warning

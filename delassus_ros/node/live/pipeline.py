@@ -20,7 +20,7 @@ from delassus_ros.conditioning.structural_rank import (
 from delassus_ros.errors import ProblemError
 from delassus_ros.inputs.contact_estimator import ContactEstimator
 from delassus_ros.inputs.contacts import NO_SET, ContactInput
-from delassus_ros.inputs.findings import Finding, Findings, Reason, Validity, doubt
+from delassus_ros.inputs.findings import Finding, Findings, Reason, Validity, doubtful
 from delassus_ros.inputs.inputs import Inputs
 from delassus_ros.inputs.joints import Gate, InputStatus
 from delassus_ros.inputs.limits import Limits
@@ -293,7 +293,7 @@ class Pipeline(Tick):
         self._of_solver: Finding | None = None
         if solver.is_approximate:
             text = f"{solver.algorithm} is an approximation for this robot"
-            self._of_solver = doubt(reason | Reason.APPROXIMATE_ALGORITHM, text)
+            self._of_solver = doubtful(reason | Reason.APPROXIMATE_ALGORITHM, text)
         elif reason:
             text = f"{solver.algorithm} stands in for the configured algorithm"
             self._of_solver = Finding(reason, text, Validity.OK)
@@ -520,17 +520,17 @@ class Pipeline(Tick):
             self._include_contacts(stale, True)
         if contacts.active is not None:
             # Without doubt_of, as a call per tick counts.
-            finding = contacts.caveat(now, self._limits.max_skew, inputs.clock_step)
+            finding = contacts.doubt(now, self._limits.max_skew, inputs.clock_step)
             if finding is not None:
                 self._include(finding)
         if self._orientation is not None and self._turns_rows:
-            finding = self._orientation.warning(now)
+            finding = self._orientation.fault(now)
             finding = finding or inputs.doubt_of(self._orientation, now, stamp)
             if finding is not None:
                 self._include(finding)
         if self._placements is not None:
             active = contacts.active or ()
-            finding = self._placements.warning_of(active, now) or self._placements.caveat_of(
+            finding = self._placements.fault_of(active, now) or self._placements.doubt_of(
                 active, now, self._limits.max_skew, inputs.clock_step
             )
             if finding is not None:
@@ -561,8 +561,8 @@ class Pipeline(Tick):
         message = ActiveContacts(names=estimator.contacts.names, status=estimator.status)
         write_stamp(message.header.stamp, stamp)
         self._set_contacts(message, now)
-        if estimator.caveat is not None:
-            self._contacts.doubt(estimator.caveat)
+        if estimator.doubt is not None:
+            self._contacts.add_doubt(estimator.doubt)
 
     def _contacts_from_schedule(self, schedule: ScheduleInput, stamp: int, now: int) -> None:
         """Set the active contacts to those of the schedule at the joint state."""
@@ -656,10 +656,10 @@ class Pipeline(Tick):
         if self._matrix_of is None or fault is not None:
             return output.invalid(last.stamp_ns, self.sequence)
         solution, matrix = self._matrix_of
-        caveat = None if self._motion is None else self._motion.caveat
-        if caveat is not None:
-            self._warn(caveat.kind, caveat.text)
-            findings.include(caveat)
+        doubt = None if self._motion is None else self._motion.doubt
+        if doubt is not None:
+            self._warn(doubt.kind, doubt.text)
+            findings.include(doubt)
         forces = None if output.forces is None else self._forces(output.forces, solution)
         return output.message(
             last.stamp_ns, self.sequence, solution, matrix, self._limits, forces

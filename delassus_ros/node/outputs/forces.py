@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from delassus_ros.contact_forces.forces import ForceSolver
 from delassus_ros.contact_forces.results import ContactForces, ForceStatus
 from delassus_ros.contacts import Contact, direction
-from delassus_ros.inputs.findings import Finding, Reason, Validity, doubt
+from delassus_ros.inputs.findings import Finding, Reason, Validity, doubtful
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.solver.friction import (
@@ -189,7 +189,7 @@ class ForceOutput:
             forces = np.zeros(len(solution.matrix))
             forces[rows] = found.forces
         validity, reason, text = _JUDGEMENTS[found.status]
-        finding = None if found.status is _SOLVED else doubt(reason, _words(text, found))
+        finding = None if found.status is _SOLVED else doubtful(reason, _words(text, found))
         return ForceResult(forces, cones.friction, cones.normals, found, validity, finding)
 
     def unknown(self, solution: Solution, settings: ForceSettings) -> ForceResult:
