@@ -188,11 +188,11 @@ def test_an_approximation_is_said() -> None:
     robot = geared_chain(2, floating=False)
     problem = Problem(with_tip(robot), [Contact("tip", "tip", np.eye(2, 6))])
     closure = Closure(problem)
-    for algorithm, caveats in (
+    for algorithm, reasons in (
         ("pv_osimr", Reason.NONE), ("reflected_inertia", Reason.APPROXIMATE_ALGORITHM)
     ):  # fmt: skip
         solver = DelassusSolver(problem, algorithm)
         generic = generic_matrices(solver, configurations=closed_configurations(closure))
         on_demand = OnDemand(solver, generic, ConditionSettings(), BoundClosures(closure))
         answer = on_demand.compute(["link0", "link1"], [0.3, -0.8], ["tip"])
-        assert answer.findings.reasons is caveats
+        assert answer.findings.reasons is reasons
