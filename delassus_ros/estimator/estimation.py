@@ -149,7 +149,7 @@ class Estimation(Tick):
         self._accelerations: Array | None = None
         self._arrived = 0.0
         """Arrival of the latest joint state, by :func:`time.perf_counter` [s]."""
-        self._last_publication: int | None = None
+        self.last_publication.reset()
         self.last: LastEstimate | None = None
 
     @property
@@ -232,10 +232,10 @@ class Estimation(Tick):
 
     def watch(self, wanted: Container[str] = ()) -> Messages:
         """Yield the INVALID message about a long silence, if there is one."""
-        now, last = self._now(), self._last_publication
-        since = np.inf if last is None else now - last
-        status = self.inputs.silence(now, since)
-        if status is not None and since >= 1e9 * self.settings.input_timeout:
+        now = self._now()
+        since = self.silence_beyond(self.settings.input_timeout, now)
+        status = None if since is None else self.inputs.silence(now, since)
+        if status is not None:
             found = LastEstimate(status.stamp)
             found.add(status.reasons, status.text, Validity.INVALID)
             yield ESTIMATE, self._message(found, now)
@@ -304,11 +304,11 @@ class Estimation(Tick):
         if not self.settings.rate or self.last is None or self.last.numbers is None:
             return False
         # A tolerance of a tenth of a period: joint states do not come evenly.
-        return now - (self._last_publication or 0) < 0.9e9 / self.settings.rate
+        return self.silence_beyond(0.9 / self.settings.rate, now) is None
 
     def _message(self, found: LastEstimate, now: int) -> Estimate:
         """Return the message of an estimate; log its findings."""
-        self._last_publication = now
+        self.last_publication.note(now)
         self.last = found
         if found.text:
             self._warn(names_of(found.reasons), found.text)

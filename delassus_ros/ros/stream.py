@@ -13,7 +13,7 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
-from delassus_ros.ros.arrival import delay_since
+from delassus_ros.ros.arrival import Arrival, delay_since
 from delassus_ros.ros.publishers import Publishers
 from delassus_ros.ros.queue import OnMessage
 from delassus_ros.ros.realtime import Outcome, RealtimeMode, RealtimeSettings
@@ -60,6 +60,7 @@ class Tick(ABC):
     latency : time from the input to the publication of the latest answer [s]; -1 for a message
         that answers no input.
     overruns : number of late answers.
+    last_publication : arrival of the latest message at its subscribers.
     """
 
     inputs: TickInputs
@@ -69,6 +70,7 @@ class Tick(ABC):
         self.system_now: Callable[[], int] = time_ns
         self.due = math.inf
         self.latency, self.overruns = _NO_INPUT_LATENCY_S, 0
+        self.last_publication = Arrival()
 
     def arrival(self, sent: int) -> tuple[int, int]:
         """Return the time of the node's clock, and the time since a message was sent [ns].
@@ -78,6 +80,16 @@ class Tick(ABC):
         """
         now = self._now()
         return now, delay_since(sent, self.system_now())
+
+    def silence_beyond(self, patience: float, now: int) -> float | None:
+        """Return the time since the last message [ns], infinite before the first message.
+
+        None within `patience` [s] of the last message.
+        """
+        since = self.last_publication.since(now)
+        if since is None:
+            return math.inf
+        return since if since > 1e9 * patience else None
 
     @property
     @abstractmethod
@@ -320,14 +332,18 @@ class Stream:
 
         All are read, in order: the last one may be unusable, or have some of the joints.
         """
-        waiting = self._reception.waiting(JOINTS, data, sent, count)
-        for item in waiting:
-            if self._reception.reading(self._tick.read, JOINTS, *item):
-                self._arrived = perf_counter()
-        is_alone = len(waiting) == 1
-        if not is_alone:
+        *older, newest = self._reception.waiting(JOINTS, data, sent, count)
+        for item in older:
+            self._read_joints(*item)
+        if older:
+            # The newest messages of all other topics wait as well.
             self._reception.catch_up(JOINTS)
-        return is_alone
+        self._read_joints(*newest)
+        return not older
+
+    def _read_joints(self, data: bytes, sent: int, count: int) -> None:
+        if self._reception.reading(self._tick.read, JOINTS, data, sent, count):
+            self._arrived = perf_counter()
 
     def _on_instant(self) -> None:
         """Answer the newest joint state since the last instant of a fixed rate."""

@@ -92,7 +92,7 @@ class Configuration:
             self._compute = ComputeService(node, warn, computation, operation.limits.condition)
             undo.callback(self._compute.close)
             undo.callback(Horizon(node, warn, self._compute).close)
-            self.stream.on_failure = self.stand_in
+            self._set_stand_in(computation)
             self.change = Change(node, self.stream, computation, self._build, self._adopt)
             undo.callback(self.change.close)
             self._account = Account(node, mismatches, self.stream, self._publishers, self.change)
@@ -200,6 +200,7 @@ class Configuration:
     def _adopt_robot(self, computation: Computation, before: Computation) -> None:
         # The limits may have changed since it was made.
         computation.pipeline.limits = self.operation.limits
+        self._set_stand_in(computation)
         self._compute.set_computation(computation)
         if self.stream.active:
             self._publish_layout()
@@ -213,6 +214,11 @@ class Configuration:
             f"robot description changed from that of {before.problem.robot.name} to "
             f"{computation.words}"
         )
+
+    def _set_stand_in(self, computation: Computation) -> None:
+        """Ask after each answer for failures if a fallback can replace the algorithm."""
+        has_fallback = computation.fallback is not None
+        self.stream.on_failure = self.stand_in if has_fallback else None
 
     def _publish_layout(self) -> None:
         """Publish the meaning of the rows, latched: it holds from now on."""

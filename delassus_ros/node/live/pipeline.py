@@ -34,7 +34,7 @@ from delassus_ros.node.outputs.contacts import estimated_contacts
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.forces import ForceOutput, ForceResult
 from delassus_ros.node.outputs.matrix import MatrixOutput, SummaryOutput
-from delassus_ros.ros.arrival import Arrival, write_stamp
+from delassus_ros.ros.arrival import write_stamp
 from delassus_ros.ros.health import InputHealth
 from delassus_ros.ros.messages import deserialized
 from delassus_ros.ros.stream import WATCHES, Messages, Tick
@@ -214,7 +214,6 @@ class Pipeline(Tick):
         self._sets: dict[str, tuple[bytes, int]] = {}
         """The latest message of each topic of :data:`_SETS`, and its time of sending by the
         monotonic clock [ns]."""
-        self._last_publication = Arrival()
         self._output = MatrixOutput(layout)
         self._summary = SummaryOutput(layout, limits.condition.characteristic_length)
         self._layout = layout
@@ -312,7 +311,7 @@ class Pipeline(Tick):
         """Return to the initial state, at activation of the node."""
         self.end()
         self.clock_jumped()
-        self._last_publication.reset()
+        self.last_publication.reset()
         self.last.reset()
         self.published = self.refused = self.superseded = 0
 
@@ -365,12 +364,13 @@ class Pipeline(Tick):
         """
         self._drop_contacts()
         self.clock_jumped()
-        # Without a summary: the fault may be in the summary.
-        yield from self._without_joint_state(Reason.SOLVER_FAILED, text, 0, ())
-        if self._limits.contacts_timeout == math.inf:
-            self._reapply_contacts()
-        else:
+        if self._limits.contacts_timeout < math.inf:
             self._sets.clear()
+        try:
+            # Without a summary: the fault may be in the summary.
+            yield from self._without_joint_state(Reason.SOLVER_FAILED, text, 0, ())
+        finally:
+            self._reapply_contacts()
 
     # Inputs.
 
@@ -383,27 +383,35 @@ class Pipeline(Tick):
             if replaces:
                 self._supersede(1)
             return is_due
-        if topic not in _SETS:
-            self.inputs.read(topic, data, now, delay, count)
-            return False
-        # Kept when it has been read: a message that a fault of this program follows is not.
-        self._sets.pop(topic, None)
-        if topic == CONTACTS:
-            self._read_contacts(data, now, delay, count)
+        if topic in _SETS:
+            self._read_set(topic, data, now, delay, count)
         else:
             self.inputs.read(topic, data, now, delay, count)
-        self._sets[topic] = data, monotonic_ns() - delay
         return False
 
-    def _reapply_contacts(self) -> None:
-        """Use the latest set or schedule of contacts again; its age goes on."""
-        for topic, (data, sent) in [*self._sets.items()]:
-            self.read(topic, data, self.system_now() - (monotonic_ns() - sent))
+    def _read_set(self, topic: str, data: bytes, now: int, delay: int, count: int) -> None:
+        """Read a set or a schedule of contacts, and keep its bytes for :meth:`_reapply_contacts`.
 
-    def _read_contacts(self, data: bytes, now: int, delay: int, count: int) -> None:
-        message = deserialized(data, ActiveContacts, topic_of(CONTACTS).what)
-        self._contacts.note_publisher(now, count)
-        self._set_contacts(message, now, delay)
+        A message during which the program fails is not kept, nor is the message before it.
+        """
+        known, entry = topic_of(topic), self.inputs.by_topic[topic]
+        message = deserialized(data, known.kind, known.what)
+        self._sets.pop(topic, None)
+        entry.note_publisher(now, count)
+        if topic == CONTACTS:
+            self._set_contacts(message, now, delay)
+        else:
+            self.inputs.take(entry, message, now, delay)
+        self._sets[topic] = data, monotonic_ns() - delay
+
+    def _reapply_contacts(self) -> None:
+        """Use the latest set or schedule of contacts again, with its time of sending."""
+        try:
+            for topic, (data, sent) in [*self._sets.items()]:
+                self.read(topic, data, self.system_now() - (monotonic_ns() - sent))
+        except BaseException:
+            self._drop_contacts()
+            raise
 
     def _set_contacts(self, message: ActiveContacts, now: int, delay: int = 0) -> None:
         """Use a set of active contacts from the next matrix on."""
@@ -458,10 +466,8 @@ class Pipeline(Tick):
         least once per that time.
         """
         now = self._now()
-        since = self._last_publication.since(now)
-        if since is not None and since <= 1e9 * self._limits.patience * (1.0 - 1.0 / WATCHES):
-            return
-        status = self.inputs.silence(now, math.inf if since is None else since)
+        since = self.silence_beyond(self._limits.patience * (1.0 - 1.0 / WATCHES), now)
+        status = None if since is None else self.inputs.silence(now, since)
         if status is not None:
             yield MATRIX, self._message(status, now)
             yield from self._following(wanted)
@@ -479,7 +485,7 @@ class Pipeline(Tick):
 
     def _message(self, status: InputStatus, now: int) -> bytes:
         """Return the DelassusMatrix for a status of the joint positions."""
-        self._last_publication.note(now)
+        self.last_publication.note(now)
         last = self.last
         last.clear()
         last.stamp_ns, last.age = status.stamp, status.age
