@@ -32,7 +32,7 @@ class ScheduleInput(LatestInput[Any]):
     Parameters
     ----------
     timeout : longest time since the latest schedule was sent [s]; infinite for any time. A planner
-        that has ended is no longer followed, whatever its last schedule says.
+        that has ended is no longer followed, whatever its last schedule contains.
     """
 
     topic = "contact_schedule"
@@ -115,7 +115,6 @@ class ScheduleInput(LatestInput[Any]):
         Parameters
         ----------
         time : stamp of the joint positions [ns].
-        now : time of the node's clock [ns].
         """
         if self._warning is not None:
             return self._warning
