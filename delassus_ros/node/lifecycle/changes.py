@@ -30,7 +30,7 @@ from delassus_ros.ros.stream import Stream
 from delassus_ros.ros.timers import STEADY
 
 _HANDOVER_POLL_S = 0.02
-"""Period of looks at the background task."""
+"""Period of checks of the background task [s]."""
 
 T = TypeVar("T")
 
@@ -44,10 +44,7 @@ class Handover(Generic[T]):
 
     Parameters
     ----------
-    node : node with the timers.
     between : defers a function until after the next published matrix.
-    adopt : called with the part.
-    failed : called with the exception of a build.
     """
 
     def __init__(
@@ -81,7 +78,6 @@ class Handover(Generic[T]):
 
         Parameters
         ----------
-        name : of the thread.
         build : returns the part; called by the thread with an event, which is set when the
             build is cancelled.
         """
@@ -155,9 +151,7 @@ class Change:
 
     Parameters
     ----------
-    node : node with the parameters.
     stream : stream between whose matrices a computation is adopted.
-    computation : the computation in use until a change.
     build : returns the computation of a target, made with settings if its description is new, else
         without; called by the background thread with an event, which is set when the build is
         cancelled.

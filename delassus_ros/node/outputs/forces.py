@@ -1,4 +1,4 @@
-"""Contact forces of the node: computed, judged and said in messages.
+"""Contact forces of the node: computed, judged and written to messages.
 
 A solve that is not SOLVED is never OK.
 """
