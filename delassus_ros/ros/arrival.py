@@ -43,7 +43,7 @@ class Arrival:
 
     @property
     def has_come(self) -> bool:
-        """Whether a message has come."""
+        """Whether a message has arrived."""
         return self._at is not None
 
     def note(self, now: int, delay: int = 0) -> None:

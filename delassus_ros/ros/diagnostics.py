@@ -51,7 +51,7 @@ class Entry:
 
 
 def of_input(health: InputHealth) -> Entry:
-    """Return the entry of an input: whether messages come, and their fault."""
+    """Return the entry of an input: whether messages arrive, and their fault."""
     topic = health.topic
     causes = [health.warning] if health.warning else []
     if health.incompatible:

@@ -89,7 +89,7 @@ class Tick(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Drop what must not be used while the node is inactive."""
+        """Drop inputs that must not be used while the node is inactive."""
 
     @abstractmethod
     def clock_jumped(self) -> None:
@@ -355,5 +355,5 @@ class Stream:
         self.timing.pause()
 
     def _on_fault(self, text: str) -> None:
-        """Drop all inputs after a fault: the next answers are INVALID until new inputs come."""
+        """Drop all inputs after a fault: the next answers are INVALID until new inputs arrive."""
         self.publish_unasked(self._tick.fault(text))
