@@ -1,7 +1,7 @@
 """Inputs of the nodes: messages become values with ages and faults.
 
-Parameters of the same name have the same meaning in all modules. Times are integers [ns] unless
-their unit is [s]:
+Parameters of the same name have the same meaning in all modules. Stamps and times are integers
+[ns] unless their unit is [s]:
 
 - `stamp`: stamp of a message; 0 or less if the message has none.
 - `now`: time of the node's clock; 0 while the clock has no time, as before simulated time begins.

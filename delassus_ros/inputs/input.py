@@ -1,6 +1,6 @@
 """Base of the inputs: age and order of messages, and the checks before a message is used.
 
-Knows no ROS. Stamps and times are integers, ns; an age is in seconds.
+Knows no ROS. Ages are in s.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Latest:
 
     @property
     def received(self) -> bool:
-        """Whether a message has come."""
+        """Whether a message has arrived."""
         return self._arrival.has_come
 
     def since(self, now: int) -> int | None:

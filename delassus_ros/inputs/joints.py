@@ -1,7 +1,6 @@
 """The gate from joint states to the solver: measured joints are assembled, checked and closed.
 
-Knows no ROS: names, stamps and positions go in; q and a status come out. Stamps and times are
-integers, ns.
+Knows no ROS: names, stamps and positions go in; q and a status come out.
 """
 
 from __future__ import annotations
@@ -75,10 +74,9 @@ class MeasuredJoints:
 
     Attributes
     ----------
-    joints, bound : as above.
     members : (k,) entries of q of the measured joints.
     motion : (2, k) their velocities [rad/s, m/s] and efforts [N·m, N] with the last q that passed;
-        NaN where none came.
+        NaN where none arrived.
     """
 
     __slots__ = ("bound", "joints", "members", "motion", "ranges")
@@ -108,7 +106,7 @@ class _Layout(JointNames):
 
 
 class JointGate:
-    """Lets joint states through from which a matrix can be computed.
+    """Accepts joint states from which a matrix can be computed.
 
     A joint state whose joints suffice for q is used alone: all joints of an open chain, or, with
     closed loops, joints from which all remaining joints follow. Other joint states, from several
@@ -321,7 +319,7 @@ class JointGate:
         return self._refuse(self.last_stamp, now, Finding(reason, text))
 
     def _no_result_status(self, now: int) -> InputStatus:
-        """Return the status where joint states come and no matrix follows from them."""
+        """Return the status if joint states arrive and no matrix follows from them."""
         members = self.measured.members
         fresh = self._fresh[members]
         finding = self.ignored_reason
@@ -505,7 +503,7 @@ class JointGate:
         return Finding(Reason.INPUT_STALE, text)
 
     def _away(self, members: Entries, now: int) -> Entries:
-        """Return those of the joints whose last part came too long ago."""
+        """Return those of the joints whose last part arrived too long ago."""
         timeout = self._timeout
         recent = [at.within(timeout, now) for at in self._arrivals[members]]
         return members[~np.array(recent, dtype=np.bool_)]

@@ -1,7 +1,7 @@
 """Motion of a robot: rates, torques and gravity, for the outputs that need them.
 
 A fault of these inputs makes the secondary outputs INVALID. The matrix does not depend on them
-and stays valid. Knows no ROS. Stamps and times are integers, ns.
+and stays valid. Knows no ROS.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Orientation and twist of a floating base, from odometry or an inertial sensor.
 
-Knows no ROS: names, stamps and quaternions x, y, z, w go in. Stamps and times are integers, ns.
+Knows no ROS: names, stamps and quaternions x, y, z, w go in.
 """
 
 from __future__ import annotations

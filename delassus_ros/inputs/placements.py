@@ -1,6 +1,6 @@
 """Placements of contacts that move on their links, with an age per contact.
 
-Knows no ROS: names, positions and quaternions x, y, z, w go in. Stamps and times are integers, ns.
+Knows no ROS: names, positions and quaternions x, y, z, w go in.
 """
 
 from __future__ import annotations

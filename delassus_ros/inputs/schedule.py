@@ -1,4 +1,4 @@
-"""Contacts to come: a schedule of modes, and the mode at the time of a joint state."""
+"""Planned contacts: a schedule of modes, and the mode at the time of a joint state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ScheduleInput(LatestInput[Any]):
     topic = "contact_schedule"
     needs_stamp = False
     ages_by_stamp = False
-    """A schedule is made for times to come: its age counts from sending."""
+    """A schedule is made for future times: its age counts from sending."""
 
     def __init__(self, timeout: float = math.inf) -> None:
         super().__init__(_WORDS, _FAULTS, timeout)

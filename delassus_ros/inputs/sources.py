@@ -1,6 +1,6 @@
 """Detection of several sources of one input, e.g. joint states of two robots.
 
-Knows no ROS. Stamps and times are integers, ns.
+Knows no ROS.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Displacements over steps of 0.1 s are compared with the integral of the twist as
 by the orientation. After 20 steps, the twist counts as along the world's axes if both hold:
 
 - The displacements differ from the turned twist by 0.05 m/s or rad/s or more (root mean square).
-  Slower robots are not accused: an error below it is within the noise of velocities.
+  Slower robots are not reported: a smaller difference is within the noise of velocities.
 - The squared differences to the twist as it is are less than a quarter of those to the turned
   twist. Noise of pose or twist, a pose that stands still, wheels that slip (a displacement of any
   multiple of the turned twist), and jumps of the pose make both sums alike, or the first larger.
