@@ -61,7 +61,7 @@ class Handover(Generic[T]):
         self._failed = failed
         self._task: BackgroundTask[T] | None = None
         self._future: Future[T] | None = None
-        """The part to come; None for none, or while its thread waits for its turn."""
+        """Future of the part; None without a build, or while its thread waits for its turn."""
         self._next: tuple[str, Callable[[threading.Event], T]] | None = None
         self._tasks: list[BackgroundTask[T]] = []
         """Tasks whose threads may be at work; all but the present one are cancelled."""
@@ -140,7 +140,7 @@ class Handover(Generic[T]):
 
 
 class Target(NamedTuple):
-    """What a change leads to: URDF text, and name of an algorithm."""
+    """Target of a change: URDF text, and name of an algorithm."""
 
     description: str
     algorithm: str

@@ -38,7 +38,7 @@ def of_matrix(
     Parameters
     ----------
     validity, reasons : fields of the matrix.
-    text : the last warning, in words; empty for none.
+    text : text of the last finding; empty for none.
     seen : examination of the matrix; None without a matrix.
     """
     level, message = _OF_VALIDITY[validity], text

@@ -1,4 +1,4 @@
-"""Matrices at requested configurations: what the services compute, without rclpy."""
+"""Matrices at requested configurations: computations of the services, without rclpy."""
 
 from __future__ import annotations
 

@@ -410,7 +410,7 @@ class Pipeline(Tick):
             self._set_status()
 
     def _drop_contacts(self) -> None:
-        """Drop contacts, schedule and placements until new ones come."""
+        """Drop contacts, schedule and placements until new ones arrive."""
         for entry in (self._contacts, self._schedule, self._placements):
             if entry is not None:
                 entry.reset()
