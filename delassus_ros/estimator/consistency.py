@@ -42,7 +42,6 @@ class Consistency:
     ----------
     system : system that computes covariances; measurements of its wanted quantities are tested
         one by one.
-    settings : names of the sensors.
     """
 
     def __init__(self, system: SparseDynamics, settings: EstimatorSettings) -> None:
@@ -64,7 +63,7 @@ class Consistency:
         self._most = r * (1.0 - share + _QUANTILE * math.sqrt(share)) ** 3
 
     def contradiction(self, numbers: Array) -> Finding | None:
-        """Return a warning about the measurement that contradicts the remaining ones, or None.
+        """Return a finding about the measurement that contradicts the remaining ones, or None.
 
         Parameters
         ----------
@@ -125,15 +124,9 @@ def _rows_of(quantity: Quantity) -> tuple[int, ...]:
 
 
 def _variances(system: SparseDynamics) -> dict[tuple[Quantity, int], int]:
-    """Return the places of the variances of quantities that are both measured and wanted.
+    """Return the index of each variance of a measured and wanted quantity, by quantity and row.
 
-    Parameters
-    ----------
-    system : system that computes covariances.
-
-    Returns
-    -------
-    Index by measured quantity and row.
+    The system computes covariances.
     """
     found: dict[tuple[Quantity, int], int] = {}
     first = sum(system.sizes.values())

@@ -59,21 +59,16 @@ class LastEstimate(Findings):
 
 
 class Estimation(Tick):
-    """Keeps the latest inputs of all sensors and estimates at every joint state.
+    """Stores the latest inputs of all sensors and estimates at every joint state.
 
     Parameters
     ----------
     robot : robot of the joint states; all joints of its loops and couplings have to be measured.
-    settings : known and wanted quantities.
-    now : time of the node's clock [ns].
-    warn : called with the kind of a warning and its text.
 
     Attributes
     ----------
-    system : system of equations with the known and wanted quantities.
     joints : joints with independent rates, without a floating base.
     base : input of a floating base's odometry; None if the base is fixed.
-    sensors : force-torque sensors and the inertial sensor.
     last : the latest estimate; None before the first.
 
     Raises

@@ -20,13 +20,7 @@ class EstimateOutput:
 
     Parameters
     ----------
-    system : system that computes the numbers.
     joints : joints with independent rates, without a floating base.
-    frames : frames of the wrenches.
-
-    Attributes
-    ----------
-    sequence : number of messages so far.
     """
 
     def __init__(
@@ -56,7 +50,6 @@ class EstimateOutput:
         Parameters
         ----------
         stamp : stamp of the joint state [ns]; 0 if it has none.
-        findings : validity, reasons and text.
         numbers : the estimate; None if INVALID.
         compute_time : time that the estimate took [s].
         """

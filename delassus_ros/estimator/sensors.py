@@ -31,16 +31,11 @@ class Sensor(LatestInput[Array]):
     ----------
     name : name of the sensor in words.
     topic : name of the topic before remapping.
-    size : count of numbers.
     frame : frame along whose axes the numbers are.
-    robot : robot that has the frame.
     parameter : name of the parameter with the frame.
-    faults : reasons for missing, invalid and stale numbers.
-    timeout : age above which the numbers are too old [s].
 
     Attributes
     ----------
-    name : name of the sensor in words.
     values : (size,) latest numbers.
     """
 

@@ -26,7 +26,7 @@ _WARNINGS = {
     ),
 }  # fmt: skip
 _MOST = 64
-"""Sets of joints, besides the usual ones, that are kept; a robot has a few publishers."""
+"""Sets of joints, besides the usual ones, that are stored; a robot has a few publishers."""
 
 
 def finding_of(bound: BoundClosure, closure_status: ClosureStatus) -> Finding | None:
@@ -43,10 +43,6 @@ class BoundClosures:
     The closures for the independent joints and for all joints are bound at construction. The
     closure for any other set is compiled at its first use, which delays one answer by some 10 to
     100 ms, or by less if the disk cache has the code.
-
-    Parameters
-    ----------
-    closure : closure of the robot.
 
     Raises
     ------
@@ -66,7 +62,7 @@ class BoundClosures:
         Raises
         ------
         InputError
-            If the joints do not determine the others; names the loop.
+            If the joints do not determine the remaining joints; names the loop.
         DelassusError
             If the closure could not be compiled; the next call tries again.
         """

@@ -50,13 +50,7 @@ class ObserverSettings:
     gain: float = 400.0
 
     def __post_init__(self) -> None:
-        """Check them.
-
-        Raises
-        ------
-        InputError
-            If force_off is not below force_on.
-        """
+        """Raise InputError if force_off is not below force_on."""
         if not 0.0 <= self.force_off < self.force_on:
             raise InputError(
                 f"contacts.force_off is {self.force_off} N and contacts.force_on {self.force_on} "
@@ -72,15 +66,12 @@ class ContactEstimator:
 
     Parameters
     ----------
-    problem : problem of the matrices.
-    settings : thresholds and gain.
     names : contacts that may become active; if empty, all that are on one frame.
     gravity : (3,), as for :class:`~delassus_ros.inputs.motion.MotionInput`.
     base : orientation and twist of a floating base; None for a fixed base.
 
     Attributes
     ----------
-    motion : velocities and efforts.
     contacts : the k contacts that may become active.
     forces : (m,) forces at these contacts, in the units of their rows; NaN before the first
         estimate.
@@ -176,8 +167,6 @@ class ContactEstimator:
         Parameters
         ----------
         q : (nq,) positions.
-        stamp : stamp of the joint state [ns]; 0 if it has none.
-        now, max_skew, clock_step : see :meth:`~delassus_ros.inputs.input.Input.doubt`.
 
         Returns
         -------

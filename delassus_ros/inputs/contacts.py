@@ -38,7 +38,6 @@ class ContactInput(LatestInput[Mapping[str, int]]):
 
     Parameters
     ----------
-    contacts : all contacts that may be active.
     timeout : age above which a set is too old [s]; infinite for never. The age counts from the
         stamp, or from the time of sending where the message has no stamp.
 
@@ -86,12 +85,7 @@ class ContactInput(LatestInput[Mapping[str, int]]):
         self.finding = joined(self.finding, finding)
 
     def stale(self, now: int) -> Finding | None:
-        """Return the warning about a present set that is too old, or None.
-
-        Parameters
-        ----------
-        now : time of the node's clock [ns]; 0 while that has no time yet.
-        """
+        """Return the finding about a present set that is too old, or None."""
         latest = self.latest
         if self.active is None or latest.within(self.timeout, now):
             return None
@@ -114,7 +108,7 @@ class ContactInput(LatestInput[Mapping[str, int]]):
         return [self._status.get(name, unlisted) for name in contacts]
 
     def repeat(self, stamp: int, now: int) -> None:
-        """Take the present set again, with a stamp that is not older than its last one [ns]."""
+        """Accept the present set again, with a stamp that is not older than its last one [ns]."""
         self.latest.note(stamp, now)
         self.latest.accept()
 
@@ -157,12 +151,7 @@ class ContactInput(LatestInput[Mapping[str, int]]):
 
 
 def contradiction(names: Sequence[str], status: Sequence[int]) -> Finding | None:
-    """Return why a set of active contacts is refused, or None.
-
-    Parameters
-    ----------
-    names, status : as in delassus_msgs/ActiveContacts.
-    """
+    """Return why a set of delassus_msgs/ActiveContacts is refused, or None."""
     if len(names) != len(status):
         return Finding(
             Reason.CONTACTS_MALFORMED,

@@ -93,7 +93,6 @@ class Finding:
 
     Attributes
     ----------
-    reason : bits of the message.
     text : the fault in words, with the name of the joint or contact.
     validity : highest validity of a message that depends on the input or the result.
     subject : name of the input, where several inputs have the same reasons.
@@ -133,7 +132,6 @@ class Findings:
     Attributes
     ----------
     validity : lowest validity of the findings; OK without findings.
-    reasons : reasons of all findings.
     text : the first text; empty for none.
     """
 

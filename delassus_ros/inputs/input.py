@@ -1,6 +1,6 @@
 """Base of the inputs: age and order of messages, and the checks before a message is used.
 
-Knows no ROS. Stamps and times are integers, ns; an age is in seconds.
+Knows no ROS. Ages are in s.
 """
 
 from __future__ import annotations
@@ -62,14 +62,7 @@ class Latest:
         self.ahead = 0.0
 
     def note(self, stamp: int, now: int, delay: int = 0) -> None:
-        """Note a message.
-
-        Parameters
-        ----------
-        stamp : its stamp; 0 or less if it has none.
-        now : time of the node's clock; 0 while that has no time yet.
-        delay : time between sending and `now`.
-        """
+        """Note a message."""
         self._arrival.note(now, delay)
         self.stamp, self._noted, self.is_stamped = max(stamp, 0), now, stamp > 0
         # Without the time of sending, which a pause of this process makes too early.
@@ -94,7 +87,7 @@ class Latest:
 
     @property
     def received(self) -> bool:
-        """Whether a message has come."""
+        """Whether a message has arrived."""
         return self._arrival.has_come
 
     def since(self, now: int) -> int | None:
@@ -121,9 +114,6 @@ class Latest:
         Parameters
         ----------
         subject : the data in words, e.g. ``"the torques"``.
-        now : time of the node's clock.
-        max_skew : how far a stamp may be ahead of the clock when the message arrives [s].
-        clock_step : longest step of simulated time, by which it may be further ahead [ns].
         needs_stamp : whether a message without a stamp is in doubt.
         """
         if needs_stamp and not self.is_stamped:
@@ -175,16 +165,10 @@ class Faults:
 class Input(ABC):
     """The latest messages of a topic.
 
-    Parameters
-    ----------
-    words : name of the input in messages.
-    faults : reasons for a missing, refused or old input.
-    timeout : age above which the values are too old [s]; infinite for never.
-
     Attributes
     ----------
-    timeout : age above which the values are too old [s]; may be set at any time.
-    latest : age and order of the messages.
+    timeout : age above which the values are too old [s], infinite for never; may be set at any
+        time.
     """
 
     topic = ""
@@ -214,18 +198,7 @@ class Input(ABC):
 
     @abstractmethod
     def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Take the next message.
-
-        Parameters
-        ----------
-        message : of the topic's type.
-        now : time of the node's clock; 0 while that has no time yet.
-        delay : time between sending and `now`.
-
-        Returns
-        -------
-        None, or the fault of the message.
-        """
+        """Accept the next message, or return its fault."""
 
     def note_publisher(self, now: int, count: int) -> None:
         """Note the publisher's sequence number of the next message; 0 if unknown."""
@@ -257,8 +230,7 @@ class Input(ABC):
 
         Parameters
         ----------
-        now, max_skew, clock_step : see :meth:`Latest.doubt`.
-        stamp : of the joint positions that the values go with [ns]; 0 if they have none.
+        stamp : of the joint positions that the values go with; 0 if they have none.
         """
         subject = self.words.subject
         if self._publishers.two(now):
@@ -286,7 +258,7 @@ class LatestInput(Input, Generic[V]):
     """Whether the age counts from the stamp where it is earlier than the time of sending."""
 
     def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Take the next message; see :meth:`Input.take`."""
+        """Accept the next message; see :meth:`Input.take`."""
         return self._take(self._parse(message), stamp_in(message), now, delay)
 
     @abstractmethod
@@ -305,7 +277,7 @@ class LatestInput(Input, Generic[V]):
         return self.latest.overtaken(stamp, now)
 
     def _take(self, contents: V | Finding, stamp: int, now: int, delay: int) -> Finding | None:
-        """Take the contents of the next message, or why it is refused; see :meth:`Input.take`."""
+        """Accept the contents of the next message; return why they are refused, or None."""
         if self._is_overtaken(stamp, now):
             return None
         latest = self.latest

@@ -29,19 +29,15 @@ class Inputs:
 
     Parameters
     ----------
-    robot : robot of the joint states.
     closure : computes the joints that are not measured; None for an open chain.
     others : inputs of the topics other than the joint states; None for one that is not used.
     motions : users of the velocities and efforts of the joint states.
-    warn : called with the kind of a warning and its text.
     max_skew, timeout : as for :class:`~delassus_ros.inputs.joints.JointGate` [s].
 
     Attributes
     ----------
-    gate : decides which joint states are used.
     by_topic : inputs of the topics other than the joint states, by topic before remapping.
     waiting : status of the joint state that waits for its answer; IGNORED if none waits.
-    clock_step : longest step of simulated time [ns].
 
     Raises
     ------
@@ -101,14 +97,6 @@ class Inputs:
     def read(self, topic: str, data: bytes, now: int, delay: int, count: int = 0) -> None:
         """Read a message of a topic other than the joint states; log its fault.
 
-        Parameters
-        ----------
-        topic : name of the topic before remapping.
-        data : serialized message of the topic's type.
-        now : time of the node's clock [ns].
-        delay : time between sending and `now` [ns].
-        count : number of the message among those of its publisher; 0 if unknown.
-
         Raises
         ------
         UnreadableError
@@ -123,7 +111,7 @@ class Inputs:
         self.take(entry, message, now, delay)
 
     def take(self, entry: Input, message: Any, now: int, delay: int = 0) -> None:
-        """Let an input take a message; log its fault."""
+        """Pass a message to an input; log its fault."""
         finding = entry.take(message, now, delay)
         if finding is None and entry.latest.jumped:
             # At once: the next message may come before a joint state.
@@ -138,7 +126,6 @@ class Inputs:
 
         Parameters
         ----------
-        data, now, delay, count : as for :meth:`read`.
         q : (nq,) is written to.
 
         Returns
@@ -219,7 +206,6 @@ class Inputs:
 
         Parameters
         ----------
-        now : time of the node's clock [ns].
         stamp : of the joint states of the last answer [ns].
         """
         found = {topic: entry.health(now) for topic, entry in self.by_topic.items()}

@@ -22,13 +22,10 @@ class JointNames:
 
     Parameters
     ----------
-    names : names of the joints of the joint states.
     joints : names of the robot's joints, in the order of q.
 
     Attributes
     ----------
-    names : the names.
-    count : number of names.
     joints : (k,) the robot's joints among the names, in the order of q.
     targets : (k,) entries of q that the joint states have.
     places : (k,) index of these entries in the joint state.

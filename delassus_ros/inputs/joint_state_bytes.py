@@ -40,10 +40,7 @@ class ReceivedJoints:
 class _Known:
     """The layout of an earlier joint state, and its contents.
 
-    Raises
-    ------
-    NotPlainError
-        If the places of the fields cannot be computed.
+    NotPlainError is raised if the places of the fields cannot be computed.
     """
 
     __slots__ = ("_constant", "_places", "state")
@@ -89,10 +86,6 @@ class JointStateReader:
 
     def read(self, data: bytes) -> ReceivedJoints:
         """Return the values of a joint state; overwritten by the next one.
-
-        Parameters
-        ----------
-        data : the serialized message.
 
         Raises
         ------

@@ -1,7 +1,6 @@
 """The gate from joint states to the solver: measured joints are assembled, checked and closed.
 
-Knows no ROS: names, stamps and positions go in; q and a status come out. Stamps and times are
-integers, ns.
+Knows no ROS: names, stamps and positions go in; q and a status come out.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class InputStatus:
 
     Attributes
     ----------
-    gate : how the joint state is used.
     stamp : stamp of the oldest part [ns]; 0 for a joint state without a stamp.
     age : age of the oldest part [s], negative if its clock is ahead; NaN if it is unknown.
     reasons : bits of the message; with READY they make it DEGRADED.
@@ -71,17 +69,14 @@ class MeasuredJoints:
 
     Parameters
     ----------
-    robot : the robot.
     joints : names of the measured joints, in the order of q.
     bound : computes q from their positions; None for an open chain, whose joints are all measured.
 
     Attributes
     ----------
-    joints, bound : as above.
     members : (k,) entries of q of the measured joints.
-    ranges : plausible positions of the measured joints.
     motion : (2, k) their velocities [rad/s, m/s] and efforts [N·m, N] with the last q that passed;
-        NaN where none came.
+        NaN where none arrived.
     """
 
     __slots__ = ("bound", "joints", "members", "motion", "ranges")
@@ -111,7 +106,7 @@ class _Layout(JointNames):
 
 
 class JointGate:
-    """Lets joint states through from which a matrix can be computed.
+    """Accepts joint states from which a matrix can be computed.
 
     A joint state whose joints suffice for q is used alone: all joints of an open chain, or, with
     closed loops, joints from which all remaining joints follow. Other joint states, from several
@@ -130,7 +125,6 @@ class JointGate:
     robot : robot whose joints all have one position, as joint states have no room for more.
     max_skew : largest difference of the stamps of the parts of one q, and largest distance by
         which a stamp may be ahead of the clock, beyond one step of the clock [s].
-    timeout : age above which positions are too old [s]; infinite for never.
     closure : computes the joints that are not measured; None for an open chain.
 
     Attributes
@@ -138,10 +132,8 @@ class JointGate:
     last_arrival : arrival of the last joint state with any of the joints, unless ignored for lack
         of positions.
     publisher_timeout_ns : time for which the present publishers are relied on [ns].
-    ignored_reason : why the last ignored joint state was ignored.
     last_stamp : stamp of the last q that passed or was too old [ns]; 0 if there is none.
     measured : the joints in use; before the first message all joints, or the independent ones.
-    sources : detects joint states of several sources.
     whole_stamp : stamp of the last joint state that was used alone [ns]; 0 if there is none.
 
     Raises
@@ -149,7 +141,7 @@ class JointGate:
     RobotError
         If a joint has several positions (planar, floating); names it.
     InputError
-        If a time is negative or not a number, or the timeout is zero.
+        If a time is negative or not a number, or the timeout is zero; also in :meth:`set_limits`.
     CompilerError
         If the code for the independent joints or for all joints cannot be made.
     """
@@ -185,13 +177,7 @@ class JointGate:
         self.reset(0)
 
     def set_limits(self, max_skew: float, timeout: float) -> None:
-        """Change the limits from the next joint state on.
-
-        Raises
-        ------
-        InputError
-            If a time is negative or not a number, or the timeout is zero.
-        """
+        """Change the limits from the next joint state on."""
         if not 0.0 <= max_skew < math.inf or not timeout > 0.0:
             raise InputError(
                 f"max_skew is {max_skew} s and timeout {timeout} s; expected a finite skew of at "
@@ -214,9 +200,7 @@ class JointGate:
     def reset(self, now: int) -> None:
         """Return to the initial state, at activation or after a jump of time (simulation reset).
 
-        Parameters
-        ----------
-        now : time of the node's clock; silence counts from here.
+        Silence counts from `now`.
         """
         n = len(self._joints)
         self._layouts: dict[tuple[str, ...], _Layout] = {}
@@ -250,18 +234,14 @@ class JointGate:
         motion: JointMotion = (),
         count: int = 0,
     ) -> InputStatus:
-        """Take the next joint state.
+        """Return the status of the next joint state.
 
         Parameters
         ----------
         names : names of the joints; fastest if it is the same list object as before.
-        stamp : stamp of the joint state; 0 or less if it has none.
         values : (n,) positions [rad, m].
-        now : time of the node's clock; 0 while the clock has no time (simulation).
         q : (nq,) is written to, and holds all joints if the status is READY.
-        delay : time between sending and `now` [ns].
         motion : velocities [rad/s, m/s] and efforts [N·m, N]; empty where no output needs them.
-        count : number of the message among those of its publisher; 0 if unknown.
         """
         layout = self._layout
         if names is not layout.names:
@@ -319,7 +299,6 @@ class JointGate:
 
         Parameters
         ----------
-        now : time of the node's clock.
         since : time since the last published message [ns]; infinite if there was none.
         """
         last = self.last_arrival.since(now)
@@ -340,7 +319,7 @@ class JointGate:
         return self._refuse(self.last_stamp, now, Finding(reason, text))
 
     def _no_result_status(self, now: int) -> InputStatus:
-        """Return the status where joint states come and no matrix follows from them."""
+        """Return the status if joint states arrive and no matrix follows from them."""
         members = self.measured.members
         fresh = self._fresh[members]
         finding = self.ignored_reason
@@ -432,7 +411,7 @@ class JointGate:
         motion: JointMotion,
         count: int,
     ) -> InputStatus:
-        """Take a joint state from whose joints alone no q follows."""
+        """Merge a joint state from whose joints alone no q follows."""
         alone = self._sets.get(layout.joints)
         if isinstance(alone, Finding) and not self._needs(layout.joints, now):
             self.ignored_reason = alone
@@ -524,7 +503,7 @@ class JointGate:
         return Finding(Reason.INPUT_STALE, text)
 
     def _away(self, members: Entries, now: int) -> Entries:
-        """Return those of the joints whose last part came too long ago."""
+        """Return those of the joints whose last part arrived too long ago."""
         timeout = self._timeout
         recent = [at.within(timeout, now) for at in self._arrivals[members]]
         return members[~np.array(recent, dtype=np.bool_)]

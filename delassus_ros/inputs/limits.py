@@ -13,7 +13,7 @@ LONGEST_TRUST_S = 1.0
 messages of other publishers are used, and a missing matrix is reported."""
 
 ORIENTATION_TIMEOUT_S = 0.1
-"""Age above which the orientation of a floating base is too old, unless told otherwise [s]."""
+"""Age above which the orientation of a floating base is too old, by default [s]."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,6 @@ class Limits:
         ahead of the clock, beyond one step of the clock [s].
     input_timeout : age above which joint positions are too old [s]; infinite for never.
     contacts_timeout : the same for the set of active contacts.
-    condition : thresholds and damping.
     forces : friction, law and velocities of the contact forces.
     """
 

@@ -1,7 +1,7 @@
 """Motion of a robot: rates, torques and gravity, for the outputs that need them.
 
 A fault of these inputs makes the secondary outputs INVALID. The matrix does not depend on them
-and stays valid. Knows no ROS. Stamps and times are integers, ns.
+and stays valid. Knows no ROS.
 """
 
 from __future__ import annotations
@@ -38,11 +38,6 @@ class TorqueInput(LatestInput[Array]):
     """The latest torques of the topic ``joint_torques``.
 
     Joints that a message does not list have zero torque.
-
-    Parameters
-    ----------
-    robot : robot of the joints.
-    timeout : age above which torques are too old [s]; infinite for never.
 
     Attributes
     ----------
@@ -101,12 +96,10 @@ class MotionInput:
 
     Parameters
     ----------
-    problem : problem whose outputs need the motion.
     torques : ``"effort"`` for the efforts of the joint states, ``"zero"``, or ``"topic"`` for
         :attr:`torques`.
     gravity : (3,) [m/s²] along the axes of the world; of the root link for a fixed base.
     base : orientation and twist of a floating base; None for a fixed base.
-    timeout : age above which torques of a topic are too old [s]; infinite for never.
 
     Attributes
     ----------
@@ -139,7 +132,7 @@ class MotionInput:
         self.torques = TorqueInput(robot, timeout) if needs_topic else None
 
     def take(self, joints: Sequence[str], motion: Array) -> None:
-        """Take velocities and efforts (2, k) of joints whose positions have passed."""
+        """Store velocities and efforts (2, k) of joints whose positions have passed."""
         if joints is not self._joints:
             self._plausible = PlausibleMotion(self._robot, joints)
         if len(joints) == len(self._names):
@@ -157,11 +150,6 @@ class MotionInput:
         clock_step: int = 0,
     ) -> Finding | None:
         """Write the motion to the inputs of a kernel; ``q`` is read from there.
-
-        Parameters
-        ----------
-        stamp : stamp of the joint positions; 0 if they have none.
-        now, max_skew, clock_step : see :meth:`Input.doubt`.
 
         Returns
         -------

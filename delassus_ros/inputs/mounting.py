@@ -43,11 +43,10 @@ class FrameMotion(NamedTuple):
 
 
 class Mounting:
-    """A frame of a robot, seen from the root link.
+    """A frame of a robot with a floating base, seen from the root link.
 
     Parameters
     ----------
-    robot : robot with a floating base.
     path : bodies from below the root link to the body of the frame; all of them on revolute or
         prismatic joints.
     placement : pose of the frame in that body.

@@ -1,6 +1,6 @@
 """Orientation and twist of a floating base, from odometry or an inertial sensor.
 
-Knows no ROS: names, stamps and quaternions x, y, z, w go in. Stamps and times are integers, ns.
+Knows no ROS: names, stamps and quaternions x, y, z, w go in.
 """
 
 from __future__ import annotations
@@ -73,8 +73,6 @@ class OrientationInput(LatestInput[_Measured]):
         messages.
     world : frame that the orientation has to be relative to; empty for any. Messages of an
         inertial sensor do not name it.
-    timeout : age above which an orientation is too old [s]; infinite for never.
-    topic : name of the source's topic.
 
     Raises
     ------
@@ -155,19 +153,16 @@ class OrientationInput(LatestInput[_Measured]):
         velocity: Sequence[float] = (0.0, 0.0, 0.0),
         position: Sequence[float] | None = None,
     ) -> Finding | None:
-        """Take the next orientation, and the twist with it.
+        """Accept the next orientation, and the twist with it.
 
         Parameters
         ----------
         orientation : unit quaternion x, y, z, w from the axes of `frame` to those of `world`.
-        stamp : stamp of the message; 0 or less if it has none.
-        now : time of the node's clock.
         frame : name of the frame in the message; empty if it has none.
         world : name of the reference in the message; empty if it has none, None for a type of
             message without a reference.
         rates : angular velocity in the axes of `frame` [rad/s]; None if unknown. NaN, infinity
             and impossibly large rates are not used, and are a reason for doubt.
-        delay : time between sending and `now`.
         velocity : linear velocity of the origin of `frame`, in the axes of `frame` [m/s]; zero if
             unknown.
         position : of that origin in `world` [m], by which the velocity is checked; None if
@@ -220,11 +215,10 @@ class OrientationInput(LatestInput[_Measured]):
         return () if self._mounting is None else self._mounting.joints
 
     def write(self, stamp: int, target: Array, q: Array | None = None) -> Finding | None:
-        """Write the latest good orientation, extrapolated to a stamp, to `target` (4,).
+        """Write the latest good orientation (4,), extrapolated to a stamp of joint positions.
 
         Parameters
         ----------
-        stamp : stamp of the joint positions; 0 if they have none.
         q : (nq,) joint positions; None if unknown.
 
         Returns

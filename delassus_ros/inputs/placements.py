@@ -1,6 +1,6 @@
 """Placements of contacts that move on their links, with an age per contact.
 
-Knows no ROS: names, positions and quaternions x, y, z, w go in. Stamps and times are integers, ns.
+Knows no ROS: names, positions and quaternions x, y, z, w go in.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class PlacementInput(Input):
 
     Parameters
     ----------
-    problem : problem with moving contacts.
     timeout : age above which a placement is too old [s]; infinite for never. The age counts from
         the stamp, or from the time of sending where the message has no stamp.
     """
@@ -105,7 +104,7 @@ class PlacementInput(Input):
         self._count = count
 
     def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Take a delassus_msgs/ContactPlacements; see :meth:`Input.take`."""
+        """Accept a delassus_msgs/ContactPlacements; see :meth:`Input.take`."""
         return self.read(message.names, *places_of(message), now, stamp_in(message), delay)
 
     def read(
@@ -117,16 +116,12 @@ class PlacementInput(Input):
         stamp: int = 0,
         delay: int = 0,
     ) -> Finding | None:
-        """Take placements of contacts.
+        """Accept placements of contacts.
 
         Parameters
         ----------
-        names : names of the contacts.
         positions, orientations : x, y, z [m] and unit quaternion x, y, z, w per name, in the
             frame of the contact's parameters.
-        now : time of the node's clock; 0 while the clock has no time.
-        stamp : stamp of the placements; 0 or less if they have none.
-        delay : time between sending and `now`.
 
         Returns
         -------
@@ -188,13 +183,7 @@ class PlacementInput(Input):
     def doubt_of(
         self, active: Iterable[str], now: int, max_skew: float, clock_step: int
     ) -> Finding | None:
-        """Return why placements of the active contacts are in doubt, or None.
-
-        Parameters
-        ----------
-        active : names of the active contacts.
-        now, max_skew, clock_step : see :meth:`Latest.doubt`.
-        """
+        """Return why placements of the active contacts are in doubt, or None."""
         for name in active:
             known = self._known.get(name)
             if known is None:

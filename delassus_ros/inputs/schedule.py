@@ -1,4 +1,4 @@
-"""Contacts to come: a schedule of modes, and the mode at the time of a joint state."""
+"""Planned contacts: a schedule of modes, and the mode at the time of a joint state."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class ScheduleInput(LatestInput[Any]):
     Parameters
     ----------
     timeout : longest time since the latest schedule was sent [s]; infinite for any time. A planner
-        that has ended is no longer followed, whatever its last schedule says.
+        that has ended is no longer followed, whatever its last schedule contains.
     """
 
     topic = "contact_schedule"
     needs_stamp = False
     ages_by_stamp = False
-    """A schedule is made for times to come: its age counts from sending."""
+    """A schedule is made for future times: its age counts from sending."""
 
     def __init__(self, timeout: float = math.inf) -> None:
         super().__init__(_WORDS, _FAULTS, timeout)
@@ -115,7 +115,6 @@ class ScheduleInput(LatestInput[Any]):
         Parameters
         ----------
         time : stamp of the joint positions [ns].
-        now : time of the node's clock [ns].
         """
         if self._warning is not None:
             return self._warning

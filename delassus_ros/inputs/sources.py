@@ -1,6 +1,6 @@
 """Detection of several sources of one input, e.g. joint states of two robots.
 
-Knows no ROS. Stamps and times are integers, ns.
+Knows no ROS.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from delassus_ros.model.ranges import LEAST_LIMITS
 _MARGIN = 3.0
 """Plausible velocity of a joint in units of its limit: limits are often those of a controller."""
 _JITTER_NS = 5_000_000
-"""Largest error of the time between two measurements as told by their stamps [ns]."""
+"""Largest error of the time between two measurements by their stamps [ns]."""
 _DOUBT_NS = 1_000_000_000
 """Time after a contradiction for which matrices are in doubt [ns]."""
 _GONE_NS = 10_000_000_000
-"""Silence after which a publisher is taken to have ended [ns]."""
+"""Silence after which a publisher is assumed to have ended [ns]."""
 _MOST_LOST = 100
 """Largest number of messages of one publisher that may be lost between two received ones."""
 _MOST_SOURCES = 4
@@ -75,8 +75,6 @@ class PublisherWatch:
 
         Parameters
         ----------
-        now : time of the node's clock.
-        count : number of the message among those of its publisher; 0 if unknown.
         mark : object that identifies the publisher if `count` is 0; None for no mark.
         """
         if not count and mark is None:
@@ -107,7 +105,6 @@ def two_publishers(topic: str, what: str) -> str:
     Parameters
     ----------
     topic : full name of the topic.
-    what : data that both send, in words.
     """
     return (
         f"two publishers of {topic} send {what}, and nothing tells which of them is right; end "
@@ -171,17 +168,14 @@ class SourceWatch:
         names: object = None,
         count: int = 0,
     ) -> str:
-        """Take the next q; return why it may be of another source, or an empty string.
+        """Return why the next q may be of another source, or an empty string.
 
         Parameters
         ----------
-        stamp : stamp of the joint state; 0 if it has none.
-        q : k positions [rad, m]; kept until the next call.
+        q : k positions [rad, m]; stored until the next call.
         members : (k,) index of their joints; the same object for the same set of joints.
-        now : time of the node's clock.
         step : longest step of simulated time, within which stamps do not change.
         names : object that identifies the order of names; None for merged joint states.
-        count : number of the message among those of its publisher; 0 if unknown.
         """
         passed, before = stamp - self._stamp, self._q
         comparable = self._stamp > 0 and passed >= 0 and members is self._members
@@ -213,8 +207,6 @@ class SourceWatch:
         ----------
         members : (k,) index of the joints.
         values : k positions [rad, m].
-        stamp : stamp of the positions; 0 if they have none.
-        now : time of the node's clock.
         """
         apart = abs(stamp - self._stamp) if stamp > 0 and self._stamp > 0 else 0
         known = dict(zip(self._members.tolist(), self._q, strict=True))
@@ -230,7 +222,7 @@ class SourceWatch:
         return self._text if now < self._doubtful_until else ""
 
     def _check_jump(self, q: Sequence[float], now: int, allowed: float, passed: int) -> None:
-        """Look for a joint that has moved too fast."""
+        """Detect a joint that has moved too fast."""
         moved, slowness = np.subtract(q, self._q), self._slowness[self._members]
         turns = self._turns[self._members]
         moved[turns] -= 2.0 * np.pi * np.round(moved[turns] / (2.0 * np.pi))

@@ -5,10 +5,10 @@ of header.frame_id. Several drivers publish it along the axes of the world inste
 does not show that; the motion of the pose from message to message does.
 
 Displacements over steps of 0.1 s are compared with the integral of the twist as it is, and turned
-by the orientation. After 20 steps, the twist is taken to be along the world's axes if both hold:
+by the orientation. After 20 steps, the twist counts as along the world's axes if both hold:
 
 - The displacements differ from the turned twist by 0.05 m/s or rad/s or more (root mean square).
-  Slower robots are not accused: an error below it is within the noise of velocities.
+  Slower robots are not reported: a smaller difference is within the noise of velocities.
 - The squared differences to the twist as it is are less than a quarter of those to the turned
   twist. Noise of pose or twist, a pose that stands still, wheels that slip (a displacement of any
   multiple of the turned twist), and jumps of the pose make both sums alike, or the first larger.
@@ -79,11 +79,10 @@ class TwistAxes:
         linear: Sequence[float],
         angular: Sequence[float],
     ) -> None:
-        """Take pose and twist of the next message.
+        """Note pose and twist of the next message.
 
         Parameters
         ----------
-        stamp : stamp of the message.
         position : of the frame of the source, along the axes of the world [m]; None if unknown.
         orientation : unit quaternion from the axes of the frame to those of the world.
         linear, angular : twist of the frame, finite [m/s, rad/s].

@@ -1,6 +1,7 @@
 """Time of sending and age of an input; texts about stamps and clocks that go back.
 
-Knows no ROS. Stamps and times are integers, ns; an age is in seconds.
+Knows no ROS. Stamps and times are integers, ns; an age is in seconds. The time `now` of the node's
+clock is 0 while that clock has no time, and `delay` is the time between sending and arrival.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ class Arrival:
     Parameters
     ----------
     now : time of arrival; None before the first message.
-    delay : time between sending and arrival, see :meth:`note`.
     """
 
     __slots__ = ("_at", "_delay")
@@ -43,17 +43,11 @@ class Arrival:
 
     @property
     def has_come(self) -> bool:
-        """Whether a message has come."""
+        """Whether a message has arrived."""
         return self._at is not None
 
     def note(self, now: int, delay: int = 0) -> None:
-        """Note the arrival of a message.
-
-        Parameters
-        ----------
-        now : time of the node's clock; 0 while that has no time yet.
-        delay : time between sending and arrival [ns].
-        """
+        """Note the arrival of a message."""
         self._at = (now - delay or -1) if now > 0 else 0
         self._delay = delay
 
@@ -67,7 +61,7 @@ class Arrival:
 
         Parameters
         ----------
-        now : time of the node's clock; 0 while the clock has no time: ages then stand still.
+        now : time of the node's clock; ages stand still while the clock has no time.
         stamp : stamp of the message, counted from if it is earlier; 0 if the message has none.
             Stamps in the future are ignored.
         """
@@ -137,16 +131,11 @@ def age_of(stamp: int, now: int) -> float:
 
 
 _ANOTHER_CLOCK_S = 1e6
-"""Age [s] above which a stamp is taken to be from another clock."""
+"""Age [s] above which a stamp is assumed to be from another clock."""
 
 
 def too_old(age: float) -> str:
-    """Return the likely cause of an old stamp.
-
-    Parameters
-    ----------
-    age : age by the stamp [s].
-    """
+    """Return the likely cause of an old stamp, from its age [s]."""
     if age > _ANOTHER_CLOCK_S:
         return (
             "the stamps are of another clock: set use_sim_time on this node if they are of "
@@ -161,7 +150,6 @@ def backward_jump(by: int, other_cause: str) -> str:
     Parameters
     ----------
     by : size of the jump, more than 0.
-    other_cause : likely cause besides a clock.
     """
     return f"{1e-9 * by:.4g} s: a simulation was reset, a clock was set, {other_cause}"
 
@@ -179,10 +167,6 @@ class ClockSteps:
     Simulated time stands still from one message on /clock to the next. Correct stamps of a
     simulation may be ahead of the node's clock by up to one step.
 
-    Parameters
-    ----------
-    simulated : whether the node's clock follows /clock.
-
     Attributes
     ----------
     simulated : whether the node's clock follows /clock.
@@ -196,7 +180,7 @@ class ClockSteps:
         self._recent: deque[int] = deque(maxlen=_REMEMBERED)
 
     def add(self, step: int) -> None:
-        """Take the next step [ns]."""
+        """Add the next step [ns]."""
         if 0 < step <= LONGEST_STEP_NS:
             self._recent.append(step)
             self.longest = max(self._recent)
@@ -205,8 +189,8 @@ class ClockSteps:
 def _offset() -> int:
     """Return how far the system clock is ahead of the steady clock [ns].
 
-    The clocks are read again if the process paused between the two reads: such a pause would
-    look like a step.
+    Both clocks are read again if the process paused between the two reads: such a pause would
+    appear as a step.
     """
     while True:
         before = time.monotonic_ns()

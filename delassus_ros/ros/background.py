@@ -37,7 +37,6 @@ class BackgroundTask(Generic[T]):
 
     Parameters
     ----------
-    name : name of the thread.
     function : returns the result; called with an event, which is set when the task is cancelled.
 
     Attributes
@@ -119,7 +118,6 @@ def wait_for_end(
 
     Parameters
     ----------
-    tasks : tasks that may be running.
     report : called with a text about every task that has not ended within
         :data:`CANCEL_LIMIT_S`.
 

@@ -17,22 +17,16 @@ _DESCRIPTION_POLL_S = 0.01
 
 
 class DescriptionTopic:
-    """Keeps the latest robot description.
+    """Latest robot description of the topic.
 
     Parameters
     ----------
-    node : the node to subscribe with.
-    arrived : called with every new description.
+    arrived : called after every new description.
     stopping : returns whether the process is to end, which ends the wait.
 
     Attributes
     ----------
     text : the latest URDF text; empty before the first.
-
-    Raises
-    ------
-    InputError
-        If a QoS override has a value that the policy cannot have.
     """
 
     def __init__(

@@ -42,15 +42,7 @@ _VERBS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the diagnostics.
-
-    Attributes
-    ----------
-    name : subject of the line, e.g. ``"matrix"``.
-    level : severity.
-    message : state in a few words.
-    values : further numbers and names, as text by label.
-    """
+    """A line of the diagnostics, with its subject, e.g. ``"matrix"``, and values by label."""
 
     name: str
     level: Level
@@ -59,7 +51,7 @@ class Entry:
 
 
 def of_input(health: InputHealth) -> Entry:
-    """Return the entry of an input: whether messages come, and their fault."""
+    """Return the entry of an input: whether messages arrive, and their fault."""
     topic = health.topic
     causes = [health.warning] if health.warning else []
     if health.incompatible:
@@ -107,7 +99,6 @@ def qos_mismatch(topic: str, end: str, mismatch: Mismatch) -> str:
     ----------
     topic : full name of the topic.
     end : endpoint of this node: ``"subscription"`` or ``"publisher"``.
-    mismatch : incompatible policies, and the nodes that have them.
     """
     policies = mismatch.policies
     whose = f"{topic} ({mismatch.nodes_text})" if mismatch.nodes else topic
@@ -128,10 +119,8 @@ def entries_of_inputs(
 
     Parameters
     ----------
-    node : node with the subscriptions.
     healths : by topic before remapping; names of topics and publishers are added here.
     subscriptions : by topic before remapping.
-    mismatches : endpoints with an incompatible QoS.
     """
     for name, health in healths.items():
         if name in subscriptions:
@@ -150,7 +139,6 @@ def to_message(
 
     Parameters
     ----------
-    entries : lines of the message.
     stamp : builtin_interfaces/Time of the node's clock.
     node : full name of the node; without its slash it is the prefix of all names.
     robot : name of the robot, as hardware_id.
@@ -183,7 +171,6 @@ class Report:
 
     Parameters
     ----------
-    node : the node that reports.
     period : steady time between two reports [s]; 0 for no reports.
     entries : returns the entries and the name of the robot.
     """

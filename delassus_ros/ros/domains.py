@@ -18,14 +18,7 @@ _BLOCK, _BLOCKS = 5, 20
 def claimed(folder: Path) -> tuple[range, TextIO]:
     """Return a block of domains, and the open file whose lock keeps other processes away.
 
-    Parameters
-    ----------
-    folder : folder with the lock files, one per block.
-
-    Raises
-    ------
-    DelassusError
-        If all blocks are claimed.
+    The folder has one lock file per block. A DelassusError is raised if all blocks are claimed.
     """
     for block in range(_BLOCKS):
         path = folder / f"delassus_test_domains_{os.getuid()}_{block}"

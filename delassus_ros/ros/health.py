@@ -14,7 +14,6 @@ class Mismatch:
 
     Attributes
     ----------
-    policies : incompatible QoS policies.
     nodes : full names of the nodes of these endpoints, sorted; empty while none is known.
     """
 
@@ -35,13 +34,11 @@ class InputHealth:
     ----------
     name : data of the topic in words, e.g. ``"joint states"``.
     topic : full name of the topic.
-    publishers : number of publishers.
     age : age of the latest input [s]; NaN without an input or while the clock has no time.
     silence : time since the last message, whether used or not [s]; NaN as for `age`.
     timeout : age and silence above which the input is too old [s].
     received : whether a message has come since the node was activated.
     warning : fault of the latest message, in words; empty for none.
-    incompatible : publishers with an incompatible QoS; None without such publishers.
     counts : further numbers by their names in words.
     """
 

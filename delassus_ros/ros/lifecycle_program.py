@@ -26,11 +26,6 @@ class LifecycleProgram(EventlessNode):
     A subclass has :meth:`declare` for its parameters, :meth:`configure`, :meth:`activate`,
     :meth:`deactivate` and :meth:`unconfigure` for its transitions, and :meth:`on_description`.
 
-    Parameters
-    ----------
-    name : name of the node, unless remapped.
-    **options : further arguments of :class:`rclpy.node.Node`.
-
     Raises
     ------
     rclpy.exceptions.ParameterException

@@ -18,10 +18,6 @@ class LogBridge(logging.Handler):
     """Passes the records of ``delassus_ros`` on to a node's logger while it is installed.
 
     Several nodes may have one installed at a time; all of them get all records.
-
-    Parameters
-    ----------
-    logger : log of the node.
     """
 
     _SOURCE = logging.getLogger("delassus_ros")
@@ -118,14 +114,7 @@ def _shown(text: str) -> str:
 
 
 class Throttle:
-    """Passes on one line per kind and period, with the number of omitted lines.
-
-    Parameters
-    ----------
-    write : called with the lines that are passed on.
-    period : time between lines of a kind [s].
-    clock : monotonic clock [s].
-    """
+    """Passes on one line per kind and period [s], with the number of omitted lines."""
 
     def __init__(
         self,

@@ -23,8 +23,6 @@ def deserialized(data: bytes, kind: type, what: str) -> Any:
 
     Parameters
     ----------
-    data : the serialized message.
-    kind : type of the message.
     what : name of the message in errors.
 
     Raises

@@ -50,7 +50,6 @@ def run_program(
 
     Parameters
     ----------
-    name : name of the program.
     make : returns the node; called after ROS is initialised.
     run : called with the node and a function that returns whether to stop; returns the exit
         status.

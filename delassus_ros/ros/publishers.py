@@ -21,8 +21,6 @@ class Publishers:
 
     Parameters
     ----------
-    node : the node that publishes.
-    warn : called with the kind of a warning and its text.
     kinds : type and QoS of the messages by topic before remapping.
     optional : topics that are published for subscribers alone.
 
@@ -30,11 +28,6 @@ class Publishers:
     ----------
     wanted : the optional topics that have a subscriber, at most 0.5 s ago.
     topics : full names of the topics by their names before remapping.
-
-    Raises
-    ------
-    InputError
-        If a QoS override has a value that the policy cannot have.
     """
 
     def __init__(

@@ -1,4 +1,9 @@
-"""Publishers and subscriptions whose QoS parameters may override, and QoS mismatches."""
+"""Publishers and subscriptions whose QoS parameters may override, and QoS mismatches.
+
+All creators of publishers and subscriptions raise
+:class:`~delassus_ros.errors.InputError` for a QoS override with a value that the policy cannot
+have.
+"""
 
 from __future__ import annotations
 
@@ -99,11 +104,6 @@ def subscribe(
 
     Durability can be overridden only on topics with the durability TRANSIENT_LOCAL, which not all
     publishers offer; on any other topic, that durability would bring old inputs.
-
-    Raises
-    ------
-    InputError
-        If a QoS override has a value that the policy cannot have.
     """
     latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
     policies = (*_OF_INPUTS, QoSPolicyKind.DURABILITY) if latched else _OF_INPUTS
@@ -120,13 +120,7 @@ def subscribe(
 
 
 def advertise(node: LifecycleNode, kind: type, topic: str, qos: QoSProfile) -> LifecyclePublisher:
-    """Return a new publisher, silent while the node is inactive.
-
-    Raises
-    ------
-    InputError
-        If a QoS override has a value that the policy cannot have.
-    """
+    """Return a new publisher, silent while the node is inactive."""
     publisher: LifecyclePublisher = node.create_lifecycle_publisher(
         kind,
         topic,
@@ -158,11 +152,6 @@ class Mismatches:
 
     The QoS events of the middleware carry the same information but cannot be used: if an endpoint
     is destroyed while its event waits in the queue of rclpy's events executor, the process ends.
-
-    Parameters
-    ----------
-    node : node with the publishers and subscriptions.
-    warn : takes the kind of a warning and its text.
     """
 
     def __init__(self, node: Node, warn: Callable[[str, str], object]) -> None:
@@ -229,12 +218,7 @@ class Mismatches:
 
 
 def incompatible_policies(offer: QoSProfile, request: QoSProfile) -> list[str]:
-    """Return the policies by which a publisher and a subscription are incompatible.
-
-    Parameters
-    ----------
-    offer, request : QoS of the publisher and of the subscription.
-    """
+    """Return the policies by which a publisher and a subscription are incompatible."""
     if qos_check_compatible(offer, request)[0] != QoSCompatibility.ERROR:
         return []
     return [

@@ -36,7 +36,6 @@ class RealtimeSettings:
     ----------
     priority : of SCHED_FIFO, 1 to 99; 0 for normal scheduling.
     processors : numbers of the processors to run on; all if empty.
-    lock_memory : keep the process from being swapped out.
     hold_garbage : collect garbage between joint states only.
     wakeup_latency : longest wake-up time of idle processors [µs]; -1 for the system's setting.
     """
@@ -49,7 +48,7 @@ class RealtimeSettings:
 
 
 class RealtimeMode:
-    """Takes the process into real-time mode, and back to the state that it found.
+    """Switches the process to real-time mode, and back to its earlier state.
 
     All requests except those for garbage and the wake-up time count for the whole process. Of
     several nodes in one process the latest request counts, and a node that leaves first undoes the
@@ -227,10 +226,7 @@ def following(priority: int) -> Iterator[None]:
 def _each_thread(change: Callable[[int], object]) -> None:
     """Call a function with the ids of all threads of the process, the calling thread first.
 
-    Raises
-    ------
-    OSError
-        Errors of the function, except for a thread that has ended meanwhile.
+    An OSError of the function is raised, except for a thread that has ended meanwhile.
     """
     # 0 is the calling thread. A refusal comes before anything has changed.
     change(0)
@@ -263,10 +259,6 @@ class GarbageKeeper:
     earlier objects are frozen (never examined). New cycles are collected by :meth:`idle`, which
     the loop calls when it has time; cycles that outlive several such collections by :meth:`rest`;
     all remaining cycles by :meth:`release`.
-
-    Parameters
-    ----------
-    clock : monotonic clock [s].
     """
 
     _holders = 0
@@ -313,11 +305,8 @@ class GarbageKeeper:
         """Collect all objects since :meth:`hold`, at most once per 60 s.
 
         To be called about once per second. In this node the collection takes 0.03 to 0.3 ms, as
-        earlier objects are frozen; a collection of all objects takes 50 ms.
-
-        Returns
-        -------
-        Whether a collection was done.
+        earlier objects are frozen; a collection of all objects takes 50 ms. Return whether a
+        collection was done.
         """
         now = self._clock()
         if not self._holds or now - self._looked < _FULL_PERIOD_S:

@@ -22,7 +22,7 @@ _JUMPS = JumpThreshold(
     min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
 )
 _MOST = JOINT_STATES.depth
-"""Largest number of messages taken at once: a fast publisher may never leave the queue empty."""
+"""Largest number of messages per read: a fast publisher may never leave the queue empty."""
 _STEPS = JumpThreshold(
     min_forward=Duration(nanoseconds=1), min_backward=None, on_clock_change=False
 )
@@ -31,19 +31,17 @@ _STEPS = JumpThreshold(
 class Reception:
     """The subscriptions of a node from :meth:`start` to :meth:`stop`.
 
-    Messages come as bytes, with the time at which they were sent.
+    Messages arrive as bytes, with their time of sending. Topics are named as before remapping.
 
     Parameters
     ----------
-    node : node with the subscriptions and the clock.
-    warn : takes the kind of a warning and its text.
     on_jump : called when the clock was set back or replaced: earlier inputs have no age.
     on_step : called with the longest step of simulated time [ns] when that changes.
     on_fault : called with the text of a fault of this program in a callback.
 
     Attributes
     ----------
-    subscriptions : subscriptions by topic before remapping; empty while inactive.
+    subscriptions : subscriptions by topic; empty while inactive.
     """
 
     def __init__(
@@ -89,13 +87,8 @@ class Reception:
 
         Parameters
         ----------
-        callbacks : callbacks by topic before remapping, in the order of subscription.
+        callbacks : callbacks by topic, in the order of subscription.
         qos : QoS of topics that differs from that of :func:`topic_of`.
-
-        Raises
-        ------
-        InputError
-            If a QoS override has a value that the policy cannot have.
         """
         self._system_clock = SystemClock()
         clock: Any = self._node.get_clock()
@@ -140,13 +133,7 @@ class Reception:
         return self._guarded(checked, on_fault)
 
     def waiting(self, name: str, *message: Any) -> list[tuple[Any, int, int]]:
-        """Return a message of a topic and the messages that wait behind it, oldest first.
-
-        Parameters
-        ----------
-        name : name of the topic before remapping.
-        *message : arguments of the topic's :data:`OnMessage`.
-        """
+        """Return a message of a topic and the messages that wait behind it, oldest first."""
         found: list[Any] = [message]
         subscription = self.subscriptions.get(name)
         while subscription is not None and len(found) <= _MOST:

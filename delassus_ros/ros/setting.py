@@ -30,7 +30,6 @@ class Setting:
     Attributes
     ----------
     default : value of a parameter that is not set; its type is the parameter's.
-    description : effect of the parameter, in a sentence or two.
     low, high : range of a number, both ends included; None for no range.
     least : lower bound of nonzero values, where 0 disables the feature; 0 for no such bound.
     choices : possible values of a text; empty for any text.
@@ -102,16 +101,12 @@ def parse_all(
 ) -> dict[str, Any]:
     """Return the values of parameters, by their names without the prefix.
 
+    The errors are those of :meth:`Setting.parse`.
+
     Parameters
     ----------
     settings : the parameters, by name without the prefix.
     values : values by full name; a parameter that is absent has its default.
-    prefix : beginning of the full names.
-
-    Raises
-    ------
-    InputError
-        For a value of another type, out of range, or an unknown choice; names the parameter.
     """
     return {
         name: setting.parse(prefix + name, values.get(prefix + name, setting.default))

@@ -46,20 +46,14 @@ class TickInputs(Protocol):
 
 
 class Tick(ABC):
-    """What a node does between the bytes of its inputs and the messages that it publishes.
-
-    Parameters
-    ----------
-    now : time of the node's clock [ns].
+    """Computes the messages that a node publishes from the bytes of its inputs.
 
     Attributes
     ----------
-    inputs : the inputs.
     system_now : time of the system clock [ns], with which times of sending are compared.
     due : instant of :func:`time.perf_counter` after which an answer is late [s].
     latency : time from the input to the publication of the latest answer [s]; -1 for a message
         that answers no input.
-    overruns : number of late answers.
     last_publication : arrival of the latest message at its subscribers.
     """
 
@@ -107,7 +101,7 @@ class Tick(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Drop what must not be used while the node is inactive."""
+        """Drop inputs that must not be used while the node is inactive."""
 
     @abstractmethod
     def clock_jumped(self) -> None:
@@ -115,18 +109,10 @@ class Tick(ABC):
 
     @abstractmethod
     def read(self, topic: str, data: bytes, sent: int = 0, count: int = 0) -> bool:
-        """Read a message, for the next answer.
+        """Read a message for the next answer; return whether a joint state is to be answered.
 
-        Parameters
-        ----------
-        topic : name of the topic before remapping.
-        data : serialized message of the topic's type.
-        sent : time of sending, by the system clock of the publisher [ns]; 0 if unknown.
-        count : number of the message among those of its publisher; 0 if unknown.
-
-        Returns
-        -------
-        Whether the message is a joint state that is to be answered.
+        The topic is named as before remapping; `sent` and `count` are those of
+        :data:`~delassus_ros.ros.queue.OnMessage`.
 
         Raises
         ------
@@ -138,8 +124,8 @@ class Tick(ABC):
     def answer(self, wanted: Container[str] = (), at_once: bool = False) -> Messages:
         """Yield the messages for the joint state that waits for its answer, if there is one.
 
-        Each message is computed when it is asked for: the first one is published before the work
-        for the second one begins.
+        Each message is computed when the caller requests the next one: the first message is
+        published before the work for the second one begins.
 
         Parameters
         ----------
@@ -161,19 +147,13 @@ class Stream:
 
     Parameters
     ----------
-    node : node with the subscriptions and the clock.
-    warn : called with the kind of a warning and its text.
-    tick : computes the messages.
-    publishers : publishers of the messages.
     deadline : longest time from a joint state to its answer [s]; infinite for none.
     rate : answers per second [1/s]; 0 for an answer to every joint state.
     patience : time after which a silence is reported [s].
-    realtime : requests to the operating system.
     qos : QoS of topics that differs from the usual one.
 
     Attributes
     ----------
-    timing : latency, jitter and overruns.
     realtime : outcomes of the requests for real-time use.
     on_failure : called after the computation of an answer has failed; None for no call.
     """
@@ -357,13 +337,7 @@ class Stream:
             self._publish(began, self._arrived)
 
     def _publish(self, began: float, arrived: float, at_once: bool = False) -> None:
-        """Publish the answer, then do the work that is not urgent.
-
-        Parameters
-        ----------
-        began, arrived : begin of the tick, and arrival of the joint state [s].
-        at_once : as for :meth:`Tick.answer`.
-        """
+        """Publish the answer, then do the work that is not urgent; both times are in s."""
         tick, publishers, timing = self._tick, self._publishers, self.timing
         messages = tick.answer(publishers.wanted, at_once)
         first = next(messages, None)
@@ -397,5 +371,5 @@ class Stream:
         self.timing.pause()
 
     def _on_fault(self, text: str) -> None:
-        """Drop all inputs after a fault: the next answers are INVALID until new inputs come."""
+        """Drop all inputs after a fault: the next answers are INVALID until new inputs arrive."""
         self.publish_unasked(self._tick.fault(text))

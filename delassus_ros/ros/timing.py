@@ -97,7 +97,6 @@ class Schedule:
     Attributes
     ----------
     due : next instant [s].
-    missed : number of missed instants.
     """
 
     def __init__(self, period: float, start: float) -> None:
@@ -126,7 +125,6 @@ class Times:
 
     Attributes
     ----------
-    count : number of all times.
     largest : largest of all times [s]; 0 without times.
     """
 

@@ -23,14 +23,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic that a node subscribes to.
-
-    Attributes
-    ----------
-    kind : type of its messages.
-    qos : of the subscription.
-    what : name of a message in words.
-    """
+    """A topic that a node subscribes to; `what` is the name of a message in words."""
 
     kind: type
     qos: QoSProfile

@@ -30,7 +30,7 @@ from delassus_ros.ros.stream import Stream
 from delassus_ros.ros.timers import STEADY
 
 _HANDOVER_POLL_S = 0.02
-"""Period of looks at the background task."""
+"""Period of checks of the background task [s]."""
 
 T = TypeVar("T")
 
@@ -44,10 +44,7 @@ class Handover(Generic[T]):
 
     Parameters
     ----------
-    node : node with the timers.
     between : defers a function until after the next published matrix.
-    adopt : called with the part.
-    failed : called with the exception of a build.
     """
 
     def __init__(
@@ -64,7 +61,7 @@ class Handover(Generic[T]):
         self._failed = failed
         self._task: BackgroundTask[T] | None = None
         self._future: Future[T] | None = None
-        """The part to come; None for none, or while its thread waits for its turn."""
+        """Future of the part; None without a build, or while its thread waits for its turn."""
         self._next: tuple[str, Callable[[threading.Event], T]] | None = None
         self._tasks: list[BackgroundTask[T]] = []
         """Tasks whose threads may be at work; all but the present one are cancelled."""
@@ -81,7 +78,6 @@ class Handover(Generic[T]):
 
         Parameters
         ----------
-        name : of the thread.
         build : returns the part; called by the thread with an event, which is set when the
             build is cancelled.
         """
@@ -144,7 +140,7 @@ class Handover(Generic[T]):
 
 
 class Target(NamedTuple):
-    """What a change leads to: URDF text, and name of an algorithm."""
+    """Target of a change: URDF text, and name of an algorithm."""
 
     description: str
     algorithm: str
@@ -155,9 +151,7 @@ class Change:
 
     Parameters
     ----------
-    node : node with the parameters.
     stream : stream between whose matrices a computation is adopted.
-    computation : the computation in use until a change.
     build : returns the computation of a target, made with settings if its description is new, else
         without; called by the background thread with an event, which is set when the build is
         cancelled.

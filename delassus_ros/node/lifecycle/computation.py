@@ -34,11 +34,8 @@ class Computation:
     Attributes
     ----------
     description : URDF text.
-    problem : robot, contacts, axes and outputs.
     solver : solver of the algorithm in the settings.
     fallback : solver that replaces an algorithm that fails; None for no replacement.
-    layout : meaning of the rows.
-    pipeline : turns joint states into messages.
     secondary : names of the secondary outputs, published on ~/dynamics.
     gravity : (3,) along the axes of the world [m/s²].
     estimates : whether the active contacts are estimated from forces, not received.
@@ -71,12 +68,7 @@ class Computation:
 
         Parameters
         ----------
-        settings : contacts, algorithm and outputs.
         description : URDF text.
-        limits : limits of the inputs, thresholds and damping.
-        now : time of the node's clock [ns].
-        warn : takes the kind of a warning and its text.
-        solver_of : makes the solver of a problem and an algorithm's name.
 
         Raises
         ------
@@ -141,7 +133,7 @@ class Computation:
 
 
 _POLL_CHILD_S = 0.02
-"""Period of looks at the building process."""
+"""Period of checks of the building process [s]."""
 
 
 def make_solver(
@@ -154,8 +146,6 @@ def make_solver(
 
     Parameters
     ----------
-    problem : problem of the matrices.
-    algorithm : name of the algorithm.
     cancelled : set by another thread to end the build.
     warm : called with the problem in the other process, to compile more into the disk cache;
         the kernel is then built there even if it is cached.

@@ -43,19 +43,10 @@ Warn = Callable[[str, str], object]
 class Configuration:
     """Publishers, stream, services, changes and diagnostics of a configured node.
 
-    Parameters
-    ----------
-    node : the node.
-    warn : takes the kind of a warning and its text.
-    mismatches : QoS mismatches with other nodes.
-    operation : limits, rate and real-time use.
-    computation : problem, solvers and pipeline.
-
     Attributes
     ----------
     operation : the present limits, rate and real-time use.
     change : follows the robot description and the parameter ``algorithm``.
-    stream : answers joint states while the node is active.
     """
 
     def __init__(

@@ -38,8 +38,7 @@ def of_matrix(
     Parameters
     ----------
     validity, reasons : fields of the matrix.
-    text : the last warning, in words; empty for none.
-    rows : number of rows of the matrix.
+    text : text of the last finding; empty for none.
     seen : examination of the matrix; None without a matrix.
     """
     level, message = _OF_VALIDITY[validity], text
@@ -85,7 +84,6 @@ def of_timing(
     rate : matrices per second since the last entry [1/s].
     overruns, missed : number of ticks beyond the deadline and of missed instants since the last
         entry.
-    realtime : outcomes of the requests for real-time use.
     """
     refused = [outcome.text for outcome in realtime if not outcome.done]
     warnings = []
@@ -145,16 +143,7 @@ def _of_times(name: str, times: Times) -> dict[str, str]:
 
 
 class Account:
-    """Diagnostic entries of a configured node.
-
-    Parameters
-    ----------
-    node : the node.
-    mismatches : endpoints with an incompatible QoS.
-    stream : inputs and timing.
-    publishers : publishers of the node.
-    change : follows the robot description and the algorithm.
-    """
+    """Diagnostic entries of a configured node."""
 
     def __init__(
         self,

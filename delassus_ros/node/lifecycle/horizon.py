@@ -33,12 +33,6 @@ class Horizon:
 
     Each state is computed as ``~/compute`` computes it; a state that cannot be computed leaves the
     remaining ones as they are.
-
-    Parameters
-    ----------
-    node : the node that answers.
-    warn : takes the kind of a warning and its text.
-    compute : the service for single states.
     """
 
     def __init__(
@@ -174,10 +168,7 @@ class _Rows:
     def active(self, k: int) -> list[str]:
         """Return the contacts that touch in state k.
 
-        Raises
-        ------
-        InputError
-            If the status of a contact is UNKNOWN, or no status.
+        InputError is raised if the status of a contact is UNKNOWN, or no status.
         """
         touching = []
         for name, status in zip(self.contacts, self._status[k].tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Matrices at requested configurations: what the services compute, without rclpy."""
+"""Matrices at requested configurations: computations of the services, without rclpy."""
 
 from __future__ import annotations
 
@@ -32,14 +32,7 @@ Places = Mapping[str, Mapping[str, Sequence[float]]]
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer to a request for a matrix.
-
-    Attributes
-    ----------
-    solution : solution with the matrix.
-    examination : exact condition of the matrix.
-    findings : validity and reasons of the matrix.
-    """
+    """Answer to a request for a matrix, with the exact condition and the findings."""
 
     solution: Solution
     examination: Examination
@@ -79,7 +72,6 @@ class OnDemand:
 
     Parameters
     ----------
-    solver : solver of the matrices.
     structural : matrices of all contacts at generic configurations; see
         :class:`~delassus_ros.conditioning.monitor.ConditionMonitor`.
     settings : thresholds; the damping is not applied.
@@ -124,7 +116,6 @@ class OnDemand:
         names, positions : joints in any order, and their positions [rad, m]: all joints, or, with
             couplings or loops, joints from which the remaining ones follow. Joints that the robot
             lacks are ignored.
-        active : names of the active contacts.
         base_orientation : (4,) unit quaternion x, y, z, w; with world axes and a floating base.
         motion : motion of the robot; ignored if no output needs it.
         places : contact_positions and contact_orientations of

@@ -74,11 +74,6 @@ def refuse_misspelt_contacts(overrides: Iterable[str], contacts: Iterable[str]) 
 
     A misspelt parameter would otherwise be ignored, and the contact would have other rows.
 
-    Parameters
-    ----------
-    overrides : names of the overrides of the node.
-    contacts : names of the contacts.
-
     Raises
     ------
     ContactError

@@ -41,8 +41,6 @@ def refusal(
 
     Parameters
     ----------
-    node : node with the present values.
-    changes : parameters with their new values.
     overrides : result of :func:`~delassus_ros.node.lifecycle.parameters.declare`.
     computation : the present computation; None while the node is unconfigured.
     topic : topic with the description that counts where the parameter is empty.

@@ -41,7 +41,6 @@ class ListService:
 
     Parameters
     ----------
-    node : the node that answers.
     computation : returns the present computation; None while the node is unconfigured.
     """
 
@@ -72,8 +71,6 @@ def answered(
 
     Parameters
     ----------
-    name : name of the service in the log.
-    warn : takes the kind of a warning and its text.
     answer : fills in a response; its exceptions become the message of the response.
     """
 
@@ -94,15 +91,7 @@ def answered(
 
 
 class ComputeService:
-    """``~/compute``, from configure to cleanup.
-
-    Parameters
-    ----------
-    node : the node that answers.
-    warn : takes the kind of a warning and its text.
-    computation : the present computation.
-    condition : thresholds for the condition of matrices.
-    """
+    """``~/compute``, from configure to cleanup."""
 
     def __init__(
         self,
@@ -280,13 +269,7 @@ class ComputeService:
 
 @dataclass(frozen=True)
 class Applicability:
-    """Whether an algorithm can solve a problem.
-
-    Attributes
-    ----------
-    name : name of the algorithm.
-    reason : why it cannot; empty if it can.
-    """
+    """Whether an algorithm can solve a problem; `reason` is the obstacle, or empty."""
 
     name: str
     reason: str

@@ -94,8 +94,6 @@ class LastAnswer(Findings):
     ----------
     stamp_ns, age : stamp of the joint positions [ns] and their age [s].
     examination : examination of the matrix, overwritten by the next; None without a matrix.
-    rows : number of rows of the matrix.
-    contacts : names of the contacts of the matrix.
     compute_time : time to compute the matrix [s]; 0 without a matrix.
     """
 
@@ -124,19 +122,15 @@ class Pipeline(Tick):
 
     Parameters
     ----------
-    solver : solver of the matrices.
-    layout : meaning of the rows.
     all_rows : put all contacts into every matrix, whether active or not; matrices are then
         computed also without a set of active contacts.
-    now : time of the node's clock [ns].
-    warn : called with the kind of a warning and its text.
     limits : limits of the inputs and thresholds; may be changed at any time.
     closure : closure of a robot with couplings or loops.
     orientation : orientation and twist of a floating base; None if no output needs them.
     motion : velocities and efforts; None if no output needs them.
     secondary : messages of the secondary outputs; None without such outputs.
     estimator : estimates the active contacts instead of a topic; None for the topic.
-    schedule : the contacts to come, which tell the active ones; None without a schedule.
+    schedule : the planned contacts, which determine the active ones; None without a schedule.
 
     Attributes
     ----------
@@ -145,7 +139,6 @@ class Pipeline(Tick):
     last : the last published message.
     structural : matrices of all contacts at generic configurations; see
         :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
-    bindings : bindings of the solvers.
 
     Raises
     ------
@@ -321,7 +314,7 @@ class Pipeline(Tick):
         self._drop_contacts()
 
     def take_over(self, before: Pipeline) -> None:
-        """Take over contacts, placements and counts of the pipeline that this one replaces."""
+        """Adopt contacts, placements and counts of the pipeline that this one replaces."""
         self._sets = before._sets
         if self._placements is not None and before._placements is not None:
             self._placements.adopt(before._placements)
@@ -425,7 +418,7 @@ class Pipeline(Tick):
             self._set_status()
 
     def _drop_contacts(self) -> None:
-        """Drop contacts, schedule and placements until new ones come."""
+        """Drop contacts, schedule and placements until new ones arrive."""
         for entry in (self._contacts, self._schedule, self._placements):
             if entry is not None:
                 entry.reset()

@@ -89,9 +89,6 @@ class DynamicsOutput:
 
     Parameters
     ----------
-    problem : problem of the matrices.
-    layout : meaning of the rows.
-    names : the secondary outputs of the messages.
     is_moving : whether velocities of the contacts are known, which they are not with an Imu.
 
     Attributes
@@ -132,7 +129,6 @@ class DynamicsOutput:
 
         Parameters
         ----------
-        stamp, sequence : stamp and number of the matrix.
         solution, matrix : as for :func:`blocks_of`.
         limits : settings of the inverse and of the forces.
         forces : the contact forces, if they are among the outputs.

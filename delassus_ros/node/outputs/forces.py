@@ -1,4 +1,4 @@
-"""Contact forces of the node: computed, judged and said in messages.
+"""Contact forces of the node: computed, judged and written to messages.
 
 A solve that is not SOLVED is never OK.
 """
@@ -114,7 +114,7 @@ class ForceResult:
 
 @dataclass(slots=True)
 class _Cones:
-    """What the forces of a set of contacts need, made at the first solve of the set."""
+    """Data for the forces of a set of contacts, made at the first solve of the set."""
 
     solver: ForceSolver
     friction: Array

@@ -26,8 +26,6 @@ def make_layout(problem: Problem, stamp: Time, world_frame: str = "", more: str 
 
     Parameters
     ----------
-    problem : problem with the rows.
-    stamp : stamp of the message.
     world_frame : name of the world frame for a floating base with axes ``"world"``.
     more : text of all settings besides the problem on which matrices depend.
     """
@@ -107,10 +105,6 @@ class _Wire:
 
 class MatrixOutput:
     """Serialized messages of a layout: those with a matrix, and INVALID ones.
-
-    Parameters
-    ----------
-    layout : meaning of the rows.
 
     Attributes
     ----------
@@ -240,7 +234,6 @@ class SummaryOutput:
 
     Parameters
     ----------
-    layout : meaning of the rows.
     characteristic_length : as in
         :class:`~delassus_ros.conditioning.monitor.ConditionSettings` [m].
 

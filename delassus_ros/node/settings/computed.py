@@ -167,12 +167,7 @@ class Settings:
         return Problem(robot, self.contacts, axes=self.axes, outputs=needed_outputs(self.outputs))
 
     def motion(self, problem: Problem, base: OrientationInput | None) -> MotionInput | None:
-        """Return the input of velocities and torques; None if no output needs them.
-
-        Parameters
-        ----------
-        base : result of :meth:`orientation`.
-        """
+        """Return the input of velocities and torques; None if no output needs them."""
         if not self._moves(problem):
             return None
         return MotionInput(problem, self.torques, self.gravity, base, Limits.input_timeout)
@@ -181,10 +176,6 @@ class Settings:
         self, problem: Problem, base: OrientationInput | None
     ) -> ContactEstimator | None:
         """Return the contact estimator; None for contacts of the topic.
-
-        Parameters
-        ----------
-        base : result of :meth:`orientation`.
 
         Raises
         ------

@@ -25,10 +25,8 @@ class Operation:
 
     Attributes
     ----------
-    limits : limits of the inputs, thresholds and damping.
     deadline : longest time from a joint state to its matrix [s]; infinite for none.
     rate : matrices per second [1/s]; 0 for a matrix at every joint state.
-    realtime : requests to the operating system.
     diagnostics_period : time between two diagnostics [s]; 0 for no diagnostics.
     """
 

@@ -367,13 +367,7 @@ def known_parameters(contacts: Iterable[str]) -> tuple[str, ...]:
 
 
 def misspelt(names: Iterable[str], contacts: Iterable[str]) -> list[str]:
-    """Return error texts for names that are no parameters of the node, sorted by name.
-
-    Parameters
-    ----------
-    names : full names of parameters.
-    contacts : names of the contacts.
-    """
+    """Return error texts for full names that are no parameters of the node, sorted by name."""
     known = dict.fromkeys(known_parameters(contacts))
     return [
         unknown("parameter", name, known)
