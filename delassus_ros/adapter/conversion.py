@@ -91,17 +91,9 @@ class Refused(Exception):
 class Adapter:
     """Converts messages of one type, one after the other.
 
-    Parameters
-    ----------
-    parameters : values of :data:`~delassus_ros.adapter.settings.PARAMETERS` by name.
-
     Attributes
     ----------
-    settings : values of all parameters by name.
-    type : class of the messages.
     fields : the fields that parameters name, by the parameter.
-    converts_joints, converts_orientation, converts_base, converts_contacts : whether messages
-        have joint states, an orientation, a pose of the base, and contacts.
 
     Raises
     ------
@@ -134,7 +126,6 @@ class Adapter:
 
         Parameters
         ----------
-        message : of :attr:`type`.
         arrival : time of arrival [ns].
         """
         stamp = self._stamp(message, arrival)
@@ -165,13 +156,7 @@ class Adapter:
             raise Refused(f"the message lacks {one.path}: an array is too short") from error
 
     def _numbers(self, name: str, message: Any, size: int) -> list[float] | None:
-        """Return the numbers of an array, or of x, y, z and w; None without the field.
-
-        Raises
-        ------
-        Refused
-            If an array has another size.
-        """
+        """Return the numbers of an array, or of x, y, z and w; None without the field."""
         given = self._value(name, message)
         if given is None:
             return None
@@ -381,13 +366,7 @@ both in words."""
 
 
 def _check_kind(name: str, one: Field) -> None:
-    """Refuse a field whose values cannot be those of a parameter.
-
-    Raises
-    ------
-    InputError
-        Names the parameter, the type and what was expected.
-    """
+    """Refuse a field whose values cannot be those of a parameter."""
     many, kinds, words = _EXPECTED[name]
     fits = one.many is many and one.kind in kinds
     if _EXPECTED[name] is _VECTOR and not one.many and "/" in one.kind:
@@ -434,13 +413,7 @@ def _cosine(a: Array, b: Array) -> float:
 
 
 def unit_quaternion(values: Sequence[float], what: str, order: str = "xyzw") -> list[float]:
-    """Return a unit quaternion x, y, z, w of four numbers in this order.
-
-    Raises
-    ------
-    Refused
-        If its norm is not 1.
-    """
+    """Return four numbers in this order as x, y, z, w; refuse another norm than 1."""
     if order == "wxyz":
         values = [*values[1:], values[0]]
     norm = math.hypot(*values)

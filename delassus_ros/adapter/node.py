@@ -51,11 +51,7 @@ example     delassus_adapter --ros-args --params-file config/robots/go2.yaml
 
 
 class AdapterNode(Node):
-    """Converts each message as it comes.
-
-    Parameters
-    ----------
-    **options : further arguments of :class:`rclpy.node.Node`.
+    """Converts each message on its arrival.
 
     Raises
     ------
@@ -159,13 +155,7 @@ class AdapterNode(Node):
 
 
 def standard_messages(found: Converted, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the standard messages of a converted message, by their topics.
-
-    Parameters
-    ----------
-    found : the converted parts; parts that are None have no message.
-    settings : values of the adapter's parameters by name.
-    """
+    """Return the standard messages of a converted message, by their topics."""
     messages: dict[str, Any] = {}
     if found.joints is not None:
         joints = found.joints
