@@ -15,12 +15,11 @@ V = TypeVar("V")
 class Instants(Generic[P, V]):
     """Collects the parts of each stamp, in any order of arrival, until a stamp has all parts.
 
-    Each part comes in the order of the stamps, so that a complete stamp ends the wait for older
-    ones.
+    Each part arrives in the order of the stamps, so that a complete stamp ends the wait for older
+    stamps.
 
     Parameters
     ----------
-    parts : names of the parts.
     most : largest number of incomplete stamps; the oldest gives way to a further one.
 
     Attributes

@@ -59,7 +59,7 @@ class Pairs(Comparisons):
         return times[len(times) // 2] if times else math.nan
 
     def faults(self) -> list[str]:
-        """Return the faults of the comparison in words; empty if all matrices agree."""
+        """Return a text about the faults of the comparison; empty if all matrices agree."""
         faults = []
         if not self.compared:
             words = ", ".join(

@@ -41,7 +41,7 @@ class SequenceGaps:
 
     Parameters
     ----------
-    window : least number of kept gaps.
+    window : least number of stored gaps.
 
     Attributes
     ----------
