@@ -21,12 +21,7 @@ from delassus_ros.model.spatial import (
 
 
 class Skeleton:
-    """The kinematics of a robot, for all of its bodies at once.
-
-    Parameters
-    ----------
-    robot : the robot.
-    """
+    """The kinematics of a robot, for all of its bodies at once."""
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
