@@ -55,13 +55,7 @@ def end_of(options: argparse.Namespace, stop: StopRequest) -> Callable[[], bool]
 
 
 def refuse_without_viser(program: str) -> None:
-    """Refuse to show a page without the packages that do.
-
-    Raises
-    ------
-    InputError
-        If a package is missing; names the command that installs it.
-    """
+    """Refuse to show a page without the packages that do."""
     lacking = missing(program, "viser")
     if lacking is not None:
         raise InputError(lacking)
@@ -86,8 +80,8 @@ def first_pose(
 ) -> dict[str, float]:
     """Return the first positions of the joints that are moved, by name [rad, m].
 
-    These are those of the default posture, and of --q. A line on standard error says how the
-    posture was chosen, and warnings name the joints that are outside their limits.
+    These are those of the default posture, and of --q. The choice of the posture and
+    the joints outside their limits are written to standard error.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The verb `rotors`: a geared robot as an ordinary tree that any dynamics library takes."""
+"""The verb `rotors`: a geared robot as an ordinary tree that any dynamics library accepts."""
 
 from __future__ import annotations
 

@@ -160,13 +160,7 @@ def view_node(options: argparse.Namespace) -> Report:
 
 
 def refuse_without(packages: tuple[str, ...], program: str) -> None:
-    """Refuse to start without ROS or packages of the page.
-
-    Raises
-    ------
-    DelassusError
-        If a package is missing; names the command that installs it.
-    """
+    """Refuse to start without ROS or packages of the page."""
     lacking = missing(program, *packages) or missing_ros(program, *_ROS)
     if lacking is not None:
         raise DelassusError(lacking)
@@ -186,16 +180,8 @@ def _follow(
 ) -> int:
     """Show matrices of a node until `step` returns True; return the number of shown matrices.
 
-    A line on standard error tells when the page shows the first matrix.
-
-    Parameters
-    ----------
-    seconds : time from the first matrix to the end [s]; None for no end.
-
-    Raises
-    ------
-    InputError
-        If an end is wanted and no matrix comes in time; says what is missing.
+    A line is written to standard error when the page shows the first matrix; `seconds` is the time
+    from then to the end [s], None for no end.
     """
     from delassus_ros.drawing.received import facts_of
     from delassus_ros.drawing.snapshot import Snapshot
