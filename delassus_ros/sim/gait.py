@@ -138,15 +138,12 @@ def smoothstep(s: float) -> float:
 def stepping_cycle(feet: Sequence[Vector3]) -> tuple[Phase, ...]:
     """Return the demo's cycle: four single steps, each after a shift of weight, and two diagonals.
 
+    The cycle lasts about 5 s and ends where it began.
+
     Parameters
     ----------
     feet
         Standing positions of the feet in the trunk frame, in the order of `LEGS`, m.
-
-    Returns
-    -------
-    tuple of Phase
-        About 5 s of motion that ends where it began.
     """
     middle = [sum(foot[axis] for foot in feet) / len(feet) for axis in (0, 1)]
     phases = [Phase(0.30)]
@@ -175,8 +172,6 @@ class Gait:
     ----------
     feet
         Standing positions of the feet in the trunk frame, in the order of `LEGS`, m.
-    cycle
-        The phases; they repeat.
     """
 
     def __init__(self, feet: Sequence[Vector3], cycle: Sequence[Phase]) -> None:

@@ -22,7 +22,7 @@ class MujocoReference:
     Parameters
     ----------
     model
-        A compiled model that keeps its fixed bodies (``fusestatic`` off), which are the frames.
+        A compiled model with its fixed bodies (``fusestatic`` off), which are the frames.
     frames
         Names of bodies; rows are in this order, with x, y, z per frame.
     velocity_map
