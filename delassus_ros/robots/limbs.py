@@ -67,14 +67,9 @@ class Limbs:
     A body above a foot, an ankle, a toe or a sole is no hand, and neither is a part of a closed
     loop. Of a closed loop that carries no further body, one body is an end.
 
-    Parameters
-    ----------
-    robot : the robot.
-
     Attributes
     ----------
     robot : the robot, with its loops as clusters of joints.
-    skeleton : its kinematics.
     ends : bodies at the ends of limbs.
     fingers : names of the joints of fingers, in the order of the robot's joints.
     wheels : bodies of wheels, which are no ends.
