@@ -27,7 +27,7 @@ UNIT_TOLERANCE = 0.01
 """Largest difference between 1 and a quaternion's norm; single precision is within 1e-6."""
 STANDARD_GRAVITY_M_S2 = 9.81
 _REST_M_S2 = 2.0
-"""Largest difference of an accelerometer's norm from gravity at which it tells up [m/s²]."""
+"""Largest difference of an accelerometer's norm from gravity at which it shows up [m/s²]."""
 _ALONG, _NOT_ALONG = 0.9, 0.5
 """Cosines between directions of two sensors that agree, and that do not."""
 _TURNING_RAD_S = 0.5
@@ -66,7 +66,7 @@ class BaseState:
 
 @dataclass
 class Converted:
-    """The parts of a message that could be converted, and what was wrong.
+    """The converted parts of a message, and the faults of the remaining parts.
 
     Attributes
     ----------

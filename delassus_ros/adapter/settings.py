@@ -1,4 +1,4 @@
-"""The parameters of an adapter: which field of a maker's message means what.
+"""The parameters of an adapter: the meanings of the fields of a maker's message.
 
 Knows no ROS.
 """
