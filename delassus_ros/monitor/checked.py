@@ -21,7 +21,7 @@ TOLERANCE = 1e-9
 """Largest relative error (Frobenius) that counts as agreement."""
 
 WINDOW = 5000
-"""Stamps kept while a counterpart is missing: 5 s at 1 kHz."""
+"""Number of stored stamps whose counterpart is missing: 5 s at 1 kHz."""
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,7 @@ class Pairs(Comparisons):
     def add(self, side: int, answer: CheckedMatrix) -> float | None:
         """Add the answer of the first (0) or the second (1) node to a joint state.
 
-        Returns
-        -------
-        float or None
-            The error, if the message completes a pair of matrices that can be compared.
+        The error is returned if the message completes a pair of matrices that can be compared.
         """
         if answer.valid:
             self.algorithms[side] = answer.algorithm

@@ -58,13 +58,7 @@ class SequenceGaps:
         self._counts: Counter[int] = Counter()
 
     def end(self, stamp: int, skipped: int) -> None:
-        """Add an answer.
-
-        Parameters
-        ----------
-        stamp : stamp of the answer's joint state [ns].
-        skipped : count of missing numbers before the answer.
-        """
+        """Add the answer to the joint state of a stamp [ns], after `skipped` missing numbers."""
         if stamp <= (self._ends[-1] if self._ends else 0):
             # No answer to a newer joint state, such as the report that joint states have stopped.
             self._carried += skipped
