@@ -35,7 +35,7 @@ Colour: TypeAlias = tuple[float, float, float, float]
 GREY: Colour = (0.72, 0.74, 0.78, 1.0)
 """Colour of shapes without one."""
 _Y_UP = "y_up"
-"""Key of a mesh's metadata: its file says that y is up."""
+"""Key of a mesh's metadata: whether y is up in its file."""
 _Y_TO_Z = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 _HEAD = 2**16
 """Number of bytes of a COLLADA file in which its unit and axis are looked for."""
@@ -188,7 +188,7 @@ class _Visual:
 def _visuals(
     link: Element, tag: str, colours: Mapping[str, Colour], folder: Path | None
 ) -> tuple[list[_Visual], list[str]]:
-    """Return the visual or collision shapes of a link, and why others cannot be read."""
+    """Return the visual or collision shapes of a link, and why further shapes cannot be read."""
     found, faults = [], []
     for visual in link.iterfind(tag):
         try:

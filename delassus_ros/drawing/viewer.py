@@ -1,4 +1,4 @@
-"""A robot in the browser by viser: meshes, ellipsoids, forces, and what one may move.
+"""A robot in the browser by viser: meshes, ellipsoids, forces, and controls of joints.
 
 Needs the packages viser and trimesh.
 """
