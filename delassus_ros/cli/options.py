@@ -342,7 +342,7 @@ def tell_locked(found: Description) -> None:
 
 
 def tell_proposed(found: Description) -> None:
-    """Print locked joints, what is assumed of proposed contacts, and how many fingers move."""
+    """Print locked joints, the assumptions about proposed contacts, and how many fingers move."""
     tell_locked(found)
     chosen = [end for end in found.proposals if end.chosen]
     for why in dict.fromkeys(end.why for end in chosen if "assumed" in end.why):

@@ -62,7 +62,7 @@ def refuse_without_viser(program: str) -> None:
 
 
 def shapes_of(description: Description, robot: Robot) -> Shapes:
-    """Return the visual shapes of a robot; a line on standard error names what is not read."""
+    """Return the visual shapes of a robot; a line on standard error names unreadable shapes."""
     from delassus_ros.drawing.shapes import Shapes
 
     if description.model is not None:

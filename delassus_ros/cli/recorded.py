@@ -34,12 +34,7 @@ from delassus_ros.solver.solver import DelassusSolver
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """States of a robot over the time of a recording.
-
-    Attributes
-    ----------
-    seconds : (N,) times since the first state [s].
-    """
+    """States of a robot at times (N,) since the first [s], and the solver of their matrices."""
 
     seconds: Array
     moments: list[Moment]

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from delassus_ros.drawing.viewer import Viewer
 
 _PERIOD_S = 0.02
-"""Period of published joint states and of looks for matrices [s]."""
+"""Period of published joint states and of queries for matrices [s]."""
 _SILENCE_S = 1.0
-"""Time without a matrix after which the page says so [s]."""
+"""Time without a matrix after which the page shows a notice [s]."""
 _FIRST_LIMIT_S = 300.0
 """Longest wait for a running node, and for the first matrix where an end is wanted [s]."""
 _ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py", "threadpoolctl")
@@ -69,7 +69,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Report:
-    """Start a node for a robot, publish what it needs, and show its matrices in the browser."""
+    """Start a node for a robot, publish its inputs, and show its matrices in the browser."""
     refuse_without(("viser", "trimesh"), "delassus run")
     from delassus_ros.ros.program import peer
 

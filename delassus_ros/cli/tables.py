@@ -83,7 +83,7 @@ class Rows:
 
     @property
     def matrices(self) -> Array:
-        """Matrices (N, m, m)."""
+        """Return the matrices (N, m, m); a table without matrices is refused."""
         if "matrix" not in self.columns:
             raise InputError(f"{self.path} has no column 'matrix': --columns has it written")
         m = self.about["row_offsets"][-1]
