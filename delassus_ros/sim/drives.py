@@ -70,10 +70,7 @@ class Drives(ABC):
     def start(self, joints: Joints, random: np.random.Generator) -> FloatArray | None:
         """Store the compiled robot in its first posture, with the base at the origin.
 
-        Returns
-        -------
-        ndarray or None
-            Initial joint positions (n,) [rad]; None for the positions of the posture.
+        The initial joint positions (n,) are returned [rad]; None stands for the posture's.
         """
 
     @abstractmethod
