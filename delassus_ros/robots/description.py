@@ -32,7 +32,7 @@ BUILT_IN: dict[str, Callable[[], str]] = {
     "humanoid": humanoid_urdf,
     "arm": arm_urdf,
 }
-"""Robots that come with the package, by name, as URDF."""
+"""Robots in the package, by name, as URDF."""
 
 
 @dataclass(frozen=True, eq=False)

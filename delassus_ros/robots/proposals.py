@@ -1,4 +1,4 @@
-"""Contacts proposed for a robot: where its limbs end, and with what they touch there."""
+"""Contacts proposed for a robot: the ends of its limbs, and the shapes that touch there."""
 
 from __future__ import annotations
 
