@@ -362,7 +362,7 @@ _EXPECTED: Mapping[str, tuple[bool, Collection[str], str]] = {
     "contacts.status": (True, WHOLE | {"boolean"}, "an array of whole numbers"),
 }  # fmt: skip
 """By parameter that is the path of a field: whether the field has many values, their types, and
-both in words."""
+a text about both."""
 
 
 def _check_kind(name: str, one: Field) -> None:

@@ -76,7 +76,7 @@ class AdapterNode(Node):
             raise
 
     def _start(self, parameters: dict[str, Any]) -> None:
-        """Subscribe and advertise what the adapter converts."""
+        """Subscribe to the inputs of the adapter and advertise its outputs."""
         self._received, self._faults = 0, dict[str, str]()
         self._told: tuple[dict[str, int] | None, int] = (None, 0)
         self._outputs: dict[str, Any] = {}
@@ -107,7 +107,7 @@ class AdapterNode(Node):
                 self._outputs[name] = self.create_publisher(kind, name, qos)
 
     def _on_made(self, message: Any, faults: dict[str, str]) -> None:
-        """Publish the message of the maker that was made of a joint state, if there is one."""
+        """Publish the message of the maker for a joint state, unless the message is None."""
         self._received += 1
         self._note(faults)
         if message is not None:

@@ -68,7 +68,7 @@ class Writer:
         return message
 
     def _write(self, name: str, message: Any, value: Any) -> None:
-        """Write a field, if there is one."""
+        """Write a field, if the message has it."""
         if name in self._fields:
             self._fields[name].write(message, value)
 

@@ -319,7 +319,7 @@ def contacts_of(options: argparse.Namespace, found: Description) -> list[Contact
     Raises
     ------
     InputError
-        If two contacts have the same name, or no limb ends in something that touches.
+        If two contacts have the same name, or no limb has an end that touches.
     """
     robot = found.robot
     if options.contacts:

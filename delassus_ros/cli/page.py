@@ -151,7 +151,7 @@ def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[Dial]]:
 
 
 def announce(viewer: Viewer, options: argparse.Namespace) -> None:
-    """Print the address of the page, and open it in a browser if there is one."""
+    """Print the address of the page, and open the page in a browser if one is installed."""
     print(f"{viewer.address}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
     if not options.no_browser:
         webbrowser.open(viewer.address_once)

@@ -220,7 +220,7 @@ def _patched(serve: Callable[..., Any]) -> Iterator[None]:
 
 
 def silent() -> redirect_stdout[io.StringIO]:
-    """Keep viser's own lines from standard output, which is for the report."""
+    """Redirect viser's lines from standard output, which is for the report."""
     return redirect_stdout(io.StringIO())
 
 

@@ -97,7 +97,7 @@ class Stage:
         G: Array,
         world: Array | None = None,
     ) -> Scene:
-        """Return what to draw of a matrix.
+        """Return the drawn objects of a matrix.
 
         Parameters
         ----------

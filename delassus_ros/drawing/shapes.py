@@ -38,7 +38,7 @@ _Y_UP = "y_up"
 """Key of a mesh's metadata: whether y is up in its file."""
 _Y_TO_Z = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 _HEAD = 2**16
-"""Number of bytes of a COLLADA file in which its unit and axis are looked for."""
+"""Number of bytes of a COLLADA file that are searched for its unit and axis."""
 _UNIT = re.compile(rb"<unit\b[^>]*\bmeter\s*=\s*[\"']([^\"']*)")
 _SECTIONS = 32
 """Number of sides of cylinders and capsules."""

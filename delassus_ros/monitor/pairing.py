@@ -25,7 +25,7 @@ class Instants(Generic[P, V]):
     Attributes
     ----------
     incomplete : stamps given up before they had all parts.
-    missed : per part, its values of these stamps.
+    missed : per part, the values of these stamps.
     """
 
     def __init__(self, parts: Iterable[P], most: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 _STANDSTILL_NS = 400_000_000
 """Time between two answers [ns] above which a middleware may lose joint states at 1 kHz, of which
-it keeps some 500 for a node that does not run."""
+it stores some 500 for a node that does not run."""
 
 
 class SequenceNumbers:

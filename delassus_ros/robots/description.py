@@ -89,13 +89,13 @@ class Description:
 
     @property
     def held_words(self) -> str:
-        """How many joints are locked, and by what."""
+        """Text about the number of locked joints and the reason."""
         count = len(self.held)
         return f"{count} joint{' is' if count == 1 else 's are'} locked by {self.held_why}"
 
     @property
     def finger_words(self) -> str:
-        """How many joints of fingers move, and what locks them."""
+        """Text about the number of moving joints of fingers, and the option that locks them."""
         count = len(self.limbs.fingers)
         words = "1 joint of a finger moves" if count == 1 else f"{count} joints of fingers move"
         return f"{words}; --lock fingers locks them, which changes the matrix"
