@@ -30,12 +30,10 @@ class Command:
 
 
 class Process:
-    """A running command whose output is kept.
+    """A running command whose output is stored.
 
     Parameters
     ----------
-    command
-        Command to run; started at once.
     environment
         All environment variables of the process.
     """
@@ -117,7 +115,7 @@ class Process:
         return "\n".join(text.splitlines()[-lines:])
 
     def close(self) -> None:
-        """Drop the kept output."""
+        """Drop the stored output."""
         self._output.close()
 
 
@@ -167,13 +165,7 @@ class Programs:
         return [child for child in self._programs if child.status is not None]
 
     def stop(self) -> list[str]:
-        """Interrupt all processes, wait, and kill those that have not ended.
-
-        Returns
-        -------
-        list of str
-            Names of the killed processes.
-        """
+        """Interrupt all processes, kill those that do not end, and return their names."""
         killed: list[str] = []
         for number, limit in _STEPS:
             running = [child for child in reversed(self._programs) if child.status is None]

@@ -1,4 +1,4 @@
-"""Entry points of the commands, which check what a program needs before its import."""
+"""Entry points of the commands, which check required packages before a program is imported."""
 
 from __future__ import annotations
 

@@ -9,12 +9,7 @@ V = TypeVar("V")
 
 
 class Recent(dict[K, V]):
-    """A dictionary whose oldest entry gives way to a further one.
-
-    Parameters
-    ----------
-    most : largest number of entries.
-    """
+    """A dictionary whose oldest entry gives way to a further one."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ JUMP_S = 1.0
 
 @dataclass(frozen=True)
 class Stamp:
-    """A time [ns], and what was wrong with the counter, in words; empty for nothing."""
+    """A time [ns], and a text about the fault of the counter; empty without a fault."""
 
     nanoseconds: int
     fault: str = ""
@@ -22,9 +22,8 @@ class Stamp:
 class TickClock:
     """Maps a counter of a robot to the clock of this computer.
 
-    The counter has no origin. The mapping takes the message with the shortest way so far as one
-    without delay: stamps are never later than arrivals, and their distances are those of the
-    counter.
+    The counter has no origin. The message with the shortest delay so far is assumed to have no
+    delay: stamps are never later than arrivals, and their distances are those of the counter.
 
     Parameters
     ----------
@@ -41,8 +40,8 @@ class TickClock:
     def stamp(self, tick: int, arrival: int) -> Stamp:
         """Return the stamp of a message.
 
-        A message whose tick stands still has no new information: its stamp is that of the message
-        with which the tick came first, so that its age goes on.
+        A message whose tick stands still has no new information: its stamp is that of the first
+        message with the same tick, so that its age grows.
 
         Parameters
         ----------

@@ -27,7 +27,7 @@ UNIT_TOLERANCE = 0.01
 """Largest difference between 1 and a quaternion's norm; single precision is within 1e-6."""
 STANDARD_GRAVITY_M_S2 = 9.81
 _REST_M_S2 = 2.0
-"""Largest difference of an accelerometer's norm from gravity at which it tells up [m/s²]."""
+"""Largest difference of an accelerometer's norm from gravity at which it shows up [m/s²]."""
 _ALONG, _NOT_ALONG = 0.9, 0.5
 """Cosines between directions of two sensors that agree, and that do not."""
 _TURNING_RAD_S = 0.5
@@ -66,7 +66,7 @@ class BaseState:
 
 @dataclass
 class Converted:
-    """The parts of a message that could be converted, and what was wrong.
+    """The converted parts of a message, and the faults of the remaining parts.
 
     Attributes
     ----------
@@ -91,17 +91,9 @@ class Refused(Exception):
 class Adapter:
     """Converts messages of one type, one after the other.
 
-    Parameters
-    ----------
-    parameters : values of :data:`~delassus_ros.adapter.settings.PARAMETERS` by name.
-
     Attributes
     ----------
-    settings : values of all parameters by name.
-    type : class of the messages.
     fields : the fields that parameters name, by the parameter.
-    converts_joints, converts_orientation, converts_base, converts_contacts : whether messages
-        have joint states, an orientation, a pose of the base, and contacts.
 
     Raises
     ------
@@ -134,7 +126,6 @@ class Adapter:
 
         Parameters
         ----------
-        message : of :attr:`type`.
         arrival : time of arrival [ns].
         """
         stamp = self._stamp(message, arrival)
@@ -165,13 +156,7 @@ class Adapter:
             raise Refused(f"the message lacks {one.path}: an array is too short") from error
 
     def _numbers(self, name: str, message: Any, size: int) -> list[float] | None:
-        """Return the numbers of an array, or of x, y, z and w; None without the field.
-
-        Raises
-        ------
-        Refused
-            If an array has another size.
-        """
+        """Return the numbers of an array, or of x, y, z and w; None without the field."""
         given = self._value(name, message)
         if given is None:
             return None
@@ -377,17 +362,11 @@ _EXPECTED: Mapping[str, tuple[bool, Collection[str], str]] = {
     "contacts.status": (True, WHOLE | {"boolean"}, "an array of whole numbers"),
 }  # fmt: skip
 """By parameter that is the path of a field: whether the field has many values, their types, and
-both in words."""
+a text about both."""
 
 
 def _check_kind(name: str, one: Field) -> None:
-    """Refuse a field whose values cannot be those of a parameter.
-
-    Raises
-    ------
-    InputError
-        Names the parameter, the type and what was expected.
-    """
+    """Refuse a field whose values cannot be those of a parameter."""
     many, kinds, words = _EXPECTED[name]
     fits = one.many is many and one.kind in kinds
     if _EXPECTED[name] is _VECTOR and not one.many and "/" in one.kind:
@@ -434,13 +413,7 @@ def _cosine(a: Array, b: Array) -> float:
 
 
 def unit_quaternion(values: Sequence[float], what: str, order: str = "xyzw") -> list[float]:
-    """Return a unit quaternion x, y, z, w of four numbers in this order.
-
-    Raises
-    ------
-    Refused
-        If its norm is not 1.
-    """
+    """Return four numbers in this order as x, y, z, w; refuse another norm than 1."""
     if order == "wxyz":
         values = [*values[1:], values[0]]
     norm = math.hypot(*values)

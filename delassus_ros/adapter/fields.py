@@ -77,7 +77,6 @@ class Field:
     path : such as ``motor_state[].q``; ``[]`` stands for each entry of an array.
     kind : type of the values as rosidl names it: ``float``, ``geometry_msgs/Pose``.
     many : whether the field has a value for each entry of an array.
-    is_fixed : whether that array has the same size in every message.
     read : returns the value of a message, or the list of values.
     write : writes the value to a message, or the list of values; arrays of variable size grow to
         the number of values. Raises ValueError if an array of fixed size has fewer entries, or a
@@ -98,8 +97,8 @@ def field_of(message: Any, path: str, what: str) -> Field:
     Parameters
     ----------
     message : class of the message.
-    path : names of fields separated by dots; ``[]`` takes each entry of an array, ``[3]`` one. An
-        array of plain numbers at the end is taken entry by entry without ``[]``, too.
+    path : names of fields separated by dots; ``[]`` stands for each entry of an array, ``[3]`` for
+        one. An array of plain numbers at the end needs no ``[]``.
     what : name of the parameter, for errors.
 
     Raises
@@ -188,11 +187,8 @@ class _Place:
 
     Attributes
     ----------
-    name : name of the field.
     index : index of the entry of an array; None for the whole field.
     is_whole : whether the field is an array of which each entry is meant.
-    is_fixed : whether it is an array of fixed size.
-    make : makes a new entry.
     """
 
     name: str

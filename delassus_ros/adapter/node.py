@@ -51,11 +51,7 @@ example     delassus_adapter --ros-args --params-file config/robots/go2.yaml
 
 
 class AdapterNode(Node):
-    """Converts each message as it comes.
-
-    Parameters
-    ----------
-    **options : further arguments of :class:`rclpy.node.Node`.
+    """Converts each message on its arrival.
 
     Raises
     ------
@@ -80,7 +76,7 @@ class AdapterNode(Node):
             raise
 
     def _start(self, parameters: dict[str, Any]) -> None:
-        """Subscribe and advertise what the adapter converts."""
+        """Subscribe to the inputs of the adapter and advertise its outputs."""
         self._received, self._faults = 0, dict[str, str]()
         self._told: tuple[dict[str, int] | None, int] = (None, 0)
         self._outputs: dict[str, Any] = {}
@@ -111,7 +107,7 @@ class AdapterNode(Node):
                 self._outputs[name] = self.create_publisher(kind, name, qos)
 
     def _on_made(self, message: Any, faults: dict[str, str]) -> None:
-        """Publish the message of the maker that was made of a joint state, if there is one."""
+        """Publish the message of the maker for a joint state, unless the message is None."""
         self._received += 1
         self._note(faults)
         if message is not None:
@@ -159,13 +155,7 @@ class AdapterNode(Node):
 
 
 def standard_messages(found: Converted, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the standard messages of a converted message, by their topics.
-
-    Parameters
-    ----------
-    found : the converted parts; parts that are None have no message.
-    settings : values of the adapter's parameters by name.
-    """
+    """Return the standard messages of a converted message, by their topics."""
     messages: dict[str, Any] = {}
     if found.joints is not None:
         joints = found.joints

@@ -40,13 +40,7 @@ class Outward:
 
     Parameters
     ----------
-    node : node that subscribes.
-    writer : writer of the messages.
     on_made : called with the message, None if it cannot be made, and with the faults by kind.
-
-    Attributes
-    ----------
-    source : subscription of the joint states.
     """
 
     def __init__(

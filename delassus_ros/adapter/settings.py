@@ -1,4 +1,4 @@
-"""The parameters of an adapter: which field of a maker's message means what.
+"""The parameters of an adapter: the meanings of the fields of a maker's message.
 
 Knows no ROS.
 """
@@ -83,7 +83,7 @@ PARAMETERS: Mapping[str, Setting] = {
 
 
 def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of all parameters, checked for what one message type cannot tell.
+    """Return the values of all parameters, checked as far as possible without a message type.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_writable(found: Mapping[str, Any]) -> None:
-    """Refuse parameters that tell less than a message to the maker needs."""
+    """Refuse parameters without the values that a message to the maker needs."""
     only_read = ("stamp.tick", "joints.mode_field", "joints.machine_field", "imu.rpy")
     for name in (*only_read, "contacts.force"):
         if found[name]:

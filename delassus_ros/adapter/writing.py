@@ -34,10 +34,6 @@ _Part = TypeVar("_Part")
 class Writer:
     """Makes messages of one type.
 
-    Parameters
-    ----------
-    parameters : values of :data:`~delassus_ros.adapter.settings.PARAMETERS` by name.
-
     Raises
     ------
     InputError
@@ -50,10 +46,6 @@ class Writer:
 
     def message(self, given: Converted) -> Any:
         """Return the message of the maker, of :attr:`Adapter.type`.
-
-        Parameters
-        ----------
-        given : the joint state with its stamp, and the other parts that the type has.
 
         Raises
         ------
@@ -76,7 +68,7 @@ class Writer:
         return message
 
     def _write(self, name: str, message: Any, value: Any) -> None:
-        """Write a field, if there is one."""
+        """Write a field, if the message has it."""
         if name in self._fields:
             self._fields[name].write(message, value)
 

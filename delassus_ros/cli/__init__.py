@@ -1,1 +1,1 @@
-"""The command `delassus`: look at a robot, compute its matrix, compare algorithms."""
+"""The command `delassus`: inspect a robot, compute its matrix, compare algorithms."""

@@ -282,12 +282,8 @@ def _times(
 ) -> list[Array]:
     """Return per solver the durations of its calls [s], all at different configurations.
 
-    The solvers take turns, so that further load of the machine affects all of them.
-
-    Parameters
-    ----------
-    solvers : solvers of the problem.
-    pool : (count, nq) configurations to cycle through; random ones if None.
+    The solvers run alternately, so that further load of the machine affects all of them. `pool`
+    has configurations (count, nq) to cycle through; they are random if it is None.
     """
     bounds = [solver.bind() for solver in solvers]
     for name, values in random_inputs(problem, 0).items():

@@ -85,13 +85,7 @@ class MessageRate:
         self._last = self._now = self._gap = 0.0
 
     def look(self, now: float, came: int) -> None:
-        """Note the number of messages since the previous call.
-
-        Parameters
-        ----------
-        count : number of messages.
-        now : present time [s].
-        """
+        """Count `came` messages since the previous call, at the present time [s]."""
         while not self._count and len(self._looks) > 1:
             # The time until the first message is that of discovery.
             self._looks.popleft()
@@ -122,13 +116,7 @@ class MessageRate:
 
 
 class _Strange:
-    """Messages that cannot be read: their number and the first error.
-
-    Attributes
-    ----------
-    count : number of messages.
-    words : a line about the messages; empty without such messages.
-    """
+    """Messages that cannot be read: their number and the first error."""
 
     def __init__(self, topic: str) -> None:
         self._topic, self._first, self.count = topic, "", 0
@@ -144,7 +132,7 @@ class _Strange:
 
 
 def watch(options: argparse.Namespace) -> Report:
-    """Show effective masses of contacts, validity, rank and condition until told to stop."""
+    """Show effective masses of contacts, validity, rank and condition until a request to stop."""
     with _ros("delassus watch") as (node, stopping):
         from delassus_msgs.msg import ContactDynamics, DelassusMatrix
         from delassus_msgs_py import DynamicsReader, MatrixReader, MessageError

@@ -64,7 +64,7 @@ examples:
 """
 
 _MOST_CALLS = 1_000_000
-"""Largest number of timed calls: their configurations and times are kept in memory."""
+"""Largest number of timed calls: their configurations and times are in memory."""
 
 USER_ERROR = 2
 """Exit status for input that cannot be used; also that of argparse."""

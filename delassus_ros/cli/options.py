@@ -232,13 +232,7 @@ def forces_of(options: argparse.Namespace) -> tuple[float, ForceOptions] | None:
 
 
 def length_and_width(text: str | None) -> list[float] | None:
-    """Return the numbers of ``--dimensions``; None without them.
-
-    Raises
-    ------
-    InputError
-        If the text is not two numbers.
-    """
+    """Return length and width of ``--dimensions`` [m]; None without the option."""
     if text is None:
         return None
     try:
@@ -279,8 +273,8 @@ def motion_of(options: argparse.Namespace, problem: Problem) -> dict[str, Array]
 def described(options: argparse.Namespace) -> Description:
     """Return the robot of the options, its joints locked, and its description.
 
-    The description may come from a pipe and is read once. If a base is assumed to be fixed
-    without an option, a line on standard error says so.
+    The description may be that of a pipe and is read once. If a base is assumed to be fixed
+    without an option, a line is written to standard error.
 
     Raises
     ------
@@ -319,13 +313,13 @@ def problem_with(
 def contacts_of(options: argparse.Namespace, found: Description) -> list[Contact]:
     """Return the contacts of the options; without these the ends of limbs.
 
-    Lines on standard error tell how many joints are locked, what is assumed of proposed contacts,
-    and how many joints of fingers move.
+    The number of locked joints, the assumptions about proposed contacts and the number of moving
+    joints of fingers are written to standard error.
 
     Raises
     ------
     InputError
-        If two contacts have the same name, or no limb ends in something that touches.
+        If two contacts have the same name, or no limb has an end that touches.
     """
     robot = found.robot
     if options.contacts:
@@ -348,7 +342,7 @@ def tell_locked(found: Description) -> None:
 
 
 def tell_proposed(found: Description) -> None:
-    """Print locked joints, what is assumed of proposed contacts, and how many fingers move."""
+    """Print locked joints, the assumptions about proposed contacts, and how many fingers move."""
     tell_locked(found)
     chosen = [end for end in found.proposals if end.chosen]
     for why in dict.fromkeys(end.why for end in chosen if "assumed" in end.why):
@@ -371,13 +365,7 @@ def _stated(options: argparse.Namespace, robot: Robot) -> list[Contact]:
 
 
 def orientation_of(options: argparse.Namespace, problem: Problem) -> Array | None:
-    """Return the orientation of the base; None if the problem does not need it.
-
-    Raises
-    ------
-    InputError
-        If the orientation is missing, superfluous, or no unit quaternion.
-    """
+    """Return the orientation of the base as a unit quaternion; None if the problem needs none."""
     oriented = any(port.name == "base_orientation" for port in problem.inputs)
     orientation = None
     if options.orientation is not None:
@@ -403,7 +391,7 @@ def way_out(is_angle: bool, degrees: bool) -> str:
 def warn(options: argparse.Namespace, warnings: Sequence[str]) -> None:
     """Write warnings to standard error, the first ones of many.
 
-    All warnings are kept in ``options.warnings``, for the report as data.
+    All warnings are stored in ``options.warnings``, for the report as data.
     """
     options.warnings = (*options.warnings, *warnings)
     for words in warnings[:NAMED]:
@@ -413,13 +401,7 @@ def warn(options: argparse.Namespace, warnings: Sequence[str]) -> None:
 
 
 def given_joints(option: str, text: str) -> dict[str, float]:
-    """Return the positions of ``joint=value,…``.
-
-    Raises
-    ------
-    InputError
-        If the text has another form, or a joint twice.
-    """
+    """Return the positions of ``joint=value,…``."""
     values = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
@@ -510,13 +492,7 @@ _RosLoader.add_constructor(INT, _whole)
 
 
 def settings_of(path: str) -> Settings:
-    """Return the settings of a file like those in ``config/``.
-
-    Raises
-    ------
-    DelassusError
-        Errors of :func:`parameters_of` and :meth:`Settings.from_parameters`.
-    """
+    """Return the settings of a file like those in ``config/``."""
     return Settings.from_parameters(parameters_of(path))
 
 

@@ -55,20 +55,14 @@ def end_of(options: argparse.Namespace, stop: StopRequest) -> Callable[[], bool]
 
 
 def refuse_without_viser(program: str) -> None:
-    """Refuse to show a page without the packages that do.
-
-    Raises
-    ------
-    InputError
-        If a package is missing; names the command that installs it.
-    """
+    """Refuse to show a page without the packages that do."""
     lacking = missing(program, "viser")
     if lacking is not None:
         raise InputError(lacking)
 
 
 def shapes_of(description: Description, robot: Robot) -> Shapes:
-    """Return the visual shapes of a robot; a line on standard error names what is not read."""
+    """Return the visual shapes of a robot; a line on standard error names unreadable shapes."""
     from delassus_ros.drawing.shapes import Shapes
 
     if description.model is not None:
@@ -86,8 +80,8 @@ def first_pose(
 ) -> dict[str, float]:
     """Return the first positions of the joints that are moved, by name [rad, m].
 
-    These are those of the default posture, and of --q. A line on standard error says how the
-    posture was chosen, and warnings name the joints that are outside their limits.
+    These are those of the default posture, and of --q. The choice of the posture and
+    the joints outside their limits are written to standard error.
 
     Raises
     ------
@@ -157,7 +151,7 @@ def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[Dial]]:
 
 
 def announce(viewer: Viewer, options: argparse.Namespace) -> None:
-    """Print the address of the page, and open it in a browser if there is one."""
+    """Print the address of the page, and open the page in a browser if one is installed."""
     print(f"{viewer.address}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
     if not options.no_browser:
         webbrowser.open(viewer.address_once)

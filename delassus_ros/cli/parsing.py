@@ -63,7 +63,7 @@ class SuggestingParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, unknown(what, str(value), list(action.choices)))
 
     def _unknown(self, argument: str, found: argparse.Namespace) -> str:
-        """Return the error message for an argument that no parser took."""
+        """Return the error message for an argument that no parser accepted."""
         parser = getattr(found, "parser", self)
         if not argument.startswith("-"):
             return f"unknown argument {argument!r}; is the word before it one of two?"
@@ -72,7 +72,7 @@ class SuggestingParser(argparse.ArgumentParser):
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Complete words at the request of a shell.
+    """Complete arguments at the request of a shell.
 
     ``eval "$(register-python-argcomplete delassus)"``, of the package argcomplete, makes bash and
     zsh ask.

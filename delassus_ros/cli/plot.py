@@ -133,7 +133,7 @@ def _outlines(description: Description, robot: Robot, poses: Array) -> list[Arra
 
 
 def _range(conditions: Array, along: str) -> str:
-    """Return the range of condition numbers in words, with the configurations."""
+    """Return a text about the range of condition numbers, with the configurations."""
     singular = conditions > SINGULAR
     if singular.all():
         return f"singular everywhere, {along}"

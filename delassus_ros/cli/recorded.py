@@ -34,14 +34,7 @@ from delassus_ros.solver.solver import DelassusSolver
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """States of a robot over the time of a recording.
-
-    Attributes
-    ----------
-    seconds : (N,) times since the first state [s].
-    moments : the states.
-    solver : solver of their matrices.
-    """
+    """States of a robot at times (N,) since the first [s], and the solver of their matrices."""
 
     seconds: Array
     moments: list[Moment]
@@ -83,7 +76,7 @@ def parameters_of(
 def played(options: argparse.Namespace, description: Description) -> Played | None:
     """Return the states of a recording as the node reads them; None where only positions are read.
 
-    A line on standard error says why the positions alone are read.
+    The reason why the positions alone are read is written to standard error.
 
     Raises
     ------
@@ -138,17 +131,7 @@ def _base_of(recording: Recording, document: Element) -> Held:
 def _contacts_of(
     recording: Recording, ends: Sequence[Proposal], remap: Mapping[str, str], remedy: str
 ) -> dict[str, Any]:
-    """Return the parameters of the proposed contacts, and of further ends in recorded messages.
-
-    Parameters
-    ----------
-    remedy : option that says where further contacts are, in words.
-
-    Raises
-    ------
-    InputError
-        If contacts of the recording are no ends of limbs.
-    """
+    """Return the parameters of the proposed contacts, and of further ends in recorded messages."""
     named = names_of_contacts(recording, remap)
     # The recording of a robot on wheels rarely tells where their lowest points are.
     chosen = [end for end in ends

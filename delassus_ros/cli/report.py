@@ -62,11 +62,11 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def waiting(words: str = "") -> Iterator[Callable[[str], None]]:
-    """Show on a terminal what is under way, and for how long, once the block takes 2 s.
+    """Show on a terminal the task and its duration, once the block has run for 2 s.
 
     Yields
     ------
-    a function that replaces the words.
+    a function that replaces the text about the task.
     """
     shown, done, began = [words], threading.Event(), time.monotonic()
 
@@ -101,7 +101,7 @@ def progress(label: str, items: Sequence[T], names: Iterable[str] | None = None)
 
 
 def compiling(problem: Problem) -> str:
-    """Return the words about the compilation of a problem, for :func:`waiting`."""
+    """Return the text about the compilation of a problem, for :func:`waiting`."""
     return f"compiling {problem.contacts.rows} rows of {visible(problem.robot.name)}"
 
 
@@ -120,7 +120,7 @@ def table(rows: Sequence[Sequence[object]], numeric: Sequence[int] = (), indent:
 
 
 def matrix(values: Array, labels: Sequence[str]) -> str:
-    """Return a matrix in words, with labels before its rows."""
+    """Return a matrix as text, with labels before its rows."""
     # Entries that are rounding noise beside the largest entry are shown as zero.
     noise = 1e-14 * float(np.abs(values).max(initial=0.0))
     rows = [

@@ -1,4 +1,4 @@
-"""The verb `rotors`: a geared robot as an ordinary tree that any dynamics library takes."""
+"""The verb `rotors`: a geared robot as an ordinary tree that any dynamics library accepts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from delassus_ros.terminal import visible
 
 
 def report(options: argparse.Namespace) -> Report:
-    """Return the inertias and armatures that replace the rotors, and the usual ones' error."""
+    """Return the inertias and armatures that replace the rotors, and the error of usual ones."""
     description = described(options)
     robot, contacts = description.robot, contacts_of(options, description)
     found = rotor_report(robot, keep=[contact.frame for contact in contacts])

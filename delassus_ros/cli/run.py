@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from delassus_ros.drawing.viewer import Viewer
 
 _PERIOD_S = 0.02
-"""Period of published joint states and of looks for matrices [s]."""
+"""Period of published joint states and of queries for matrices [s]."""
 _SILENCE_S = 1.0
-"""Time without a matrix after which the page says so [s]."""
+"""Time without a matrix after which the page shows a notice [s]."""
 _FIRST_LIMIT_S = 300.0
 """Longest wait for a running node, and for the first matrix where an end is wanted [s]."""
 _ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py", "threadpoolctl")
@@ -69,7 +69,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Report:
-    """Start a node for a robot, publish what it needs, and show its matrices in the browser."""
+    """Start a node for a robot, publish its inputs, and show its matrices in the browser."""
     refuse_without(("viser", "trimesh"), "delassus run")
     from delassus_ros.ros.program import peer
 
@@ -160,13 +160,7 @@ def view_node(options: argparse.Namespace) -> Report:
 
 
 def refuse_without(packages: tuple[str, ...], program: str) -> None:
-    """Refuse to start without ROS or packages of the page.
-
-    Raises
-    ------
-    DelassusError
-        If a package is missing; names the command that installs it.
-    """
+    """Refuse to start without ROS or packages of the page."""
     lacking = missing(program, *packages) or missing_ros(program, *_ROS)
     if lacking is not None:
         raise DelassusError(lacking)
@@ -186,16 +180,8 @@ def _follow(
 ) -> int:
     """Show matrices of a node until `step` returns True; return the number of shown matrices.
 
-    A line on standard error tells when the page shows the first matrix.
-
-    Parameters
-    ----------
-    seconds : time from the first matrix to the end [s]; None for no end.
-
-    Raises
-    ------
-    InputError
-        If an end is wanted and no matrix comes in time; says what is missing.
+    A line is written to standard error when the page shows the first matrix; `seconds` is the time
+    from then to the end [s], None for no end.
     """
     from delassus_ros.drawing.received import facts_of
     from delassus_ros.drawing.snapshot import Snapshot

@@ -78,18 +78,12 @@ class Rows:
         return "timestamp" in self.columns
 
     def at(self, row: int) -> str:
-        """Return the place of a row in words."""
+        """Return a text about the place of a row."""
         return f"{self.times[row]:.3f} s" if self.has_time else f"row {row}"
 
     @property
     def matrices(self) -> Array:
-        """Matrices (N, m, m).
-
-        Raises
-        ------
-        InputError
-            If the table has no matrices.
-        """
+        """Return the matrices (N, m, m); a table without matrices is refused."""
         if "matrix" not in self.columns:
             raise InputError(f"{self.path} has no column 'matrix': --columns has it written")
         m = self.about["row_offsets"][-1]

@@ -217,13 +217,7 @@ def by_time(
 
 
 def replayed(options: argparse.Namespace, description: Description) -> Played | None:
-    """Return the states of a recording; None of a table, and where positions alone are read.
-
-    Raises
-    ------
-    DelassusError
-        If a package is missing, or the recording cannot be read.
-    """
+    """Return the states of a recording; None of a table, and where positions alone are read."""
     if options.data is None or not _is_recording(Path(options.data)):
         return None
     lacking = missing("delassus view", "mcap") or missing_ros("delassus view", *_ROS)
@@ -240,13 +234,7 @@ def _is_recording(path: Path) -> bool:
 
 
 def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Array]:
-    """Return times (N,) [s] and configurations (N, nq) of a recording or table.
-
-    Raises
-    ------
-    DelassusError
-        If a package is missing, or the file has no positions of the robot's joints.
-    """
+    """Return times (N,) [s] and configurations (N, nq) of a recording or table."""
     path = Path(options.data)
     if _is_recording(path):
         lacking = missing("delassus view", "mcap") or missing_ros("delassus view", "rclpy")
@@ -267,7 +255,7 @@ def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Arra
 
 
 def compiled(problem: Problem) -> DelassusSolver:
-    """Return the solver of a problem; a line on standard error says that it is compiled."""
+    """Return the solver of a problem; a line on standard error announces the compilation."""
     print(f"{compiling(problem)} ...", file=sys.stderr, flush=True)
     began = time.monotonic()
     with waiting(compiling(problem)):

@@ -339,8 +339,8 @@ def save(figure: Figure, path: Path) -> None:
 def save_for_page(figure: Figure, path: Path, comment: str = "") -> None:
     """Write a figure of a page of the documentation as PNG with a palette, which is small.
 
-    Equal figures give equal files. The words of the figure are the text "Description" of the
-    file, a line each; the words of legends are preceded by "legend: ".
+    Equal figures give equal files. The texts of the figure are the text "Description" of the
+    file, a line each; the texts of legends are preceded by "legend: ".
 
     Parameters
     ----------

@@ -60,10 +60,8 @@ class PlacedForce:
 
     Attributes
     ----------
-    contact : name of the contact.
     point : (3,) contact, of a surface its centre of pressure [m].
     force, normal : (3,) force [N] and unit normal.
-    friction : coefficient of friction.
     parts : force along the normal and sideways, and share of the cone.
     """
 
@@ -86,7 +84,6 @@ class PlacedForce:
         axes : (3, 3) axes of the rows as columns, in the root link.
         wrench : (3,) or (6,) force and moment along the rows [N, N m].
         normal : (3,) unit normal along the rows.
-        friction : coefficient of friction.
         """
         force = wrench[:3]
         return cls(

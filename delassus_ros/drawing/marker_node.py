@@ -89,17 +89,8 @@ _CELL, _LARGEST_PICTURE = 8, 2048
 class MarkerNode(Node):
     """Draws the latest matrix on the robot in its latest joint positions.
 
-    The node takes messages when it is time to draw and belongs to no executor: messages that
+    The node reads messages when a drawing is due and belongs to no executor: messages that
     arrive at 1 kHz in between stay in the middleware. The node offers no parameter services.
-
-    Parameters
-    ----------
-    **options : further arguments of :class:`rclpy.node.Node`.
-
-    Raises
-    ------
-    InputError
-        If a parameter is no number or out of range.
     """
 
     def __init__(self, **options: Any) -> None:

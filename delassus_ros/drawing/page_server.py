@@ -54,12 +54,10 @@ class PageServer:
 
     Parameters
     ----------
-    label : title of the page.
     port : port of the page, 0 for any free one; for None 8080, or any free one if 8080 is in use.
 
     Attributes
     ----------
-    viser : the server.
     address : address of the page, with a secret path.
     address_once : address that leads to `address` at the first request and is unknown afterwards;
         the command line of a browser shows it to other users of the machine.
@@ -160,8 +158,8 @@ class PageServer:
     def accepted(self, data: object) -> bytes | None:
         """Return a message of the page with values that are in range; None if it is refused.
 
-        Sliders take finite numbers, which are limited to their range; check boxes and buttons
-        take Booleans. Of further messages viser needs that about the camera alone.
+        Sliders accept finite numbers, which are limited to their range; check boxes and buttons
+        accept Booleans. Of all other messages viser needs that about the camera alone.
         """
         if not isinstance(data, bytes):
             return None
@@ -222,7 +220,7 @@ def _patched(serve: Callable[..., Any]) -> Iterator[None]:
 
 
 def silent() -> redirect_stdout[io.StringIO]:
-    """Keep viser's own lines from standard output, which is for the report."""
+    """Redirect viser's lines from standard output, which is for the report."""
     return redirect_stdout(io.StringIO())
 
 

@@ -46,13 +46,12 @@ _LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class NodeTopics:
-    """The topics of a running node, whose messages are taken when it is time to draw.
+    """The topics of a running node, whose messages are read when a drawing is due.
 
     Messages that arrive at 1 kHz in between stay in the middleware.
 
     Parameters
     ----------
-    node : node that subscribes.
     warn : called with a kind and a text about what cannot be drawn.
     source : name of the node whose matrices are drawn.
 
@@ -60,8 +59,6 @@ class NodeTopics:
     ----------
     layout : layout of the matrices; None before the first.
     stage : the robot on which matrices are drawn; None before its description and the layout.
-    robot : robot of the stage.
-    root : name of its root link.
     description : its URDF.
     positions : latest positions of joints by name [rad, m].
     """
@@ -92,11 +89,9 @@ class NodeTopics:
         self.positions: dict[str, float] = {}
 
     def latest(self, wanted: bool = True) -> ReceivedMatrix | None:
-        """Take all messages; return the latest matrix if it is new and can be drawn.
+        """Receive all messages; return the latest matrix if it is new and can be drawn.
 
-        Parameters
-        ----------
-        wanted : whether the matrix is of use; if not, it is not read.
+        The matrix is not parsed unless it is `wanted`.
         """
         self._take_all()
         data = self._taken("delassus")
@@ -273,7 +268,7 @@ class NodeTopics:
 
 
 def facts_of(received: ReceivedMatrix) -> dict[str, str]:
-    """Return the state of a matrix, its rank and its condition in words."""
+    """Return texts about the state of a matrix, its rank and its condition."""
     state = _VALIDITIES[received.validity]
     if received.reasons:
         state += f": {names_of(Reason(received.reasons))}"
@@ -286,7 +281,7 @@ def facts_of(received: ReceivedMatrix) -> dict[str, str]:
 
 
 def words_of_forces(received: ReceivedDynamics) -> str:
-    """Return validity, status, residual and law of the contact forces of a message in words."""
+    """Return a text about validity, status, residual and law of a message's contact forces."""
     status = STATUS_NAMES.get(received.forces_status, "no status")
     words = f"{_VALIDITIES[received.forces_validity]}: {status}"
     law = LAW_NAMES.get(received.forces_law)

@@ -26,7 +26,6 @@ class Placed:
 
     Attributes
     ----------
-    name : name of the contact.
     centre : (3,) position of the contact in the root link [m].
     mass : effective masses along contact axes or world axes, as the rows of the matrix.
     directions : (3, 3), directions of the masses as columns, in the root link.
@@ -59,7 +58,6 @@ class Stage:
 
     Parameters
     ----------
-    robot : the robot.
     frames : by contact, (frame of the robot, pose of the contact in the frame); may change.
 
     Attributes
@@ -99,7 +97,7 @@ class Stage:
         G: Array,
         world: Array | None = None,
     ) -> Scene:
-        """Return what to draw of a matrix.
+        """Return the drawn objects of a matrix.
 
         Parameters
         ----------
@@ -152,11 +150,6 @@ class Stage:
         ----------
         positions, world : as for :meth:`scene`.
         contacts, row_offsets, forces, friction, normals : as in ContactDynamics.
-
-        Raises
-        ------
-        InputError
-            If a contact is unknown.
         """
         poses = self._skeleton.poses(completed(self._robot, positions)[0])
         found = []

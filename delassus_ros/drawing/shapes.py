@@ -35,10 +35,10 @@ Colour: TypeAlias = tuple[float, float, float, float]
 GREY: Colour = (0.72, 0.74, 0.78, 1.0)
 """Colour of shapes without one."""
 _Y_UP = "y_up"
-"""Key of a mesh's metadata: its file says that y is up."""
+"""Key of a mesh's metadata: whether y is up in its file."""
 _Y_TO_Z = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 _HEAD = 2**16
-"""Number of bytes of a COLLADA file in which its unit and axis are looked for."""
+"""Number of bytes of a COLLADA file that are searched for its unit and axis."""
 _UNIT = re.compile(rb"<unit\b[^>]*\bmeter\s*=\s*[\"']([^\"']*)")
 _SECTIONS = 32
 """Number of sides of cylinders and capsules."""
@@ -50,7 +50,6 @@ class Shape:
 
     Attributes
     ----------
-    frame : name of the link.
     body : index of the body that carries the shape, or WORLD.
     mesh : the shape, in the frame of the body [m].
     colour : colour of the whole shape; None if the mesh has colours of its own.
@@ -80,8 +79,7 @@ class Shapes:
 
     Attributes
     ----------
-    shapes : the shapes that were read.
-    unread : per shape that was not read, a line that names the link and says why.
+    unread : per shape that was not read, a line with the link and the reason.
     bare : bodies with a link of which no shape can be read.
     """
 
@@ -112,12 +110,11 @@ class Shapes:
 
         A link whose visual shapes cannot be read is shown by its collision shapes.
 
-        COLLADA files may say that y is up. RViz ignores that, other programs turn such meshes; the
-        way that puts them nearer to the centres of mass of their links is taken.
+        COLLADA files may state that y is up. RViz ignores this, other programs rotate such meshes;
+        the orientation nearer to the centres of mass of their links is used.
 
         Parameters
         ----------
-        document : robot description.
         folder : folder of the file, to which paths of meshes are relative; None without a file.
         """
         read: list[_Visual] = []
@@ -191,7 +188,7 @@ class _Visual:
 def _visuals(
     link: Element, tag: str, colours: Mapping[str, Colour], folder: Path | None
 ) -> tuple[list[_Visual], list[str]]:
-    """Return the visual or collision shapes of a link, and why others cannot be read."""
+    """Return the visual or collision shapes of a link, and why further shapes cannot be read."""
     found, faults = [], []
     for visual in link.iterfind(tag):
         try:
@@ -259,13 +256,7 @@ def _colour_of(mesh: trimesh.Trimesh) -> Colour | None:
 
 
 def _geometry(visual: Element, folder: Path | None) -> list[trimesh.Trimesh]:
-    """Return the meshes of a visual, one per material, in its own axes.
-
-    Raises
-    ------
-    RobotError, ValueError, OSError
-        If the geometry cannot be read.
-    """
+    """Return the meshes of a visual, one per material, in its own axes."""
     shape = visual.find("geometry/*")
     if shape is None:
         raise ValueError("a visual without geometry")
@@ -326,7 +317,7 @@ def _read(shape: Element, folder: Path | None) -> list[trimesh.Trimesh]:
 
 
 def _conventions(path: Path) -> tuple[float, bool]:
-    """Return the unit of a file [m], and whether the file says that y is up: of COLLADA alone."""
+    """Return the unit of a file [m], and whether its y axis is up, which COLLADA alone states."""
     if path.suffix.lower() != ".dae":
         return 1.0, False
     with path.open("rb") as file:
@@ -338,7 +329,7 @@ def _conventions(path: Path) -> tuple[float, bool]:
 def mesh_file(uri: str, folder: Path | None) -> Path | None:
     """Return the file of a mesh, or None.
 
-    Paths of ``package://`` and ``model://`` are looked for in the packages of ROS and the models
+    Paths of ``package://`` and ``model://`` are searched in the packages of ROS and the models
     of Gazebo, then in the folders above the robot description, of which one is the package or
     holds the package. A path may be percent-encoded, as ``%20`` for a space.
     """

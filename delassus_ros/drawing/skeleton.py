@@ -21,12 +21,7 @@ from delassus_ros.model.spatial import (
 
 
 class Skeleton:
-    """The kinematics of a robot, for all of its bodies at once.
-
-    Parameters
-    ----------
-    robot : the robot.
-    """
+    """The kinematics of a robot, for all of its bodies at once."""
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
@@ -54,12 +49,7 @@ class Skeleton:
         self._last = {frame.body: name for name, frame in robot.clustered.frames.items()}
 
     def poses(self, q: Array) -> Array:
-        """Return the pose (bodies, 4, 4) of each body in the root link, homogeneous.
-
-        Parameters
-        ----------
-        q : (nq,) joint positions [rad, m].
-        """
+        """Return the pose (bodies, 4, 4) of each body in the root link at positions q [rad, m]."""
         values = q[self._entries]
         motions = np.zeros((len(self._placements), 4, 4))
         motions[:, 3, 3] = 1.0

@@ -94,11 +94,6 @@ class Photographer:
     soles : length and width of surfaces without dimensions [m], by contact.
     places : returns placements of contacts that move on their links, by name, from the poses
         (4, 4) of frames in the root link; the other contacts stay where they are.
-
-    Attributes
-    ----------
-    robot : the robot.
-    stage : the stage on which its matrices are drawn.
     """
 
     def __init__(
@@ -205,7 +200,7 @@ class Photographer:
     def _forces(
         self, solution: Solution, poses: Array, turn: Array, friction: float, held: bool
     ) -> tuple[list[PlacedForce], str]:
-        """Return the contact forces, and their status in words."""
+        """Return the contact forces, and a text about their status."""
         names, offsets = solution.contacts, solution.row_offsets
         sizes = [self._soles.get(name, _SOLE) for name in names]
         found = solution.contact_forces(friction, dimensions=sizes)
@@ -251,7 +246,7 @@ class Photographer:
 
 
 def _too_few(solution: Solution) -> str:
-    """Return the active contacts in words, e.g. ``two points``."""
+    """Return a text about the active contacts, e.g. ``two points``."""
     count = len(solution.contacts)
     if len(solution.matrix) != 3 * count:
         return "these contacts"
@@ -275,7 +270,7 @@ def holding_torques(solution: Solution, floating: bool) -> tuple[Array, bool]:
 
 
 def condition_of(solution: Solution) -> dict[str, str]:
-    """Return rank and condition of a matrix in words, as the node computes them by default."""
+    """Return texts about rank and condition of a matrix, as the node computes them by default."""
     scales = solution.scales(ConditionSettings().characteristic_length)
     scaled = solution.matrix * np.outer(scales, scales)
     eigenvalues = np.asarray(np.linalg.eigvalsh(scaled), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""A robot in the browser by viser: meshes, ellipsoids, forces, and what one may move.
+"""A robot in the browser by viser: meshes, ellipsoids, forces, and controls of joints.
 
 Needs the packages viser and trimesh.
 """
@@ -72,8 +72,7 @@ class Timeline:
 
     Attributes
     ----------
-    slider : the slider; its value is a time of the recording [s].
-    is_playing : whether the slider advances.
+    slider : the slider, whose value is a time of the recording [s].
     """
 
     def __init__(self, gui: viser.GuiApi, first: float, last: float) -> None:
@@ -124,7 +123,6 @@ class Viewer:
 
     Parameters
     ----------
-    robot : the robot.
     shapes : its visual shapes; bodies of unreadable shapes are lines, all without any shape.
     contacts : names of the contacts, each with a check box.
     port : port of the page, as for :class:`PageServer`.
@@ -275,7 +273,6 @@ class Viewer:
 
         Parameters
         ----------
-        draw : called after changes.
         poll : longest time until `stopping` is asked [s].
         """
         while not stopping():
@@ -322,12 +319,7 @@ class Viewer:
         return np.concatenate([*self._shapes.points(poses), self._bones(poses).reshape(-1, 3)])
 
     def _place(self, poses: Array, turn: Array) -> None:
-        """Move the bodies, and a floating robot such that its lowest point is on the ground.
-
-        Parameters
-        ----------
-        turn : (3, 3) orientation of the root link in the world.
-        """
+        """Move the bodies, and a floating robot such that its lowest point is on the ground."""
         for frame, pose in zip(self._frames, poses, strict=True):
             frame.position = pose[:3, 3]
             frame.wxyz = np.roll(quaternion_of(pose[:3, :3]), 1)

@@ -27,16 +27,12 @@ class Agreement(Comparisons):
 
     Attributes
     ----------
-    matrices
-        Messages with a matrix.
     invalid
         INVALID messages, by reasons (bit set).
     wrong_set
         Matrices whose contacts differ from the set of active contacts with their stamp.
     sizes
         Number of matrices by number of rows.
-    last
-        The last matrix, or None.
     """
 
     def __init__(self, tolerance: float = TOLERANCE) -> None:
@@ -92,10 +88,6 @@ class Agreement(Comparisons):
 
         Parameters
         ----------
-        sample
-            The matrix.
-        sequence
-            Number of the message.
         latency
             Time from the stamp of the joint state to the arrival of the matrix [s]; NaN if
             unknown.
@@ -151,7 +143,7 @@ class Agreement(Comparisons):
         return float(np.linalg.cond(self.last.matrix))
 
     def faults(self) -> list[str]:
-        """Return the faults of the run in words; empty if there are none."""
+        """Return a text about the faults of the run; empty without faults."""
         if self.matrices == 0:
             return ["no matrix arrived"]
         reasons = []

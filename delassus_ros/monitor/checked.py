@@ -21,7 +21,7 @@ TOLERANCE = 1e-9
 """Largest relative error (Frobenius) that counts as agreement."""
 
 WINDOW = 5000
-"""Stamps kept while a counterpart is missing: 5 s at 1 kHz."""
+"""Number of stored stamps whose counterpart is missing: 5 s at 1 kHz."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,6 @@ class CheckedMatrix:
         Stamp of the matrix's set of active contacts [ns]; None without a set.
     valid
         Whether the message has a matrix: not INVALID.
-    algorithm
-        Name of the algorithm.
     compute_time
         Time of the computation, s.
     """
@@ -63,8 +61,6 @@ def relative_error(sample: CheckedMatrix, reference: CheckedMatrix) -> float:
 
     Parameters
     ----------
-    sample
-        The compared matrix.
     reference
         A matrix of at least the contacts of `sample`, in any order.
 
@@ -121,7 +117,7 @@ class Comparisons:
     worst
         Largest error; NaN counts as larger than all numbers.
     first_fault
-        The first disagreement or other fault in words, or None.
+        Text about the first disagreement or other fault; None without one.
     """
 
     def __init__(self, tolerance: float = TOLERANCE) -> None:
@@ -139,7 +135,7 @@ class Comparisons:
         Parameters
         ----------
         between
-            What disagrees, in words that end the fault's.
+            Text about the compared matrices, which ends the fault's text.
         """
         if not sample.contacts:
             return None
@@ -163,7 +159,7 @@ class Comparisons:
         )
 
     def fault(self, words: str) -> None:
-        """Keep the words of the first fault."""
+        """Store the text of the first fault."""
         if self.first_fault is None:
             self.first_fault = words
 

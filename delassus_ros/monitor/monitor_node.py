@@ -60,31 +60,21 @@ example     delassus_monitor --ros-args -r delassus:=delassus_node/delassus \\
 
 
 class MonitorNode(Node):
-    """Receives matrices, references and sets of contacts, and keeps statistics.
+    """Computes statistics of received matrices, references and sets of contacts.
 
-    With a simulator the node takes messages by `poll` and belongs to no executor: so messages have
-    the time at which the middleware received them, and the time to draw a view does not count as
-    latency; it offers no parameter services. With a second node it is spun by an executor.
+    With a simulator the node receives messages by `poll` and belongs to no executor: so messages
+    have the time at which the middleware received them, and the time to draw a view does not count
+    as latency; the node offers no parameter services. With a second node an executor spins it.
 
     Parameters
     ----------
     remap
         Topic names by the names ``delassus``, ``reference``, ``active_contacts``.
-    name
-        Name of the node.
-    source
-        Default of the parameter ``reference_source``.
-    **node
-        Further arguments of `rclpy.node.Node`, such as a context.
 
     Attributes
     ----------
-    agreement
-        Statistics of a run with a simulator.
     pairs
         Comparison with a second node, or None.
-    malformed
-        Description of the first malformed message, or None.
     """
 
     def __init__(
@@ -233,8 +223,6 @@ def watch(node: MonitorNode, proceed: Callable[[], bool]) -> None:
 
     Parameters
     ----------
-    node
-        The monitor.
     proceed
         Returns whether to continue; called some hundred times per second.
     """
@@ -246,7 +234,7 @@ def watch(node: MonitorNode, proceed: Callable[[], bool]) -> None:
 
 
 def run(node: MonitorNode, stopping: Callable[[], bool]) -> int:
-    """Watch until `stopping`; return 0 if matrices came and agreed, else 1."""
+    """Watch until `stopping`; return 0 if matrices arrived and agreed, else 1."""
     if node.pairs is None:
         watch(node, lambda: not stopping())
     else:

@@ -20,7 +20,6 @@ class PairReport(Pairs):
 
     Parameters
     ----------
-    node : node that publishes and logs.
     tolerance : largest relative error that counts as agreement.
     """
 

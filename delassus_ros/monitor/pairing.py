@@ -15,18 +15,17 @@ V = TypeVar("V")
 class Instants(Generic[P, V]):
     """Collects the parts of each stamp, in any order of arrival, until a stamp has all parts.
 
-    Each part comes in the order of the stamps, so that a complete stamp ends the wait for older
-    ones.
+    Each part arrives in the order of the stamps, so that a complete stamp ends the wait for older
+    stamps.
 
     Parameters
     ----------
-    parts : names of the parts.
     most : largest number of incomplete stamps; the oldest gives way to a further one.
 
     Attributes
     ----------
     incomplete : stamps given up before they had all parts.
-    missed : per part, its values of these stamps.
+    missed : per part, the values of these stamps.
     """
 
     def __init__(self, parts: Iterable[P], most: int) -> None:

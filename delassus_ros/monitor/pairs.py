@@ -37,10 +37,7 @@ class Pairs(Comparisons):
     def add(self, side: int, answer: CheckedMatrix) -> float | None:
         """Add the answer of the first (0) or the second (1) node to a joint state.
 
-        Returns
-        -------
-        float or None
-            The error, if the message completes a pair of matrices that can be compared.
+        The error is returned if the message completes a pair of matrices that can be compared.
         """
         if answer.valid:
             self.algorithms[side] = answer.algorithm
@@ -59,7 +56,7 @@ class Pairs(Comparisons):
         return times[len(times) // 2] if times else math.nan
 
     def faults(self) -> list[str]:
-        """Return the faults of the comparison in words; empty if all matrices agree."""
+        """Return a text about the faults of the comparison; empty if all matrices agree."""
         faults = []
         if not self.compared:
             words = ", ".join(

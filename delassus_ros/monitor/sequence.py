@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 _STANDSTILL_NS = 400_000_000
 """Time between two answers [ns] above which a middleware may lose joint states at 1 kHz, of which
-it keeps some 500 for a node that does not run."""
+it stores some 500 for a node that does not run."""
 
 
 class SequenceNumbers:
@@ -41,7 +41,7 @@ class SequenceGaps:
 
     Parameters
     ----------
-    window : least number of kept gaps.
+    window : least number of stored gaps.
 
     Attributes
     ----------
@@ -58,13 +58,7 @@ class SequenceGaps:
         self._counts: Counter[int] = Counter()
 
     def end(self, stamp: int, skipped: int) -> None:
-        """Add an answer.
-
-        Parameters
-        ----------
-        stamp : stamp of the answer's joint state [ns].
-        skipped : count of missing numbers before the answer.
-        """
+        """Add the answer to the joint state of a stamp [ns], after `skipped` missing numbers."""
         if stamp <= (self._ends[-1] if self._ends else 0):
             # No answer to a newer joint state, such as the report that joint states have stopped.
             self._carried += skipped

@@ -38,7 +38,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def describe_agreement(agreement: Agreement) -> str:
-    """Return the agreement so far, in words."""
+    """Return a text about the agreement so far."""
     if agreement.compared == 0:
         return "no reference yet"
     if agreement.disagreed:
@@ -74,8 +74,6 @@ class View:
 
     Parameters
     ----------
-    agreement
-        The shown statistics.
     stream
         Output stream; a table is drawn on a terminal.
     """

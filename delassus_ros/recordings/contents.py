@@ -45,13 +45,7 @@ def topic_names(remap: Mapping[str, str]) -> dict[str, str]:
 
 
 def description_of(recording: Recording, remap: Mapping[str, str] | None = None) -> str:
-    """Return the robot description of a recording.
-
-    Raises
-    ------
-    RecordingError
-        If the recording has no robot description.
-    """
+    """Return the robot description of a recording."""
     topic = topic_names(remap or {})[DESCRIPTION]
     data = recording.first(topic)
     if topic in recording.foreign:

@@ -264,13 +264,7 @@ def _check_folder(
 
 
 def _report(report: Path) -> dict[str, Any]:
-    """Return the report of an earlier run over a recording; empty without such a run.
-
-    Raises
-    ------
-    RecordingError
-        If a file of that name is no report.
-    """
+    """Return the report of an earlier run over a recording; empty without such a run."""
     try:
         found = json.loads(read_regular_file(report, _LARGEST_REPORT))
     except FileNotFoundError:

@@ -69,11 +69,6 @@ def columns_of(source: Source, joints: tuple[str, ...], rows: int) -> Iterator[C
     Parameters
     ----------
     joints : joints of the robot, in order.
-
-    Raises
-    ------
-    InputError
-        If the table cannot be read, or has no column of a joint.
     """
     if source.path.exists() and not (source.path.is_file() or source.path.is_dir()):
         raise InputError(f"{source.path}: expected a regular file, or a folder of files")
@@ -111,7 +106,7 @@ def _of_archive(
 ) -> tuple[Array, tuple[str, ...], str]:
     """Return columns (N, joints) of an archive, their joints, and the name of their array.
 
-    The array called `source.state` is taken, or those of the joints, or the only array.
+    This is the array of the name `source.state`, or those of the joints, or the only array.
     """
     by_joint = tuple(name for name in names if name in arrays)
     if source.state not in arrays and by_joint:

@@ -67,7 +67,7 @@ class McapFile(RecordedFile):
         """Yield the messages of some topics, or of all, in order of time by the index.
 
         Without an index, or where messages of one topic go back in time by more than
-        :data:`WINDOW`, messages come in the order in which they were written.
+        :data:`WINDOW`, messages have the order in which they were written.
         """
         with self._path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
@@ -162,7 +162,7 @@ class McapFile(RecordedFile):
     def _goes_back(
         self, file: IO[bytes], chunks: Sequence[ChunkIndex], wanted: Set[int]
     ) -> bool:
-        """Return whether time goes back within one topic, or no index of messages tells it."""
+        """Return whether times decrease within one topic, or the index lacks times of messages."""
         newest: dict[int, int] = {}
         for chunk in chunks:
             if not chunk.message_index_offsets:

@@ -66,13 +66,7 @@ class Output(Protocol):
 
 
 class McapOutput:
-    """Layout, matrices and secondary outputs, as messages on the topics of the node.
-
-    Parameters
-    ----------
-    path : file to write.
-    computation : computation of the replay.
-    """
+    """Layout, matrices and secondary outputs, as messages on the topics of the node."""
 
     def __init__(self, path: Path, computation: Computation) -> None:
         self._writer = RecordingWriter(path, {f"{NODE}/layout"})
@@ -102,8 +96,6 @@ class ParquetOutput:
 
     Parameters
     ----------
-    path : file to write.
-    computation : computation of the replay.
     columns : optional columns, of :data:`COLUMNS`.
     said : further description of the table: recording, parameters.
 

@@ -19,18 +19,9 @@ class PartialFile:
     which ends with its process: the next writer overwrites the remains of a killed writer. A
     second writer of the same target, while the first one works, uses another unique name.
 
-    Parameters
-    ----------
-    path : target.
-
     Attributes
     ----------
     file : open file to write to.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be made.
     """
 
     def __init__(self, path: Path) -> None:

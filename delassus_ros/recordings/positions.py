@@ -23,7 +23,7 @@ def recorded_positions(
 ) -> tuple[Array, Array]:
     """Return times (N,) since the first joint state [s] and configurations (N, nq).
 
-    Joints keep their latest position; before the first they are neutral, or follow from couplings.
+    Joints have their latest position; before the first they are neutral, or follow from couplings.
 
     Parameters
     ----------

@@ -62,7 +62,6 @@ class RecordedFile(ABC):
 
     Parameters
     ----------
-    path : path of the file.
     found : collects topics and damage.
     shown : path in messages, if `path` is a copy.
 
@@ -86,11 +85,6 @@ class RecordedFile(ABC):
         """Yield the messages of some topics, or of all; note the topics that have messages.
 
         With a summary in the file, topics are noted without reading the messages.
-
-        Raises
-        ------
-        RecordingError
-            If the file is no recording of its kind.
         """
 
     def _damaged(self, text: str) -> None:

@@ -83,8 +83,7 @@ class Recorder:
 
     Parameters
     ----------
-    node : node of the subscriptions; it need not be spun.
-    path : new file to write.
+    node : node of the subscriptions, which need not be spun.
     wanted : returns whether a topic is recorded, by its full name.
 
     Attributes
@@ -189,7 +188,7 @@ def _nothing(_: object) -> None:
 def _kind(name: str) -> type[Any]:
     """Return the class of a message; import only packages that define messages.
 
-    The name of the type comes from the publisher, and may be any text.
+    The name of the type is that of the publisher, and may be any text.
     """
     if not _MESSAGE.fullmatch(name):
         raise ValueError(f"{name!r} is no name of a message")

@@ -118,7 +118,7 @@ class Recording:
         """Yield the messages of some topics, or of all for None, in order of time.
 
         Files are read in order of their earliest messages. If the clock of an MCAP file was set
-        back by more than :data:`WINDOW`, messages from after this step come after the messages
+        back by more than :data:`WINDOW`, messages from after this step follow the messages
         from before.
         """
         self.position = 0
@@ -213,11 +213,6 @@ class Recording:
         """Return a file that can be read directly, and a text about its damage, or empty.
 
         The file is a copy if the recorded file is compressed or has a log.
-
-        Raises
-        ------
-        RecordingError
-            If the copy cannot be written.
         """
         if file in self._copies:
             return self._copies[file]

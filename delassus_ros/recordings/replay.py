@@ -70,7 +70,7 @@ class Replay:
     computation : computation with problem, layout and pipeline.
     topics : kinds of the topics that are read, by their full names.
     answering : time of the pipeline [s].
-    computing : part of it that the kernel took [s].
+    computing : part of this time in the kernel [s].
     warnings : first text and number of warnings, by kind.
 
     Raises

@@ -30,7 +30,7 @@ class Column:
 
     Attributes
     ----------
-    name, about : name, and meaning with units.
+    about : meaning with units.
     kind : numpy's name of the number type, or ``"bool"``; or a type of Arrow.
     size : count of numbers per row; None for a column without lists.
     """
@@ -54,8 +54,6 @@ class Table:
 
     Parameters
     ----------
-    path : file to write.
-    columns : columns of the table.
     about : description of the table, under the key ``delassus`` of the file's metadata.
     """
 

@@ -107,13 +107,7 @@ def type_name(kind: type[Any]) -> str:
 
 
 def definition(name: str) -> str:
-    """Return the definition of a message and of its parts, in the format of MCAP.
-
-    Raises
-    ------
-    DelassusError
-        If a package of ROS has no such message, or is not installed.
-    """
+    """Return the definition of a message and of its parts, in the format of MCAP."""
     found: dict[str, str] = {}
     todo = [name]
     while todo:

@@ -38,7 +38,6 @@ class Held:
     Attributes
     ----------
     base : ``"fixed"`` or ``"floating"``.
-    why : reason, in a few words.
     surely : whether the description excludes the other base.
     """
 
@@ -48,15 +47,11 @@ class Held:
 
 
 def base_of(document: Element) -> Held:
-    """Return the likely base of a robot.
+    """Return the likely base of a robot that a URDF describes.
 
     A base without mass cannot float; a base on a floating joint does. Otherwise names decide: a
     robot with legs floats, one on wheels or with arms alone is fixed. Flying arms are not
     recognised.
-
-    Parameters
-    ----------
-    document : robot description, a URDF.
     """
     joints = [(_end(joint, "parent"), _end(joint, "child"), joint)
               for joint in document.findall("joint")]  # fmt: skip

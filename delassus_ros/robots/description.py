@@ -32,7 +32,7 @@ BUILT_IN: dict[str, Callable[[], str]] = {
     "humanoid": humanoid_urdf,
     "arm": arm_urdf,
 }
-"""Robots that come with the package, by name, as URDF."""
+"""Robots in the package, by name, as URDF."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +41,10 @@ class Description:
 
     Attributes
     ----------
-    robot : the robot.
     document : root element of the URDF or MJCF.
     folder : folder of the file; None for text from a pipe or a built-in robot.
     model : the compiled mujoco.MjModel of an MJCF; None of a URDF.
     held : positions of locked joints by name [rad, m].
-    held_why : what locked them.
     """
 
     robot: Robot
@@ -84,7 +82,6 @@ class Description:
         Parameters
         ----------
         positions : positions of the joints by name [rad, m].
-        why : what locks them.
         """
         return replace(
             self, robot=self.robot.lock(positions), held={**self.held, **positions}, held_why=why
@@ -92,25 +89,19 @@ class Description:
 
     @property
     def held_words(self) -> str:
-        """How many joints are locked, and by what."""
+        """Text about the number of locked joints and the reason."""
         count = len(self.held)
         return f"{count} joint{' is' if count == 1 else 's are'} locked by {self.held_why}"
 
     @property
     def finger_words(self) -> str:
-        """How many joints of fingers move, and what locks them."""
+        """Text about the number of moving joints of fingers, and the option that locks them."""
         count = len(self.limbs.fingers)
         words = "1 joint of a finger moves" if count == 1 else f"{count} joints of fingers move"
         return f"{words}; --lock fingers locks them, which changes the matrix"
 
     def refuse_mjcf(self) -> None:
-        """Refuse a robot of MJCF, for the node.
-
-        Raises
-        ------
-        InputError
-            If the robot is described by MJCF.
-        """
+        """Refuse a robot of MJCF, for the node."""
         if self.model is not None:
             raise InputError(
                 f"robot {self.robot.name!r} is described by MJCF, and delassus_node reads URDF; "
@@ -129,7 +120,7 @@ def described_by(
 ) -> Description:
     """Return the robot of a file, or a built-in robot.
 
-    If a base is assumed to be fixed, a line on standard error says so.
+    If a base is assumed to be fixed, a line is written to standard error.
 
     Parameters
     ----------

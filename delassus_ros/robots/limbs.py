@@ -67,14 +67,9 @@ class Limbs:
     A body above a foot, an ankle, a toe or a sole is no hand, and neither is a part of a closed
     loop. Of a closed loop that carries no further body, one body is an end.
 
-    Parameters
-    ----------
-    robot : the robot.
-
     Attributes
     ----------
     robot : the robot, with its loops as clusters of joints.
-    skeleton : its kinematics.
     ends : bodies at the ends of limbs.
     fingers : names of the joints of fingers, in the order of the robot's joints.
     wheels : bodies of wheels, which are no ends.
@@ -135,7 +130,7 @@ class Limbs:
         }  # fmt: skip
 
     def _legs(self, feet: set[int], hands: set[int]) -> set[int]:
-        """Return the bodies of legs: what carries one foot and no hand, with all that it carries.
+        """Return the bodies of legs, which carry one foot and no hand, and all bodies on them.
 
         Other ends of these bodies, such as rods of a parallel ankle, touch nothing.
         """
@@ -220,7 +215,7 @@ class Limbs:
     def frame(self, body: int) -> str:
         """Return the frame of a body that touches: the shortest of the best names, else the last.
 
-        A shorter name is that of the body, a longer one that of a part of it.
+        A shorter name is that of the body, a longer name that of a part of the body.
         """
         names = self._frames.get(body) or [self.robot.joints[body].name]
         # A site with the name of its body is "name/site".

@@ -1,4 +1,4 @@
-"""The posture of a robot before its user says one."""
+"""The posture of a robot whose user states none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ class Posture:
     Attributes
     ----------
     q : (nq,) joint positions [rad, m]; loops are closed.
-    why : how the positions were chosen, in a few words.
     outside : a sentence per joint that is outside its limits.
     """
 
@@ -63,7 +62,7 @@ def default_posture(robot: Robot, closure: Closure | None = None) -> Posture:
 
 
 def _reason(robot: Robot, pose: Mapping[str, float]) -> str:
-    """Return how :func:`pose_of` chose the positions, in words."""
+    """Return a text about the choice of positions by :func:`pose_of`."""
     excluded = [joint.name for joint in robot.joints
                 if joint.name in pose and not joint.lower <= 0.0 <= joint.upper]  # fmt: skip
     turned = [name for name, value in pose.items() if value and name not in excluded]

@@ -1,4 +1,4 @@
-"""Contacts proposed for a robot: where its limbs end, and with what they touch there."""
+"""Contacts proposed for a robot: the ends of its limbs, and the shapes that touch there."""
 
 from __future__ import annotations
 
@@ -62,9 +62,7 @@ class Proposal:
 
     Attributes
     ----------
-    frame : name of the frame.
     kind : ``"point"`` or ``"surface"``.
-    why : reason for the kind, in a few words.
     chosen : whether the end is proposed as a contact.
     xyz : point of contact in the frame [m].
     rpy : orientation of the contact in the frame, whose z axis points away from the ground [rad].
@@ -105,7 +103,6 @@ def proposals(robot: Robot, shapes: LinkShapes, limbs: Limbs | None = None) -> l
     Parameters
     ----------
     shapes : shapes of the links, which determine the kinds of contacts.
-    limbs : limbs of the robot, if they are known already.
     """
     limbs = Limbs(robot) if limbs is None else limbs
     return _Proposer(limbs, shapes).proposals()
@@ -141,7 +138,7 @@ class _Proposer:
         return [name for name, frame in self._robot.frames.items() if frame.body == body]
 
     def _foot(self, frame: str, links: Sequence[str], axes: int) -> Proposal | None:
-        """Return the surface of a foot below an ankle; None where nothing tells a surface."""
+        """Return the surface of a foot below an ankle; None if no surface is recognised."""
         place = self._limbs.skeleton.frame(self._poses, frame)[:3, 3]
         if -place[2] < _BELOW * np.linalg.norm(place):
             return None  # the root link is not level in this posture

@@ -74,7 +74,7 @@ class LinkShapes:
     ----------
     touching : shapes that touch, per link.
     meshes : returns vertices (n, 3) of the meshes of links, in the frames of their bodies [m],
-        and the reason why there are none.
+        and the reason if there are none.
     """
 
     touching: Mapping[str, Sequence[LinkShape]]

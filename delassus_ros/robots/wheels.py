@@ -19,7 +19,6 @@ class Wheel:
 
     Parameters
     ----------
-    robot : the robot.
     frame : name of a frame on the wheel.
     """
 

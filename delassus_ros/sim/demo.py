@@ -27,13 +27,7 @@ _SOURCE = Path(__file__).resolve().parents[2]
 
 
 def find_config(robot: str = ROBOTS[0]) -> Path:
-    """Return the parameter file of a demo robot: in the source tree, else installed.
-
-    Raises
-    ------
-    DelassusError
-        If there is no such file; lists the searched places.
-    """
+    """Return the parameter file of a demo robot: in the source tree, else installed."""
     prefixes = [p for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
     config = Path("config") / f"{robot}.yaml"
     places = [_SOURCE / config]
@@ -51,13 +45,7 @@ def find_config(robot: str = ROBOTS[0]) -> Path:
 def demo_commands(
     config: Path, robot: str = ROBOTS[0], recording: Path | None = None
 ) -> list[Command]:
-    """Return the commands of the demo: two nodes, and optionally a recorder of their topics.
-
-    Parameters
-    ----------
-    config : parameter file of delassus_node.
-    recording : file to record to.
-    """
+    """Return the commands of the demo: two nodes, and optionally a recorder of their topics."""
 
     def node(module: str, *arguments: str) -> list[str]:
         return [sys.executable, "-m", module, "--ros-args", *arguments]
@@ -146,7 +134,7 @@ def run(commands: Sequence[Command], seconds: float, first_limit: float = _FIRST
     Returns
     -------
     int
-        0 if matrices came and agreed with the reference, else 1.
+        0 if matrices arrived and agreed with the reference, else 1.
     """
     with StopRequest() as stop:
         return _run(commands, _Clock(seconds, first_limit, stop))

@@ -23,7 +23,6 @@ class Joints:
 
     Parameters
     ----------
-    model, data : model and data of the simulation.
     names : names of the joints, with one degree of freedom per joint.
 
     Attributes
@@ -71,10 +70,7 @@ class Drives(ABC):
     def start(self, joints: Joints, random: np.random.Generator) -> FloatArray | None:
         """Store the compiled robot in its first posture, with the base at the origin.
 
-        Returns
-        -------
-        ndarray or None
-            Initial joint positions (n,) [rad]; None for the positions of the posture.
+        The initial joint positions (n,) are returned [rad]; None stands for the posture's.
         """
 
     @abstractmethod
@@ -91,18 +87,13 @@ class Drives(ABC):
         Raises
         ------
         InputError
-            If the drives take no torques, or `torques` are not n finite numbers.
+            If the drives accept no torques, or `torques` are not n finite numbers.
         """
         raise InputError(f"drives of type {type(self).__name__} take no torques")
 
 
 class TorqueDrives(Drives):
-    """Drives that apply commanded torques, and brake or hold their joints without a command.
-
-    Parameters
-    ----------
-    settings : settings of the plant.
-    """
+    """Drives that apply commanded torques, and brake or hold their joints without a command."""
 
     takes_torques = True
 
@@ -128,7 +119,7 @@ class TorqueDrives(Drives):
 
     @property
     def silent(self) -> bool:  # type: ignore[override]
-        """Whether commands have stopped, so that the drives look after themselves."""
+        """Whether commands have stopped, so that the drives brake or hold their joints."""
         return self._time - self._commanded > self._settings.silence
 
     def command(self, torques: Sequence[float] | FloatArray, time: float) -> None:

@@ -21,7 +21,6 @@ class Feet:
 
     Parameters
     ----------
-    model : compiled model.
     frames : links with one sphere, or with one box whose z axis points up where the robot stands.
 
     Attributes

@@ -75,19 +75,10 @@ class LegGeometry:
     shank: float
 
     def angles(self, foot: Sequence[float]) -> Vector3:
-        """Joint angles that put the foot at a point of the trunk frame, knee bent backwards.
+        """Return the angles of abduction, hip and knee [rad] that put the foot at a point.
 
-        For a point out of reach the leg is stretched in the direction of the point.
-
-        Parameters
-        ----------
-        foot
-            Wanted position of the foot in the trunk frame, (3,), m.
-
-        Returns
-        -------
-        tuple of float
-            Abduction, hip and knee angle, rad.
+        The point (3,) is in the trunk frame [m]; the knee is bent backwards. For a point out of
+        reach the leg is stretched in the direction of the point.
         """
         x = foot[0] - self.hip[0]
         y = foot[1] - self.hip[1]
@@ -106,19 +97,9 @@ class LegGeometry:
         return abduction, hip, knee
 
     def torques(self, angles: Sequence[float], load: float) -> Vector3:
-        """Joint torques with which the foot presses straight down.
+        """Return the torques [N m] with which the foot presses straight down with a load [N].
 
-        Parameters
-        ----------
-        angles
-            Abduction, hip and knee angle, rad.
-        load
-            Force of the foot on the floor, N.
-
-        Returns
-        -------
-        tuple of float
-            Torques of the same joints, Nm.
+        Angles [rad] and torques are those of abduction, hip and knee.
         """
         abduction, hip, knee = angles
         bend = math.sin(hip + knee) * self.shank
@@ -138,15 +119,12 @@ def smoothstep(s: float) -> float:
 def stepping_cycle(feet: Sequence[Vector3]) -> tuple[Phase, ...]:
     """Return the demo's cycle: four single steps, each after a shift of weight, and two diagonals.
 
+    The cycle lasts about 5 s and ends where it began.
+
     Parameters
     ----------
     feet
         Standing positions of the feet in the trunk frame, in the order of `LEGS`, m.
-
-    Returns
-    -------
-    tuple of Phase
-        About 5 s of motion that ends where it began.
     """
     middle = [sum(foot[axis] for foot in feet) / len(feet) for axis in (0, 1)]
     phases = [Phase(0.30)]
@@ -175,8 +153,6 @@ class Gait:
     ----------
     feet
         Standing positions of the feet in the trunk frame, in the order of `LEGS`, m.
-    cycle
-        The phases; they repeat.
     """
 
     def __init__(self, feet: Sequence[Vector3], cycle: Sequence[Phase]) -> None:
@@ -254,15 +230,7 @@ class TouchFilter:
         self.state = TouchState.UNKNOWN
 
     def update(self, force: float, speed: float) -> TouchState:
-        """Process one sample and return the state.
-
-        Parameters
-        ----------
-        force
-            Normal force, N.
-        speed
-            Speed of the contact point along the floor, m/s.
-        """
+        """Process a normal force [N] and a speed along the floor [m/s]; return the state."""
         threshold = self._force_off if self.state.touches else self._force_on
         if force <= threshold:
             seen = TouchState.INACTIVE

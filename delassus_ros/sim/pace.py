@@ -18,12 +18,9 @@ class Pace:
         self._due = self._earliest = time.monotonic()
 
     def begin(self, period: float) -> float:
-        """Begin a tick; the next tick is due after a period [s].
+        """Begin a tick; return the delay by which the schedule was moved, 0 if none [s].
 
-        Returns
-        -------
-        float
-            Delay by which the schedule was moved [s]; 0 if the tick is not too late.
+        The next tick is due after a period [s].
         """
         now = time.monotonic()
         delay = now - self._due

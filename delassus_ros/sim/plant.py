@@ -105,7 +105,7 @@ def on_floor(
     friction : friction coefficient of floor and robot.
     floating : the base is free; if False, the base is fixed at the origin.
     floor : by default a plane at the origin.
-    visible : keep visual shapes of the description, and add light.
+    visible : leave visual shapes of the description in place, and add light.
     """
     floor = Floor() if floor is None else floor
     if visible:
@@ -153,10 +153,8 @@ class Plant:
     contacts : frames of the feet by contact name: links with one sphere, or with one box whose
         z axis points up where the robot stands.
     posture : joint positions at the start by name; zero for joints that are not named [rad].
-    settings : drives, sensors and floor.
     floating : the base is free, and starts at the height at which the lowest foot touches; if
         False, the base is fixed.
-    floor : the surface that the robot touches.
     drives : drives of the joints; by default drives that obey torques.
 
     Attributes
@@ -166,9 +164,7 @@ class Plant:
         :meth:`contact_forces`.
     frames : frames of the contacts, by contact name.
     limits : largest torques (n,) [N m].
-    urdf, settings, floating : the arguments.
     takes_torques : the drives obey :meth:`command`.
-    root : name of the root link.
     weight : weight of the robot [N].
 
     Raises
@@ -408,7 +404,7 @@ class Plant:
 
     @property
     def posture(self) -> FloatArray:
-        """The pose of all parts of the robot, as taken by :meth:`place`; a copy."""
+        """The pose of all parts of the robot, an argument for :meth:`place`; a copy."""
         return np.array(self._data.qpos)
 
     def place(self, posture: FloatArray) -> None:

@@ -102,13 +102,11 @@ class PlantNode(Node):
 
     Parameters
     ----------
-    name : name of the node.
     rate : default number of joint states per second.
 
     Attributes
     ----------
     period : time between joint states [s].
-    plant : the robot.
     late : number of times that the schedule was moved because the machine did not keep up, without
         lockstep.
     """
@@ -304,7 +302,7 @@ class PlantNode(Node):
             self.get_logger().info("commanded", once=True)
 
     def _publish(self, stamp: int, sensed: Sensed) -> None:
-        """Publish an instant [ns]; in lockstep repeatedly while no answer has come."""
+        """Publish an instant [ns]; in lockstep repeatedly until the answer arrives."""
         self._asked, self._sensed = stamp, sensed
         sec, nanosec = divmod(stamp, 10**9)
         if self._simulated is not None:
@@ -394,7 +392,7 @@ class PlantNode(Node):
         )
 
     def _wait(self, executor: Executor, proceed: Callable[[], bool]) -> None:
-        """Stop the clock until answers have come; repeat joint states whose answers got lost."""
+        """Stop the clock until answers arrive; repeat joint states whose answers were lost."""
         began = asked = told = time.monotonic()
         while self._waits and proceed():
             executor.spin_once(timeout_sec=0.1)

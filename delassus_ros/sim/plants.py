@@ -17,13 +17,7 @@ OWN: dict[str, dict[str, Any]] = {"humanoid": {"holding": 1500.0, "braking": 30.
 
 
 def make_plant(robot: str, settings: PlantSettings | None = None) -> Plant:
-    """Return a robot of :data:`ROBOTS` on its floor; with the robot's settings by default.
-
-    Raises
-    ------
-    InputError
-        If no robot has this name.
-    """
+    """Return a robot of :data:`ROBOTS` on its floor; with the robot's settings by default."""
     if robot not in ROBOTS:
         raise InputError(unknown("robot", robot, ROBOTS))
     settings = PlantSettings(**OWN.get(robot, {})) if settings is None else settings

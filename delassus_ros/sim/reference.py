@@ -22,7 +22,7 @@ class MujocoReference:
     Parameters
     ----------
     model
-        A compiled model that keeps its fixed bodies (``fusestatic`` off), which are the frames.
+        A compiled model with its fixed bodies (``fusestatic`` off), which are the frames.
     frames
         Names of bodies; rows are in this order, with x, y, z per frame.
     velocity_map
@@ -55,17 +55,14 @@ class MujocoReference:
         self._velocity_map = velocity_map
 
     def matrix(self, qpos: FloatArray) -> FloatArray:
-        """Compute the matrix of all frames; the matrix of a subset is a sub-block.
+        """Compute the matrix (3k, 3k) of all frames [1/kg], symmetric up to rounding.
+
+        The matrix of a subset of frames is a sub-block.
 
         Parameters
         ----------
         qpos
             MuJoCo's generalised positions, (model.nq,).
-
-        Returns
-        -------
-        ndarray
-            (3k, 3k), 1/kg, symmetric up to rounding.
 
         Raises
         ------

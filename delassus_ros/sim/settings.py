@@ -33,7 +33,6 @@ class PlantSettings:
     on_silence : behaviour of the drives without commands, of :data:`ON_SILENCE`.
     holding, braking : largest stiffness and damping of drives without commands [N m/rad],
         [N m s/rad]; less for light links, which would oscillate.
-    seed : seed of all noise.
     """
 
     friction: float = 0.8
@@ -53,13 +52,7 @@ class PlantSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check the settings.
-
-        Raises
-        ------
-        InputError
-            If a number is negative or not finite, or on_silence is something else.
-        """
+        """Check the settings."""
         if self.on_silence not in ON_SILENCE:
             raise InputError(unknown("on_silence", self.on_silence, ON_SILENCE, "choices"))
         for name, value in vars(self).items():
