@@ -1,6 +1,6 @@
 """Estimates at joint states, from the checked inputs of all sensors.
 
-Knows no rclpy. Stamps and times are integers, ns.
+Stamps and times are integers, ns.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class BoundClosures:
         self._others: dict[tuple[str, ...], BoundClosure] = {}
 
     def of(self, joints: tuple[str, ...]) -> BoundClosure:
-        """Return the closure for these joints, in model order; always the same object.
+        """Return the closure for these joints, in model order.
 
         Raises
         ------

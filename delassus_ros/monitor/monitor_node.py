@@ -85,7 +85,7 @@ class MonitorNode(Node):
         **node: Any,
     ) -> None:
         spun = source == "node"
-        super().__init__(name, start_parameter_services=spun, enable_rosout=spun, **node)
+        super().__init__(name, start_parameter_services=spun, **node)
         described = partial(ParameterDescriptor, read_only=True)
         source = self.declare_parameter(
             "reference_source", source, described(description="simulator or node.")
@@ -114,7 +114,7 @@ class MonitorNode(Node):
             ("delassus", DelassusMatrix, many, self._on_matrix),
         ]
         if self.pairs is not None:
-            # Which contacts are active is the first node's to say.
+            # The first node tells which contacts are active.
             del sources[0]
         self._references, self._matrices = MatrixReader(), MatrixReader()
         self._sources: list[tuple[Subscription, Callable[[Any, int], None]]] = []

@@ -114,15 +114,10 @@ class Reception:
         while self._jumps:
             self._jumps.pop().unregister()
 
-    def surviving(
-        self, callback: Callable[..., None], on_fault: Callable[[str], object] | None = None
-    ) -> Callable[..., None]:
+    def surviving(self, callback: Callable[..., None]) -> Callable[..., None]:
         """Return a callback in which a fault of this program does not end the node.
 
-        Parameters
-        ----------
-        callback : called while the node is subscribed.
-        on_fault : replaces `on_fault` of the constructor.
+        The callback does nothing while the node is not subscribed.
         """
 
         def checked(*arguments: Any) -> None:
@@ -130,7 +125,7 @@ class Reception:
                 self._report_jump(-back)
             callback(*arguments)
 
-        return self._guarded(checked, on_fault)
+        return self._guarded(checked)
 
     def waiting(self, name: str, *message: Any) -> list[tuple[Any, int, int]]:
         """Return a message of a topic and the messages that wait behind it, oldest first."""
@@ -162,9 +157,7 @@ class Reception:
             self._warn("bytes", str(error))
             return None
 
-    def _guarded(
-        self, callback: Callable[..., None], on_fault: Callable[[str], object] | None = None
-    ) -> Callable[..., None]:
+    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
         """Return a callback that raises nothing, and does nothing while inactive."""
 
         def guarded(*arguments: Any) -> None:
@@ -177,7 +170,7 @@ class Reception:
                 text = f"a fault of this program; inputs are forgotten:\n{traceback.format_exc()}"
                 self._warn("fault", text)
                 try:
-                    (on_fault or self._on_fault)(text)
+                    self._on_fault(text)
                 except Exception:
                     self._warn(
                         "second fault",

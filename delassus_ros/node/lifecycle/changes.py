@@ -204,7 +204,8 @@ class Change:
     def follow(self, names: Set[str] = frozenset()) -> None:
         """Begin a change to the wanted description and algorithm, instead of an earlier change.
 
-        An inactive node changes its algorithm when it is activated, or with a new description.
+        An algorithm that is set while another robot is built follows that robot. An inactive node
+        changes its algorithm when it is activated, or with a new description.
 
         Parameters
         ----------
@@ -218,6 +219,10 @@ class Change:
             description = node.wanted_description or description
         target = Target(description, spelling(algorithm))
         if target == building:
+            return
+        if DESCRIPTION not in names and self.builds_robot:
+            # Follows the robot: whoever sets algorithms quickly must not hold up the build.
+            self._accepted[ALGORITHM] = algorithm
             return
         self._handover.cancel()
         is_new = description != present.description
@@ -257,6 +262,8 @@ class Change:
         before, self.present = self.present, computation
         self._accept()
         self._adopted(before)
+        # An algorithm may have been set while a robot was built.
+        self.follow()
 
     def _failed(self, error: Exception) -> None:
         if self._target.description == self.present.description:
