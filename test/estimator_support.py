@@ -43,8 +43,9 @@ class Standing:
         settings = EstimatorSettings.from_parameters(given)
         self.robot = settings.robot(demo_urdf())
         self.now = START
+        self.warnings: list[str] = []
         self.estimation = Estimation(
-            self.robot, settings, lambda: self.now, lambda kind, text: None
+            self.robot, settings, lambda: self.now, lambda kind, text: self.warnings.append(text)
         )
         self.estimation.system_now = lambda: self.now
         self.estimation.begin()

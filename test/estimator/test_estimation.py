@@ -177,3 +177,17 @@ def test_joints_that_couplings_tie_are_closed_before_they_count() -> None:
             estimation.read("joint_states", serialize_message(state))
             ((_, message),) = estimation.answer()
         assert message.validity == validity, message.text
+
+
+def test_no_silence_is_reported_between_estimates_of_a_rate() -> None:
+    """Joint states that the rate omits are no silence: nothing is published or logged."""
+    standing = Standing(rate=100.0)
+    for k in range(12):
+        standing.now += 2 * MS
+        standing.sense()
+        standing.state()
+        standing.answer()
+        if k == 5:
+            standing.warnings.clear()
+        assert k < 5 or not list(standing.estimation.watch())
+    assert not standing.warnings

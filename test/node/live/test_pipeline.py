@@ -35,6 +35,7 @@ from delassus_ros.conditioning.monitor import ConditionSettings, Damping
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.inputs.findings import Reason, Validity
 from delassus_ros.inputs.limits import Limits
+from delassus_ros.ros.messages import UnreadableError
 from delassus_ros.scalars.ports import Status
 
 FEET = ("LF", "RF", "LH", "RH")
@@ -176,6 +177,29 @@ def test_a_fault_of_the_program_itself(rig) -> None:
     message = rig.publish(rig.taken(rig.pipeline.fault("it broke")))
     assert said(message) == (INVALID, Reason.SOLVER_FAILED)
     assert rig.pipeline.last.text == "it broke"
+    assert said(rig.send()) == (INVALID, Reason.NO_CONTACTS_RECEIVED)
+    assert said(rig.good()) == (OK, Reason.NONE)
+
+
+def test_contacts_without_a_timeout_survive_unreadable_bytes_and_a_fault(solver) -> None:
+    """A latched set comes once: broken bytes after it do not replace it."""
+    rig = Rig(solver, limits=Limits(contacts_timeout=math.inf))
+    rig.touch("LF", "RH")
+    with pytest.raises(UnreadableError):
+        rig.read("active_contacts", b"no set")
+    assert said(rig.publish(rig.taken(rig.pipeline.fault("it broke")))) == (
+        INVALID, Reason.SOLVER_FAILED,
+    )  # fmt: skip
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+def test_contacts_that_fail_again_after_a_fault_are_dropped(solver, monkeypatch) -> None:
+    rig = Rig(solver, limits=Limits(contacts_timeout=math.inf))
+    rig.touch("LF", "RH")
+    with monkeypatch.context() as broken:
+        broken.setattr(rig.pipeline, "_activate", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            list(rig.pipeline.fault("it broke"))
     assert said(rig.send()) == (INVALID, Reason.NO_CONTACTS_RECEIVED)
     assert said(rig.good()) == (OK, Reason.NONE)
 
