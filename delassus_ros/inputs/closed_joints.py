@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.inputs.findings import Finding, Reason
+from delassus_ros.recent import Recent
 
 _WARNINGS = {
     ClosureStatus.CONTRADICTION: (Reason.LOOP_INCONSISTENT, "{}"),
@@ -54,7 +55,7 @@ class BoundClosures:
         self._closure = closure
         usual = (closure.independent, closure.robot.joint_names)
         self._usual = {joints: closure.bind(joints) for joints in usual}
-        self._others: dict[tuple[str, ...], BoundClosure] = {}
+        self._others: Recent[tuple[str, ...], BoundClosure] = Recent(_MOST)
 
     def of(self, joints: tuple[str, ...]) -> BoundClosure:
         """Return the closure for these joints, in model order.
@@ -69,7 +70,5 @@ class BoundClosures:
         found = self._usual.get(joints) or self._others.get(joints)
         if found is None:
             found = self._closure.bind(joints)
-            if len(self._others) >= _MOST:
-                del self._others[next(iter(self._others))]
-            self._others[joints] = found
+            self._others.put(joints, found)
         return found

@@ -16,6 +16,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.outputs.forces import NUMBERS, ForceOutput, ForceResult
 from delassus_ros.outputs import OUTPUTS, secondary_outputs
 from delassus_ros.problem import Problem
+from delassus_ros.recent import Recent
 from delassus_ros.ros.arrival import write_stamp
 from delassus_ros.solver.contact_space import inertia
 from delassus_ros.solver.solution import Solution
@@ -112,7 +113,7 @@ class DynamicsOutput:
         self._invalid = self._empty(layout)
         self._valid = self._empty(layout)
         self._valid.validity = ContactDynamics.VALIDITY_OK
-        self._wires: dict[tuple[str, ...], _Wire] = {}
+        self._wires: Recent[tuple[str, ...], _Wire] = Recent(_MOST_WIRES)
         self.findings = Findings()
         self.findings.add(Reason.NONE, "", Validity.INVALID)
 
@@ -161,14 +162,12 @@ class DynamicsOutput:
 
     def _make(self, solution: Solution, forces: ForceResult | None) -> _Wire:
         """Return the message of a set of contacts, made at its first use and then kept."""
-        if len(self._wires) >= _MOST_WIRES:
-            # The oldest entry is dropped.
-            del self._wires[next(iter(self._wires))]
         self._valid.contacts = list(solution.contacts)
         self._valid.row_offsets = array.array("I", solution.row_offsets)
         if forces is not None:
             forces.write(self._valid)
-        wire = self._wires[solution.contacts] = _Wire(self._valid, self._names)
+        wire = _Wire(self._valid, self._names)
+        self._wires.put(solution.contacts, wire)
         return wire
 
     def _empty(self, layout: Layout) -> ContactDynamics:

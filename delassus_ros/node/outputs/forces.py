@@ -19,6 +19,7 @@ from delassus_ros.contacts import Contact, direction
 from delassus_ros.inputs.findings import Finding, Reason, Validity, doubtful
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
+from delassus_ros.recent import Recent
 from delassus_ros.solver.friction import (
     ForceSettings,
     accelerations_and_velocities,
@@ -141,7 +142,9 @@ class ForceOutput:
     def __init__(self, problem: Problem, is_moving: bool = True) -> None:
         self._problem, self._is_moving = problem, is_moving
         self._settings = ForceSettings()
-        self._cones: dict[tuple[tuple[str, ...], tuple[str, ...]], _Cones] = {}
+        self._cones: Recent[tuple[tuple[str, ...], tuple[str, ...]], _Cones] = (
+            Recent(_MOST_SOLVERS)
+        )
         self._last: ContactForces | None = None
         self._cones_of(problem.contacts.names, problem.contacts.names)
 
@@ -208,14 +211,12 @@ class ForceOutput:
         if touching != contacts:
             touches = [contact.name in touching for contact in chosen]
             rows = np.flatnonzero(np.repeat(touches, [contact.rows for contact in chosen]))
-        if len(self._cones) >= _MOST_SOLVERS:
-            # The oldest entry is dropped.
-            del self._cones[next(iter(self._cones))]
-        cones = self._cones[contacts, touching] = _Cones(
+        cones = _Cones(
             new_solver(problem, touching, settings.friction, settings.options),
             *_directions(chosen, settings),
             rows,
         )
+        self._cones.put((contacts, touching), cones)
         return cones
 
 

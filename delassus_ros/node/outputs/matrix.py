@@ -16,6 +16,7 @@ from delassus_ros.conditioning.monitor import Examination
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.model import Transform
 from delassus_ros.problem import Problem
+from delassus_ros.recent import Recent
 from delassus_ros.ros.arrival import write_stamp
 
 _AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WORLD}
@@ -118,7 +119,7 @@ class MatrixOutput:
         self._invalid = _message_of(layout)
         self._contacts_stamp = (0, 0)
         # The messages of a set of contacts are kept: contacts come and go.
-        self._made: dict[tuple[object, ...], _Wire] = {}
+        self._made: Recent[tuple[object, ...], _Wire] = Recent(_MOST_WIRES)
         self._wire: _Wire | None = None
         # The first serialization in a process loads libraries, which takes longer than a tick.
         self.set_contacts((), (0,))
@@ -186,10 +187,8 @@ class MatrixOutput:
         key = tuple(message.contacts), tuple(message.status), message.algorithm
         wire = self._made.get(key)
         if wire is None:
-            if len(self._made) >= _MOST_WIRES:
-                # The oldest entry is dropped.
-                del self._made[next(iter(self._made))]
-            wire = self._made[key] = _Wire(message)
+            wire = _Wire(message)
+            self._made.put(key, wire)
         self._wire = wire
         return wire
 
