@@ -85,7 +85,7 @@ class MonitorNode(Node):
         **node: Any,
     ) -> None:
         spun = source == "node"
-        super().__init__(name, start_parameter_services=spun, **node)
+        super().__init__(name, start_parameter_services=spun, enable_rosout=spun, **node)
         described = partial(ParameterDescriptor, read_only=True)
         source = self.declare_parameter(
             "reference_source", source, described(description="simulator or node.")
