@@ -152,7 +152,7 @@ def outcome(parameters: dict[str, Any]) -> list[Any]:
             found.append(warning and warning.text)
         orientation.read(turned, NOW, NOW, "base")
         orientation.write(NOW, base)
-        late = orientation.warning(NOW + S // 5)
+        late = orientation.fault(NOW + S // 5)
         found += [late and late.text, base.tolist()]
         options["base_orientation"] = base
     matrix = solver_on_floats(problem, "ltl").solve(q, **options).matrix
