@@ -165,7 +165,7 @@ class Programs:
         return [child for child in self._programs if child.status is not None]
 
     def stop(self) -> list[str]:
-        """Interrupt all processes, kill those that do not end, and return their names."""
+        """Interrupt all processes, kill the remaining ones, and return the names of the killed."""
         killed: list[str] = []
         for number, limit in _STEPS:
             running = [child for child in reversed(self._programs) if child.status is None]

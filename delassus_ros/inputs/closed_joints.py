@@ -1,4 +1,4 @@
-"""Closures of sets of measured joints: joints that are not measured follow from those that are."""
+"""Closures by set of measured joints: they compute the positions of the remaining joints."""
 
 from __future__ import annotations
 

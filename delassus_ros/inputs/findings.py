@@ -144,6 +144,10 @@ class Findings:
         """Return to the state without findings."""
         self.validity, self.reasons, self.text = Validity.OK, Reason.NONE, ""
 
+    def copy(self, other: Findings) -> None:
+        """Have the findings of another message."""
+        self.validity, self.reasons, self.text = other.validity, other.reasons, other.text
+
     def add(self, reason: Reason, text: str, validity: Validity) -> None:
         """Add a finding by its parts."""
         self.reasons |= reason

@@ -64,7 +64,8 @@ class MonitorNode(Node):
 
     With a simulator the node receives messages by `poll` and belongs to no executor: so messages
     have the time at which the middleware received them, and the time to draw a view does not count
-    as latency; the node offers no parameter services. With a second node an executor spins it.
+    as latency. With a second node an executor spins it. The program delassus_compare alone logs to
+    ``/rosout`` and offers parameter services.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ class Tick(ABC):
 
         Parameters
         ----------
-        wanted : topics with a subscriber, among those that are published for subscribers alone.
+        wanted : optional topics that have a subscriber; without one they are not published.
         at_once : whether the joint state was read just before, so that its age still holds.
         """
 
@@ -308,9 +308,9 @@ class Stream:
         self._keep(data, sent, count)
 
     def _keep(self, data: bytes, sent: int, count: int) -> bool:
-        """Read a joint state and those that wait behind it; return whether none waited.
+        """Read a joint state and the queue behind it; return whether the queue was empty.
 
-        All are read, in order: the last one may be unusable, or have some of the joints.
+        All are read, in order: the last joint state may be unusable, or have some of the joints.
         """
         *older, newest = self._reception.waiting(JOINTS, data, sent, count)
         for item in older:

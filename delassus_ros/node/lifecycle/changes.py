@@ -221,7 +221,7 @@ class Change:
         if target == building:
             return
         if DESCRIPTION not in names and self.builds_robot:
-            # Follows the robot: whoever sets algorithms quickly must not hold up the build.
+            # The algorithm changes after the robot: frequent changes must not delay the build.
             self._accepted[ALGORITHM] = algorithm
             return
         self._handover.cancel()

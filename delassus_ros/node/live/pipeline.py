@@ -83,8 +83,9 @@ _SETS = (CONTACTS, SCHEDULE)
 """Topics whose publishers need not repeat a message without a timeout."""
 _ORIENTATION = "base_orientation"
 # Members under module names: a look-up in the enumeration takes as long as a few additions.
-_IGNORED, _WEAK, _SOLVED = Gate.IGNORED, Conditioning.WEAK, Status.OK
-_INVALID, _DEGRADED = Validity.INVALID, Validity.DEGRADED
+_IGNORED, _READY, _WEAK, _SOLVED = Gate.IGNORED, Gate.READY, Conditioning.WEAK, Status.OK
+_INVALID, _DEGRADED, _VALID = Validity.INVALID, Validity.DEGRADED, Validity.OK
+_NO_REASON = Reason.NONE
 
 
 class LastAnswer(Findings):
@@ -110,7 +111,7 @@ class LastAnswer(Findings):
     def clear(self) -> None:
         """Return to the state without findings and without a matrix."""
         # Without a call of the base class: a call per tick counts.
-        self.validity, self.reasons, self.text = Validity.OK, Reason.NONE, ""
+        self.validity, self.reasons, self.text = _VALID, _NO_REASON, ""
         self.stamp_ns, self.age = 0, math.nan
         self.examination: Examination | None = None
         self.rows, self.compute_time = 0, 0.0
@@ -297,8 +298,8 @@ class Pipeline(Tick):
     @property
     def topics(self) -> tuple[str, ...]:
         """Names of the topics to subscribe to; the joint states come last."""
-        told = () if self.estimator is None and self._schedule is None else (CONTACTS,)
-        return (*(topic for topic in self.inputs.by_topic if topic not in told), JOINTS)
+        computed = () if self.estimator is None and self._schedule is None else (CONTACTS,)
+        return (*(topic for topic in self.inputs.by_topic if topic not in computed), JOINTS)
 
     def begin(self) -> None:
         """Return to the initial state, at activation of the node."""
@@ -328,7 +329,7 @@ class Pipeline(Tick):
     def announce(self, wanted: Container[str] = ()) -> Messages:
         """Yield the INVALID messages that separate the matrices of two robots.
 
-        Then the latest set or schedule of contacts is used again; its age goes on.
+        Then the latest set or schedule of contacts is used again, with its time of sending.
         """
         text = "another robot description is in use from here on"
         stamp = self.last.stamp_ns
@@ -482,7 +483,7 @@ class Pipeline(Tick):
         last = self.last
         last.clear()
         last.stamp_ns, last.age = status.stamp, status.age
-        is_ready = status.gate is Gate.READY
+        is_ready = status.gate is _READY
         if is_ready and self.estimator is not None:
             self._contacts_from_forces(self.estimator, status.stamp, now)
         if is_ready and self._schedule is not None:
@@ -646,13 +647,15 @@ class Pipeline(Tick):
     def _dynamics_message(self, output: DynamicsOutput) -> bytes:
         """Return the ContactDynamics: INVALID if the matrix is, or an input of the motion."""
         last, findings = self.last, output.findings
-        findings.clear()
-        fault = self._motion_fault if self._matrix_of is not None else None
-        if fault is not None:
+        findings.copy(last)
+        if self._matrix_of is None:
+            return output.invalid(last.stamp_ns, self.sequence)
+        if self._motion_fault is not None:
+            fault = self._motion_fault
             self._warn(fault.kind, fault.text)
+            # The motion is the first reason for which these outputs are INVALID.
+            findings.text = fault.text
             findings.include(fault)
-        findings.add(last.reasons, last.text, last.validity)
-        if self._matrix_of is None or fault is not None:
             return output.invalid(last.stamp_ns, self.sequence)
         solution, matrix = self._matrix_of
         doubt = None if self._motion is None else self._motion.doubt

@@ -196,8 +196,14 @@ def test_contacts_without_a_timeout_survive_unreadable_bytes_and_a_fault(solver)
 def test_contacts_that_fail_again_after_a_fault_are_dropped(solver, monkeypatch) -> None:
     rig = Rig(solver, limits=Limits(contacts_timeout=math.inf))
     rig.touch("LF", "RH")
+    take = rig.pipeline.inputs.take
+
+    def fail(*message: object) -> None:
+        take(*message)
+        raise ZeroDivisionError
+
     with monkeypatch.context() as broken:
-        broken.setattr(rig.pipeline, "_activate", lambda: 1 / 0)
+        broken.setattr(rig.pipeline.inputs, "take", fail)
         with pytest.raises(ZeroDivisionError):
             list(rig.pipeline.fault("it broke"))
     assert said(rig.send()) == (INVALID, Reason.NO_CONTACTS_RECEIVED)
