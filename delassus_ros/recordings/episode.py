@@ -190,7 +190,7 @@ def _replayed(
     began = perf_counter()
     writing = 0.0
     first = last = None
-    pipeline = replay.computation.pipeline
+    pipeline = replay.computation.tick
     try:
         for kind in task.formats:
             target = folder / f"{recording.name}.{kind}"

@@ -88,7 +88,7 @@ def moments_of(
         recording, Settings.from_parameters(parameters), Operation.from_parameters(parameters),
         description, remap,
     )  # fmt: skip
-    pipeline = replay.computation.pipeline
+    pipeline = replay.computation.tick
     times, found = list[int](), list[Moment]()
     told = parameters.get("rows") != "all"
     ports = [port.name for port in replay.computation.problem.inputs if port.name != "q"]

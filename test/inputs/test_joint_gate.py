@@ -10,7 +10,7 @@ import robots
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from pipeline_support import MS, START, GateRig
+from tick_support import MS, START, GateRig
 
 from delassus_ros import Robot
 from delassus_ros.errors import InputError
