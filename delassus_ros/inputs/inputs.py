@@ -43,8 +43,6 @@ class Inputs:
     ------
     RobotError
         If the robot has joints whose positions a joint state cannot carry.
-    InputError
-        If a limit is out of range.
     """
 
     def __init__(
@@ -70,7 +68,7 @@ class Inputs:
         self._silence = ""
 
     def set_limits(self, max_skew: float, timeout: float) -> None:
-        """Change the limits of the joint states [s]; InputError if one is out of range."""
+        """Change the limits of the joint states [s]."""
         self.gate.set_limits(max_skew, timeout)
         self.max_skew, self._timeout = max_skew, timeout
 

@@ -21,8 +21,8 @@ from rclpy.parameter import Parameter
 from delassus_ros.algorithms import spelling
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.declared_parameters import values_of
+from delassus_ros.node.parameters import Settings
 from delassus_ros.node.refusals import ALGORITHM, DESCRIPTION
-from delassus_ros.node.settings import Settings
 from delassus_ros.ros.background import BackgroundTask, wait_for_end
 from delassus_ros.ros.lifecycle_program import LifecycleProgram
 from delassus_ros.ros.logs import LoopLog, Throttle

@@ -20,7 +20,7 @@ from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.schedule import ScheduleInput
 from delassus_ros.node.dynamics import DynamicsOutput
 from delassus_ros.node.matrix import make_layout
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.parameters import Settings
 from delassus_ros.node.tick import DelassusTick
 from delassus_ros.problem import Problem
 from delassus_ros.ros.background import CancelledTaskError

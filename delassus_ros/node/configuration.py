@@ -22,9 +22,9 @@ from delassus_ros.node.change import Change, Target
 from delassus_ros.node.computation import Computation, make_solver
 from delassus_ros.node.diagnostics import Account
 from delassus_ros.node.horizon import Horizon
+from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.node.refusals import ALGORITHM, refusal_of_algorithm
 from delassus_ros.node.services import ComputeService
-from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.node.tick import DYNAMICS, ESTIMATED, LAYOUT, MATRIX, SUMMARY
 from delassus_ros.problem import Problem
 from delassus_ros.ros.diagnostics import Entry, Report

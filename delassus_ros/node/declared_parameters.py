@@ -11,15 +11,14 @@ from rclpy.parameter import Parameter
 
 from delassus_ros import algorithms
 from delassus_ros.errors import ContactError, unknown
-from delassus_ros.node.settings import (
+from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
+from delassus_ros.node.parameters import (
     AUTOSTART,
-    CONTACT_PARAMETERS,
     PARAMETERS,
-    Setting,
     known_parameters,
 )
 from delassus_ros.ros.parameters import LISTS, declare, overrides_of, warn_of_unknown_overrides
-from delassus_ros.ros.setting import RCLPY_PREFIXES
+from delassus_ros.ros.setting import RCLPY_PREFIXES, Setting
 
 
 def declare_parameters(node: Node) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from delassus_ros.node.declared_parameters import (
     suited,
     values_of,
 )
+from delassus_ros.node.parameters import OPERATION_PARAMETERS, Operation, Settings
 from delassus_ros.node.refusals import ALGORITHM, DESCRIPTION, refusal
 from delassus_ros.node.services import ListService
-from delassus_ros.node.settings import OPERATION_PARAMETERS, Operation, Settings
 from delassus_ros.ros.lifecycle_program import LifecycleProgram
 from delassus_ros.ros.logs import LogBridge
 from delassus_ros.ros.parameters import overrides_of

@@ -16,9 +16,9 @@ from delassus_ros import algorithms
 from delassus_ros.errors import AlgorithmError, DelassusError, InputError
 from delassus_ros.model.reading.xml import check_document
 from delassus_ros.node.computation import Computation
+from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.declared_parameters import values_of
-from delassus_ros.node.settings import (
-    CONTACT_PARAMETERS,
+from delassus_ros.node.parameters import (
     OPERATION_PARAMETERS,
     Operation,
     setting_of,

@@ -141,8 +141,6 @@ class DelassusTick(Tick):
         If the robot has joints whose positions a joint state cannot carry.
     ProblemError
         If the closure or the orientation is missing.
-    InputError
-        If a limit is out of range.
     NumericalError
         If the solver fails at all of the generic configurations.
     """
@@ -236,11 +234,7 @@ class DelassusTick(Tick):
 
     @property
     def limits(self) -> Limits:
-        """The limits in force.
-
-        If a limit of the joint states is out of range, the setter raises InputError and changes
-        nothing.
-        """
+        """The limits in force."""
         return self._limits
 
     @limits.setter

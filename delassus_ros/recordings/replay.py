@@ -20,7 +20,7 @@ from delassus_ros.inputs.findings import Validity
 from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.computation import Computation
-from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.node.tick import DYNAMICS, MATRIX
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
 from delassus_ros.recordings.recorded_file import Recorded, RecordingError

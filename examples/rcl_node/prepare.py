@@ -25,7 +25,7 @@ from delassus_ros.contacts import row_scales
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.ranges import PlausibleRanges
 from delassus_ros.node.matrix import make_layout
-from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.solver.solver import DelassusSolver
 
 

@@ -24,7 +24,7 @@ from delassus_ros.adapter.fields import message_type
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.node.dynamics import DynamicsOutput
 from delassus_ros.node.matrix import make_layout
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.parameters import Settings
 from delassus_ros.node.tick import DelassusTick
 
 JOINTS = ["ankle_pitch", "ankle_roll"]

@@ -34,7 +34,7 @@ from delassus_ros.model.spatial import (
     skew,
 )
 from delassus_ros.node.matrix import make_layout
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.parameters import Settings
 from delassus_ros.node.tick import DelassusTick
 
 pytestmark = pytest.mark.usefixtures("makers")

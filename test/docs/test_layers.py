@@ -29,7 +29,7 @@ ROOMS = {
         "function", "loops", "newton", "build", "export", "worker",
     ),
     "node": (
-        "settings", "matrix", "forces", "dynamics", "present_contacts", "tick", "computation",
+        "contact_parameters", "parameters", "matrix", "forces", "dynamics", "present_contacts", "tick", "computation",
         "declared_parameters", "refusals", "on_demand", "services", "horizon", "change",
         "diagnostics", "configuration", "delassus_node", "main",
     ),

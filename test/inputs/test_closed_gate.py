@@ -18,7 +18,7 @@ from tick_support import DEGRADED, INVALID, MS, OK, START, Rig, said
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
 from delassus_ros.closure import Closure
 from delassus_ros.closure import closure as closure_module
-from delassus_ros.errors import CompilerError, InputError, ProblemError, RobotError
+from delassus_ros.errors import CompilerError, ProblemError, RobotError
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.joints import Gate, JointGate
 from delassus_ros.inputs.limits import Limits
@@ -394,10 +394,7 @@ def test_limits_reach_all_gates(rig) -> None:
     assert said(rig.send(at=-60)) == (INVALID, Reason.INPUT_STALE)
 
 
-def test_arguments_of_the_closed_gate_refused(bar) -> None:
-    closure = Closure(bar.problem, REFERENCE)
-    with pytest.raises(InputError, match="max_skew is -1"):
-        JointGate(bar.problem.robot, max_skew=-1.0, closure=closure)
+def test_planar_joint_refused_by_the_closed_gate(bar) -> None:
     robot = bar.problem.robot
     planar = Robot(
         "planar", [*robot.joints, Joint("slide", JointKind.PLANAR, 3)],

@@ -12,7 +12,7 @@ from urdf_text import joint, link, robot_xml
 from delassus_ros.errors import DelassusError
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.node.computation import Computation
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.parameters import Settings
 
 BELTS = """
 couplings:

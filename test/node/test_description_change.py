@@ -31,7 +31,7 @@ from ros_support import children, endless, stamp_of
 from delassus_ros import Problem, algorithms
 from delassus_ros.compiler.runtime import child
 from delassus_ros.node.computation import Computation
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.parameters import Settings
 from delassus_ros.sim import demo_urdf
 
 

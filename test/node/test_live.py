@@ -24,7 +24,7 @@ from node_support import (
 )
 from ros_support import stamp_of
 
-from delassus_ros.node.settings import OPERATION_PARAMETERS
+from delassus_ros.node.parameters import OPERATION_PARAMETERS
 from delassus_ros.ros import realtime as collection
 
 PLAIN, WEAK = DelassusMatrix.CONDITIONING_OK, DelassusMatrix.CONDITIONING_WEAK

@@ -17,7 +17,7 @@ from rclpy.parameter import Parameter
 
 from delassus_ros.errors import DelassusError
 from delassus_ros.node.delassus_node import DelassusNode
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.parameters import Settings
 
 TESTS = Path(__file__).resolve().parents[1]
 DAMPED = robots.unlimited().replace('<limit effort', '<dynamics damping="0.1"/><limit effort')

@@ -29,7 +29,7 @@ from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, ContactSet, Problem, Robot
 from delassus_ros.node.matrix import make_layout
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.parameters import Settings
 
 RATE = 500.0
 LEAST = 200

@@ -21,7 +21,7 @@ from sensor_msgs.msg import JointState
 
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.delassus_node import DelassusNode
-from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.node.tick import DelassusTick
 from delassus_ros.recordings.recorded_file import Recorded
 from delassus_ros.recordings.recording import Recording

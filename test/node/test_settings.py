@@ -15,10 +15,12 @@ import yaml
 
 from delassus_ros import RelativeContact, WeightedSum
 from delassus_ros.errors import ContactError, InputError, RobotError
-from delassus_ros.node.settings import CONTACT_PARAMETERS, PARAMETERS, Setting, Settings
+from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
+from delassus_ros.node.parameters import PARAMETERS, Settings
+from delassus_ros.ros.setting import Setting
 from delassus_ros.sim import demo_urdf
 
-CONFIG = Path(__file__).resolve().parents[3] / "config"
+CONFIG = Path(__file__).resolve().parents[2] / "config"
 
 
 def feet(**changes: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping
 from delassus_ros.errors import InputError
-from delassus_ros.node.settings import (
+from delassus_ros.node.parameters import (
     OPERATION_PARAMETERS,
     Operation,
 )

@@ -18,11 +18,11 @@ from oracles.textbook import frame_poses
 
 from delassus_ros import algorithms
 from delassus_ros.cli.options import settings_of
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.parameters import Settings
 from delassus_ros.problem import Problem
 from delassus_ros.sim import demo_urdf
 
-CONFIG = Path(__file__).resolve().parents[3] / "config"
+CONFIG = Path(__file__).resolve().parents[2] / "config"
 ROBOTS: dict[str, list[Callable[[], str | Path]]] = {
     "anymal": [robots.anymal, lambda: robots.shared("anymal_c")],
     "atlas": [lambda: robots.shared("atlas_v5")],
