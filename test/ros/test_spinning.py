@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +24,6 @@ from sensor_msgs.msg import JointState
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.ros.executor import executing, spin
 
-ROOT = Path(__file__).resolve().parents[2]
 CYCLE = ("deactivate", "cleanup", "configure", "activate")
 CYCLES = 5
 
