@@ -21,16 +21,16 @@ from enum import IntEnum
 import numpy as np
 
 from delassus_ros.arguments import instance, number, numbers
-from delassus_ros.conditioning.structural_rank import (
-    StructuralRank,
-    numerical_rank,
-    unit_scales,
-)
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M, Array
 from delassus_ros.problem import Problem
 from delassus_ros.solver.contact_space import RANK_TOLERANCE
+from delassus_ros.solver.structural_rank import (
+    StructuralRank,
+    numerical_rank,
+    unit_scales,
+)
 
 __all__ = ["ConditionMonitor", "ConditionSettings", "Conditioning", "Damping", "Examination"]
 
@@ -84,7 +84,7 @@ class ConditionMonitor:
     ----------
     problem : problem of the examined matrices; all contacts are active at first.
     structural : matrices (N, m, m) of all contacts at generic configurations, by
-        :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
+        :func:`~delassus_ros.solver.structural_rank.generic_matrices`.
     settings : thresholds and damping; may be changed at any time by assignment.
 
     Raises

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.conditioning.monitor import ConditionSettings
-from delassus_ros.conditioning.structural_rank import numerical_rank
 from delassus_ros.drawing.force_cones import PlacedForce
 from delassus_ros.drawing.scene import Scene, Stage
 from delassus_ros.errors import DelassusError
@@ -17,6 +16,7 @@ from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternio
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
+from delassus_ros.solver.structural_rank import numerical_rank
 
 GRAVITY = (0.0, 0.0, -9.81)
 """Gravity [m/s²] of a robot whose root link is level."""

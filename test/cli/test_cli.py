@@ -38,11 +38,11 @@ from delassus_ros.cli import main as cli_main
 from delassus_ros.cli import report as text
 from delassus_ros.cli.main import main
 from delassus_ros.conditioning.monitor import ConditionMonitor
-from delassus_ros.conditioning.structural_rank import generic_matrices
 from delassus_ros.robots.pose import pose_of
 from delassus_ros.robots.proposals import ASSUMED
 from delassus_ros.solver import solver
 from delassus_ros.solver.friction import ForceSettings
+from delassus_ros.solver.structural_rank import generic_matrices
 
 LEGS = ("--contact", "LF_FOOT", "--contact", "RH_FOOT:surface")
 CONTACTS = [Contact("LF_FOOT", "LF_FOOT"), Contact("RH_FOOT", "RH_FOOT", "surface")]

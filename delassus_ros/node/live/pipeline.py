@@ -13,10 +13,6 @@ from delassus_msgs.msg import ActiveContacts, Layout
 
 from delassus_ros.closure import Closure
 from delassus_ros.conditioning.monitor import Conditioning, ConditionMonitor, Examination
-from delassus_ros.conditioning.structural_rank import (
-    closed_configurations,
-    generic_matrices,
-)
 from delassus_ros.errors import ProblemError
 from delassus_ros.inputs.contact_estimator import ContactEstimator
 from delassus_ros.inputs.contacts import NO_SET, ContactInput
@@ -43,6 +39,7 @@ from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.bound import BoundSolver
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
+from delassus_ros.solver.structural_rank import generic_matrices
 
 
 class Bindings:
@@ -139,7 +136,7 @@ class Pipeline(Tick):
         INVALID (a silence counts as one), and skipped for a newer one; since :meth:`begin`.
     last : the last published message.
     structural : matrices of all contacts at generic configurations; see
-        :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
+        :func:`~delassus_ros.solver.structural_rank.generic_matrices`.
 
     Raises
     ------
@@ -198,8 +195,7 @@ class Pipeline(Tick):
         """Time of the node's clock when the latest joint state was read [ns]."""
         self._motion_fault: Finding | None = None
         self._matrix_of: tuple[Solution, Array] | None = None
-        configurations = None if closure is None else closed_configurations(closure)
-        self.structural = generic_matrices(solver, configurations=configurations)
+        self.structural = generic_matrices(solver)
         self._monitor = ConditionMonitor(problem, self.structural, limits.condition)
         self._always = problem.contacts.names if all_rows else None
         self._stale = False
