@@ -24,8 +24,8 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import row_of
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.bound_friction import BoundFriction
 from delassus_ros.solver.contact_space import CONTRADICTION, PROXIMAL, STEPS, is_settled
-from delassus_ros.solver.friction import BoundFriction
 from delassus_ros.solver.inputs import InputArrays, InputCheck
 from delassus_ros.solver.solution import Solution, task_names
 from delassus_ros.solver.structural_rank import Structure
