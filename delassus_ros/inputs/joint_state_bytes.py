@@ -78,29 +78,20 @@ class _Known:
         return state
 
 
-class JointStateReader:
+class JointStateReader(MessageMemory[ReceivedJoints]):
     """Reads the numbers from the bytes of sensor_msgs/JointState.
 
     One message of a publisher mostly differs from the one before in its stamp and values alone.
     Where the other bytes (frame, names, numbers of values) are those of an earlier message, only
-    stamp and values are read.
+    stamp and values are read. :meth:`read` raises UnreadableError if the bytes are not a joint
+    state, or more than :data:`LARGEST`; its result is overwritten by the next call.
     """
 
     def __init__(self) -> None:
-        self._memory = MessageMemory(self._whole, self._layout, _MOST_KNOWN)
+        super().__init__(self._contents, self._known_layout, _MOST_KNOWN)
         self._names: Recent[tuple[str, ...], list[str]] = Recent(_MOST_KNOWN)
 
-    def read(self, data: bytes) -> ReceivedJoints:
-        """Return the values of a joint state; overwritten by the next one.
-
-        Raises
-        ------
-        UnreadableError
-            If the bytes are not a joint state, or more than :data:`LARGEST`.
-        """
-        return self._memory.read(data)
-
-    def _whole(self, data: bytes) -> ReceivedJoints:
+    def _contents(self, data: bytes) -> ReceivedJoints:
         message = deserialized(data, JointState, "a joint state")
         state = ReceivedJoints()
         state.sec, state.nanosec = message.header.stamp.sec, message.header.stamp.nanosec
@@ -112,5 +103,5 @@ class JointStateReader:
         state.motion = np.array(message.velocity), np.array(message.effort)
         return state
 
-    def _layout(self, data: bytes, received: ReceivedJoints) -> _Known | None:
+    def _known_layout(self, data: bytes, received: ReceivedJoints) -> _Known | None:
         return _Known(data, received.names) if received.values.size else None
