@@ -131,7 +131,7 @@ launch-tests: setup
 	@$(INSTALL) --target $(LAUNCH_TESTS) 'pytest<8.4' osrf-pycommon psutil
 	@ln -s $(foreach name,launch composition_interfaces,$(abspath $(LAUNCH))/$(name)*) $(LAUNCH_TESTS)
 	@PYTHONPATH=$(abspath $(LAUNCH_TESTS)) $(BIN)/python -m pytest -n0 $(ARGS) \
-	  test/node/lifecycle/test_launch.py test/node/lifecycle/test_launch_pytest.py
+	  test/node/test_launch.py test/node/test_launch_pytest.py
 
 .PHONY: soak
 soak: setup

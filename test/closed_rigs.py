@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from linkages import REFERENCE, assembled, four_bar
-from pipeline_support import START, Rig, swing
+from tick_support import START, Rig, swing
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import Closure
@@ -27,7 +27,7 @@ class Geared:
         self.problem = problem
         self.solver = DelassusSolver(problem, "pv_osimr")
         self.closure = Closure(problem)
-        # Another one than the pipeline's, which starts each time from the last of these.
+        # Another one than the tick's, which starts each time from the last of these.
         self._other = Closure(problem)
         joints = {joint.name: joint for joint in self.robot.joints}
         self._middle = {

@@ -1,4 +1,4 @@
-"""A pipeline of the quadruped with outputs of motion, without a node."""
+"""A tick of the quadruped with outputs of motion, without a node."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import robots
 from delassus_msgs.msg import ContactDynamics, DelassusMatrix
 from nav_msgs.msg import Odometry
 from on_floats import solver_on_floats
-from pipeline_support import MS, START, Rig, to_message
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
+from tick_support import MS, START, Rig, to_message
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
 from delassus_ros.model.spatial import Transform, rotation_from_quaternion
-from delassus_ros.node.outputs.dynamics import DynamicsOutput
-from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.dynamics import DynamicsOutput
+from delassus_ros.node.matrix import make_layout
 from delassus_ros.outputs import needed_outputs, secondary_outputs
 from delassus_ros.sim import demo_urdf
 from delassus_ros.solver.friction import ForceSettings
@@ -35,7 +35,7 @@ TWIST = np.array([0.3, -0.1, 0.2, 0.4, -0.5, 0.6])
 
 
 class MotionRig(Rig):
-    """A pipeline of the quadruped with secondary outputs; velocities and efforts are random.
+    """A tick of the quadruped with secondary outputs; velocities and efforts are random.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class MotionRig(Rig):
     @property
     def text(self) -> str:
         """What is wrong, in words."""
-        return self.pipeline.dynamics.text
+        return self.tick.dynamics.text
 
     def torques(self, names: Sequence[str] | None = None, efforts: Any = None, at: Any = 0.0):
         """Send torques of the topic stamped `at` ms from now, without a stamp if None."""

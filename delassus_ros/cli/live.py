@@ -316,7 +316,7 @@ def contact_forces_of(received: Any) -> dict[str, Any]:
     Per contact the data are those of :class:`~delassus_ros.drawing.force_cones.ForceInCone`.
     """
     from delassus_ros.inputs.findings import Validity
-    from delassus_ros.node.outputs.forces import LAW_NAMES, STATUS_NAMES
+    from delassus_ros.node.forces import LAW_NAMES, STATUS_NAMES
 
     if received.forces is None or received.friction is None or received.normals is None:
         return {}

@@ -20,7 +20,7 @@ from delassus_ros.model.reading.numbers import number, numbers
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import LOOPS_AS, Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.settings import Settings, misspelt, setting_of
+from delassus_ros.node.parameters import Settings, misspelt, setting_of
 from delassus_ros.outputs import kernel_outputs
 from delassus_ros.problem import Problem
 from delassus_ros.robots.base import BASE_RULE

@@ -25,7 +25,7 @@ from delassus_ros.drawing.received import NodeTopics, facts_of, words_of_forces
 from delassus_ros.drawing.scene import FAINT, Scene, Stage, quaternion_of
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.settings import PARAMETERS
+from delassus_ros.node.parameters import PARAMETERS
 from delassus_ros.ros.arrival import write_stamp
 from delassus_ros.ros.logs import LoopLog, Throttle
 from delassus_ros.ros.parameters import overrides_of

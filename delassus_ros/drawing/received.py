@@ -30,7 +30,7 @@ from delassus_ros.inputs.orientation import OrientationInput
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
-from delassus_ros.node.outputs.forces import LAW_NAMES, STATUS_NAMES
+from delassus_ros.node.forces import LAW_NAMES, STATUS_NAMES
 from delassus_ros.ros.queue import pop
 from delassus_ros.ros.topics import FEW
 

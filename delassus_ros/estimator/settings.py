@@ -6,7 +6,7 @@ Knows no ROS.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from delassus_ros.errors import InputError, ProblemError
@@ -22,102 +22,40 @@ from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model import Robot
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import Base
-from delassus_ros.ros.setting import Setting, by_joint, parse_all
+from delassus_ros.ros.setting import (
+    Setting,
+    by_joint,
+    field_values,
+    parameter,
+    settings_by_name,
+)
 
 FORCE, MOMENT = (0, 1, 2), (3, 4, 5)
 _SMALLEST, _LARGEST = 1e-6, 1e9
 
-PARAMETERS: Mapping[str, Setting] = {
-    "robot_description": Setting(
-        "", "URDF of the robot (XML text). If empty, the topic robot_description is used."
-    ),
-    "base": Setting(
-        "floating",
-        "Base of the robot: the root link is free in all six directions, or fixed to the world.",
-        choices=("floating", "fixed"),
-    ),
-    "autostart": Setting(False, "Configure and activate without a lifecycle manager."),
-    "effort.sigma": Setting(
-        1.0,
-        "Standard deviation of the efforts of joint states as torques of the joints [N m, N]; 0: "
-        "efforts are not used.",
-        0.0, _LARGEST, least=_SMALLEST,
-    ),
-    "acceleration.sigma": Setting(
-        5.0,
-        "Standard deviation of joint accelerations as differences of rates [rad/s^2, m/s^2].",
-        _SMALLEST, _LARGEST,
-    ),
-    "acceleration.base_sigma": Setting(
-        2.0,
-        "Standard deviation of the base's acceleration [m/s^2, rad/s^2].",
-        _SMALLEST, _LARGEST,
-    ),
-    "acceleration.window": Setting(
-        0.01, "Time between the two rates of an acceleration, their difference [s].", 0.0, 1.0
-    ),
-    "orientation.world_frame": Setting(
-        "odom",
-        "Reference frame of a floating base's odometry (header.frame_id), with the z axis up. "
-        "Empty: any.",
-    ),
-    "imu.frame": Setting(
-        "", "Frame of an inertial sensor on the topic imu (sensor_msgs/Imu); empty: no sensor."
-    ),
-    "imu.sigma": Setting(
-        0.3, "Standard deviation of the sensor's accelerations [m/s^2].", _SMALLEST, _LARGEST
-    ),
-    "wrenches.names": Setting(
-        (), "Names of external wrenches, e.g. at feet and hands.", holds="names"
-    ),
-    "armature.names": Setting(
-        (), "Joints with a rotor inertia, which the URDF lacks.", holds="names"
-    ),
-    "armature.values": Setting(
-        (), "Rotor inertias seen at the joints of armature.names [kg m^2, kg].", holds="numbers"
-    ),
-    "passive": Setting(
-        True, "Whether the dampers of joints in the robot description count."
-    ),
-    "rate": Setting(
-        0.0, "Most estimates per second; 0: one for every joint state.", 0.0, 1e4, least=0.1
-    ),
-    "input_timeout": Setting(
-        0.5, "Age above which an input is too old [s].", 1e-4, 1e6
-    ),
-    "diagnostics_period": Setting(1.0, "Time between two diagnostics [s].", 0.01, 1e4),
-}  # fmt: skip
-OF_WRENCH: Mapping[str, Setting] = {
-    "frame": Setting("", "Frame of the wrench; empty: the frame with the wrench's name."),
-    "kind": Setting(
-        "point",
-        "Kind of the wrench: a force at the frame's origin, or any wrench.",
-        choices=("point", "surface"),
-    ),
-    "sensor": Setting(
-        False,
-        "Whether a sensor measures the wrench: geometry_msgs/WrenchStamped on wrenches/<name>, "
-        "along the axes of the frame.",
-    ),
-    "force_sigma": Setting(
-        2.0, "Standard deviation of the sensor's forces [N].", _SMALLEST, _LARGEST
-    ),
-    "moment_sigma": Setting(
-        0.2, "Standard deviation of the sensor's moments [N m].", _SMALLEST, _LARGEST
-    ),
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Pushed:
-    """A frame at which the surroundings may push; fields as in :data:`OF_WRENCH`."""
+    """A frame at which the surroundings may push; its parameters are ``wrenches.<name>.*``."""
 
     name: str
-    frame: str
-    kind: str
-    sensor: bool
-    force_sigma: float
-    moment_sigma: float
+    frame: str = parameter("", "Frame of the wrench; empty: the frame with the wrench's name.")
+    kind: str = parameter(
+        "point",
+        "Kind of the wrench: a force at the frame's origin, or any wrench.",
+        choices=("point", "surface"),
+    )
+    sensor: bool = parameter(
+        False,
+        "Whether a sensor measures the wrench: geometry_msgs/WrenchStamped on wrenches/<name>, "
+        "along the axes of the frame.",
+    )
+    force_sigma: float = parameter(
+        2.0, "Standard deviation of the sensor's forces [N].", _SMALLEST, _LARGEST,
+    )
+    moment_sigma: float = parameter(
+        0.2, "Standard deviation of the sensor's moments [N m].", _SMALLEST, _LARGEST,
+    )
 
     @property
     def quantities(self) -> tuple[ExternalWrench, ...]:
@@ -138,21 +76,84 @@ class Pushed:
 
 @dataclass(frozen=True)
 class EstimatorSettings:
-    """Values of :data:`PARAMETERS`, in the same units."""
+    """Parameters of the estimator.
 
-    base: Base
-    effort_sigma: float
-    acceleration_sigma: float
-    base_sigma: float
-    window: float
-    world_frame: str
-    imu_frame: str
-    imu_sigma: float
+    Attributes
+    ----------
+    pushed : frames at which the surroundings may push.
+    armature : rotor inertia by joint name [kg·m² or kg].
+    """
+
     pushed: tuple[Pushed, ...]
-    armature: Mapping[str, float]
-    passive: bool
-    rate: float
-    input_timeout: float
+    robot_description: str = parameter(
+        "", "URDF of the robot (XML text). If empty, the topic robot_description is used.",
+    )
+    base: Base = parameter(
+        "floating",
+        "Base of the robot: the root link is free in all six directions, or fixed to the world.",
+        choices=("floating", "fixed"),
+    )
+    autostart: bool = parameter(False, "Configure and activate without a lifecycle manager.")
+    effort_sigma: float = parameter(
+        1.0,
+        "Standard deviation of the efforts of joint states as torques of the joints [N m, N]; 0: "
+        "efforts are not used.",
+        0.0, _LARGEST, least=_SMALLEST, name="effort.sigma",
+    )
+    acceleration_sigma: float = parameter(
+        5.0,
+        "Standard deviation of joint accelerations as differences of rates [rad/s^2, m/s^2].",
+        _SMALLEST, _LARGEST, name="acceleration.sigma",
+    )
+    base_sigma: float = parameter(
+        2.0,
+        "Standard deviation of the base's acceleration [m/s^2, rad/s^2].",
+        _SMALLEST, _LARGEST, name="acceleration.base_sigma",
+    )
+    window: float = parameter(
+        0.01, "Time between the two rates of an acceleration, their difference [s].", 0.0, 1.0,
+        name="acceleration.window",
+    )
+    world_frame: str = parameter(
+        "odom",
+        "Reference frame of a floating base's odometry (header.frame_id), with the z axis up. "
+        "Empty: any.",
+        name="orientation.world_frame",
+    )
+    imu_frame: str = parameter(
+        "", "Frame of an inertial sensor on the topic imu (sensor_msgs/Imu); empty: no sensor.",
+        name="imu.frame",
+    )
+    imu_sigma: float = parameter(
+        0.3, "Standard deviation of the sensor's accelerations [m/s^2].", _SMALLEST, _LARGEST,
+        name="imu.sigma",
+    )
+    wrench_names: tuple[str, ...] = parameter(
+        (), "Names of external wrenches, e.g. at feet and hands.", holds="names",
+        name="wrenches.names",
+    )
+    armature_names: tuple[str, ...] = parameter(
+        (), "Joints with a rotor inertia, which the URDF lacks.", holds="names",
+        name="armature.names",
+    )
+    armature_values: tuple[float, ...] = parameter(
+        (), "Rotor inertias seen at the joints of armature.names [kg m^2, kg].", holds="numbers",
+        name="armature.values",
+    )
+    passive: bool = parameter(
+        True, "Whether the dampers of joints in the robot description count.",
+    )
+    rate: float = parameter(
+        0.0, "Most estimates per second; 0: one for every joint state.", 0.0, 1e4, least=0.1,
+    )
+    input_timeout: float = parameter(0.5, "Age above which an input is too old [s].", 1e-4, 1e6)
+    diagnostics_period: float = parameter(1.0, "Time between two diagnostics [s].", 0.01, 1e4)
+    armature: Mapping[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Raise RobotError if armature.names and armature.values do not belong together."""
+        armature = by_joint("armature", self.armature_names, self.armature_values)
+        vars(self).update(armature=armature)
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> EstimatorSettings:
@@ -165,8 +166,8 @@ class EstimatorSettings:
         RobotError
             If armature.names and armature.values do not belong together.
         """
-        values = parse_all(PARAMETERS, parameters)
-        names = values["wrenches.names"]
+        values = field_values(cls, parameters)
+        names = values["wrench_names"]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"parameter 'wrenches.names' has {twice!r} twice")
@@ -178,21 +179,7 @@ class EstimatorSettings:
                         f"parameters 'wrenches.{other.name}.frame' and 'wrenches.{entry.name}"
                         f".frame' are both {entry.frame!r}; expected a frame for each wrench"
                     )
-        return cls(
-            base=values["base"],
-            effort_sigma=values["effort.sigma"],
-            acceleration_sigma=values["acceleration.sigma"],
-            base_sigma=values["acceleration.base_sigma"],
-            window=values["acceleration.window"],
-            world_frame=values["orientation.world_frame"],
-            imu_frame=values["imu.frame"],
-            imu_sigma=values["imu.sigma"],
-            pushed=pushed,
-            armature=by_joint("armature", values),
-            passive=values["passive"],
-            rate=values["rate"],
-            input_timeout=values["input_timeout"],
-        )
+        return cls(pushed=pushed, **values)
 
     def robot(self, description: str) -> Robot:
         """Return the robot of a description.
@@ -244,9 +231,14 @@ def joints_of(robot: Robot) -> list[str]:
     return [robot.joints[i].name for i in velocity_offsets(robot)]
 
 
+PARAMETERS = settings_by_name(EstimatorSettings)
+OF_WRENCH = settings_by_name(Pushed)
+"""Parameters of a wrench, by the name after ``wrenches.<name>.``."""
+
+
 def _pushed(name: str, parameters: Mapping[str, Any]) -> Pushed:
-    values = parse_all(OF_WRENCH, parameters, f"wrenches.{name}.")
-    return Pushed(**{**values, "name": name, "frame": values["frame"] or name})
+    values = field_values(Pushed, parameters, f"wrenches.{name}.")
+    return Pushed(name=name, **{**values, "frame": values["frame"] or name})
 
 
 def parameters_of(names: Iterable[str]) -> dict[str, Setting]:

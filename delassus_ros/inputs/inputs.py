@@ -43,8 +43,6 @@ class Inputs:
     ------
     RobotError
         If the robot has joints whose positions a joint state cannot carry.
-    InputError
-        If a limit is out of range.
     """
 
     def __init__(
@@ -66,13 +64,13 @@ class Inputs:
         self._motions = [motion for motion in motions if motion is not None]
         self.waiting = InputStatus(_IGNORED, 0, math.nan, Reason.NONE, "")
         self.clock_step = 0
-        self._max_skew, self._timeout = max_skew, timeout
+        self.max_skew, self._timeout = max_skew, timeout
         self._silence = ""
 
     def set_limits(self, max_skew: float, timeout: float) -> None:
-        """Change the limits of the joint states [s]; InputError if one is out of range."""
+        """Change the limits of the joint states [s]."""
         self.gate.set_limits(max_skew, timeout)
-        self._max_skew, self._timeout = max_skew, timeout
+        self.max_skew, self._timeout = max_skew, timeout
 
     def set_clock_step(self, step: int) -> None:
         """Set the longest step of simulated time [ns]; stamps may be ahead by one step."""
@@ -192,7 +190,7 @@ class Inputs:
 
     def doubt_of(self, entry: Input, now: int, stamp: int = 0) -> Finding | None:
         """Return why an input is in doubt at the stamp of joint positions [ns], or None."""
-        return entry.doubt(now, self._max_skew, self.clock_step, stamp)
+        return entry.doubt(now, self.max_skew, self.clock_step, stamp)
 
     def _warn_of_joints(self, status: InputStatus) -> None:
         # A separate kind of warning, independent of the remaining reasons.

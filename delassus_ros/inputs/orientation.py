@@ -78,7 +78,7 @@ class OrientationInput(LatestInput[_Measured]):
     ------
     InputError
         For a frame that does not exist or that other joints than revolute and prismatic ones
-        carry, or a timeout that is not positive.
+        carry.
     """
 
     def __init__(
@@ -89,8 +89,6 @@ class OrientationInput(LatestInput[_Measured]):
         timeout: float = ORIENTATION_TIMEOUT_S,
         topic: str = "odometry",
     ) -> None:
-        if not timeout > 0.0:
-            raise InputError(f"orientation timeout is {timeout}; expected a positive time in s")
         self._mountings = mountings(robot)
         self._frames = robot.frames
         self._unknown_names = UnknownNames("frame", self._mountings)

@@ -13,12 +13,18 @@ from rclpy.lifecycle import (
 from rclpy.parameter import Parameter
 
 from delassus_ros.errors import unknown
-from delassus_ros.node.lifecycle import parameters
-from delassus_ros.node.lifecycle.computation import Computation
-from delassus_ros.node.lifecycle.configuration import Configuration
-from delassus_ros.node.lifecycle.refusals import ALGORITHM, DESCRIPTION, refusal
-from delassus_ros.node.lifecycle.services import ListService
-from delassus_ros.node.settings import OPERATION_PARAMETERS, Operation, Settings
+from delassus_ros.node.computation import Computation
+from delassus_ros.node.configuration import Configuration
+from delassus_ros.node.declared_parameters import (
+    declare_contacts,
+    declare_parameters,
+    refuse_misspelt_contacts,
+    suited,
+    values_of,
+)
+from delassus_ros.node.parameters import OPERATION_PARAMETERS, Operation, Settings
+from delassus_ros.node.refusals import ALGORITHM, DESCRIPTION, refusal
+from delassus_ros.node.services import ListService
 from delassus_ros.ros.lifecycle_program import LifecycleProgram
 from delassus_ros.ros.logs import LogBridge
 from delassus_ros.ros.parameters import overrides_of
@@ -52,7 +58,7 @@ class DelassusNode(LifecycleProgram):
         self._starter: Any = None
         self._log_bridge: LogBridge | None = None
         super().__init__("delassus_node", **options)
-        self.add_pre_set_parameters_callback(parameters.suited)
+        self.add_pre_set_parameters_callback(suited)
         self.add_on_set_parameters_callback(self._check_parameters)
         self.add_post_set_parameters_callback(self._follow_parameters)
 
@@ -62,7 +68,7 @@ class DelassusNode(LifecycleProgram):
         self._log_bridge.install()
         # Parameters that were set, even if to their defaults.
         self._given = set(overrides_of(self))
-        self._overrides = parameters.declare(self)
+        self._overrides = declare_parameters(self)
         self._list = ListService(self, self._computation)
 
     def _start_soon(self) -> None:
@@ -92,10 +98,10 @@ class DelassusNode(LifecycleProgram):
         """Stop publishing; the kernel stays."""
         configuration = self._configured()
         configuration.deactivate()
-        pipeline = configuration.computation.pipeline
+        tick = configuration.computation.tick
         return (
-            f"published {pipeline.published} matrices and {pipeline.refused} times INVALID; "
-            f"{pipeline.superseded} joint states were superseded by newer ones"
+            f"published {tick.published} matrices and {tick.refused} times INVALID; "
+            f"{tick.superseded} joint states were superseded by newer ones"
         )
 
     def unconfigure(self) -> None:
@@ -113,8 +119,8 @@ class DelassusNode(LifecycleProgram):
     def configure(self) -> None:
         """Read the parameters and the robot, and compile the kernel."""
         start = time.perf_counter()
-        values = parameters.values(self)
-        parameters.refuse_misspelt_contacts(overrides_of(self), values["contacts.names"])
+        values = values_of(self)
+        refuse_misspelt_contacts(overrides_of(self), values["contacts.names"])
         settings = Settings.from_parameters(values)
         operation = Operation.from_parameters(values)
         description = self.wait_for_description()
@@ -124,7 +130,7 @@ class DelassusNode(LifecycleProgram):
         self.get_logger().info(
             f"{computation.words}, ready in {time.perf_counter() - start:.2f} s"
         )
-        if "imu" in computation.pipeline.topics:
+        if "imu" in computation.tick.topics:
             self._warn_of_world_frame(settings)
         self._configuration = Configuration(
             self, self._warn, self._mismatches, operation, computation
@@ -176,13 +182,13 @@ class DelassusNode(LifecycleProgram):
         names = {change.name for change in changes}
         self._given |= names
         if "contacts.names" in names:
-            parameters.declare_contacts(self)
+            declare_contacts(self)
         configuration = self._configuration
         if configuration is None:
             if self._autostart and DESCRIPTION in names:
                 self._start_soon()
             return
         if names & OPERATION_PARAMETERS.keys():
-            configuration.set_operation(Operation.from_parameters(parameters.values(self)))
+            configuration.set_operation(Operation.from_parameters(values_of(self)))
         if names & {DESCRIPTION, ALGORITHM}:
             configuration.change.follow(names)

@@ -19,7 +19,7 @@ from typing import Any
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.inputs.findings import Validity
 from delassus_ros.model.reading.xml import read_regular_file
-from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.recordings.contents import description_of
 from delassus_ros.recordings.outputs import COLUMNS, McapOutput, Output, ParquetOutput, is_output
 from delassus_ros.recordings.partial import PartialFile
@@ -190,7 +190,7 @@ def _replayed(
     began = perf_counter()
     writing = 0.0
     first = last = None
-    pipeline = replay.computation.pipeline
+    pipeline = replay.computation.tick
     try:
         for kind in task.formats:
             target = folder / f"{recording.name}.{kind}"

@@ -12,7 +12,7 @@ from sensor_msgs.msg import Imu, JointState
 from delassus_ros.drawing.snapshot import Moment
 from delassus_ros.inputs.findings import Validity
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Replay
 from delassus_ros.recordings.writer import type_name
@@ -88,7 +88,7 @@ def moments_of(
         recording, Settings.from_parameters(parameters), Operation.from_parameters(parameters),
         description, remap,
     )  # fmt: skip
-    pipeline = replay.computation.pipeline
+    pipeline = replay.computation.tick
     times, found = list[int](), list[Moment]()
     told = parameters.get("rows") != "all"
     ports = [port.name for port in replay.computation.problem.inputs if port.name != "q"]

@@ -16,7 +16,7 @@ from delassus_msgs_py import DynamicsReader, MatrixReader, ReceivedMatrix
 
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.node.computation import Computation
 from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Answer
@@ -172,7 +172,7 @@ class ParquetOutput:
 
     def _impulse(self, seen: ReceivedMatrix, places: list[int]) -> Array:
         impulse = np.full(self._contacts.rows, np.nan)
-        moving = self._computation.pipeline.latest_motion
+        moving = self._computation.tick.latest_motion
         if moving is not None and seen.matrix.size:
             solution, rates = moving
             # Redundant contacts share the impulse by the smallest sum of squares.
@@ -191,7 +191,7 @@ class ParquetOutput:
         self._of_forces.append(tuple(getattr(found, column.name) for column in _OF_FORCES))
 
     def _estimated_forces(self) -> Array:
-        estimator = self._computation.pipeline.estimator
+        estimator = self._computation.tick.estimator
         forces = np.full((len(self._contacts), 6), np.nan)
         if estimator is not None and estimator.stamp:
             for name, wrench in zip(estimator.contacts.names, estimator.wrenches(), strict=True):
@@ -255,7 +255,7 @@ def check_columns(columns: Sequence[str], computation: Computation) -> None:
             "column 'impulse' needs the velocities of the contacts: put J and a0 among the "
             "parameter 'outputs'"
         )
-    if "estimated_force" in columns and computation.pipeline.estimator is None:
+    if "estimated_force" in columns and computation.tick.estimator is None:
         raise InputError("column 'estimated_force' needs the parameter contacts.source: force")
     if "forces" in columns and "forces" not in computation.secondary:
         raise InputError("column 'forces' needs forces among the parameter 'outputs'")

@@ -19,9 +19,9 @@ from std_msgs.msg import String
 from delassus_ros.inputs.findings import Validity
 from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.lifecycle.computation import Computation
-from delassus_ros.node.live.pipeline import DYNAMICS, MATRIX
-from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.node.computation import Computation
+from delassus_ros.node.parameters import Operation, Settings
+from delassus_ros.node.tick import DYNAMICS, MATRIX
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
 from delassus_ros.recordings.recorded_file import Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording
@@ -96,7 +96,7 @@ class Replay:
         self.computation = Computation.make(
             settings, description, operation.limits, lambda: self._now, self._warn
         )
-        self._pipeline = self.computation.pipeline
+        self._pipeline = self.computation.tick
         self._pipeline.system_now = lambda: self._received
         robot = self.computation.problem.robot
         self._ranges = PlausibleRanges(robot)

@@ -1,6 +1,6 @@
 """A function in a background thread, so that the control loop goes on meanwhile.
 
-How the node adopts results is in :mod:`~delassus_ros.node.lifecycle.changes`.
+How the node adopts results is in :mod:`~delassus_ros.node.change`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A parameter: its type, default, range and description, and the check of its values.
+"""A parameter: its type, default, range and description, and dataclasses of parameters.
 
 Knows no ROS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any
 
@@ -114,7 +114,56 @@ def parse_all(
     }
 
 
-def by_joint(name: str, values: Mapping[str, Any]) -> dict[str, float]:
+def parameter(
+    default: Any,
+    description: str,
+    low: float | None = None,
+    high: float | None = None,
+    name: str = "",
+    make: Callable[[str, Any], Any] | None = None,
+    **more: Any,
+) -> Any:
+    """Return the field of a dataclass that has the value of a parameter.
+
+    Parameters
+    ----------
+    name : name of the parameter; empty for the name of the field.
+    make : returns the value of the field for name and value of the parameter, or raises
+        InputError; None for the value itself.
+    **more : further attributes of the :class:`Setting`.
+    """
+    setting = Setting(default, description, low, high, **more)
+    return field(metadata={"setting": setting, "name": name, "make": make})
+
+
+def settings_by_name(kind: Any) -> dict[str, Setting]:
+    """Return the parameters in the fields of a dataclass, by name."""
+    return {
+        entry.metadata["name"] or entry.name: entry.metadata["setting"]
+        for entry in fields(kind) if entry.metadata
+    }  # fmt: skip
+
+
+def field_values(
+    kind: Any, parameters: Mapping[str, Any], prefix: str = ""
+) -> dict[str, Any]:
+    """Return the values of the fields that are parameters, by field; see :func:`parse_all`."""
+    values = parse_all(settings_by_name(kind), parameters, prefix)
+    found = {}
+    for entry in fields(kind):
+        if entry.metadata:
+            name, make = entry.metadata["name"] or entry.name, entry.metadata["make"]
+            value = values[name]
+            found[entry.name] = value if make is None else make(prefix + name, value)
+    return found
+
+
+def part_of(kind: Any, whole: object) -> Any:
+    """Return a dataclass with the values of the attributes of the same names of an object."""
+    return kind(**{entry.name: getattr(whole, entry.name) for entry in fields(kind)})
+
+
+def by_joint(name: str, joints: Sequence[str], numbers: Sequence[float]) -> dict[str, float]:
     """Return numbers by joint, from the parameters ``<name>.names`` and ``<name>.values``.
 
     Raises
@@ -122,8 +171,6 @@ def by_joint(name: str, values: Mapping[str, Any]) -> dict[str, float]:
     RobotError
         If the two lists differ in length, or a joint is listed twice.
     """
-    joints: Sequence[str] = values[f"{name}.names"]
-    numbers: Sequence[float] = values[f"{name}.values"]
     if len(joints) != len(numbers):
         raise RobotError(
             f"parameter '{name}.names' has {len(joints)} entries but '{name}.values' has "

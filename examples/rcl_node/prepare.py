@@ -23,8 +23,8 @@ from delassus_ros.conditioning.monitor import Damping
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.ranges import PlausibleRanges
-from delassus_ros.node.outputs.matrix import make_layout
-from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.node.matrix import make_layout
+from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.solver.solver import DelassusSolver
 from delassus_ros.solver.structural_rank import generic_matrices, unit_scales
 

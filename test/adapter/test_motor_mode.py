@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from delassus_msgs.msg import ActiveContacts, ContactDynamics, DelassusMatrix
 from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy
-from pipeline_support import START, to_message
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from test_presets import parameters
+from tick_support import START, to_message
 
 from delassus_ros import Closure, DelassusSolver
 from delassus_ros.adapter.conversion import Adapter
 from delassus_ros.adapter.fields import message_type
 from delassus_ros.inputs.limits import Limits
-from delassus_ros.node.live.pipeline import Pipeline
-from delassus_ros.node.outputs.dynamics import DynamicsOutput
-from delassus_ros.node.outputs.matrix import make_layout
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.dynamics import DynamicsOutput
+from delassus_ros.node.matrix import make_layout
+from delassus_ros.node.parameters import Settings
+from delassus_ros.node.tick import DelassusTick
 
 JOINTS = ["ankle_pitch", "ankle_roll"]
 MOTORS = ["crank_B", "crank_A"]
@@ -191,23 +191,23 @@ def _through(
     assert set(maker.motors if mode else maker.joints) <= set(found.joints.names)
     assert not set(maker.joints if mode else maker.motors) & set(found.joints.names)
     layout = make_layout(problem, to_message(START), "odom")
-    pipeline = Pipeline(
+    tick = DelassusTick(
         DelassusSolver(problem), layout, False, lambda: START, lambda kind, text: None, Limits(),
         Closure(problem), None, settings.motion(problem, None),
         DynamicsOutput(problem, layout, settings.outputs),
     )  # fmt: skip
     active = ActiveContacts(names=["sole"], status=[ActiveContacts.ACTIVE])
     active.header.stamp = to_message(START)
-    pipeline.read("active_contacts", serialize_message(active))
+    tick.read("active_contacts", serialize_message(active))
     state = JointState(
         name=found.joints.names, position=found.joints.position,
         velocity=found.joints.velocity, effort=found.joints.effort,
     )  # fmt: skip
     state.header.stamp = to_message(START)
-    pipeline.read("joint_states", serialize_message(state))
-    messages = dict(pipeline.answer())
+    tick.read("joint_states", serialize_message(state))
+    messages = dict(tick.answer())
     answer = deserialize_message(messages["~/delassus"], DelassusMatrix)
-    assert answer.validity == DelassusMatrix.VALIDITY_OK, pipeline.last.text
+    assert answer.validity == DelassusMatrix.VALIDITY_OK, tick.last.text
     dynamics = deserialize_message(messages["~/dynamics"], ContactDynamics)
     numbers = dynamics_to_numpy(dynamics)
     assert numbers.h is not None and numbers.qdd0 is not None

@@ -15,10 +15,10 @@ import pytest
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import matrix_to_numpy
 from extremes import numbers_in
-from pipeline_support import DEGRADED, INVALID, MS, OK, START, to_message
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 from test_presets import CONFIG, ROBOTS, low_state, parameters
+from tick_support import DEGRADED, INVALID, MS, OK, START, to_message
 
 from delassus_ros import DelassusSolver
 from delassus_ros.adapter.conversion import Adapter
@@ -33,9 +33,9 @@ from delassus_ros.model.spatial import (
     rotation_from_rpy,
     skew,
 )
-from delassus_ros.node.live.pipeline import Pipeline
-from delassus_ros.node.outputs.matrix import make_layout
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.matrix import make_layout
+from delassus_ros.node.parameters import Settings
+from delassus_ros.node.tick import DelassusTick
 
 pytestmark = pytest.mark.usefixtures("makers")
 STEPS = 5
@@ -191,7 +191,7 @@ MESSAGES = {
 
 
 class Replay:
-    """The adapter of a preset and a node's pipeline, with world axes where a base turns."""
+    """The adapter of a preset and a node's tick, with world axes where a base turns."""
 
     def __init__(self, preset: str) -> None:
         self.preset = preset
@@ -215,7 +215,7 @@ class Replay:
         self.problem = self.settings.problem(robot_of(self.settings, self.names, self.sensor))
         self.now = START
         self.solver = DelassusSolver(self.problem, "ltl")
-        self.pipeline = Pipeline(
+        self.tick = DelassusTick(
             self.solver, make_layout(self.problem, to_message(START), "odom"),
             self.settings.rows == "all", lambda: self.now, lambda kind, text: None, Limits(),
             None, self.settings.orientation(self.problem) if turns else None,
@@ -250,9 +250,9 @@ class Replay:
             standard["joint_states"] = joints
         for topic in ("odometry", "imu", "active_contacts"):
             if topic in standard:
-                self.pipeline.read(topic, serialize_message(standard[topic]))
-        self.pipeline.read("joint_states", serialize_message(standard["joint_states"]))
-        (_, data), *_ = self.pipeline.answer()
+                self.tick.read(topic, serialize_message(standard[topic]))
+        self.tick.read("joint_states", serialize_message(standard["joint_states"]))
+        (_, data), *_ = self.tick.answer()
         return deserialize_message(data, DelassusMatrix)
 
     def expected(self, state: State, active: list[str]) -> np.ndarray:
@@ -281,7 +281,7 @@ def test_a_sequence_of_messages_gives_the_matrices_of_what_they_stand_for(preset
             # The file asks for the rows of all contacts, and nothing tells which of them touch.
             assert replay.settings.rows == "all" and set(answer.status) == {ActiveContacts.UNKNOWN}
             active = list(replay.settings.contacts.names)
-        assert answer.validity == (OK if has_contacts else DEGRADED), replay.pipeline.last.text
+        assert answer.validity == (OK if has_contacts else DEGRADED), replay.tick.last.text
         assert answer.contacts == active
         expected = replay.expected(state, active)
         # Quaternions of makers have single precision.
@@ -303,7 +303,7 @@ def test_a_joint_that_is_no_number_is_named_and_one_that_is_missing_too(preset: 
     state.q[1] = float("nan")
     answer = replay.answer(state, MESSAGES[preset](replay.adapter, state))
     assert answer.validity == INVALID and answer.reasons & DelassusMatrix.REASON_JOINT_NOT_FINITE
-    assert f"the position of joint {state.names[1]!r} is nan" in replay.pipeline.last.text
+    assert f"the position of joint {state.names[1]!r} is nan" in replay.tick.last.text
     # Arrays of fixed size always have the motors.
     if preset in ("franka", "talos", "whole_body_state"):
         state = replay.state(1)
@@ -316,11 +316,11 @@ def test_a_joint_that_is_no_number_is_named_and_one_that_is_missing_too(preset: 
             words = "measured_joint_state.name has 6 names; expected 7 (joints.count)"
             assert preset == "franka" and words in found.faults["joints"]
         else:
-            replay.pipeline.read("joint_states", serialize_message(message))
-            list(replay.pipeline.answer())
+            replay.tick.read("joint_states", serialize_message(message))
+            list(replay.tick.answer())
             assert state.names[-1] not in message.name
         replay.now += 10**10
-        (_, data), *_ = replay.pipeline.watch()
+        (_, data), *_ = replay.tick.watch()
         assert deserialize_message(data, DelassusMatrix).validity == INVALID
 
 
@@ -363,7 +363,7 @@ def test_a_state_that_is_sent_again_with_its_tick_grows_old(preset: str) -> None
         replay.now += 100 * MS
         answer = replay.answer(state, message)
     assert answer.validity == INVALID and answer.reasons & DelassusMatrix.REASON_INPUT_STALE
-    assert "the joint positions are 0.6 s old" in replay.pipeline.last.text
+    assert "the joint positions are 0.6 s old" in replay.tick.last.text
 
 
 @pytest.mark.parametrize("preset", ["go2", "b2", "g1", "h1"])

@@ -12,9 +12,9 @@ import robots
 import yaml
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import matrix_to_numpy
-from pipeline_support import MS, START, to_message
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
+from tick_support import MS, START, to_message
 
 from delassus_ros import DelassusSolver
 from delassus_ros.adapter.conversion import Adapter, Converted
@@ -23,8 +23,8 @@ from delassus_ros.adapter.node import standard_messages
 from delassus_ros.cli.options import settings_of
 from delassus_ros.errors import InputError
 from delassus_ros.inputs.limits import Limits
-from delassus_ros.node.live.pipeline import Pipeline
-from delassus_ros.node.outputs.matrix import make_layout
+from delassus_ros.node.matrix import make_layout
+from delassus_ros.node.tick import DelassusTick
 from delassus_ros.ros.arrival import stamp_of
 
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "robots"
@@ -85,7 +85,7 @@ def low_state(kind: str, q: np.ndarray, tick: int = 1000) -> Any:
 
 
 class Node:
-    """The pipeline of delassus_node for a preset and a robot."""
+    """The tick of delassus_node for a preset and a robot."""
 
     def __init__(self, name: str, urdf: str) -> None:
         settings = settings_of(str(CONFIG / f"{name}.yaml"))
@@ -94,19 +94,19 @@ class Node:
         self.now = START
         solver = DelassusSolver(self.problem)
         layout = make_layout(self.problem, to_message(START), "odom")
-        self.pipeline = Pipeline(
+        self.tick = DelassusTick(
             solver, layout, False, lambda: self.now, lambda kind, text: None, Limits()
         )
 
     def answer(self, found: Converted, contacts: dict[str, int]) -> DelassusMatrix:
         active = ActiveContacts(names=list(contacts), status=list(contacts.values()))
         active.header.stamp = to_message(found.stamp)
-        self.pipeline.read("active_contacts", serialize_message(active))
+        self.tick.read("active_contacts", serialize_message(active))
         assert found.joints is not None
         state = JointState(name=found.joints.names, position=found.joints.position)
         state.header.stamp = to_message(found.stamp)
-        self.pipeline.read("joint_states", serialize_message(state))
-        (_, data), *_ = self.pipeline.answer()
+        self.tick.read("joint_states", serialize_message(state))
+        (_, data), *_ = self.tick.answer()
         return deserialize_message(data, DelassusMatrix)
 
 
@@ -137,7 +137,7 @@ def test_a_recorded_sequence_of_go2_gives_the_matrices_of_standard_messages() ->
         expected = solver.solve(
             node.problem.robot.q(dict(zip(names, q, strict=True))), active=active
         ).matrix
-        assert answer.validity == DelassusMatrix.VALIDITY_OK, node.pipeline.last.text
+        assert answer.validity == DelassusMatrix.VALIDITY_OK, node.tick.last.text
         assert set(answer.contacts) == set(active)
         assert np.array_equal(matrix_to_numpy(answer), expected)
 

@@ -22,7 +22,7 @@ from delassus_ros.algorithms import NumericAlgorithm, registry
 from delassus_ros.cli.main import main
 from delassus_ros.cli.report import about
 from delassus_ros.contact_forces.rows import ConeRows
-from delassus_ros.node.settings import OPERATION_PARAMETERS
+from delassus_ros.node.parameters import OPERATION_PARAMETERS
 
 EXAMPLE = ROOT / "examples" / "cpp" / "controller.cpp"
 ROBOT = Robot.from_urdf(QUADRUPED)

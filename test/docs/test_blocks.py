@@ -34,7 +34,7 @@ from delassus_ros.cli import main as cli
 from delassus_ros.cli.options import parameters_of
 from delassus_ros.errors import DelassusError
 from delassus_ros.model.reading.yaml import read_side_file
-from delassus_ros.node import settings
+from delassus_ros.node.parameters import Operation, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -96,8 +96,8 @@ def read_yaml(example: Example) -> None:
             assert values
             if "contacts.names" not in values:
                 values |= {"contacts.names": ["LF"], "contacts.LF.frame": "LF_FOOT"}
-            settings.Settings.from_parameters(values)
-            settings.Operation.from_parameters(values)
+            Settings.from_parameters(values)
+            Operation.from_parameters(values)
 
 
 def flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

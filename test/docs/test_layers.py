@@ -29,8 +29,9 @@ ROOMS = {
         "function", "loops", "newton", "build", "export", "worker",
     ),
     "node": (
-        "settings", "outputs", "live", "lifecycle",
-        "delassus_node", "main",
+        "contact_parameters", "parameters", "matrix", "forces", "dynamics", "present_contacts", "tick", "computation",
+        "declared_parameters", "refusals", "on_demand", "services", "horizon", "change",
+        "diagnostics", "configuration", "delassus_node", "main",
     ),
 }  # fmt: skip
 """Per folder of the package the order of its folders and modules, by the same rule."""

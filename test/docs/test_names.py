@@ -22,7 +22,8 @@ import pytest
 import delassus_ros
 from delassus_ros import closure, dynamics, model
 from delassus_ros.cli import main as cli
-from delassus_ros.node.settings import CONTACT_PARAMETERS, PARAMETERS
+from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
+from delassus_ros.node.parameters import PARAMETERS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [

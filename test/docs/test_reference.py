@@ -13,7 +13,7 @@ import pytest
 
 import delassus_ros
 from delassus_ros import testing
-from delassus_ros.node.settings import CONTACT_PARAMETERS
+from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTED = re.findall(

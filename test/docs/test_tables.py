@@ -14,7 +14,8 @@ import delassus_ros
 from delassus_ros.cli import main as cli
 from delassus_ros.dynamics.methods import FORWARD, INVERSE
 from delassus_ros.measured.quantities import Quantity
-from delassus_ros.node import settings
+from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
+from delassus_ros.node.parameters import PARAMETERS
 from delassus_ros.outputs import OUTPUTS, kernel_outputs
 
 ROOT = Path(__file__).parents[2]
@@ -160,9 +161,9 @@ def test_parameters_of_the_node_with_defaults() -> None:
             defaults = shown if len(shown) == len(names) else [default] * len(names)
             for name, own in zip(names, defaults, strict=True):
                 rows[name] = own + ("*" if "*" in named else "")
-    contacts = {f"contacts.<name>.{key}" for key in settings.CONTACT_PARAMETERS}
-    assert set(rows) == {*settings.PARAMETERS, *contacts}
-    for name, setting in settings.PARAMETERS.items():
+    contacts = {f"contacts.<name>.{key}" for key in CONTACT_PARAMETERS}
+    assert set(rows) == {*PARAMETERS, *contacts}
+    for name, setting in PARAMETERS.items():
         assert rows[name].endswith("*") is setting.live, name
         value = rows[name].strip(" *`")
         if isinstance(setting.default, (int, float)) and value:

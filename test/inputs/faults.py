@@ -1,7 +1,7 @@
 """Faults of inputs that docs/reliability.md lists: how each is made, and what the node answers.
 
-A row makes one fault in a pipeline that works. ``test_fault_table.py`` runs all rows through
-the pipeline, ``test_node.py`` two of them through a node.
+A row makes one fault in a tick that works. ``test_fault_table.py`` runs all rows through
+the tick, ``test_node.py`` two of them through a node.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from delassus_msgs.msg import ContactDynamics, DelassusMatrix
     from estimator_support import Standing
     from motion_support import MotionRig
-    from pipeline_support import MovingRig, Rig, ScheduleRig
+    from tick_support import MovingRig, Rig, ScheduleRig
 
     from delassus_ros.estimator.estimation import LastEstimate
 
@@ -47,7 +47,7 @@ class Fault:
 
     Attributes
     ----------
-    rig : which pipeline the fault is made in, see ``test_fault_table.py``.
+    rig : which tick the fault is made in, see ``test_fault_table.py``.
     topic : topic that the fault is on, before remapping.
     name : unique name.
     act : makes the fault, and returns the message that is published for the next joint state.
@@ -81,14 +81,14 @@ def _silent(rig: Rig, *strangers: str) -> DelassusMatrix | None:
 
 def _of_simulation(rig: Rig, at: float) -> DelassusMatrix | None:
     """Send a joint state that is ahead of a clock with steps of 25 ms."""
-    rig.pipeline.inputs.set_clock_step(25 * MS)
+    rig.tick.inputs.set_clock_step(25 * MS)
     return rig.send(at=at)
 
 
 def _after_a_jump(rig: Rig) -> DelassusMatrix | None:
     """Send a joint state of an earlier time, after a reset of the simulation."""
     rig.wait(-400)
-    rig.pipeline.clock_jumped()
+    rig.tick.clock_jumped()
     rig.touch(*FEET)
     return rig.send()
 

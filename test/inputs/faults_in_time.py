@@ -13,7 +13,7 @@ from delassus_ros.inputs.findings import Reason, Validity
 if TYPE_CHECKING:
     from delassus_msgs.msg import ContactDynamics
     from motion_support import MotionRig
-    from pipeline_support import MovingRig, Rig
+    from tick_support import MovingRig, Rig
 
 FEET = ("LF", "RF", "LH", "RH")
 OK, DEGRADED, INVALID = Validity.OK, Validity.DEGRADED, Validity.INVALID
@@ -26,7 +26,7 @@ def place(
     rig: MovingRig, *poses: object, names: tuple[str, ...] = ("rolls",), at: float | None = 0.0
 ) -> None:
     """Send placements, of which there may be less than names."""
-    from pipeline_support import placed
+    from tick_support import placed
 
     positions = [pose[0] for pose in poses]  # type: ignore[index]
     stamp = 0 if at is None else rig.now + round(at * MS)
@@ -47,7 +47,7 @@ def beside(rig: MotionRig, **changes: Any) -> ContactDynamics:
 def _as_sent(rig: Any, send: Callable[[], Any], sent: int = 0, count: int = 0) -> Any:
     """Send messages as at another time [ns], or as those of this number of a publisher."""
     read = rig.read
-    rig.pipeline.system_now = lambda: rig.now
+    rig.tick.system_now = lambda: rig.now
     rig.read = lambda topic, message: read(topic, message, sent, count)
     found = send()
     rig.read = read
@@ -83,7 +83,7 @@ def _set_back(rig: Any, send: Callable[[Any, float | None], object]) -> None:
 def _before_time(rig: Any, send: Callable[[Any, float | None], object]) -> None:
     """Send a message while the clock of a simulation has no time yet."""
     now, rig.now = rig.now, 0
-    rig.pipeline.clock_jumped()
+    rig.tick.clock_jumped()
     send(rig, None)
     rig.now = now
 
@@ -150,7 +150,7 @@ def _in_time(
     yield "clock set back", used(_set_back), INVALID, stale, " 0.6 s"
     yield "before the clock began", used(_before_time), INVALID, stale, " 0.6 s"
     yield (
-        "clock jumped", after(lambda r: (r.pipeline.clock_jumped(), rest(r))), INVALID, missing,
+        "clock jumped", after(lambda r: (r.tick.clock_jumped(), rest(r))), INVALID, missing,
         "contact 'rolls'" if missing is Reason.PLACEMENT_MISSING else " arrived yet",
     )  # fmt: skip
     for at, validity, reason, words in (
@@ -160,7 +160,7 @@ def _in_time(
     ):  # fmt: skip
         yield (
             f"{at} ms ahead of /clock",
-            after(lambda r, at=at: (r.pipeline.inputs.set_clock_step(25 * MS), send(r, at))),
+            after(lambda r, at=at: (r.tick.inputs.set_clock_step(25 * MS), send(r, at))),
             validity, reason, words,
         )  # fmt: skip
     yield (

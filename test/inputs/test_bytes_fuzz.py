@@ -25,7 +25,7 @@ from sensor_msgs.msg import JointState
 from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.joint_state_bytes import JointStateReader
-from delassus_ros.node.outputs.matrix import (
+from delassus_ros.node.matrix import (
     _CHANGING,
     SummaryOutput,
 )

@@ -13,7 +13,8 @@ from estimator_support import Standing
 from extremes import numbers_in
 from faults import BY_NAME, FEET, Fault
 from motion_support import MotionRig, contradicting, limited
-from pipeline_support import (
+from rclpy.serialization import deserialize_message, serialize_message
+from tick_support import (
     INVALID,
     OK,
     MovingRig,
@@ -22,7 +23,6 @@ from pipeline_support import (
     moving_contacts,
     said,
 )
-from rclpy.serialization import deserialize_message, serialize_message
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.inputs.findings import Reason
@@ -103,7 +103,7 @@ def test_fault(fault: Fault) -> None:
         assert not fault.words or any(fault.words in text for _, text in rig.warnings)
     if of_matrix:
         refused = sum(message.validity == INVALID for message in rig.messages)
-        counts = rig.pipeline.published, rig.pipeline.refused
+        counts = rig.tick.published, rig.tick.refused
         assert counts == (len(rig.messages) - refused, refused)
     # Doubt about publishers lasts for 1 s.
     rig.wait(1010)
@@ -116,7 +116,7 @@ def test_no_number_of_a_message_is_a_fault_of_the_program(name: str) -> None:
     rig = RIGS[name]()
     sent: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
     of_estimator = name == "estimator"
-    target = rig.estimation if of_estimator else rig.pipeline
+    target = rig.estimation if of_estimator else rig.tick
 
     def recorded(original: Callable[..., Any]) -> Callable[..., Any]:
         def record(*given: Any) -> Any:
@@ -143,7 +143,7 @@ def test_no_number_of_a_message_is_a_fault_of_the_program(name: str) -> None:
                     rig.joints()
                 else:
                     sent[-1][0](*sent[-1][1])
-                    list(rig.pipeline.answer())
+                    list(rig.tick.answer())
                 tried += 1
             put(before)
     assert tried > 20

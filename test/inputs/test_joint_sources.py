@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pipeline_support import MS, START, GateRig
+from tick_support import MS, START, GateRig
 
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.closure import Closure

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from delassus_msgs.msg import DelassusMatrix
 from motion_support import FEET, MotionRig, torques_of
-from pipeline_support import DEGRADED, INVALID, MS, OK, Rig, said, to_message
+from tick_support import DEGRADED, INVALID, MS, OK, Rig, said, to_message
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.inputs.contact_estimator import (
@@ -38,7 +38,7 @@ def test_the_twist_grows_old_whatever_is_refused_since(axes: str, bad: str) -> N
         elif bad == "nan":
             rig.odometry([np.nan] * 6)
         elif bad == "world":
-            rig.pipeline.inputs.by_topic["odometry"]._world = "map"
+            rig.tick.inputs.by_topic["odometry"]._world = "map"
             rig.odometry()
         dynamics = rig.send()[1]
     assert dynamics.validity == INVALID
@@ -55,7 +55,7 @@ def test_of_two_publishers_the_newer_torques_stay() -> None:
         rig.read("joint_torques", message)
     _, dynamics = rig.send(effort=[])
     assert (dynamics.validity, dynamics.reasons) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
-    np.testing.assert_array_equal(rig.pipeline._solver.inputs["torques"][6:], rig.efforts)
+    np.testing.assert_array_equal(rig.tick._solver.inputs["torques"][6:], rig.efforts)
 
 
 def standing_torques(robot: Robot, contacts: list[Contact]) -> np.ndarray:
@@ -70,7 +70,7 @@ def standing_torques(robot: Robot, contacts: list[Contact]) -> np.ndarray:
 
 
 class ForceRig(Rig):
-    """A pipeline of a robot that stands still, whose contacts are estimated from forces."""
+    """A tick of a robot that stands still, whose contacts are estimated from forces."""
 
     def __init__(self) -> None:
         robot = Robot.from_urdf(demo_urdf().encode())

@@ -220,11 +220,6 @@ def test_almost_unit_is_made_unit(source) -> None:
     assert source.target.tolist() == [0, 0, 0, 1]
 
 
-def test_timeout_of_zero_refused(robot) -> None:
-    with pytest.raises(InputError, match="timeout is 0"):
-        OrientationInput(robot, timeout=0.0)
-
-
 def test_older_orientation_is_used_and_in_doubt(robot) -> None:
     source = Source(robot)
     assert source.send((0.0, 0.0, 0.0, 1.0), stamp=20) is None

@@ -16,8 +16,8 @@ from delassus_msgs.srv import Compute
 from delassus_msgs_py import matrix_to_numpy
 from diagnostic_msgs.msg import DiagnosticArray
 from node_support import DEGRADED, FEET, INVALID, OK, Start, relative_error, set_parameters
-from pipeline_support import MovingRig, moving_contacts, placed, said
 from ros_support import LATCHED, Graph
+from tick_support import MovingRig, moving_contacts, placed, said
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.inputs.findings import Reason
@@ -68,7 +68,7 @@ def test_another_algorithm_takes_the_places_over(solver) -> None:
     rig.touch("rolls")
     rig.place("rolls", [0.03, 0.01, -0.02])
     assert said(rig.send()) == (OK, Reason.NONE)
-    rig.pipeline.set_solver(DelassusSolver(rig.problem, "efpa"))
+    rig.tick.set_solver(DelassusSolver(rig.problem, "efpa"))
     assert said(rig.send()) == (OK, Reason.NONE)
 
 
@@ -122,13 +122,13 @@ def test_another_pipeline_knows_where_contacts_are_and_how_old_that_is(solver) -
     rig.wait(80.0)
     after = MovingRig(solver, limits=Limits(contacts_timeout=0.1))
     after.now, after.positions, after.turns = rig.now, rig.positions, rig.turns
-    after.pipeline.begin()
-    after.pipeline.take_over(rig.pipeline)
+    after.tick.begin()
+    after.tick.take_over(rig.tick)
     after.touch("rolls")
     assert said(after.send()) == (OK, Reason.NONE)
     after.wait(30.0)
     assert said(after.send()) == (INVALID, Reason.PLACEMENT_STALE)
-    after.pipeline.limits = Limits(contacts_timeout=0.3)
+    after.tick.limits = Limits(contacts_timeout=0.3)
     assert said(after.send()) == (OK, Reason.NONE)
 
 
@@ -216,6 +216,6 @@ def test_placements_and_a_schedule_outlive_a_change_of_the_robot(
     other = urdf.replace('mass value="', 'mass value="1', 1)
     set_parameters(node, robot_description=other)
     answer = graph.ask_until(lambda m: m.layout_id != first.layout_id, robot.joint_names, q)
-    assert said(answer) == (OK, Reason.NONE), node._configuration.computation.pipeline.last.text
+    assert said(answer) == (OK, Reason.NONE), node._configuration.computation.tick.last.text
     expected = rolling(Robot.from_urdf(other)).solve(q, contact_positions={"LF": place}).matrix
     assert relative_error(matrix_to_numpy(answer), expected) < 1e-10

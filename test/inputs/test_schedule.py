@@ -6,7 +6,7 @@ import gc
 
 import numpy as np
 from delassus_msgs.msg import ActiveContacts, ContactSchedule
-from pipeline_support import (
+from tick_support import (
     DEGRADED,
     INVALID,
     MS,
@@ -27,8 +27,8 @@ UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)
 
 def test_the_topic_is_the_schedule_s() -> None:
     rig = ScheduleRig()
-    assert "contact_schedule" in rig.pipeline.topics
-    assert "active_contacts" not in rig.pipeline.topics
+    assert "contact_schedule" in rig.tick.topics
+    assert "active_contacts" not in rig.tick.topics
 
 
 def test_the_mode_is_that_of_the_joint_state() -> None:
@@ -135,7 +135,7 @@ def test_any_schedule_gives_known_contacts_or_none() -> None:
             names=list(FEET), times=times.tolist(), end=end, status=status.tolist()
         )
         message.header.stamp = to_message(start)
-        rig.pipeline.end()
+        rig.tick.end()
         rig.read("contact_schedule", message)
         since = (rig.now - start) / 1e9
         bounds = [*times.tolist(), end]

@@ -175,7 +175,7 @@ def test_a_fault_of_the_program_is_logged_and_leaves_a_node_that_lives(
     graph, start, monkeypatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("delassus_ros.node.lifecycle.computation.make_layout", lambda *_: 1 / 0)
+        patch.setattr("delassus_ros.node.computation.make_layout", lambda *_: 1 / 0)
         node = start()
     assert state_of(node) == "unconfigured"
     graph.wait_for_log("on_configure failed:")
@@ -276,15 +276,15 @@ def test_late_subscriber_gets_the_layout(graph, start, robot, q) -> None:
 def test_the_newest_of_waiting_joint_states_is_computed(graph, start, robot, q) -> None:
     node = start(rows="all")
     before = graph.ask(robot.joint_names, q)
-    pipeline = node._configuration.computation.pipeline
-    already, earlier = len(graph.matrices), pipeline.superseded
+    tick = node._configuration.computation.tick
+    already, earlier = len(graph.matrices), tick.superseded
     stamps = [graph.move(robot.joint_names, q) for _ in range(10)]
     graph.until(lambda: stamp_of(graph.matrices[-1]) == stamps[-1], "answer to the last one")
     answers = graph.matrices[already:]
     assert [stamp_of(m) for m in answers] == sorted(stamp_of(m) for m in answers)
     # Every one is answered or accounted for, and nearly all waited while nobody spun.
     assert answers[-1].sequence - before.sequence == 10
-    superseded = pipeline.superseded - earlier
+    superseded = tick.superseded - earlier
     assert len(answers) + superseded == 10
     assert superseded > 0
 

@@ -21,8 +21,8 @@ from sensor_msgs.msg import JointState
 
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.delassus_node import DelassusNode
-from delassus_ros.node.live.pipeline import Pipeline
-from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.node.parameters import Operation, Settings
+from delassus_ros.node.tick import DelassusTick
 from delassus_ros.recordings.recorded_file import Recorded
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Replay
@@ -80,9 +80,9 @@ def played(graph: Graph, monkeypatch, messages: list[Recorded]) -> list[bytes]:
     calls: Counter[str] = Counter()
 
     def counted(name: str) -> Callable[..., Any]:
-        original = getattr(Pipeline, name)
+        original = getattr(DelassusTick, name)
 
-        def call(self: Pipeline, *arguments: Any) -> Any:
+        def call(self: DelassusTick, *arguments: Any) -> Any:
             found = original(self, *arguments)
             calls[name] += 1
             return found
@@ -90,7 +90,7 @@ def played(graph: Graph, monkeypatch, messages: list[Recorded]) -> list[bytes]:
         return call
 
     for name in ("answer", "_set_contacts", "watch"):
-        monkeypatch.setattr(Pipeline, name, counted(name))
+        monkeypatch.setattr(DelassusTick, name, counted(name))
     # Time is simulated: what the machine takes to deliver a message is none of it.
     monkeypatch.setattr(stream, "delay_since", lambda sent, now: 0)
     values = {

@@ -219,7 +219,7 @@ def tick(scheduled: bool = False) -> Callable[[], Any]:
     import_module("delassus_msgs")
     import_module("sensor_msgs")
     from delassus_msgs.msg import ActiveContacts, ContactSchedule
-    from pipeline_support import OK, Rig, to_message
+    from tick_support import OK, Rig, to_message
 
     from delassus_ros.inputs.schedule import ScheduleInput
 
@@ -242,7 +242,7 @@ def tick(scheduled: bool = False) -> Callable[[], Any]:
         # a comparison without them takes more calls.
         first = states[0][1] if states else state
         states.append((rig.now, first[:4] + state[4:12] + first[12:]))
-    coming, tick = iter(states), rig.pipeline
+    coming, tick = iter(states), rig.tick
 
     def call() -> bytes:
         rig.now, state = next(coming)

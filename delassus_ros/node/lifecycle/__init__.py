@@ -1,1 +1,0 @@
-"""The node from configure to cleanup: computation, its changes, services, diagnostics."""

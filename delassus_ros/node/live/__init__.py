@@ -1,1 +1,0 @@
-"""The node while it is active: from the subscriptions to the published matrices."""
