@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from delassus_ros.cli.options import add_seconds
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report, table
-from delassus_ros.command_line import duration
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.drawing.force_cones import ForceInCone
-from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing, missing_ros
+from delassus_ros.needs import ROS, require
 from delassus_ros.stopping import StopRequest
 from delassus_ros.terminal import control, visible
 
@@ -33,13 +34,13 @@ _SILENCE_S = 0.5
 """Time without a matrix after which the last matrix is outdated [s]."""
 
 
-def add_watch(parser: argparse.ArgumentParser) -> None:
+def _add_watch(parser: argparse.ArgumentParser) -> None:
     """Add the node whose matrices are watched, and the duration."""
     _add_node(parser)
-    _add_seconds(parser)
+    add_seconds(parser)
 
 
-def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
+def _add_contacts(parser: argparse.ArgumentParser) -> None:
     """Add the contacts that are published as active."""
     parser.add_argument(
         "names",
@@ -58,7 +59,7 @@ def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
         help="rate of the messages [1/s], each with a new stamp (default: %(default)g)",
     )
     _add_node(parser)
-    _add_seconds(parser)
+    add_seconds(parser)
 
 
 def _add_node(parser: argparse.ArgumentParser) -> None:
@@ -67,12 +68,6 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
         default="delassus_node",
         metavar="NAME",
         help="name of the node (default: %(default)s)",
-    )
-
-
-def _add_seconds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seconds", type=duration, metavar="S", help="duration [s] (default: until Ctrl-C)"
     )
 
 
@@ -188,6 +183,15 @@ def watch(options: argparse.Namespace) -> Report:
         return Report("" if lines else text, data, int(strange.count > 0))
 
 
+WATCH = Verb(
+    "watch",
+    "show the matrices of a running node in the terminal",
+    "--node delassus_node",
+    watch,
+    _add_watch,
+)
+
+
 def contacts(options: argparse.Namespace) -> Report:
     """Publish the active contacts repeatedly until a stop is requested."""
     if not 0.1 <= options.rate <= 1000.0:
@@ -225,7 +229,16 @@ def contacts(options: argparse.Namespace) -> Report:
         return Report(said, data, int(bool(strangers)))
 
 
-def add_record(parser: argparse.ArgumentParser) -> None:
+CONTACTS = Verb(
+    "contacts",
+    "publish the set of active contacts for a running node",
+    "LF_FOOT RH_FOOT",
+    contacts,
+    _add_contacts,
+)
+
+
+def _add_record(parser: argparse.ArgumentParser) -> None:
     """Add the recorded topics and the file."""
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE.mcap", help="recording that is written"
@@ -236,14 +249,12 @@ def add_record(parser: argparse.ArgumentParser) -> None:
         help="regular expression that the whole name of a topic has to match, as "
         "'/joint_states|/active_contacts' (default: all topics except those of ROS itself)",
     )
-    _add_seconds(parser)
+    add_seconds(parser)
 
 
 def record(options: argparse.Namespace) -> Report:
     """Record topics to an MCAP file until a stop is requested."""
-    lacking = missing("delassus record", "mcap")
-    if lacking is not None:
-        raise DelassusError(lacking)
+    require("delassus record", "mcap")
     path = Path(options.output)
     try:
         pattern = None if options.topics is None else re.compile(options.topics)
@@ -273,6 +284,15 @@ def record(options: argparse.Namespace) -> Report:
     return Report("\n".join(lines), data)
 
 
+RECORD = Verb(
+    "record",
+    "record the topics of a running graph to an MCAP file",
+    "-o run.mcap",
+    record,
+    _add_record,
+)
+
+
 def _end(seconds: float | None) -> float:
     return time.monotonic() + seconds if seconds is not None else np.inf
 
@@ -280,9 +300,7 @@ def _end(seconds: float | None) -> float:
 @contextmanager
 def _ros(program: str) -> Iterator[tuple[Any, Callable[[], bool]]]:
     """Provide a node, and a function that returns whether to stop, during a block."""
-    lacking = missing_ros(program, "rclpy", "delassus_msgs", "delassus_msgs_py")
-    if lacking is not None:
-        raise DelassusError(lacking)
+    require(program, ros=ROS)
     from delassus_ros.ros.program import peer
 
     with StopRequest() as stop, peer("delassus_cli") as node:
