@@ -24,9 +24,8 @@ from delassus_ros.cli.options import (
 from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.posture import posture_of
 from delassus_ros.cli.report import Report, about, compiling, waiting
-from delassus_ros.conditioning.monitor import ConditionSettings
+from delassus_ros.conditioning.monitor import ConditionSettings, condition_of, scaled_eigenvalues
 from delassus_ros.contact_forces import ContactForces, ForceStatus
-from delassus_ros.contacts import row_scales
 from delassus_ros.outputs import needed_outputs, row_of
 from delassus_ros.problem import Problem
 from delassus_ros.solver.friction import active_solver
@@ -66,17 +65,17 @@ def compute(options: argparse.Namespace) -> Report:
     forces = None if friction is None else solution.contact_forces(friction[0], **friction[1])
     labels = _row_labels(problem)
     length = ConditionSettings().characteristic_length
-    scales = row_scales(problem.contacts, length)
-    eigenvalues = np.linalg.eigvalsh(solution.matrix * np.outer(scales, scales))
-    largest, smallest = float(eigenvalues[-1]), float(eigenvalues[0])
-    # Eigenvalues below rounding are zero: the rows of the contacts are dependent.
-    singular = smallest <= len(labels) * np.finfo(float).eps * largest
+    scales = solution.scales(length)
+    eigenvalues = scaled_eigenvalues(solution.matrix, scales)
+    condition = float(condition_of(eigenvalues))
+    singular = np.isinf(condition)
+    smallest = 0.0 if singular else eigenvalues[0]
     weighed = "" if (scales == 1.0).all() else f"; angular rows weighed by {length:g} m"
     facts = [
         ("condition number", ("infinite (G is singular)" if singular
-                              else f"{largest / smallest:.6g}")
+                              else f"{condition:.6g}")
          + (weighed and f"{weighed}, as the node does by default")),
-        ("eigenvalues", f"{0.0 if singular else smallest:.6g} to {largest:.6g}{weighed}"),
+        ("eigenvalues", f"{smallest:.6g} to {eigenvalues[-1]:.6g}{weighed}"),
         ("algorithm", solver.algorithm),
         ("kernel", solver.operations or "not counted for a back end"),
         *about_q.items(),
@@ -96,7 +95,7 @@ def compute(options: argparse.Namespace) -> Report:
         "q": q,
         "rows": labels,
         **{port.name: solution.output(port.name) for port in problem.outputs},
-        "condition": np.inf if singular else largest / smallest,
+        "condition": condition,
         "eigenvalues": eigenvalues,
         "algorithm": solver.algorithm,
         "operations": None if solver.operations is None else solver.operations.total,

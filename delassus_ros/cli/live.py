@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -130,7 +130,7 @@ def watch(options: argparse.Namespace) -> Report:
     """Show effective masses of contacts, validity, rank and condition until a request to stop."""
     with _ros("delassus watch") as (node, stopping):
         from delassus_msgs.msg import ContactDynamics, DelassusMatrix
-        from delassus_msgs_py import DynamicsReader, MatrixReader, MessageError
+        from delassus_msgs_py import DynamicsReader, MatrixReader, MessageError, ReceivedDynamics
         from rclpy.qos import QoSProfile, ReliabilityPolicy
 
         from delassus_ros.ros.queue import pop
@@ -141,8 +141,8 @@ def watch(options: argparse.Namespace) -> Report:
         beside = node.create_subscription(
             ContactDynamics, f"{options.node}/dynamics", lambda _: None, qos, raw=True
         )
-        reader, dynamics, end = MatrixReader(), DynamicsReader(), _end(options.seconds)
-        forces: dict[str, Any] = {}
+        reader, dynamics_reader, end = MatrixReader(), DynamicsReader(), _end(options.seconds)
+        dynamics: ReceivedDynamics | None = None
         pace, count, latest, lines = MessageRate(), 0, None, 0
         strange = _Strange(source.topic_name)
         pace.look(time.monotonic(), 0)
@@ -158,12 +158,14 @@ def watch(options: argparse.Namespace) -> Report:
                 count += 1
             while (found := pop(beside)) is not None:
                 try:
-                    forces = contact_forces_of(dynamics.read(found[0]))
+                    dynamics = dynamics_reader.read(found[0])
                 except MessageError as error:
                     strange.add(str(error))
             pace.look(time.monotonic(), count - before)
             if sys.stdout.isatty():
-                shown = "\n".join([_view(latest, pace, source.topic_name, forces), *strange.words])
+                shown = "\n".join(
+                    [_view(latest, pace, source.topic_name, dynamics), *strange.words]
+                )
                 control(f"\033[{lines}A\033[J" if lines else "", sys.stdout)
                 print(shown, flush=True)
                 lines = shown.count("\n") + 1
@@ -177,9 +179,9 @@ def watch(options: argparse.Namespace) -> Report:
             )
         data = {"topic": source.topic_name, "rate": pace.rate, "silence": pace.silence,
                 "matrices": count, "unreadable": strange.count, **_about(latest)}  # fmt: skip
-        if forces:
+        if dynamics is not None and (forces := contact_forces_of(dynamics)):
             data["forces"] = forces
-        text = "\n".join([_view(latest, pace, source.topic_name, forces), *strange.words])
+        text = "\n".join([_view(latest, pace, source.topic_name, dynamics), *strange.words])
         return Report("" if lines else text, data, int(strange.count > 0))
 
 
@@ -353,32 +355,29 @@ def contact_forces_of(received: Any) -> dict[str, Any]:
     }
 
 
-def _view(received: Any, pace: MessageRate, topic: str, forces: Mapping[str, Any]) -> str:
+def _view(received: Any, pace: MessageRate, topic: str, dynamics: Any) -> str:
     """Return the view of the latest matrix, of contact forces and of the rate of matrices."""
     if received is None:
         return f"waiting for {topic} ..."
-    about = _about(received)
-    state = ", ".join([about["validity"], *filter(None, [" + ".join(about["reasons"])])])
-    lines = [f"{topic}: {state}; {pace.rate:.0f} per second"]
+    from delassus_ros.drawing.received import facts_of, words_of_forces
+
+    facts = facts_of(received)
+    lines = [f"{topic}: {facts['state']}; {pace.rate:.0f} per second"]
     if pace.has_stopped:
-        lines = [f"{topic}: SILENT for {pace.silence:.1f} s (the last one was {state})"]
+        lines = [f"{topic}: SILENT for {pace.silence:.1f} s (the last one was {facts['state']})"]
     if received.matrix.size:
         lines.append(
-            f"rank {about['rank']} of {len(received.matrix)}, condition {about['condition']:.4g}, "
-            f"{visible(about['algorithm'])}, {1e6 * received.compute_time:.1f} µs"
+            f"rank {facts['rank']}, condition {facts['condition']}, "
+            f"{visible(facts['algorithm'])}, {1e6 * received.compute_time:.1f} µs"
         )
         rows = [("contact", "lightest", "", "heaviest kg")]
-        rows += [(name, *(f"{m:.4g}" for m in masses)) for name, masses in about["masses"].items()]
+        masses = _about(received)["masses"].items()
+        rows += [(name, *(f"{m:.4g}" for m in values)) for name, values in masses]
         lines += ["", table(rows, numeric=(1, 2, 3))]
-    if forces:
+    if dynamics is not None and (forces := contact_forces_of(dynamics)):
         parts: list[tuple[object, ...]] = [("contact", "normal N", "sideways N", "of cone %")]
         for name, force in forces["contacts"].items():
             shown = (force["normal"], force["sideways"], 100.0 * force["share"])
             parts.append((name, *("-" if np.isnan(value) else f"{value:.4g}" for value in shown)))
-        lines += [
-            "",
-            f"forces {forces['validity']}: {forces['status']}, residual {forces['residual']:.2g}, "
-            f"law {forces['law']}",
-            table(parts, numeric=(1, 2, 3)),
-        ]  # fmt: skip
+        lines += ["", f"forces {words_of_forces(dynamics)}", table(parts, numeric=(1, 2, 3))]
     return "\n".join(lines)

@@ -25,9 +25,8 @@ from delassus_ros.cli.posture import closure_of, positions_of, posture_of
 from delassus_ros.cli.report import Report, about, compiling, headline, progress, table, waiting
 from delassus_ros.cli.tables import is_table, plot_table
 from delassus_ros.closure.samples import closed_inputs
-from delassus_ros.conditioning.monitor import ConditionSettings
+from delassus_ros.conditioning.monitor import ConditionSettings, condition_of, scaled_eigenvalues
 from delassus_ros.contacts import row_scales
-from delassus_ros.drawing.ellipsoids import SINGULAR
 from delassus_ros.drawing.scene import Stage
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import InputError
@@ -140,7 +139,7 @@ def _outlines(description: Description, robot: Robot, poses: Array) -> list[Arra
 
 def _range(conditions: Array, along: str) -> str:
     """Return a text about the range of condition numbers, with the configurations."""
-    singular = conditions > SINGULAR
+    singular = np.isinf(conditions)
     if singular.all():
         return f"singular everywhere, {along}"
     most = "infinite (singular)" if singular.any() else f"{conditions.max():.4g}"
@@ -181,8 +180,7 @@ def _conditions(
     scales = row_scales(problem.contacts, ConditionSettings().characteristic_length)
     turn = None if orientation is None else np.tile(orientation, (len(way), 1))
     matrices = solver.solve_batch(way, base_orientation=turn).matrix
-    values = np.linalg.eigvalsh(matrices * np.outer(scales, scales))
-    found = values[:, -1] / np.maximum(values[:, 0], 1e-16 * values[:, -1])
+    found = condition_of(scaled_eigenvalues(matrices, scales))
     return (found if options.to is not None else np.sort(found)), along
 
 

@@ -15,8 +15,6 @@ import numpy as np
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
-SINGULAR = 1e14
-"""Condition number above which a matrix counts as singular."""
 _HEAVY = 1e9
 """Effective mass [kg] above which a direction counts as immobile: rounding of singular blocks."""
 

@@ -21,7 +21,7 @@ from mpl_toolkits.mplot3d.proj3d import proj_transform
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from delassus_ros.drawing.ellipsoids import SINGULAR, Lengths
+from delassus_ros.drawing.ellipsoids import Lengths
 from delassus_ros.drawing.heat_map import DECADES, shares
 from delassus_ros.drawing.labels import above, raised
 from delassus_ros.drawing.scene import FAINT, Placed, Scene
@@ -228,11 +228,12 @@ def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence
 
 
 def draw_condition(axes: Any, conditions: Array, along: str) -> None:
-    """Draw condition numbers along a path, from 0 to 1, or their distribution."""
-    shown = np.where(conditions > SINGULAR, np.nan, conditions)
+    """Draw condition numbers along a path, from 0 to 1, or sorted; infinite ones are left out."""
+    singular = np.isinf(conditions)
+    shown = np.where(singular, np.nan, conditions)
     axes.plot(np.linspace(0.0, 1.0, len(conditions)), shown, color=_BLUE)
     _fit_scale(axes, shown)
-    if (conditions > SINGULAR).all():
+    if singular.all():
         axes.text(0.5, 0.5, "singular everywhere", ha="center", transform=axes.transAxes)
         axes.set_yticks([])
     axes.set_xlabel(along)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.conditioning.monitor import ConditionSettings
+from delassus_ros.conditioning.monitor import ConditionSettings, condition_of, scaled_eigenvalues
 from delassus_ros.conditioning.structural_rank import numerical_rank
 from delassus_ros.drawing.force_cones import PlacedForce
 from delassus_ros.drawing.scene import Scene, Stage
@@ -129,7 +129,7 @@ class Photographer:
         try:
             solution, held = self._solved(moment, active, poses)
             scene = self._scene(moment.q, solution, turn)
-            facts = condition_of(solution)
+            facts = facts_of(solution)
             forces: Sequence[PlacedForce] = ()
             if self.friction is not None and held is None:
                 facts["contact forces"] = "torques and rates are unknown"
@@ -269,17 +269,15 @@ def holding_torques(solution: Solution, floating: bool) -> tuple[Array, bool]:
     return torques, left <= 1e-6 * float(np.abs(h[:6]).max())
 
 
-def condition_of(solution: Solution) -> dict[str, str]:
+def facts_of(solution: Solution) -> dict[str, str]:
     """Return texts about rank and condition of a matrix, as the node computes them by default."""
     scales = solution.scales(ConditionSettings().characteristic_length)
-    scaled = solution.matrix * np.outer(scales, scales)
-    eigenvalues = np.asarray(np.linalg.eigvalsh(scaled), dtype=np.float64)
+    eigenvalues = scaled_eigenvalues(solution.matrix, scales)
     rank, expected = numerical_rank(eigenvalues), solution.structural_rank()
     size = len(solution.matrix)
-    condition = "infinite: a singular posture"
-    if rank >= expected and expected:
-        condition = f"{eigenvalues[-1] / eigenvalues[size - expected]:.4g}"
+    condition = condition_of(eigenvalues[size - expected :]) if expected else np.inf
     rows = f"{rank} of {size} rows"
     if expected < size:
         rows += f", at most {expected}: contacts are redundant"
-    return {"rank": rows, "condition": condition}
+    words = "infinite: a singular posture" if np.isinf(condition) else f"{condition:.4g}"
+    return {"rank": rows, "condition": words}

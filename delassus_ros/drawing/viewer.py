@@ -84,6 +84,7 @@ class Timeline:
         self._button = gui.add_button("Play", icon=viser.Icon.PLAYER_PLAY)
         self._button.on_click(lambda _: self.pause() if self.is_playing else self.play())
         self.slider.on_update(self._moved)
+
     def play(self) -> None:
         """Play from the slider's time on, or from the start if the slider is at the end."""
         if self.slider.value >= self._last:
