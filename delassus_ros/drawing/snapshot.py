@@ -134,7 +134,7 @@ class Photographer:
             if self.friction is not None and held is None:
                 facts["contact forces"] = "torques and rates are unknown"
             elif self.friction is not None:
-                forces, words = self._forces(solution, poses, turn, self.friction, bool(held))
+                forces, words = self._forces(moment.q, solution, turn, self.friction, bool(held))
                 facts["contact forces"] = words
         except DelassusError as error:
             return Snapshot(poses, facts={"matrix": str(error)}, turn=turn)
@@ -198,25 +198,22 @@ class Photographer:
         return self._solver.solve(moment.q, active=active, torques=torques, **known), held
 
     def _forces(
-        self, solution: Solution, poses: Array, turn: Array, friction: float, held: bool
+        self, q: Array, solution: Solution, turn: Array, friction: float, held: bool
     ) -> tuple[list[PlacedForce], str]:
         """Return the contact forces, and a text about their status."""
         names, offsets = solution.contacts, solution.row_offsets
         sizes = [self._soles.get(name, _SOLE) for name in names]
         found = solution.contact_forces(friction, dimensions=sizes)
-        placed = [
-            PlacedForce.of(
-                name, self.stage.pose(poses, name), turn.T,
-                found.forces[offsets[k] : offsets[k + 1]], np.array([0.0, 0.0, 1.0]), friction,
-            )
-            for k, name in enumerate(names)
-        ]  # fmt: skip
+        placed = self.stage.forces(
+            q, names, offsets, found.forces, np.full(len(names), friction),
+            np.tile((0.0, 0.0, 1.0), (len(names), 1)), turn.T,
+        )  # fmt: skip
         words = f"{found.status.name}, residual {found.residual:.1e}"
         if not held:
             return placed, f"{words}; {_TIPS}: {_too_few(solution)} cannot hold it"
         if np.abs(found.accelerations).max(initial=0.0) <= _STILL:
             return placed, words
-        outside = self._outside(solution, poses, turn)
+        outside = self._outside(solution, self.stage.poses(q), turn)
         if self.robot.base == "floating" and outside > 0.0:
             return placed, (
                 f"{words}; {_TIPS}: its centre of mass is {outside:.2g} m outside of the area "
