@@ -28,6 +28,7 @@ from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.main import main as delassus
 from delassus_ros.contacts import row_scales
 from delassus_ros.drawing import figures
+from delassus_ros.drawing.ellipsoids import Lengths
 from delassus_ros.drawing.scene import Placed, Scene, Stage
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton
@@ -44,14 +45,14 @@ WIDTH, HEIGHT, FRAMES = 720, 470, 22
 GREEN, BLUE, RED = (0.1, 0.7, 0.3, 0.55), (0.2, 0.4, 0.9, 1.0), (0.85, 0.2, 0.15, 1.0)
 FORCE_M_PER_N = 0.009
 FLOOR, LINE = (1.0, 1.0, 1.0, 0.8), (0.55, 0.58, 0.63, 1.0)
-SCALE, LONGEST = 0.25, 0.3
+LENGTHS = Lengths(0.25, 0.3)
 
 
 def ellipsoid(scene: Any, pose: np.ndarray, contact: Placed) -> None:
     """Add the ellipsoid of a contact to what MuJoCo draws; the pose is that of the root link."""
     turn = pose[:3, :3] @ contact.directions
     centre = pose[:3, :3] @ contact.centre + pose[:3, 3]
-    size = contact.mass.semi_axes(SCALE, LONGEST)
+    size = LENGTHS.semi_axes(contact.mass)
     geom = scene.geoms[scene.ngeom]
     mujoco.mjv_initGeom(geom, mujoco.mjtGeom.mjGEOM_ELLIPSOID, size, centre, turn.ravel(), GREEN)
     scene.ngeom += 1

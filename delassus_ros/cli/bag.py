@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from delassus_ros.cli.imports import add_import
 from delassus_ros.cli.options import (
+    add_algorithm,
     add_degrees,
     add_problem,
     given_joints,
@@ -19,11 +21,12 @@ from delassus_ros.cli.options import (
     warn,
     way_out,
 )
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.command_line import Whole
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import document_of
-from delassus_ros.needs import missing, missing_ros
+from delassus_ros.needs import ROS, require
 from delassus_ros.terminal import replace_line, visible
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ _PROGRESS_PERIOD_S = 0.5
 """Time between two updates of the progress on a terminal [s]."""
 
 
-def add_bag(parser: argparse.ArgumentParser) -> None:
+def _add_bag(parser: argparse.ArgumentParser) -> None:
     """Add the options of one recording."""
     parser.add_argument(
         "recording",
@@ -45,7 +48,7 @@ def add_bag(parser: argparse.ArgumentParser) -> None:
     _add_task(parser)
 
 
-def add_bags(parser: argparse.ArgumentParser) -> None:
+def _add_bags(parser: argparse.ArgumentParser) -> None:
     """Add the options of many recordings."""
     parser.add_argument(
         "recordings", nargs="+", metavar="RECORDING",
@@ -110,7 +113,7 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
 
 def bag(options: argparse.Namespace) -> Report:
     """Write the matrices that the node would have published for one recording."""
-    _check_packages("delassus bag")
+    require("delassus bag", *_NEEDED, ros=ROS)
     from delassus_ros.recordings.episode import map_episode
 
     path = Path(options.recording)
@@ -123,7 +126,16 @@ def bag(options: argparse.Namespace) -> Report:
     return Report(_words(episode), dataclasses.asdict(episode), int(_lacks(episode)))
 
 
-def add_trajectory(parser: argparse.ArgumentParser) -> None:
+BAG = Verb(
+    "bag",
+    "compute the messages of the node, and a table of matrices, from a recording",
+    "run.mcap --params my_robot.yaml -o out",
+    bag,
+    _add_bag,
+)
+
+
+def _add_trajectory(parser: argparse.ArgumentParser) -> None:
     """Add the options of a table of joint positions, and of its outputs."""
     add_problem(parser)
     parser.add_argument(
@@ -159,19 +171,13 @@ def add_trajectory(parser: argparse.ArgumentParser) -> None:
         metavar="VALUES",
         help="positions of joints without a column [rad, m], as hip=0.1",
     )
-    parser.add_argument(
-        "--algorithm",
-        default="auto",
-        metavar="NAME",
-        help="algorithm, one of `delassus list` (default: %(default)s)",
-    )
+    add_algorithm(parser)
+    add_import(parser)
 
 
 def trajectory(options: argparse.Namespace) -> Report:
     """Write a table of matrices for a table of joint positions."""
-    lacking = missing("delassus trajectory", "pyarrow")
-    if lacking is not None:
-        raise DelassusError(lacking)
+    require("delassus trajectory", "pyarrow")
     from delassus_ros.recordings.joint_tables import Source
     from delassus_ros.recordings.trajectory import map_trajectory
 
@@ -205,9 +211,18 @@ def trajectory(options: argparse.Namespace) -> Report:
     return Report(words, {**data, "output": options.output})
 
 
+TRAJECTORY = Verb(
+    "trajectory",
+    "compute the matrices of a table of joint positions (NumPy, CSV, Parquet, LeRobot)",
+    "quadruped.urdf --contact LF_FOOT --data walk.parquet -o matrices.parquet",
+    trajectory,
+    _add_trajectory,
+)
+
+
 def bags(options: argparse.Namespace) -> Report:
     """Write the matrices that the node would have published for many recordings."""
-    _check_packages("delassus bags")
+    require("delassus bags", *_NEEDED, ros=ROS)
     from delassus_ros.recordings.engines import map_recordings
 
     paths = [Path(path) for path in options.recordings]
@@ -227,12 +242,14 @@ def bags(options: argparse.Namespace) -> Report:
     return _summary(found, time.monotonic() - began)
 
 
-def _check_packages(program: str) -> None:
-    lacking = missing(program, *_NEEDED) or missing_ros(
-        program, "rclpy", "delassus_msgs", "delassus_msgs_py"
-    )
-    if lacking is not None:
-        raise DelassusError(lacking)
+BAGS = Verb(
+    "bags",
+    "compute the messages of the node, and tables of matrices, from many recordings, on all "
+    "processors",
+    "data/*.mcap --params my_robot.yaml -o out",
+    bags,
+    _add_bags,
+)
 
 
 def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from delassus_ros.cli.options import add_seconds
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report, table
-from delassus_ros.command_line import duration
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.drawing.force_cones import ForceInCone
-from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing, missing_ros
+from delassus_ros.needs import ROS, require
 from delassus_ros.stopping import StopRequest
 from delassus_ros.terminal import control, visible
 
@@ -33,13 +34,13 @@ _SILENCE_S = 0.5
 """Time without a matrix after which the last matrix is outdated [s]."""
 
 
-def add_watch(parser: argparse.ArgumentParser) -> None:
+def _add_watch(parser: argparse.ArgumentParser) -> None:
     """Add the node whose matrices are watched, and the duration."""
     _add_node(parser)
-    _add_seconds(parser)
+    add_seconds(parser)
 
 
-def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
+def _add_contacts(parser: argparse.ArgumentParser) -> None:
     """Add the contacts that are published as active."""
     parser.add_argument(
         "names",
@@ -58,7 +59,7 @@ def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
         help="rate of the messages [1/s], each with a new stamp (default: %(default)g)",
     )
     _add_node(parser)
-    _add_seconds(parser)
+    add_seconds(parser)
 
 
 def _add_node(parser: argparse.ArgumentParser) -> None:
@@ -67,12 +68,6 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
         default="delassus_node",
         metavar="NAME",
         help="name of the node (default: %(default)s)",
-    )
-
-
-def _add_seconds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seconds", type=duration, metavar="S", help="duration [s] (default: until Ctrl-C)"
     )
 
 
@@ -135,7 +130,7 @@ def watch(options: argparse.Namespace) -> Report:
     """Show effective masses of contacts, validity, rank and condition until a request to stop."""
     with _ros("delassus watch") as (node, stopping):
         from delassus_msgs.msg import ContactDynamics, DelassusMatrix
-        from delassus_msgs_py import DynamicsReader, MatrixReader, MessageError
+        from delassus_msgs_py import DynamicsReader, MatrixReader, MessageError, ReceivedDynamics
         from rclpy.qos import QoSProfile, ReliabilityPolicy
 
         from delassus_ros.ros.queue import pop
@@ -146,8 +141,8 @@ def watch(options: argparse.Namespace) -> Report:
         beside = node.create_subscription(
             ContactDynamics, f"{options.node}/dynamics", lambda _: None, qos, raw=True
         )
-        reader, dynamics, end = MatrixReader(), DynamicsReader(), _end(options.seconds)
-        forces: dict[str, Any] = {}
+        reader, dynamics_reader, end = MatrixReader(), DynamicsReader(), _end(options.seconds)
+        dynamics: ReceivedDynamics | None = None
         pace, count, latest, lines = MessageRate(), 0, None, 0
         strange = _Strange(source.topic_name)
         pace.look(time.monotonic(), 0)
@@ -163,12 +158,14 @@ def watch(options: argparse.Namespace) -> Report:
                 count += 1
             while (found := pop(beside)) is not None:
                 try:
-                    forces = contact_forces_of(dynamics.read(found[0]))
+                    dynamics = dynamics_reader.read(found[0])
                 except MessageError as error:
                     strange.add(str(error))
             pace.look(time.monotonic(), count - before)
             if sys.stdout.isatty():
-                shown = "\n".join([_view(latest, pace, source.topic_name, forces), *strange.words])
+                shown = "\n".join(
+                    [_view(latest, pace, source.topic_name, dynamics), *strange.words]
+                )
                 control(f"\033[{lines}A\033[J" if lines else "", sys.stdout)
                 print(shown, flush=True)
                 lines = shown.count("\n") + 1
@@ -182,10 +179,19 @@ def watch(options: argparse.Namespace) -> Report:
             )
         data = {"topic": source.topic_name, "rate": pace.rate, "silence": pace.silence,
                 "matrices": count, "unreadable": strange.count, **_about(latest)}  # fmt: skip
-        if forces:
+        if dynamics is not None and (forces := contact_forces_of(dynamics)):
             data["forces"] = forces
-        text = "\n".join([_view(latest, pace, source.topic_name, forces), *strange.words])
+        text = "\n".join([_view(latest, pace, source.topic_name, dynamics), *strange.words])
         return Report("" if lines else text, data, int(strange.count > 0))
+
+
+WATCH = Verb(
+    "watch",
+    "show the matrices of a running node in the terminal",
+    "--node delassus_node",
+    watch,
+    _add_watch,
+)
 
 
 def contacts(options: argparse.Namespace) -> Report:
@@ -225,7 +231,16 @@ def contacts(options: argparse.Namespace) -> Report:
         return Report(said, data, int(bool(strangers)))
 
 
-def add_record(parser: argparse.ArgumentParser) -> None:
+CONTACTS = Verb(
+    "contacts",
+    "publish the set of active contacts for a running node",
+    "LF_FOOT RH_FOOT",
+    contacts,
+    _add_contacts,
+)
+
+
+def _add_record(parser: argparse.ArgumentParser) -> None:
     """Add the recorded topics and the file."""
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE.mcap", help="recording that is written"
@@ -236,14 +251,12 @@ def add_record(parser: argparse.ArgumentParser) -> None:
         help="regular expression that the whole name of a topic has to match, as "
         "'/joint_states|/active_contacts' (default: all topics except those of ROS itself)",
     )
-    _add_seconds(parser)
+    add_seconds(parser)
 
 
 def record(options: argparse.Namespace) -> Report:
     """Record topics to an MCAP file until a stop is requested."""
-    lacking = missing("delassus record", "mcap")
-    if lacking is not None:
-        raise DelassusError(lacking)
+    require("delassus record", "mcap")
     path = Path(options.output)
     try:
         pattern = None if options.topics is None else re.compile(options.topics)
@@ -273,6 +286,15 @@ def record(options: argparse.Namespace) -> Report:
     return Report("\n".join(lines), data)
 
 
+RECORD = Verb(
+    "record",
+    "record the topics of a running graph to an MCAP file",
+    "-o run.mcap",
+    record,
+    _add_record,
+)
+
+
 def _end(seconds: float | None) -> float:
     return time.monotonic() + seconds if seconds is not None else np.inf
 
@@ -280,9 +302,7 @@ def _end(seconds: float | None) -> float:
 @contextmanager
 def _ros(program: str) -> Iterator[tuple[Any, Callable[[], bool]]]:
     """Provide a node, and a function that returns whether to stop, during a block."""
-    lacking = missing_ros(program, "rclpy", "delassus_msgs", "delassus_msgs_py")
-    if lacking is not None:
-        raise DelassusError(lacking)
+    require(program, ros=ROS)
     from delassus_ros.ros.program import peer
 
     with StopRequest() as stop, peer("delassus_cli") as node:
@@ -335,32 +355,29 @@ def contact_forces_of(received: Any) -> dict[str, Any]:
     }
 
 
-def _view(received: Any, pace: MessageRate, topic: str, forces: Mapping[str, Any]) -> str:
+def _view(received: Any, pace: MessageRate, topic: str, dynamics: Any) -> str:
     """Return the view of the latest matrix, of contact forces and of the rate of matrices."""
     if received is None:
         return f"waiting for {topic} ..."
-    about = _about(received)
-    state = ", ".join([about["validity"], *filter(None, [" + ".join(about["reasons"])])])
-    lines = [f"{topic}: {state}; {pace.rate:.0f} per second"]
+    from delassus_ros.drawing.received import facts_of, words_of_forces
+
+    facts = facts_of(received)
+    lines = [f"{topic}: {facts['state']}; {pace.rate:.0f} per second"]
     if pace.has_stopped:
-        lines = [f"{topic}: SILENT for {pace.silence:.1f} s (the last one was {state})"]
+        lines = [f"{topic}: SILENT for {pace.silence:.1f} s (the last one was {facts['state']})"]
     if received.matrix.size:
         lines.append(
-            f"rank {about['rank']} of {len(received.matrix)}, condition {about['condition']:.4g}, "
-            f"{visible(about['algorithm'])}, {1e6 * received.compute_time:.1f} µs"
+            f"rank {facts['rank']}, condition {facts['condition']}, "
+            f"{visible(facts['algorithm'])}, {1e6 * received.compute_time:.1f} µs"
         )
         rows = [("contact", "lightest", "", "heaviest kg")]
-        rows += [(name, *(f"{m:.4g}" for m in masses)) for name, masses in about["masses"].items()]
+        masses = _about(received)["masses"].items()
+        rows += [(name, *(f"{m:.4g}" for m in values)) for name, values in masses]
         lines += ["", table(rows, numeric=(1, 2, 3))]
-    if forces:
+    if dynamics is not None and (forces := contact_forces_of(dynamics)):
         parts: list[tuple[object, ...]] = [("contact", "normal N", "sideways N", "of cone %")]
         for name, force in forces["contacts"].items():
             shown = (force["normal"], force["sideways"], 100.0 * force["share"])
             parts.append((name, *("-" if np.isnan(value) else f"{value:.4g}" for value in shown)))
-        lines += [
-            "",
-            f"forces {forces['validity']}: {forces['status']}, residual {forces['residual']:.2g}, "
-            f"law {forces['law']}",
-            table(parts, numeric=(1, 2, 3)),
-        ]  # fmt: skip
+        lines += ["", f"forces {words_of_forces(dynamics)}", table(parts, numeric=(1, 2, 3))]
     return "\n".join(lines)

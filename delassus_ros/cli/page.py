@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delassus_ros.cli.options import given_joints, warn
+from delassus_ros.cli.options import add_seconds, given_joints, warn
 from delassus_ros.closure import Closure
-from delassus_ros.command_line import Whole, duration
+from delassus_ros.command_line import Whole
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing
 from delassus_ros.robots.description import Description
 from delassus_ros.robots.pose import default_posture
 from delassus_ros.stopping import StopRequest
@@ -43,22 +42,13 @@ def add_page(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address, but open no browser"
     )
-    parser.add_argument(
-        "--seconds", type=duration, metavar="S", help="duration [s] (default: until Ctrl-C)"
-    )
+    add_seconds(parser)
 
 
 def end_of(options: argparse.Namespace, stop: StopRequest) -> Callable[[], bool]:
     """Return a function that returns whether to end: on request, or after the options' time."""
     end = np.inf if options.seconds is None else time.monotonic() + options.seconds
     return lambda: stop.requested or time.monotonic() > end
-
-
-def refuse_without_viser(program: str) -> None:
-    """Refuse to show a page without the packages that do."""
-    lacking = missing(program, "viser")
-    if lacking is not None:
-        raise InputError(lacking)
 
 
 def shapes_of(description: Description, robot: Robot) -> Shapes:

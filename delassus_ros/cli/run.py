@@ -21,6 +21,7 @@ from delassus_ros.cli.options import (
     tell_proposed,
 )
 from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report
 from delassus_ros.closure import Closure
@@ -31,7 +32,7 @@ from delassus_ros.model.edit import to_lock
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing, missing_ros
+from delassus_ros.needs import ROS, require
 from delassus_ros.processes import Command, Programs
 from delassus_ros.robots.description import Description
 from delassus_ros.robots.wheels import lowest_points
@@ -47,10 +48,10 @@ _SILENCE_S = 1.0
 """Time without a matrix after which the page shows a notice [s]."""
 _FIRST_LIMIT_S = 300.0
 """Longest wait for a running node, and for the first matrix where an end is wanted [s]."""
-_ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py", "threadpoolctl")
+_NEEDED = ("viser", "trimesh")
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the robot, the parameters of the node, and the page."""
     add_robot(parser)
     add_reference(parser)
@@ -70,7 +71,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Report:
     """Start a node for a robot, publish its inputs, and show its matrices in the browser."""
-    refuse_without(("viser", "trimesh"), "delassus run")
+    require("delassus run", *_NEEDED, ros=(*ROS, "threadpoolctl"))
     from delassus_ros.ros.program import peer
 
     description = described(options)
@@ -132,9 +133,18 @@ def run(options: argparse.Namespace) -> Report:
     return Report(f"{robot.name}: {count} matrices were shown", data)
 
 
+RUN = Verb(
+    "run",
+    "start a node for a robot, with joint states by sliders, and show the robot in the browser",
+    "my_robot.urdf",
+    run,
+    _add_options,
+)
+
+
 def view_node(options: argparse.Namespace) -> Report:
     """Show the matrices of a running node in the browser."""
-    refuse_without(("viser", "trimesh"), "delassus view")
+    require("delassus view", *_NEEDED, ros=(*ROS, "threadpoolctl"))
     from delassus_ros.drawing.received import NodeTopics
     from delassus_ros.ros.program import peer
 
@@ -157,13 +167,6 @@ def view_node(options: argparse.Namespace) -> Report:
         finally:
             viewer.close()
     return Report(f"{topics.robot.name}: {count} matrices were shown", {"matrices": count})
-
-
-def refuse_without(packages: tuple[str, ...], program: str) -> None:
-    """Refuse to start without ROS or packages of the page."""
-    lacking = missing(program, *packages) or missing_ros(program, *_ROS)
-    if lacking is not None:
-        raise DelassusError(lacking)
 
 
 def _viewer(

@@ -32,7 +32,8 @@ from delassus_ros.solver.structural_rank import (
     unit_scales,
 )
 
-__all__ = ["ConditionMonitor", "ConditionSettings", "Conditioning", "Damping", "Examination"]
+__all__ = ["ConditionMonitor", "ConditionSettings", "Conditioning", "Damping", "Examination",
+           "condition_of", "scaled_eigenvalues"]  # fmt: skip
 
 _FLOAT = np.dtype(np.float64)
 
@@ -75,6 +76,22 @@ class Examination:
     matrix: Array
     damping_mode: Damping
     damping: float
+
+
+def scaled_eigenvalues(matrices: Array, scales: Array) -> Array:
+    """Return the ascending eigenvalues (…, m) of S G S, for matrices (…, m, m) and scales (m,)."""
+    return np.asarray(np.linalg.eigvalsh(matrices * np.outer(scales, scales)), dtype=np.float64)
+
+
+def condition_of(eigenvalues: Array) -> Array:
+    """Return condition numbers (…) of scaled matrices from their ascending eigenvalues (…, m).
+
+    Condition numbers are infinite for singular matrices, whose rank by the node is below m.
+    """
+    smallest, largest = eigenvalues[..., 0], eigenvalues[..., -1]
+    found = np.full(largest.shape, np.inf)
+    np.divide(largest, smallest, out=found, where=~(smallest <= RANK_TOLERANCE * largest))
+    return found
 
 
 class ConditionMonitor:

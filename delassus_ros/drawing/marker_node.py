@@ -17,12 +17,11 @@ from rclpy.node import Node
 from sensor_msgs.msg import Image
 from visualization_msgs.msg import Marker, MarkerArray
 
-from delassus_ros.contacts import cone_axes
 from delassus_ros.drawing.ellipsoids import Lengths
 from delassus_ros.drawing.force_cones import PlacedForce, cone_surface
 from delassus_ros.drawing.heat_map import heat_map
 from delassus_ros.drawing.received import NodeTopics, facts_of, words_of_forces
-from delassus_ros.drawing.scene import FAINT, Scene, Stage, quaternion_of
+from delassus_ros.drawing.scene import Scene, Stage, quaternion_of
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.parameters import PARAMETERS
@@ -167,16 +166,13 @@ class MarkerNode(Node):
         for k, contact in enumerate(scene.contacts):
             marker = self._marker(before, "effective mass", k, Marker.SPHERE, (*colour, _CLEAR))
             _place(marker, contact.centre, quaternion_of(contact.directions))
-            axes = 2.0 * contact.mass.semi_axes(lengths.scale, lengths.longest)
+            axes = 2.0 * lengths.semi_axes(contact.mass)
             marker.scale.x, marker.scale.y, marker.scale.z = axes.tolist()
             yield marker
-        for number, ((i, j), share) in enumerate(scene.couplings.items()):
-            if share < FAINT:
-                continue
+        for number, (ends, share) in enumerate(scene.lines):
             blue = (0.3, 0.5, 0.95, 0.8)
             marker = self._marker(before, "couplings", number, Marker.LINE_LIST, blue)
-            ends = scene.contacts[j].centre, scene.contacts[i].centre
-            marker.points = [Point(x=x, y=y, z=z) for x, y, z in (end.tolist() for end in ends)]
+            marker.points = [Point(x=x, y=y, z=z) for x, y, z in ends.tolist()]
             marker.scale.x = stage.size * (_THINNEST + (_THICKEST - _THINNEST) * share)
             yield marker
         forces = self._topics.forces(received)
@@ -210,12 +206,12 @@ class MarkerNode(Node):
                 continue
             own = _SLIDING if each.parts.slides else colour
             arrow = self._marker(before, "contact forces", k, Marker.ARROW, (*own, 1.0))
-            ends = each.point, each.point + scale * each.force
-            arrow.points = [Point(x=x, y=y, z=z) for x, y, z in (end.tolist() for end in ends)]
+            ends = np.array([each.point, each.point + scale * each.force])
+            arrow.points = [Point(x=x, y=y, z=z) for x, y, z in ends.tolist()]
             arrow.scale.x, arrow.scale.y, arrow.scale.z = shaft, 2.0 * shaft, 0.0
             yield arrow
             cone = self._marker(before, "friction cones", k, Marker.TRIANGLE_LIST, (*own, _CONE))
-            _place(cone, each.point, quaternion_of(cone_axes(each.normal).T))
+            _place(cone, each.point, quaternion_of(each.upright))
             height = scale * each.parts.normal
             cone.scale.x = cone.scale.y = cone.scale.z = height
             cone.points = _cone(each.friction)

@@ -25,7 +25,7 @@ from delassus_ros.drawing.force_cones import PlacedForce
 from delassus_ros.drawing.scene import Scene, Stage
 from delassus_ros.drawing.skeleton import completed
 from delassus_ros.errors import DelassusError, InputError, RobotError, listed
-from delassus_ros.inputs.findings import Reason, names_of
+from delassus_ros.inputs.findings import Reason, Validity, names_of
 from delassus_ros.inputs.orientation import OrientationInput
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
@@ -35,11 +35,6 @@ from delassus_ros.ros.queue import pop
 from delassus_ros.ros.topics import FEW
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-_VALIDITIES = {
-    DelassusMatrix.VALIDITY_OK: "OK",
-    DelassusMatrix.VALIDITY_DEGRADED: "DEGRADED",
-    DelassusMatrix.VALIDITY_INVALID: "INVALID",
-}
 _APART_NS = 100_000_000
 """Largest difference between the stamps of a matrix and of forces that are drawn with it [ns]."""
 _LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -269,13 +264,13 @@ class NodeTopics:
 
 def facts_of(received: ReceivedMatrix) -> dict[str, str]:
     """Return texts about the state of a matrix, its rank and its condition."""
-    state = _VALIDITIES[received.validity]
+    state = Validity(received.validity).name
     if received.reasons:
         state += f": {names_of(Reason(received.reasons))}"
     facts = {"state": state}
     if received.matrix.size:
         facts["rank"] = f"{received.rank} of {len(received.matrix)}"
-        facts["condition"] = "-" if received.condition < 0 else f"{received.condition:.3g}"
+        facts["condition"] = "-" if received.condition < 0 else f"{received.condition:.4g}"
         facts["algorithm"] = received.algorithm
     return facts
 
@@ -283,7 +278,7 @@ def facts_of(received: ReceivedMatrix) -> dict[str, str]:
 def words_of_forces(received: ReceivedDynamics) -> str:
     """Return a text about validity, status, residual and law of a message's contact forces."""
     status = STATUS_NAMES.get(received.forces_status, "no status")
-    words = f"{_VALIDITIES[received.forces_validity]}: {status}"
+    words = f"{Validity(received.forces_validity).name}: {status}"
     law = LAW_NAMES.get(received.forces_law)
     return words if law is None else f"{words}, residual {received.forces_residual:.2g}, law {law}"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.conditioning.monitor import ConditionSettings
+from delassus_ros.conditioning.monitor import ConditionSettings, condition_of, scaled_eigenvalues
 from delassus_ros.drawing.force_cones import PlacedForce
 from delassus_ros.drawing.scene import Scene, Stage
 from delassus_ros.errors import DelassusError
@@ -129,12 +129,12 @@ class Photographer:
         try:
             solution, held = self._solved(moment, active, poses)
             scene = self._scene(moment.q, solution, turn)
-            facts = condition_of(solution)
+            facts = facts_of(solution)
             forces: Sequence[PlacedForce] = ()
             if self.friction is not None and held is None:
                 facts["contact forces"] = "torques and rates are unknown"
             elif self.friction is not None:
-                forces, words = self._forces(solution, poses, turn, self.friction, bool(held))
+                forces, words = self._forces(moment.q, solution, turn, self.friction, bool(held))
                 facts["contact forces"] = words
         except DelassusError as error:
             return Snapshot(poses, facts={"matrix": str(error)}, turn=turn)
@@ -198,25 +198,22 @@ class Photographer:
         return self._solver.solve(moment.q, active=active, torques=torques, **known), held
 
     def _forces(
-        self, solution: Solution, poses: Array, turn: Array, friction: float, held: bool
+        self, q: Array, solution: Solution, turn: Array, friction: float, held: bool
     ) -> tuple[list[PlacedForce], str]:
         """Return the contact forces, and a text about their status."""
         names, offsets = solution.contacts, solution.row_offsets
         sizes = [self._soles.get(name, _SOLE) for name in names]
         found = solution.contact_forces(friction, dimensions=sizes)
-        placed = [
-            PlacedForce.of(
-                name, self.stage.pose(poses, name), turn.T,
-                found.forces[offsets[k] : offsets[k + 1]], np.array([0.0, 0.0, 1.0]), friction,
-            )
-            for k, name in enumerate(names)
-        ]  # fmt: skip
+        placed = self.stage.forces(
+            q, names, offsets, found.forces, np.full(len(names), friction),
+            np.tile((0.0, 0.0, 1.0), (len(names), 1)), turn.T,
+        )  # fmt: skip
         words = f"{found.status.name}, residual {found.residual:.1e}"
         if not held:
             return placed, f"{words}; {_TIPS}: {_too_few(solution)} cannot hold it"
         if np.abs(found.accelerations).max(initial=0.0) <= _STILL:
             return placed, words
-        outside = self._outside(solution, poses, turn)
+        outside = self._outside(solution, self.stage.poses(q), turn)
         if self.robot.base == "floating" and outside > 0.0:
             return placed, (
                 f"{words}; {_TIPS}: its centre of mass is {outside:.2g} m outside of the area "
@@ -269,17 +266,15 @@ def holding_torques(solution: Solution, floating: bool) -> tuple[Array, bool]:
     return torques, left <= 1e-6 * float(np.abs(h[:6]).max())
 
 
-def condition_of(solution: Solution) -> dict[str, str]:
+def facts_of(solution: Solution) -> dict[str, str]:
     """Return texts about rank and condition of a matrix, as the node computes them by default."""
     scales = solution.scales(ConditionSettings().characteristic_length)
-    scaled = solution.matrix * np.outer(scales, scales)
-    eigenvalues = np.asarray(np.linalg.eigvalsh(scaled), dtype=np.float64)
+    eigenvalues = scaled_eigenvalues(solution.matrix, scales)
     rank, expected = numerical_rank(eigenvalues), solution.structural_rank()
     size = len(solution.matrix)
-    condition = "infinite: a singular posture"
-    if rank >= expected and expected:
-        condition = f"{eigenvalues[-1] / eigenvalues[size - expected]:.4g}"
+    condition = condition_of(eigenvalues[size - expected :]) if expected else np.inf
     rows = f"{rank} of {size} rows"
     if expected < size:
         rows += f", at most {expected}: contacts are redundant"
-    return {"rank": rows, "condition": condition}
+    words = "infinite: a singular posture" if np.isinf(condition) else f"{condition:.4g}"
+    return {"rank": rows, "condition": words}

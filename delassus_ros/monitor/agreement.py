@@ -11,8 +11,6 @@ import math
 from collections import Counter, deque
 from collections.abc import Sequence
 
-import numpy as np
-
 from delassus_ros.monitor.checked import TOLERANCE, WINDOW, CheckedMatrix, Comparisons
 from delassus_ros.monitor.latency import Percentiles
 from delassus_ros.monitor.sequence import SequenceGaps, SequenceNumbers
@@ -133,14 +131,6 @@ class Agreement(Comparisons):
         if recent:
             values = values[-_RECENT:]
         return Percentiles.of(values)
-
-    def condition(self) -> float:
-        """2-norm condition number of the last matrix; NaN without a finite matrix."""
-        if self.last is None or not self.last.matrix.size:
-            return math.nan
-        if not np.isfinite(self.last.matrix).all():
-            return math.nan
-        return float(np.linalg.cond(self.last.matrix))
 
     def faults(self) -> list[str]:
         """Return a text about the faults of the run; empty without faults."""

@@ -44,6 +44,8 @@ class CheckedMatrix:
         Whether the message has a matrix: not INVALID.
     compute_time
         Time of the computation, s.
+    condition
+        Condition number by the message; -1 if unknown.
     """
 
     stamp: int
@@ -54,6 +56,7 @@ class CheckedMatrix:
     valid: bool = True
     algorithm: str = ""
     compute_time: float = math.nan
+    condition: float = -1.0
 
 
 def relative_error(sample: CheckedMatrix, reference: CheckedMatrix) -> float:
@@ -180,4 +183,5 @@ def checked_matrix_of(received: ReceivedMatrix) -> CheckedMatrix:
         valid=received.validity != DelassusMatrix.VALIDITY_INVALID,
         algorithm=received.algorithm,
         compute_time=received.compute_time,
+        condition=received.condition,
     )

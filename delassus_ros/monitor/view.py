@@ -50,16 +50,17 @@ def describe_agreement(agreement: Agreement) -> str:
 
 def rows(agreement: Agreement, rate: float) -> list[tuple[str, str]]:
     """Return the rows of the view, as pairs of label and value."""
-    if agreement.last is None:
+    last = agreement.last
+    if last is None:
         return [("state", f"waiting for the first matrix ({agreement.invalid.total()} INVALID)")]
     latency = agreement.latency(recent=True)
-    size = len(agreement.last.matrix)
+    size = len(last.matrix)
     return [
-        ("active contacts", visible(" ".join(agreement.last.contacts)) or "none"),
+        ("active contacts", visible(" ".join(last.contacts)) or "none"),
         ("matrix", f"{size} x {size}"),
         ("rate", f"{rate:.0f} Hz"),
         ("latency", f"p50 {milliseconds(latency.p50)}, p99 {milliseconds(latency.p99)}"),
-        ("condition", f"{agreement.condition():.3g}"),
+        ("condition", "-" if last.condition < 0.0 else f"{last.condition:.3g}"),
         ("agreement", describe_agreement(agreement)),
         (
             "missing",

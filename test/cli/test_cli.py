@@ -33,7 +33,7 @@ from urdf_text import INERTIAL, inertial, joint, link, robot_xml, straight
 import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, TracedAlgorithm, registry
-from delassus_ros.cli import commands, parsing
+from delassus_ros.cli import compare, parsing
 from delassus_ros.cli import main as cli_main
 from delassus_ros.cli import report as text
 from delassus_ros.cli.main import main
@@ -465,7 +465,7 @@ def test_compared_algorithms_take_turns_and_begin_with_calls_that_do_not_count(m
 
     calls: list[tuple[str, bytes]] = []
     problem = Problem(ROBOT, [Contact("LF", "LF_FOOT")])
-    times = commands._times(problem, [Solver("a"), Solver("b")], 120, None)
+    times = compare._times(problem, [Solver("a"), Solver("b")], 120, None)
     assert [len(found) for found in times] == [120, 120]
     assert all((found > 0.0).all() for found in times)
     blocks = [(name, list(block)) for name, block in groupby(calls, lambda call: call[0])]

@@ -155,7 +155,7 @@ def test_forces_are_shown_with_their_share_of_the_cone() -> None:
     matrix = ReceivedMatrix.of(DelassusMatrix())
     pace = MessageRate()
     pace.look(0.0, 0)
-    lines = _view(matrix, pace, "topic", contact_forces_of(received)).splitlines()
+    lines = _view(matrix, pace, "topic", received).splitlines()
     at = lines.index("forces DEGRADED: INACCURATE, residual 2e-07, law convex")
     rows = [line.split() for line in lines[at + 2 : at + 5]]
     assert rows == [

@@ -11,7 +11,7 @@ import pytest
 import robots
 
 from delassus_ros import Contact, Problem, Robot
-from delassus_ros.drawing.ellipsoids import EffectiveMass
+from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths
 from delassus_ros.drawing.labels import above, raised
 from delassus_ros.drawing.scene import Placed, Scene, Stage
 from delassus_ros.drawing.shapes import Shapes
@@ -77,7 +77,7 @@ def test_a_name_is_above_its_ellipsoid() -> None:
     turned = np.array([[0.0, 0.0, 1.0], [0.8, -0.6, 0.0], [0.6, 0.8, 0.0]])
     mass = EffectiveMass(np.array([1.0, 2.0, 3.0]), turned)
     contact = Placed("foot", np.array([1.0, 2.0, 3.0]), mass, turned)
-    top = above(contact, np.array([0.1, 0.2, 0.3]))
+    top = above(contact, Lengths(0.1, 0.3))
     sphere = np.random.default_rng(0).normal(size=(3, 20000))
     surface = turned @ (np.array([[0.1], [0.2], [0.3]]) * sphere / np.linalg.norm(sphere, axis=0))
     assert top[:2].tolist() == [1.0, 2.0]

@@ -316,7 +316,7 @@ def test_lines_words_and_what_disappears(graph: Graph) -> None:
     (text,) = of(markers, "state")
     message = graph.matrices[-1]
     assert text.text.splitlines()[0].startswith("OK") and colour(text) == GREEN
-    assert f"rank {message.rank} of 12, condition {message.condition:.3g}, pv_osimr" in text.text
+    assert f"rank {message.rank} of 12, condition {message.condition:.4g}, pv_osimr" in text.text
     assert "semi-axes: 1 kg is 50 mm, cut to 4 to 400 mm" in text.text
     # One contact less: its ellipsoid and lines are deleted, once.
     before = len(drawn.arrays)

@@ -78,7 +78,7 @@ def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
         ball = scene.get_handle_by_name(LF)
         np.testing.assert_allclose(ball.position, expected.centre, atol=1e-3)
         lengths = Lengths.fitting(viewer.size, [placed.mass for placed in first.contacts])
-        axes = expected.mass.semi_axes(lengths.scale, lengths.longest)
+        axes = lengths.semi_axes(expected.mass)
         np.testing.assert_allclose(ball.scale, axes, rtol=1e-6)
         knee = problem.robot.joint_names.index("LF_KFE")
         body = scene.get_handle_by_name(f"/robot/body_{knee + 1}")

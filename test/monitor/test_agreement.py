@@ -197,20 +197,6 @@ def test_percentiles_of_all_and_of_the_recent() -> None:
     assert books.latency().p99 == pytest.approx(3e-3)
 
 
-def test_condition_is_of_the_last_matrix() -> None:
-    """NaN where there is none to speak of."""
-    books = Agreement()
-    assert math.isnan(books.condition())
-    books.add_matrix(CheckedMatrix(1, ("LF",), (0, 3), np.diag([4.0, 2.0, 1.0])), 1, 1e-4)
-    assert books.condition() == pytest.approx(4.0)
-    books.add_matrix(CheckedMatrix(2, (), (0,), np.zeros((0, 0))), 2, 1e-4)
-    assert math.isnan(books.condition())
-    for worst in (math.nan, math.inf):
-        matrix = np.diag([4.0, worst, 1.0])
-        books.add_matrix(CheckedMatrix(3, ("LF",), (0, 3), matrix), 3, 1e-4)
-        assert math.isnan(books.condition())
-
-
 def test_verdict_needs_matrices_rows_and_references() -> None:
     """Silence, empty sets and missing references are no success."""
     books = Agreement()

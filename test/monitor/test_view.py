@@ -27,7 +27,7 @@ def books(error: float = 0.0) -> Agreement:
     reference = CheckedMatrix(1, ("LF", "RH"), (0, 3, 6), matrix)
     agreement.add_reference(reference)
     agreement.add_matrix(
-        CheckedMatrix(1, ("LF", "RH"), (0, 3, 6), matrix * (1 + error)), 1, 2.5e-4
+        CheckedMatrix(1, ("LF", "RH"), (0, 3, 6), matrix * (1 + error), condition=2.0), 1, 2.5e-4
     )
     return agreement
 
@@ -42,6 +42,12 @@ def test_rows_tell_all_figures() -> None:
     assert shown["condition"] == "2"
     assert shown["agreement"] == "1 compared, worst error 0.0e+00"
     assert shown["missing"] == "0 unanswered, 0 skipped, 0 INVALID"
+
+
+def test_unknown_condition_without_number() -> None:
+    agreement = Agreement()
+    agreement.add_matrix(CheckedMatrix(1, (), (0,), np.zeros((0, 0))), 1, 1e-4)
+    assert dict(view.rows(agreement, 0.0))["condition"] == "-"
 
 
 def test_rows_before_the_first_matrix() -> None:
