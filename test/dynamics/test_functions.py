@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import coupled
+from linkages import geared_chain
 from oracles import paper_library
-from small_loops import geared_chain
 
 from delassus_ros import Robot, Transform
 from delassus_ros.dynamics import FUNCTIONS, Dynamics

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cluster_robots import LOOSE, OVAL, Builder, random_problem
+from linkages import at, stretched_four_bar, within
 from oracles import relative
 from oracles.cases import with_outputs
-from small_loops import at, four_bar, within
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
@@ -106,7 +106,7 @@ def linkages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Robo
     """Return four-bars that differ in their limits alone, a closed q, and an empty cache."""
     tmp_path.chmod(0o700)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    plain = four_bar(rod=0.9)
+    plain = stretched_four_bar(rod=0.9)
     bar = Robot("bar", plain.joints, plain.bodies, [Frame("tip", 1, at(0.9))], loops=plain.loops)
     places = ((0.8, -1.4, -2.7), (-2.9, 1.9, 2.5))
     q = Closure(bar, dict(zip(bar.joint_names, places[0], strict=True))).reference
