@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import coupled, random_problem
+from oracles import GRAVITY
 from passive import with_passive
 from seeds import seeds
 
@@ -32,7 +33,6 @@ from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
 from delassus_ros.testing import random_problem as random_open_problem
 from delassus_ros.testing.random_trees import random_robot
 
-GRAVITY = np.array([1.0, -2.0, -9.0])
 SOLES = [*FEET.values()]
 
 
@@ -86,9 +86,7 @@ def test_inverse_forward_and_hybrid_dynamics_are_special_cases(kind: str, seed: 
 @pytest.mark.parametrize("name", ["humanoid", "talos", "atlas_v5"])
 def test_wrenches_agree_with_pinocchio(name: str) -> None:
     """From accelerations and one unknown wrench: with the base free, the wrench is told."""
-    import pinocchio as pin
-
-    from delassus_ros.pinocchio_model import PinocchioModel
+    from oracles.pinocchio_models import PinocchioDynamics
 
     if name == "humanoid":
         robot = Robot.from_urdf(humanoid_urdf().encode())
@@ -98,23 +96,13 @@ def test_wrenches_agree_with_pinocchio(name: str) -> None:
     frame = sorted(robot.frames)[-1]
     dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, 0)
-    built = PinocchioModel(robot)
-    model, data = built.model, built.model.createData()
-    model.gravity.linear = GRAVITY
-    model.armature = np.zeros(model.nv)
     known = by_joint(dynamics, robot, JointAcceleration, ydd)
     wrench = ExternalWrench(frame)
     joints = [JointTorque(joint) for joint in dynamics.joints[1:]]
     found = SparseDynamics(robot, [*map(Measurement, known)], [wrench, *joints]).solve(
         q, rates, known, GRAVITY
     )
-    place = robot.frames[frame]
-    pose = built.body_frame[place.body] @ place.placement
-    external = pin.StdVec_Force([pin.Force.Zero() for _ in range(model.njoints)])
-    moved = pin.SE3(np.array(pose.rotation), np.array(pose.translation))
-    external[built.joint_of[place.body]] = moved.act(pin.Force(found.values[wrench]))
-    torques = pin.rnea(model, data, built.configuration({"q": q}), rates, ydd, external)
-    torques += np.array([j.armature for j in robot.joints for _ in range(j.kind.nv)]) * ydd
+    torques = PinocchioDynamics(robot, q).inverse(rates, ydd, {frame: found.values[wrench]})
     scale = np.linalg.norm(torques)
     # Nothing is left at the base.
     assert np.linalg.norm(torques[:6]) < 1e-9 * scale
@@ -356,27 +344,21 @@ def test_more_exact_values_than_can_be_are_refused() -> None:
 
 
 def test_a_sensor_in_a_limb_feels_what_pinocchio_says() -> None:
-    import pinocchio as pin
-
-    from delassus_ros.pinocchio_model import PinocchioModel
+    from oracles.pinocchio_models import PinocchioDynamics
 
     robot = Robot.from_urdf(humanoid_urdf().encode())
     dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, 5)
-    built = PinocchioModel(robot)
-    model, data = built.model, built.model.createData()
-    model.gravity.linear = GRAVITY
-    pin.rnea(model, data, built.configuration({"q": q}), rates, ydd)
+    peer = PinocchioDynamics(robot, q)
+    peer.inverse(rates, ydd)
     known = by_joint(dynamics, robot, JointAcceleration, ydd)
     base = JointTorque(dynamics.joints[0])
     sensors = [ForceTorqueSensor(name) for name in ("left_palm", "right_sole", "left_sole")]
     system = SparseDynamics(robot, [*map(Measurement, known)], [*sensors, base])
     found = system.solve(q, rates, known, GRAVITY)
     for sensor in sensors:
-        place = robot.frames[sensor.frame]
-        pose = built.body_frame[place.body] @ place.placement
-        moved = pin.SE3(np.array(pose.rotation), np.array(pose.translation))
-        expected = moved.actInv(data.f[built.joint_of[place.body]]).vector
+        joint, pose = peer.frame(sensor.frame)
+        expected = pose.actInv(peer.data.f[joint]).vector
         off = np.linalg.norm(found.values[sensor] - expected)
         assert off < 1e-10 * np.linalg.norm(expected), sensor
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import small
-from linkages import REFERENCE, assembled, four_bar
-from small_loops import geared_chain
+from linkages import REFERENCE, assembled, four_bar, geared_chain
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.closure import Closure

@@ -2,13 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pinocchio as pin
 
-from delassus_ros import Problem
+from delassus_ros import Problem, Robot
 from delassus_ros.model.robot import Joint, JointKind
-from delassus_ros.model.spatial import Inertia
-from oracles import responses, symmetric
+from delassus_ros.model.spatial import Inertia, Transform
+from delassus_ros.pinocchio_model import PinocchioModel
+from oracles import GRAVITY, responses, symmetric
+
+
+class PinocchioDynamics:
+    """Pinocchio's dynamics of a robot at positions q (nq,).
+
+    Armatures count in `inverse` and `forward`, whatever RNEA of a version makes of them.
+
+    Parameters
+    ----------
+    gravity : acceleration (3,), along the axes of the base [m/s²].
+    """
+
+    def __init__(self, robot: Robot, q: np.ndarray, gravity: np.ndarray = GRAVITY) -> None:
+        self._robot, self._built = robot, PinocchioModel(robot)
+        self.model = self._built.model
+        self.model.gravity.linear = np.asarray(gravity)
+        self.data, self.q = self.model.createData(), self._built.configuration({"q": q})
+        self._armature = self.model.armature.copy()
+
+    def place(self, body: int, placement: Transform) -> tuple[int, pin.SE3]:
+        """Return Pinocchio's joint of a body, and the pose in it of a placement on the body."""
+        pose = self._built.body_frame[body] @ placement
+        return self._built.joint_of[body], pin.SE3(pose.rotation, pose.translation)
+
+    def frame(self, name: str) -> tuple[int, pin.SE3]:
+        """Return Pinocchio's joint of a frame, and the pose of the frame in it."""
+        return self.place(self._robot.frames[name].body, self._robot.frames[name].placement)
+
+    def inverse(
+        self, rates: np.ndarray, accelerations: np.ndarray, wrenches: Mapping = {}
+    ) -> np.ndarray:
+        """Return the torques (nv,) of a motion; `wrenches` (6,) by frame, along its axes."""
+        self.model.armature = 0.0 * self._armature
+        torques = pin.rnea(
+            self.model, self.data, self.q, rates, accelerations, self._forces(wrenches)
+        )
+        self.model.armature = self._armature
+        return np.asarray(torques + self._armature * accelerations)
+
+    def forward(
+        self, rates: np.ndarray, torques: np.ndarray, wrenches: Mapping = {}
+    ) -> np.ndarray:
+        """Return the accelerations (nv,) by torques and wrenches."""
+        forces = self._forces(wrenches)
+        return np.array(pin.aba(self.model, self.data, self.q, rates, torques, forces))
+
+    def _forces(self, wrenches: Mapping) -> pin.StdVec_Force:
+        found = pin.StdVec_Force([pin.Force.Zero() for _ in range(self.model.njoints)])
+        for frame, wrench in wrenches.items():
+            joint, pose = self.frame(frame)
+            found[joint] = found[joint] + pose.act(pin.Force(wrench))
+        return found
 
 
 class Peer:
@@ -123,6 +178,21 @@ class Peer:
 def outputs(problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return G, J, M⁻¹Jᵀ, M and the outputs of the motion of an open robot."""
     return Peer(problem).at(inputs)
+
+
+def dynamics_of_frames(
+    model: pin.Model, q: np.ndarray, v: np.ndarray, frames: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return M, h, J and J̇v, six rows a frame along the axes of the world, of Pinocchio's v."""
+    data = model.createData()
+    M, h = symmetric(pin.crba(model, data, q)), pin.nle(model, data, q, v).copy()
+    pin.forwardKinematics(model, data, q, v, 0.0 * v)
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    axes, numbers = pin.LOCAL_WORLD_ALIGNED, [model.getFrameId(name) for name in frames]
+    J = [pin.getFrameJacobian(model, data, k, axes) for k in numbers]
+    bias = [pin.getFrameClassicalAcceleration(model, data, k, axes).vector for k in numbers]
+    return M, h, np.vstack(J), np.concatenate(bias)
 
 
 def of_pinocchio(model, frames: list[str], positions: dict[str, float]) -> np.ndarray:
