@@ -9,14 +9,14 @@ import time
 from pathlib import Path
 
 from benchmarks import claims as stated
-from benchmarks import cluster_report, clusters, compilers, ours, pinocchio_cpp
+from benchmarks import cluster_report, clusters, compilers, ours, pages, pinocchio_cpp
 from benchmarks.arguments import add_output
 from benchmarks.cases import CASES, AbsentError, Case, chosen
 from benchmarks.compare import WrongResultError
 from benchmarks.compilers import Compilation
 from benchmarks.contenders import Contenders
 from benchmarks.measure import Effort, Result, measured
-from benchmarks.report import Report, markdown
+from benchmarks.report import Report, places
 from benchmarks.scaling import SERIES, growth
 from benchmarks.startup import start_up
 from benchmarks.targets import Claim
@@ -146,8 +146,7 @@ def main() -> int:
     except WrongResultError as error:
         print(f"A wrong matrix, so no report is written. {error}", file=sys.stderr)
         return 1
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    (arguments.output / "README.md").write_text(markdown(report), encoding="utf-8")
+    pages.write(arguments.output / "README.md", "benchmarks/README", places(report))
     try:
         from benchmarks import plots
     except ImportError as error:

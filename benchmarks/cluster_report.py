@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import pages
 from benchmarks.arguments import add_output
 from benchmarks.cases import CASES
 from benchmarks.cluster_cases import CLUSTER_CASES
@@ -14,7 +15,7 @@ from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, chosen
 from benchmarks.compare import WrongResultError
 from benchmarks.machine_speed import THERE, MachineSpeed
 from benchmarks.measure import Times
-from benchmarks.pages import ABSENT, QUICK, TEXTS, about_machine, cell, filled, table
+from benchmarks.pages import ABSENT, QUICK, Block, Places, Table, about_machine, cell, table
 from benchmarks.report import claims_table, growth_table, times_table
 from benchmarks.scaling import Curve, Growth
 from benchmarks.targets import COUNT_EXPONENT, Claim, growth_claims
@@ -96,28 +97,26 @@ def best(times: Times) -> Timing:
     return min(times.values(), key=lambda timing: timing.median)
 
 
-def markdown(
+def places(
     results: Sequence[ClusterResult],
     growths: Sequence[Growth],
     speed: MachineSpeed,
     quick: bool,
-) -> str:
-    """Return the whole page."""
+) -> Places:
+    """Return the results of the page by place."""
     done = [r for r in results if r.reason is None]
     absent = [f"- {r.case.label}: {r.reason}" for r in results if r.reason is not None]
     made = claims(results, [] if quick else growths, speed)
-    return filled(
-        TEXTS / "clusters.md",
-        quick=QUICK if quick else "", machine=about_machine(), speed=_speed(speed),
-        claims=claims_table(made, _BOTH), operations=_operations(done),
-        warm=_warm(done, speed.factor), batch_count=BATCH,
-        batch=times_table([(r.case.label, r.batch) for r in done], 1e-9, None),
-        growth="\n\n".join(map(growth_table, growths)),
-        left_out="\n".join(absent) or "Nothing.",
-    )  # fmt: skip
+    return {
+        "quick": QUICK if quick else "", "machine": about_machine(), "speed": _speed(speed),
+        "claims": claims_table(made, _BOTH), "operations": _operations(done),
+        "warm": _warm(done, speed.factor), "batch_count": BATCH,
+        "batch": times_table([(r.case.label, r.batch) for r in done], 1e-9, None),
+        "growth": map(growth_table, growths), "left_out": "\n".join(absent) or "Nothing.",
+    }  # fmt: skip
 
 
-def _operations(results: Sequence[ClusterResult]) -> str:
+def _operations(results: Sequence[ClusterResult]) -> Table:
     head = ["", "joints", "freedoms", *ALGORITHMS,
             "pv_osimr / efpa", "pv_osimr / ltl"]  # fmt: skip
     rows = []
@@ -130,11 +129,12 @@ def _operations(results: Sequence[ClusterResult]) -> str:
     return table(head, rows)
 
 
-def _speed(speed: MachineSpeed) -> str:
+def _speed(speed: MachineSpeed) -> list[Block]:
     """Return how the peer's times here and there compare, and what follows."""
     factor = speed.factor
     if factor is None:
-        return f"The peer could not be timed: {speed.reason}. No ratio to the library is claimed."
+        reason = f"The peer could not be timed: {speed.reason}."
+        return [f"{reason} No ratio to the library is claimed."]
     labels = {case.name: case.label for case in CASES}
     rows = [
         [labels[name], f"{THERE[name] * 1e6:.2f}", f"{time * 1e6:.2f}",
@@ -142,10 +142,10 @@ def _speed(speed: MachineSpeed) -> str:
         for name, time in speed.here.items()
     ]  # fmt: skip
     head = ["Pinocchio C++, best route, minimum", "there [µs]", "here [µs]", "here / there"]
-    return f"{table(head, rows)}\n\nThe library's times count {factor:.2f} times here."
+    return [table(head, rows), f"The library's times count {factor:.2f} times here."]
 
 
-def _warm(results: Sequence[ClusterResult], factor: float | None) -> str:
+def _warm(results: Sequence[ClusterResult], factor: float | None) -> Table:
     head = ["", *ALGORITHMS, "library's C-EFPA", "library's projection", "C-EFPA / efpa",
             "C-EFPA / best", "projection / best"]  # fmt: skip
     rows = []
@@ -174,9 +174,8 @@ def write(
     folder: Path,
 ) -> list[Claim]:
     """Write page and plots; return the claims."""
-    folder.mkdir(parents=True, exist_ok=True)
-    page = markdown(results, growths, speed, quick)
-    (folder / "clusters.md").write_text(page, encoding="utf-8")
+    found = places(results, growths, speed, quick)
+    pages.write(folder / "clusters.md", "benchmarks/clusters", found)
     try:
         from benchmarks import plots
     except ImportError as error:

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import compilers, machine, pinocchio_cpp
+from benchmarks import compilers, machine, pages, pinocchio_cpp
 from benchmarks.arguments import output_of
 from benchmarks.cases import AbsentError, Case, chosen
 from benchmarks.cluster_cases import ClusterCase
 from benchmarks.clusters import chosen as chosen_clusters
 from benchmarks.compare import Results, compare, from_python, in_c
-from benchmarks.pages import ABSENT, cell, document, made_on, table
+from benchmarks.pages import ABSENT, Places, Table, cell, made_on, table
 from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
 from benchmarks.pinocchio_python import symmetric
 from benchmarks.timing import Routine, Timing
@@ -127,7 +127,6 @@ def measured_open(case: Case, library: ctypes.CDLL | None, seconds: float) -> It
     stated = np.ascontiguousarray(
         np.hstack([theirs.configurations(q), theirs.motion(rates), theirs.motion(given)])
     )
-    order = theirs.motion(np.arange(n, dtype=float)[None])[0].astype(int)
     order = theirs.motion(np.arange(n, dtype=float)[None])[0].astype(int)
     for function, names in _CPP.items():
         bound = dynamics.bind(function)
@@ -244,27 +243,17 @@ def measured_closed(case: ClusterCase, seconds: float) -> Iterator[Measured]:
         yield Measured(case.label, "closed", function, {"closed form": count}, times)
 
 
-def page(opened: list[Measured], closed: list[Measured], remarks: list[str], day: str) -> str:
-    """Return the page."""
-    return document(
-        ("Inverse and forward dynamics, and their derivatives",
-         f"{_INTRODUCTION}\n\n{made_on(day, machine.compiler(), *remarks)}"),
-        ("Open robots, beside Pinocchio", f"{_OPEN}\n\n{table(_HEAD, map(_open_row, opened), 2)}"),
-        ("Robots with gears, belts and loops", f"{_CLOSED}\n\n{_closed_table(closed)}"),
-    )  # fmt: skip
+def places(
+    opened: list[Measured], closed: list[Measured], remarks: list[str], day: str
+) -> Places:
+    """Return the results of the page by place."""
+    return {
+        "run": made_on(day, machine.compiler(), *remarks),
+        "open": table(_HEAD, map(_open_row, opened), 2),
+        "closed": _closed_table(closed),
+    }
 
 
-_INTRODUCTION = """\
-Written by `python -m benchmarks.dynamics`. Everything is in one process, contenders in
-turns, another random state at each call; the results agree to 1e-8 before they are
-timed. Cells are minimum / median [µs] of calls in C, ratios by minimum / by median."""
-_OPEN = """\
-*C++* is the faster of Pinocchio's conventions, compiled from the headers of its wheel
-for this processor, joints turned so that each is about x, y or z; *from Python* are
-bound calls with all inputs copied, and Pinocchio's bindings."""
-_CLOSED = """\
-All methods are compiled by this package. Ratios are to C-RNEA or C-ABA; the cluster
-paper's own times are in [its page](../papers/clusters.md)."""
 _HEAD = ("robot", "function", "operations", "ours", "C++", "C++ / ours", "target",
          "from Python, ours", "from Python, Pinocchio", "ratio")  # fmt: skip
 
@@ -281,7 +270,7 @@ def _open_row(one: Measured) -> list[str]:
     ]  # fmt: skip
 
 
-def _closed_table(results: list[Measured]) -> str:
+def _closed_table(results: list[Measured]) -> Table:
     rows = []
     for one in results:
         first, *_ = one.times.values()
@@ -330,7 +319,8 @@ def main() -> None:
         notes.append(f"Pinocchio in C++ is left out: {error}")
     opened, closed, remarks = run(OPEN, CLOSED, 0.5, library)
     day = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
-    output.write_text(page(opened, closed, [*notes, *remarks], day), encoding="utf-8")
+    found = places(opened, closed, [*notes, *remarks], day)
+    pages.write(output, "benchmarks/dynamics", found)
     print(output)
 
 

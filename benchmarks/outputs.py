@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import ours, pinocchio_cpp
+from benchmarks import ours, pages, pinocchio_cpp
 from benchmarks.arguments import add_output
 from benchmarks.cases import CASES, AbsentError, Case, pool
 from benchmarks.compare import Contender, compare, from_python
 from benchmarks.compare import in_c as compared_in_c
-from benchmarks.pages import cell, document, made_on, table
+from benchmarks.pages import Places, cell, made_on, table
 from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
 from benchmarks.timing import Routine, Timing
 from delassus_ros import DelassusSolver, Problem
@@ -202,25 +202,21 @@ def _contender(routine: Routine, first: int) -> Contender:
     return compared_in_c(routine, results)
 
 
-def page(results: Sequence[Result]) -> str:
-    """Return the page."""
+def places(results: Sequence[Result]) -> Places:
+    """Return the results of the page by place."""
     counts = [
         [r.case.label, *(f"{n} ({n / r.operations['G']:.2f})" for n in r.operations.values())]
         for r in results
     ]
-    sections = [
-        ("Benchmark: outputs of a controller in one call", f"{_INTRODUCTION}\n\n{made_on()}"),
-        ("Operations", f"{table(['robot', *SETS], counts)}\n\n{_OPERATIONS}"),
-    ]
     compared = [result for result in results if result.kernels]
-    if compared:
-        names = [*compared[0].kernels, "better route / kernel", "code"]
-        kernels = table(["robot", *names], map(_kernel_row, compared))
-        sections.append(("The kernel beside Pinocchio's C++", f"{_KERNELS}\n\n{kernels}"))
-    names = [*results[0].times, "all", "constrained"]
-    times = table(["robot", *names], map(_times_row, results))
-    sections.append(("Times from Python", f"{_TIMES}\n\n{times}\n\n{_RATIOS}"))
-    return document(*sections)
+    kernels = [*next((each.kernels for each in compared), []), "better route / kernel", "code"]
+    times = [*results[0].times, "all", "constrained"]
+    return {
+        "run": made_on(),
+        "operations": table(["robot", *SETS], counts),
+        "kernels": table(["robot", *kernels], map(_kernel_row, compared)),
+        "times": table(["robot", *times], map(_times_row, results)),
+    }
 
 
 def _kernel_row(result: Result) -> list[str]:
@@ -242,24 +238,6 @@ _COMPARED = {
     "pin.constraintDynamics": "bound.constrained_dynamics",
 }
 """Names of ours by those of Pinocchio's."""
-_INTRODUCTION = """\
-Written by `python -m benchmarks.outputs`. *All* is G, J, M⁻¹Jᵀ, M, h, J̇ẏ, a⁰ and the
-free accelerations; what each is, and how to use it: [controllers](../controllers.md).
-Agreement with Pinocchio is a matter of the tests (`test_oracles.py`,
-`test_contact_space.py`)."""
-_OPERATIONS = "In parentheses as multiples of G alone."
-_KERNELS = """\
-All outputs, called in C, in one run: minimum / median [us]. Pinocchio, compiled
-for this processor: crba, nonLinearEffects, forwardKinematics, contact Jacobians,
-and M⁻¹ by Eigen's dense LLT or by its own sparse factorisation; G and a⁰ agree to
-1e-9. Code that the first cache for instructions cannot hold bounds the kernel: its
-bytes per time are the same for all such robots."""
-_TIMES = """\
-Minimum / median [us], each call at another of 16 configurations, contenders in turns.
-Pinocchio: crba, nle, aba, joint Jacobians, frame accelerations twice, computeMinverse
-and the products; and constraintDynamics with contacts that hold, in one iteration."""
-_RATIOS = "The last two columns are ratios of the median times of Pinocchio and of this package."
-
 
 def main() -> None:
     """Run the cases and write the page."""
@@ -278,7 +256,7 @@ def main() -> None:
                 results.append(measured(case, options.seconds))
             except AbsentError as error:
                 print(f"{case.label}: {error}")
-    options.output.write_text(page(results), encoding="utf-8")
+    pages.write(options.output, "benchmarks/outputs", places(results))
     print(options.output)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks import pages
 from benchmarks.arguments import add_output
 from benchmarks.papers import cluster_page, efpa, nori, osimr, verdicts
 from benchmarks.papers.kept import Kept
@@ -58,10 +59,10 @@ def main() -> int:
     folder = arguments.output
     if arguments.quick and folder == PAGES:
         folder = QUICK
-    pages = [page for page in ALL if not arguments.page or page.name in arguments.page]
+    written = [page for page in ALL if not arguments.page or page.name in arguments.page]
     kept = Kept(KEPT)
     try:
-        write(folder, kept, pages, arguments.quick)
+        write(folder, kept, written, arguments.quick)
     except KeyboardInterrupt:
         replace_line("")
         print(f"Interrupted. The same command continues with the results kept in {KEPT}.")
@@ -70,13 +71,12 @@ def main() -> int:
     return 0
 
 
-def write(folder: Path, kept: Kept, pages: Sequence[Page], quick: bool) -> None:
+def write(folder: Path, kept: Kept, written: Sequence[Page], quick: bool) -> None:
     """Write pages and their figures."""
-    folder.mkdir(parents=True, exist_ok=True)
-    kept.parts = len(pages)
-    for kept.done, page in enumerate(pages):
+    kept.parts = len(written)
+    for kept.done, page in enumerate(written):
         path = folder / f"{page.name}.md"
-        path.write_text(page.text(kept, quick), encoding="utf-8")
+        pages.write(path, f"papers/{page.name}", page.places(kept, quick))
         for name, figure in ({} if quick else page.figures(kept)).items():
             save_for_page(figure, folder / f"{name}.png")
         print(path)

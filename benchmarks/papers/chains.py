@@ -9,7 +9,7 @@ with all of that times 1e-4, ratios of gears and belts from 1 to 5. The end effe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -256,8 +256,8 @@ def found(kept: Kept, size: Size) -> dict[str, Any]:
     return {"kinds": table, "measured": sorted(measured)}
 
 
-def lines(means: Mapping[str, Any], size: Size) -> Iterator[str]:
-    """Yield the tables of both figures, and the errors of approximate methods."""
+def results(means: Mapping[str, Any], size: Size) -> list[object]:
+    """Return the tables of both figures, and the errors of approximate methods."""
     links = [f"{n} links" for n in size.links]
     sections = {}
     for figure, quantity in ((11, "forward"), (13, "matrix")):
@@ -282,15 +282,15 @@ def lines(means: Mapping[str, Any], size: Size) -> Iterator[str]:
         n: max(told["spread"][n] for each in means.values() for told in each.values())
         for n in (size.links[0], size.links[-1])
     }
-    words = " and ".join(f"{100.0 * value:.1f} % with {n} links" for n, value in spreads.items())
-    yield from under_headings(sections, "###")
-    yield (
+    apart = " and ".join(f"{100.0 * value:.1f} % with {n} links" for n, value in spreads.items())
+    words = (
         f"Counts are means over {min(COUNTED, size.robots)} robots of each length, which differ "
-        f"by at most {words}, where axes are parallel by chance. Times are means over "
+        f"by at most {apart}, where axes are parallel by chance. Times are means over "
         f"{size.timed}, errors over {size.robots} robots at {size.states} states each. On the "
         "robots that were counted all methods were compared with a second implementation at "
         "these states."
     )
+    return [*under_headings(sections, "###"), words]
 
 
 def _row(

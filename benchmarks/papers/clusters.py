@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from benchmarks import cluster_cases
+from benchmarks import cluster_cases, pages
 from benchmarks.pages import table
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.methods import contenders, measured_here, random_states, times_of
@@ -142,9 +142,9 @@ def verdict(printed: float, found: Mapping[str, float]) -> str:
     return f"depends: {', '.join(close)} reproduce" if close else "does not"
 
 
-def lines(tables: Sequence[Found], printed: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the tables, and that of the authors' library beside table IV as printed."""
-    sections: dict[str, str] = {}
+def results(tables: Sequence[Found], printed: Mapping[str, Any]) -> Iterator[object]:
+    """Return the tables, and that of the authors' library beside table IV as printed."""
+    sections: dict[str, object] = {}
     for found in tables:
         about, rows, refused = found.table, [], {}
         for name, counts in found.robots.items():
@@ -155,7 +155,7 @@ def lines(tables: Sequence[Found], printed: Mapping[str, Any]) -> Iterator[str]:
                     refused[ROBOTS[name]] = count
         heading = f"Table {about.number} and figure {about.figure}: {about.title}"
         reasons = [f"Refused for {name}: {reason}." for name, reason in refused.items()]
-        sections[heading] = "\n\n".join([table(_HEADS, rows, 2), *reasons])
+        sections[heading] = [table(_HEADS, rows, 2), *reasons]
     sections["The authors' library on another processor"] = _library(printed)
     return under_headings(sections, "###")
 
@@ -176,7 +176,7 @@ def _cells(found: Found, name: str, method: str, printed: Mapping[str, Any]) -> 
     return (count, percent(relative["operations"]), time, percent(relative["times"]), text, result)
 
 
-def _library(printed: Mapping[str, Any]) -> str:
+def _library(printed: Mapping[str, Any]) -> pages.Table:
     rows = []
     for column, name in enumerate(printed["columns"]):
         projection, efpa = (printed["library"][each][column] for each in ("projection", "efpa"))

@@ -24,10 +24,10 @@ from scipy.sparse.linalg import splu
 
 from benchmarks import style
 from benchmarks.mechanisms import rotation
-from benchmarks.pages import table
+from benchmarks.pages import Places, Table, table
 from benchmarks.papers import matrix_aba
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.page import Findings, Places, under_headings
+from benchmarks.papers.page import Findings, under_headings
 from delassus_ros import Robot, Transform
 from delassus_ros.drawing.figures import SERIES
 from delassus_ros.dynamics import Dynamics
@@ -234,14 +234,14 @@ def results(kept: Kept, case: Case, links: int) -> dict[str, int]:
     return found
 
 
-def _table(kept: Kept, case: Case, sizes: Sequence[int]) -> str:
+def _table(kept: Kept, case: Case, sizes: Sequence[int]) -> Table:
     found = {links: results(kept, case, links) for links in sizes}
     rows = ((links, *counts.values()) for links, counts in found.items())
     return table(("N", *found[sizes[0]]), rows, 0)
 
 
 def places(kept: Kept, quick: bool) -> Places:
-    """Return the lines of the page; a quick run has the two smallest chains of each table."""
+    """Return the results of the page; a quick run has the two smallest chains of each table."""
     few = 2 if quick else None
     sections = {f"{c.figure}: {c.title}": _table(kept, c, c.sizes[:few]) for c in CASES}
     return {"tables": under_headings(sections)}
