@@ -10,8 +10,9 @@ from pathlib import Path
 
 from benchmarks import claims as stated
 from benchmarks import cluster_report, clusters, compilers, ours, pages, pinocchio_cpp
-from benchmarks.arguments import add_output
+from benchmarks.arguments import add_cases, add_output, parser_of
 from benchmarks.cases import CASES, AbsentError, Case, chosen
+from benchmarks.cluster_cases import CLUSTER_CASES
 from benchmarks.compare import WrongResultError
 from benchmarks.compilers import Compilation
 from benchmarks.contenders import Contenders
@@ -30,26 +31,19 @@ STARTED = ("quadruped", "anymal", "talos", "talos42")
 """Cases whose start-up is measured, if they are among the chosen ones and present."""
 _LONGEST_BUILD = 40.0
 """Kernels of a growing robot that are expected to take longer [s] are not built."""
-_ROOT = Path(__file__).resolve().parents[1]
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
-        description="Time the kernels of this package beside Pinocchio and CasADi, and write a "
-        "report.",
+    parser = parser_of(
+        "", "Time kernels beside Pinocchio and CasADi, robots with loops if all cases are run."
     )
-    parser.add_argument(
-        "--robots", metavar="NAME,...",
-        help="cases to run (default: all, and robots with loops, which `python -m "
-        "benchmarks.cluster_report` runs alone): " + ", ".join(case.name for case in CASES),
-    )  # fmt: skip
+    add_cases(parser, CASES)
     parser.add_argument(
         "--quick",
         action="store_true",
         help="few cases and repetitions, as a test of the benchmark",
     )
-    add_output(parser, _ROOT / "docs" / "benchmarks", "the folder of the report")
+    add_output(parser, pages.DOCS / "benchmarks", "the folder of the report")
     return parser.parse_args()
 
 
@@ -123,8 +117,8 @@ def _run(cases: tuple[Case, ...], effort: Effort, report: Report) -> None:
 
 def _clusters(effort: Effort, quick: bool, folder: Path) -> list[Claim]:
     """Measure robots with loops; write their page and return its claims."""
-    names = QUICK_CLUSTERS if quick else None
-    found = clusters.run(clusters.chosen(names), effort.seconds, quick, _say)
+    cases = chosen(QUICK_CLUSTERS if quick else None, CLUSTER_CASES)
+    found = clusters.run(cases, effort.seconds, quick, _say)
     return cluster_report.write(*found, quick, folder)
 
 
@@ -132,17 +126,13 @@ def main() -> int:
     """Run; return the exit status."""
     arguments = _arguments()
     quick = arguments.quick
-    names = arguments.robots or (QUICK_CASES if quick else None)
-    try:
-        cases = chosen(names)
-    except ValueError as error:
-        print(f"--robots: {error}", file=sys.stderr)
-        return 2
+    is_whole = arguments.robots == CASES
+    cases = chosen(QUICK_CASES) if quick and is_whole else arguments.robots
     report = Report(is_clang=None, quick=quick)
     try:
         effort = QUICK if quick else FULL
         _run(cases, effort, report)
-        closed = [] if arguments.robots else _clusters(effort, quick, arguments.output)
+        closed = _clusters(effort, quick, arguments.output) if is_whole else []
     except WrongResultError as error:
         print(f"A wrong matrix, so no report is written. {error}", file=sys.stderr)
         return 1

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks import pages
-from benchmarks.arguments import add_output
+from benchmarks.arguments import add_cases, add_output, parser_of
 from benchmarks.cases import CASES
 from benchmarks.cluster_cases import CLUSTER_CASES
-from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, chosen, run
+from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, run
 from benchmarks.compare import WrongResultError
 from benchmarks.machine_speed import THERE, MachineSpeed
 from benchmarks.measure import Times
@@ -192,25 +192,14 @@ first, untuned implementation of pv_osimr: the one here may not need more operat
 
 def main() -> int:
     """Run this part alone; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.cluster_report",
-        description="Count and time robots with gears, belts and loops, and write clusters.md.",
-    )
-    parser.add_argument(
-        "--robots", metavar="NAME,...",
-        help="cases to run (default: all): " + ", ".join(case.name for case in CLUSTER_CASES),
-    )  # fmt: skip
+    parser = parser_of(".cluster_report", "Count and time robots with gears, belts and loops.")
+    add_cases(parser, CLUSTER_CASES)
     parser.add_argument("--quick", action="store_true", help="few repetitions and small sizes")
     add_output(parser, FOLDER, "the folder of clusters.md")
     arguments = parser.parse_args()
-    try:
-        cases = chosen(arguments.robots)
-    except ValueError as error:
-        print(f"--robots: {error}", file=sys.stderr)
-        return 2
     seconds = 0.02 if arguments.quick else 0.1
     try:
-        found = run(cases, seconds, arguments.quick, lambda text: print(text, flush=True))
+        found = run(arguments.robots, seconds, arguments.quick, partial(print, flush=True))
     except WrongResultError as error:
         print(f"A wrong matrix, so no page is written. {error}", file=sys.stderr)
         return 1

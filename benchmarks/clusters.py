@@ -15,7 +15,6 @@ import numpy as np
 from benchmarks import machine_speed, ours, timing
 from benchmarks.cases import AbsentError
 from benchmarks.cluster_cases import (
-    CLUSTER_CASES,
     Closed,
     ClusterCase,
     closed_configurations,
@@ -27,7 +26,7 @@ from benchmarks.mechanisms import geared_chain
 from benchmarks.scaling import Growth, Series, growth
 from delassus_ros.algorithms.dense import definition
 from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.errors import DelassusError, unknown
+from delassus_ros.errors import DelassusError
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.spatial import Array
 
@@ -150,19 +149,3 @@ def run(
         sizes = series.sizes[: 3 if quick else None]
         growths.append(growth(series, sizes, None, _LONGEST_BUILD, seconds))
     return results, growths, speed if quick else speed.least(machine_speed.measured(seconds))
-
-
-def chosen(names: str | None) -> tuple[ClusterCase, ...]:
-    """Return the cases that a comma-separated list names; all if None.
-
-    Raises
-    ------
-    ValueError
-        For a name that is none of them.
-    """
-    by_name = {case.name: case for case in CLUSTER_CASES}
-    wanted = list(by_name) if names is None else names.split(",")
-    for name in wanted:
-        if name not in by_name:
-            raise ValueError(unknown("case", name, by_name))
-    return tuple(by_name[name] for name in wanted)

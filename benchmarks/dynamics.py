@@ -19,8 +19,7 @@ import numpy as np
 from benchmarks import compilers, machine, pages, pinocchio_cpp
 from benchmarks.arguments import output_of
 from benchmarks.cases import AbsentError, Case, chosen
-from benchmarks.cluster_cases import ClusterCase
-from benchmarks.clusters import chosen as chosen_clusters
+from benchmarks.cluster_cases import CLUSTER_CASES, ClusterCase
 from benchmarks.compare import Results, compare, from_python, in_c
 from benchmarks.pages import ABSENT, Places, Table, cell, made_on, table
 from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
@@ -295,7 +294,7 @@ def run(
     """Measure robots that are present; absent ones become remarks."""
     results: tuple[list[Measured], list[Measured]] = [], []
     remarks: list[str] = []
-    for case in (*chosen(opened), *chosen_clusters(closed)):
+    for case in (*chosen(opened), *chosen(closed, CLUSTER_CASES)):
         print(case.label, flush=True)
         try:
             if isinstance(case, Case):

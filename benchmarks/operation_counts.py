@@ -6,7 +6,6 @@ to a size of the problem. The table is written to ``docs/benchmarks/operation_co
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from typing import Any
 
 from benchmarks import mechanisms as make
 from benchmarks import ours, pages
-from benchmarks.arguments import add_output
+from benchmarks.arguments import add_output, parser_of
 from benchmarks.pages import Places, table
 from delassus_ros import Problem, Robot
 from delassus_ros.model.robot import Base
@@ -205,7 +204,7 @@ def places(largest: int) -> Places:
 
 def main() -> None:
     """Print the table and write it to the documentation."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(".operation_counts", __doc__)
     parser.add_argument(
         "--largest",
         type=int,

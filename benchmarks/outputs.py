@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import ours, pages, pinocchio_cpp
-from benchmarks.arguments import add_output
+from benchmarks.arguments import add_cases, add_output, parser_of
 from benchmarks.cases import CASES, AbsentError, Case, pool
 from benchmarks.compare import Contender, compare, from_python
 from benchmarks.compare import in_c as compared_in_c
@@ -241,21 +240,19 @@ _COMPARED = {
 
 def main() -> None:
     """Run the cases and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--robots", metavar="NAME,…", default="", help="robots (default: all)")
+    parser = parser_of(".outputs", __doc__)
+    add_cases(parser, CASES)
     parser.add_argument(
         "--seconds", type=float, default=1.0, help="time of each routine [s] (default: 1)"
     )
     add_output(parser, OUTPUT)
     options = parser.parse_args()
-    wanted = options.robots.split(",") if options.robots else [case.name for case in CASES]
     results = []
-    for case in CASES:
-        if case.name in wanted:
-            try:
-                results.append(measured(case, options.seconds))
-            except AbsentError as error:
-                print(f"{case.label}: {error}")
+    for case in options.robots:
+        try:
+            results.append(measured(case, options.seconds))
+        except AbsentError as error:
+            print(f"{case.label}: {error}")
     pages.write(options.output, "benchmarks/outputs", places(results))
     print(options.output)
 

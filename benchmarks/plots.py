@@ -6,7 +6,6 @@ knows whether they changed.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import math
 import sys
@@ -18,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks import style
-from benchmarks.arguments import add_output
+from benchmarks.arguments import add_output, parser_of
 from benchmarks.measure import is_cpp
 from benchmarks.pages import ABSENT, DOCS, Table, tables
 from delassus_ros.drawing.figures import SERIES, save_for_page
@@ -142,9 +141,7 @@ def write(page: Path) -> list[Path]:
 
 def main() -> int:
     """Draw the figures of both pages anew; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.plots", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = parser_of(".plots", __doc__)
     add_output(parser, FOLDER, "figures, into the folder of both pages")
     folder = parser.parse_args().output
     for page in ("README.md", "clusters.md"):

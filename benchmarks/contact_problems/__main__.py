@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import sys
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import pages
+from benchmarks.arguments import add_output, parser_of
 from benchmarks.contact_problems.fuzz import Findings, fuzz
 from benchmarks.contact_problems.generator import ContactProblem, problems
 from benchmarks.contact_problems.measure import PUBLIC, measured
@@ -43,17 +43,12 @@ def _say(text: str) -> None:
 
 def main() -> int:
     """Run; return the exit status: 1 if a SOLVED was wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.contact_problems", description=__doc__
-    )
+    parser = parser_of(".contact_problems", __doc__)
     parser.add_argument(
         "--quick", action="store_true",
         help="100 problems, and a page in the folder of the data set, as a test of the benchmark",
     )  # fmt: skip
-    parser.add_argument(
-        "--output", type=Path, default=_ROOT / "build" / "contact_problems", metavar="FOLDER",
-        help="folder of the data set (default: build/contact_problems)",
-    )  # fmt: skip
+    add_output(parser, _ROOT / "build" / "contact_problems", "the folder of the data set")
     parser.add_argument(
         "--fuzz", type=int, metavar="N",
         help=f"number of fuzzed problems (default: {_FUZZED}; with --quick {_QUICK_FUZZED})",

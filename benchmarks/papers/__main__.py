@@ -6,14 +6,13 @@ result is kept in ``build/papers.json`` during a run, so that an interrupted run
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from benchmarks import pages
-from benchmarks.arguments import add_output
+from benchmarks.arguments import add_output, parser_of
 from benchmarks.papers import cluster_page, efpa, nori, osimr, verdicts
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.page import Page
@@ -43,9 +42,7 @@ ALL = (*PAPERS, Page("verdicts", partial(verdicts.places, PAPERS)))
 
 def main() -> int:
     """Write the pages; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.papers", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = parser_of(".papers", __doc__)
     parser.add_argument(
         "--quick", action="store_true",
         help="one robot of each page, written to build/papers, as a test of the benchmark",

@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 from benchmarks import cluster_cases, pages
+from benchmarks.cases import chosen
 from benchmarks.pages import table
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.methods import contenders, measured_here, random_states, times_of
@@ -107,7 +108,7 @@ def compared(name: str, quantity: str, seconds: float) -> dict[str, Any]:
 @cache
 def loaded(name: str) -> cluster_cases.Closed:
     """Return the robot of a case; once, as its reader warns of some bodies."""
-    (case,) = (each for each in cluster_cases.CLUSTER_CASES if each.name == name)
+    (case,) = chosen(name, cluster_cases.CLUSTER_CASES)
     return case.load()
 
 

@@ -65,7 +65,7 @@ def model(problem: Problem) -> dict[str, int]:
     """
     joints = problem.robot.joints
     ends = [problem.robot.frames[contact.frame].body for contact in problem.contacts]
-    paths = [_path(problem, body) for body in ends]
+    paths = [problem.robot.path(body) for body in ends]
     supported = [sum(i in path for path in paths) for i in range(len(joints))]
     free = joints[0].kind is JointKind.ROOT
     children = [i for i, joint in enumerate(joints) if free and joint.parent == 0]
@@ -88,14 +88,6 @@ def model(problem: Problem) -> dict[str, int]:
     pairs = sum(bool(set(one) & set(two)) for k, one in enumerate(paths) for two in paths[k + 1 :])
     found[stages.CROSS] += pairs * PRODUCT[0]
     return found
-
-
-def _path(problem: Problem, body: int) -> list[int]:
-    path = []
-    while body != WORLD:
-        path.append(body)
-        body = problem.robot.joints[body].parent
-    return path
 
 
 def _count(kept: Kept, name: str, axes: str, algorithm: str, tools: bool = False) -> int:
