@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,6 @@ from delassus_ros.samples import random_inputs
 POOL = 64
 """Random configurations that calls cycle through."""
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "robots"
-
-
-AnyCase = TypeVar("AnyCase", bound=Any)
-"""A case, or a robot with loops."""
 
 
 class AbsentError(Exception):
@@ -203,7 +199,7 @@ CASES = (
 )  # fmt: skip
 
 
-def chosen(names: str | None, cases: Sequence[AnyCase] = CASES) -> tuple[AnyCase, ...]:
+def chosen(names: str | None, cases: Sequence[Any] = CASES) -> tuple[Any, ...]:
     """Return the cases that a comma-separated list names; all if None.
 
     Raises

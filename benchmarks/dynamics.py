@@ -21,6 +21,7 @@ from benchmarks.arguments import output_of
 from benchmarks.cases import AbsentError, Case, chosen
 from benchmarks.cluster_cases import CLUSTER_CASES, ClusterCase
 from benchmarks.compare import Results, compare, from_python, in_c
+from benchmarks.ours import bound_routine
 from benchmarks.pages import ABSENT, Places, Table, cell, made_on, table
 from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
 from benchmarks.pinocchio_python import symmetric
@@ -93,13 +94,6 @@ class Measured:
         return None if self.peer is None else mine.ratio(self.peer)
 
 
-def routine(bound: BoundFunction, inputs: Array) -> Routine:
-    """Return a bound function for C loops; `inputs` (count, inputs) in the order of its ports."""
-    return Routine(
-        bound.address, inputs, 1, bound.work.ctypes.data, keep=bound, size=bound.result.size
-    )
-
-
 def states(robot: Robot, size: int, q: Array) -> Array:
     """Return q, random rates and accelerations or torques, and gravity, side by side."""
     random = np.random.default_rng(0)
@@ -129,7 +123,7 @@ def measured_open(case: Case, library: ctypes.CDLL | None, seconds: float) -> It
     order = theirs.motion(np.arange(n, dtype=float)[None])[0].astype(int)
     for function, names in _CPP.items():
         bound = dynamics.bind(function)
-        mine = routine(bound, np.ascontiguousarray(inputs))
+        mine = bound_routine(bound, np.ascontiguousarray(inputs))
         contenders = {"ours": (mine, _results(mine, function))}
         if library is not None:
             peers = pinocchio_cpp.dynamics(library, theirs, stated, mine.size, names)
@@ -195,8 +189,6 @@ def _results(routine: Routine, function: str, order: Array | None = None) -> Res
 
     def results(i: int) -> Sequence[Array]:
         block = routine.results(i)
-        if block is None:
-            return [np.full(routine.size, np.nan)]
         if order is None:
             return _matrices(block) if function.endswith("derivatives") else [block]
         ours = np.argsort(order)
@@ -229,14 +221,14 @@ def measured_closed(case: ClusterCase, seconds: float) -> Iterator[Measured]:
     inputs = np.ascontiguousarray(states(robot, dynamics.size, closed.pool(_POOL)))
     for function, methods in METHODS.items():
         routines = {
-            method: routine(dynamics.bind(function, method), inputs) for method in methods
+            method: bound_routine(dynamics.bind(function, method), inputs) for method in methods
         }
         contenders = {name: (each, _results(each, function)) for name, each in routines.items()}
         counts = {method: dynamics.operations(function, method).total for method in methods}
         times = _times(case.label, contenders, seconds)
         yield Measured(case.label, "closed", function, counts, times)
     for function in ("inverse_derivatives", "forward_derivatives"):
-        each = routine(dynamics.bind(function), inputs)
+        each = bound_routine(dynamics.bind(function), inputs)
         count = dynamics.operations(function).total
         times = compare(case.label, {"closed form": in_c(each, _results(each, function))}, seconds)
         yield Measured(case.label, "closed", function, {"closed form": count}, times)

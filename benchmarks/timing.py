@@ -72,19 +72,16 @@ class Routine:
 
     def matrix(self, i: int) -> Array:
         """Return the matrix (m, m) for input i."""
-        block = self.results(i)
-        if block is None:
-            return np.full((self.rows, self.rows), np.nan)
-        return self.read(block[: self.rows**2].reshape(self.rows, self.rows))
+        return self.read(self.results(i)[: self.rows**2].reshape(self.rows, self.rows))
 
-    def results(self, i: int) -> Array | None:
-        """Return the output block for input i, or None if the function refuses it."""
+    def results(self, i: int) -> Array:
+        """Return the output block for input i, NaN if the function refuses it."""
         function = ctypes.CFUNCTYPE(
             ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
         )(self.address)
         self.out.fill(0.0)
         status = function(self.inputs[i].ctypes.data, self.out.ctypes.data, self.work)
-        return None if status else self.out.copy()
+        return np.full_like(self.out, np.nan) if status else self.out.copy()
 
 
 @dataclass(frozen=True)

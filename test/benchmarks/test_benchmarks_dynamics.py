@@ -9,7 +9,7 @@ import pytest
 import small
 from linkages import closed_four_bar, four_bar
 
-from benchmarks import dynamics
+from benchmarks import dynamics, ours
 from benchmarks.cases import Case
 from benchmarks.compare import WrongResultError
 from benchmarks.timing import Timing
@@ -65,7 +65,7 @@ def test_wrong_results_are_not_timed() -> None:
         four_bar(), 1, np.array([closed_four_bar(0.3 + 0.2 * k) for k in (0, 1)])
     )
     routines = {
-        name: dynamics.routine(bound, np.ascontiguousarray(given))
+        name: ours.bound_routine(bound, np.ascontiguousarray(given))
         for name, given in (("ours", inputs), ("theirs", inputs[::-1]))
     }
     contenders = {
