@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from benchmarks import claims as stated
-from benchmarks import cluster_report, clusters, compilers, ours, pages, pinocchio_cpp
+from benchmarks import cluster_report, clusters, compilers, ours, pages, pinocchio_peer
 from benchmarks.arguments import add_cases, add_output, parser_of
 from benchmarks.cases import CASES, AbsentError, Case, chosen
 from benchmarks.cluster_cases import CLUSTER_CASES
@@ -55,15 +55,15 @@ def _say(text: str) -> None:
 
 
 def _start_pinocchio(report: Report) -> Compilation | None:
-    parts = pinocchio_cpp.EFPA if report.quick else pinocchio_cpp.ALL_ROUTES
+    parts = pinocchio_peer.EFPA if report.quick else pinocchio_peer.ALL_ROUTES
     try:
-        compilation = pinocchio_cpp.compilation(parts)
+        compilation = pinocchio_peer.compilation(parts)
         report.is_clang = compilers.find().is_clang
     except AbsentError as error:
         report.remarks.append(f"Pinocchio in C++ is left out: {error}")
         return None
     if report.quick:
-        route = next(iter(pinocchio_cpp.ROUTES))
+        route = next(iter(pinocchio_peer.ROUTES))
         report.remarks.append(f"Of Pinocchio in C++ a quick run compiles {route} alone.")
     if not report.is_clang:
         report.remarks.append(

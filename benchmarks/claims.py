@@ -17,8 +17,7 @@ import yaml
 from benchmarks import timing
 from benchmarks.arguments import parser_of
 from benchmarks.cases import AbsentError, chosen, pool
-from benchmarks.pinocchio_model import PinocchioProblem
-from benchmarks.pinocchio_python import routes
+from benchmarks.pinocchio_peer import PinocchioProblem, routes
 from delassus_ros import DelassusSolver
 
 LIST = Path(__file__).with_name("claims.yaml")

@@ -16,15 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import compilers, machine, pages, pinocchio_cpp
+from benchmarks import compilers, machine, pages, pinocchio_peer
 from benchmarks.arguments import output_of
 from benchmarks.cases import AbsentError, Case, chosen
 from benchmarks.cluster_cases import CLUSTER_CASES, ClusterCase
 from benchmarks.compare import Results, compare, from_python, in_c
 from benchmarks.ours import bound_routine
 from benchmarks.pages import ABSENT, Places, Table, cell, made_on, table
-from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
-from benchmarks.pinocchio_python import symmetric
+from benchmarks.pinocchio_peer import PinocchioProblem, pinocchio, symmetric
 from benchmarks.timing import Routine, Timing
 from delassus_ros.compiler.function import BoundFunction
 from delassus_ros.dynamics import GRAVITY, Dynamics
@@ -126,7 +125,8 @@ def measured_open(case: Case, library: ctypes.CDLL | None, seconds: float) -> It
         mine = bound_routine(bound, np.ascontiguousarray(inputs))
         contenders = {"ours": (mine, _results(mine, function))}
         if library is not None:
-            peers = pinocchio_cpp.dynamics(library, theirs, stated, mine.size, names)
+            functions = {name: pinocchio_peer.DYNAMICS[name] for name in names}
+            peers = pinocchio_peer.routines(library, theirs, 1, stated, functions, mine.size)
             contenders |= {
                 name: (each, _results(each, function, order)) for name, each in peers.items()
             }
@@ -303,7 +303,7 @@ def main() -> None:
     output = output_of("dynamics", __doc__, OUTPUT)
     notes, library = [], None
     try:
-        library = pinocchio_cpp.compilation(pinocchio_cpp.DYNAMICS_PART).library(print)
+        library = pinocchio_peer.compilation(pinocchio_peer.DYNAMICS_PART).library(print)
         if not compilers.find().is_clang:
             notes.append("without clang, with which Pinocchio is faster")
     except AbsentError as error:

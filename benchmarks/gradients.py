@@ -17,7 +17,7 @@ from benchmarks import cases, ours
 from benchmarks.arguments import add_cases, parser_of
 from benchmarks.compare import compare, from_python
 from benchmarks.pages import table
-from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
+from benchmarks.pinocchio_peer import PinocchioProblem, pinocchio
 from benchmarks.timing import Timing
 from delassus_ros import DelassusSolver, Problem
 from delassus_ros.gradients import Gradients

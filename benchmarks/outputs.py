@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import ours, pages, pinocchio_cpp
+from benchmarks import ours, pages, pinocchio_peer
 from benchmarks.arguments import add_cases, add_output, parser_of
 from benchmarks.cases import CASES, AbsentError, Case, pool
 from benchmarks.compare import Contender, compare, from_python
 from benchmarks.compare import in_c as compared_in_c
 from benchmarks.pages import Places, cell, made_on, table
-from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
+from benchmarks.pinocchio_peer import PinocchioProblem, pinocchio
 from benchmarks.timing import Routine, Timing
 from delassus_ros import DelassusSolver, Problem
 from delassus_ros.model.spatial import Array
@@ -170,8 +170,8 @@ def in_c(
         If G or a0 differ.
     """
     try:
-        parts = pinocchio_cpp.OUTPUTS_PART
-        library = pinocchio_cpp.compilation(parts).library(print)
+        parts = pinocchio_peer.OUTPUTS_PART
+        library = pinocchio_peer.compilation(parts).library(print)
     except AbsentError as error:
         print(f"no kernels: {error}")
         return {}, 0
@@ -186,7 +186,10 @@ def in_c(
     first = sum(sizes[name] for name in names[: names.index("a0")])
     kernel = replace(mine.routine, size=sum(sizes.values()))
     contenders = {"kernel": _contender(kernel, first)}
-    routines = pinocchio_cpp.all_outputs(library, theirs, rows, stated)
+    size = rows * (rows + 1)
+    routines = pinocchio_peer.routines(
+        library, theirs, rows, stated, pinocchio_peer.ALL, size
+    )
     contenders |= {name: _contender(each, rows**2) for name, each in routines.items()}
     return compare(where, contenders, seconds), len(mine.kernel.code)
 

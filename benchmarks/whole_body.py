@@ -17,7 +17,7 @@ from benchmarks import outputs, pages
 from benchmarks.arguments import output_of
 from benchmarks.compare import compare, from_python
 from benchmarks.pages import Places, made_on, times_by_case
-from benchmarks.pinocchio_model import pinocchio
+from benchmarks.pinocchio_peer import pinocchio
 from benchmarks.timing import Timing
 from delassus_ros import DelassusSolver, Problem
 from delassus_ros.model.spatial import Array
