@@ -9,15 +9,15 @@ import time
 from pathlib import Path
 
 from benchmarks import claims as stated
-from benchmarks import cluster_report, clusters, compilers, ours, pages, pinocchio_peer
-from benchmarks.arguments import add_cases, add_output, parser_of
+from benchmarks import cluster_report, clusters, compilers, ours, pinocchio_peer
+from benchmarks.arguments import add_cases, add_output, add_quick, folder_of, parser_of
 from benchmarks.cases import CASES, AbsentError, Case, chosen
 from benchmarks.cluster_cases import CLUSTER_CASES
 from benchmarks.compare import WrongResultError
 from benchmarks.compilers import Compilation
 from benchmarks.contenders import Contenders
-from benchmarks.measure import Effort, Result, measured
-from benchmarks.report import Report, places
+from benchmarks.measure import Effort, measured
+from benchmarks.report import Report, places, shortfalls, with_figures
 from benchmarks.scaling import SERIES, growth
 from benchmarks.startup import start_up
 from benchmarks.targets import Claim
@@ -38,12 +38,8 @@ def _arguments() -> argparse.Namespace:
         "", "Time kernels beside Pinocchio and CasADi, robots with loops if all cases are run."
     )
     add_cases(parser, CASES)
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="few cases and repetitions, as a test of the benchmark",
-    )
-    add_output(parser, pages.DOCS / "benchmarks", "the folder of the report")
+    add_quick(parser, "few cases and repetitions")
+    add_output(parser, cluster_report.FOLDER, "the folder of the report")
     return parser.parse_args()
 
 
@@ -95,7 +91,7 @@ def _run(cases: tuple[Case, ...], effort: Effort, report: Report) -> None:
             ready.append(Contenders(case, problem, names, effort.most_operations))
         except (AbsentError, DelassusError) as error:
             _say(f"{case.label}: left out, {error}")
-            report.results.append(Result(case, reason=str(error)))
+            report.left_out.append(f"- {case.label}: {error}")
     library = _library(compilation, report)
     for contenders in ready:
         contenders.finish(library)
@@ -112,43 +108,34 @@ def _run(cases: tuple[Case, ...], effort: Effort, report: Report) -> None:
         _say(f"growth with the {series.name}")
         sizes = series.sizes[: 3 if report.quick else None]
         report.growths.append(growth(series, sizes, library, _LONGEST_BUILD, effort.seconds))
-    report.results.sort(key=lambda result: cases.index(result.case))
 
 
 def _clusters(effort: Effort, quick: bool, folder: Path) -> list[Claim]:
     """Measure robots with loops; write their page and return its claims."""
     cases = chosen(QUICK_CLUSTERS if quick else None, CLUSTER_CASES)
-    found = clusters.run(cases, effort.seconds, quick, _say)
-    return cluster_report.write(*found, quick, folder)
+    return cluster_report.write(clusters.run(cases, effort.seconds, quick, _say), folder)
 
 
 def main() -> int:
     """Run; return the exit status."""
     arguments = _arguments()
-    quick = arguments.quick
+    quick, folder = arguments.quick, folder_of(arguments, cluster_report.FOLDER)
     is_whole = arguments.robots == CASES
     cases = chosen(QUICK_CASES) if quick and is_whole else arguments.robots
     report = Report(is_clang=None, quick=quick)
     try:
         effort = QUICK if quick else FULL
         _run(cases, effort, report)
-        closed = _clusters(effort, quick, arguments.output) if is_whole else []
+        closed = _clusters(effort, quick, folder) if is_whole else []
     except WrongResultError as error:
         print(f"A wrong matrix, so no report is written. {error}", file=sys.stderr)
         return 1
-    pages.write(arguments.output / "README.md", "benchmarks/README", places(report))
-    try:
-        from benchmarks import plots
-    except ImportError as error:
-        _say(f"no plots: {error}; pip install matplotlib")
-    else:
-        plots.write(arguments.output / "README.md")
+    with_figures(folder / "README.md", "benchmarks/README", places(report))
     claims = [*report.claims(), *closed]
-    for claim in claims:
-        if claim.holds is False:
-            _say(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
+    for line in shortfalls(claims):
+        _say(line)
     held = sum(claim.holds is True for claim in claims)
-    _say(f"{held} of {len(claims)} claims hold; {arguments.output / 'README.md'}")
+    _say(f"{held} of {len(claims)} claims hold; {folder / 'README.md'}")
     if quick:
         _say("what the pages state of speed: python -m benchmarks.claims")
         return 0

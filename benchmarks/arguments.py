@@ -50,6 +50,22 @@ def add_cases(
     )  # fmt: skip
 
 
+def add_quick(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add ``--quick``, whose pages are not those of the documentation."""
+    parser.add_argument(
+        "--quick", action="store_true", help=f"{what}, as a test of the benchmark; its pages "
+        "stand below build/quick unless --output names another folder",
+    )  # fmt: skip
+
+
+def folder_of(arguments: argparse.Namespace, default: Path) -> Path:
+    """Return the folder of the pages, which a quick run has elsewhere than `default`."""
+    output: Path = arguments.output
+    if not arguments.quick or output != default:
+        return output
+    return Path(__file__).resolve().parents[1] / "build" / "quick" / default.name
+
+
 def output_of(module: str, doc: str | None, default: Path) -> Path:
     """Return the page that a benchmark without other options writes; ends at ``--help``."""
     parser = parser_of(f".{module}", doc)

@@ -7,16 +7,21 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import pages
-from benchmarks.arguments import add_cases, add_output, parser_of
+from benchmarks.arguments import add_cases, add_output, add_quick, folder_of, parser_of
 from benchmarks.cases import CASES
 from benchmarks.cluster_cases import CLUSTER_CASES
-from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, run
+from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, Run, run
 from benchmarks.compare import WrongResultError
 from benchmarks.machine_speed import THERE, MachineSpeed
 from benchmarks.measure import Times
 from benchmarks.pages import ABSENT, QUICK, Block, Places, Table, about_machine, cell, table
-from benchmarks.report import claims_table, growth_table, times_table
+from benchmarks.report import (
+    claims_table,
+    growth_table,
+    shortfalls,
+    times_table,
+    with_figures,
+)
 from benchmarks.scaling import Curve, Growth
 from benchmarks.targets import COUNT_EXPONENT, Claim, growth_claims
 from benchmarks.timing import Timing
@@ -30,12 +35,10 @@ GROWING = ("efpa", "pv_osimr")
 code leaves the processor's instruction cache long before it takes long to compile."""
 
 
-def claims(
-    results: Sequence[ClusterResult], growths: Sequence[Growth], speed: MachineSpeed
-) -> list[Claim]:
-    """Return all claims with their outcome."""
-    made = [claim for r in results if r.reason is None for claim in _case_claims(r, speed.factor)]
-    for growth in growths:
+def claims(run: Run) -> list[Claim]:
+    """Return all claims with their outcome; a quick run stops before the large sizes."""
+    made = [claim for result in run.results for claim in _case_claims(result, run.speed.factor)]
+    for growth in [] if run.is_quick else run.growths:
         counts = {n: Curve(growth.curves[n].counts) for n in GROWING if n in growth.curves}
         about = growth_claims(Growth(growth.series, counts))
         made += [claim for claim in about if claim.what == COUNT_EXPONENT]
@@ -97,23 +100,21 @@ def best(times: Times) -> Timing:
     return min(times.values(), key=lambda timing: timing.median)
 
 
-def places(
-    results: Sequence[ClusterResult],
-    growths: Sequence[Growth],
-    speed: MachineSpeed,
-    quick: bool,
-) -> Places:
+def places(run: Run) -> Places:
     """Return the results of the page by place."""
-    done = [r for r in results if r.reason is None]
-    absent = [f"- {r.case.label}: {r.reason}" for r in results if r.reason is not None]
-    made = claims(results, [] if quick else growths, speed)
+    results, factor = run.results, run.speed.factor
     return {
-        "quick": QUICK if quick else "", "machine": about_machine(), "speed": _speed(speed),
-        "claims": claims_table(made, _BOTH), "operations": _operations(done),
-        "warm": _warm(done, speed.factor), "batch_count": BATCH,
-        "batch": times_table([(r.case.label, r.batch) for r in done], 1e-9, None),
-        "growth": map(growth_table, growths), "left_out": "\n".join(absent) or "Nothing.",
-    }  # fmt: skip
+        "quick": QUICK if run.is_quick else "",
+        "machine": about_machine(),
+        "speed": _speed(run.speed),
+        "claims": claims_table(claims(run), _BOTH),
+        "operations": _operations(results),
+        "warm": _warm(results, factor),
+        "batch_count": BATCH,
+        "batch": times_table([(r.case.label, r.batch) for r in results], 1e-9, None),
+        "growth": map(growth_table, run.growths),
+        "left_out": "\n".join(run.left_out) or "Nothing.",
+    }
 
 
 def _operations(results: Sequence[ClusterResult]) -> Table:
@@ -166,23 +167,10 @@ def _warm(results: Sequence[ClusterResult], factor: float | None) -> Table:
     return table(head, rows)
 
 
-def write(
-    results: Sequence[ClusterResult],
-    growths: Sequence[Growth],
-    speed: MachineSpeed,
-    quick: bool,
-    folder: Path,
-) -> list[Claim]:
+def write(run: Run, folder: Path) -> list[Claim]:
     """Write page and plots; return the claims."""
-    found = places(results, growths, speed, quick)
-    pages.write(folder / "clusters.md", "benchmarks/clusters", found)
-    try:
-        from benchmarks import plots
-    except ImportError as error:
-        print(f"no plots: {error}; pip install matplotlib")
-    else:
-        plots.write(folder / "clusters.md")
-    return claims(results, [] if quick else growths, speed)
+    with_figures(folder / "clusters.md", "benchmarks/clusters", places(run))
+    return claims(run)
 
 
 _BOTH = """\
@@ -194,19 +182,17 @@ def main() -> int:
     """Run this part alone; return the exit status."""
     parser = parser_of(".cluster_report", "Count and time robots with gears, belts and loops.")
     add_cases(parser, CLUSTER_CASES)
-    parser.add_argument("--quick", action="store_true", help="few repetitions and small sizes")
+    add_quick(parser, "few repetitions and small sizes")
     add_output(parser, FOLDER, "the folder of clusters.md")
     arguments = parser.parse_args()
     seconds = 0.02 if arguments.quick else 0.1
     try:
-        found = run(arguments.robots, seconds, arguments.quick, partial(print, flush=True))
+        done = run(arguments.robots, seconds, arguments.quick, partial(print, flush=True))
     except WrongResultError as error:
         print(f"A wrong matrix, so no page is written. {error}", file=sys.stderr)
         return 1
-    for claim in write(*found, arguments.quick, arguments.output):
-        if claim.holds is False:
-            print(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
-    print(arguments.output / "clusters.md")
+    folder = folder_of(arguments, FOLDER)
+    print(*shortfalls(write(done, folder)), folder / "clusters.md", sep="\n")
     return 0
 
 

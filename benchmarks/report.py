@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from benchmarks import casadi_peer, machine, ours
+from benchmarks import casadi_peer, machine, ours, pages
 from benchmarks.measure import MANY, RESIDENT, Result, Times, best, is_cpp, threaded
 from benchmarks.pages import (
     ABSENT,
@@ -31,6 +32,7 @@ class Report:
     ----------
     is_clang : whether Pinocchio was compiled by clang; None if it was not compiled.
     remarks : about the run as a whole, such as absent peers.
+    left_out : a line per absent robot, with the reason.
     """
 
     is_clang: bool | None
@@ -39,13 +41,13 @@ class Report:
     starts: list[StartUp] = field(default_factory=list)
     growths: list[Growth] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     def claims(self) -> list[Claim]:
         """Return all claims with their outcome; a quick run stops before the large sizes."""
         claims: list[Claim] = []
         for result in self.results:
-            if result.reason is None:
-                claims += case_claims(result, bool(self.is_clang))
+            claims += case_claims(result, bool(self.is_clang))
         for start in self.starts:
             claims += start_up_claims(start)
         for growth in [] if self.quick else self.growths:
@@ -131,8 +133,7 @@ def _operations(results: Sequence[Result]) -> Table:
 def places(report: Report) -> Places:
     """Return the results of the page by place."""
     claims = report.claims()
-    done = [r for r in report.results if r.reason is None]
-    absent = [f"- {r.case.label}: {r.reason}" for r in report.results if r.reason is not None]
+    done = report.results
     notes = [f"- {r.case.label}: {note}" for r in done for note in r.notes]
 
     def of(attribute: str) -> list[tuple[str, Times]]:
@@ -156,7 +157,7 @@ def places(report: Report) -> Places:
         "resident_count": RESIDENT, "resident": times_table(of("resident"), 1e-9, "batch, rows"),
         "many_count": MANY, "many": times_table(of("many"), 1e-9, threaded("rows", 1)),
         "start_up": _start_up(report), "growth": map(growth_table, report.growths),
-        "left_out": "\n".join(absent + notes) or "Nothing.",
+        "left_out": "\n".join(report.left_out + notes) or "Nothing.",
     }  # fmt: skip
 
 
@@ -202,3 +203,23 @@ def _missed(claims: Sequence[Claim]) -> list[str]:
         if any(what.startswith(kind) for what in missed)
     ]
     return ["Why some are not met, by kind:", "\n".join(reasons)] if reasons else []
+
+
+def shortfalls(claims: Sequence[Claim]) -> list[str]:
+    """Return a line per claim that does not hold."""
+    return [
+        f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}"
+        for claim in claims
+        if claim.holds is False
+    ]
+
+
+def with_figures(page: Path, text: str, results: Places) -> None:
+    """Write a page, and its figures if matplotlib is installed."""
+    pages.write(page, text, results)
+    try:
+        from benchmarks import plots
+    except ImportError as error:
+        print(f"no plots: {error}; pip install matplotlib")
+    else:
+        plots.write(page)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import pages
-from benchmarks.arguments import add_output, parser_of
+from benchmarks.arguments import add_output, add_quick, folder_of, parser_of
 from benchmarks.papers import cluster_page, efpa, nori, osimr, verdicts
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.page import Page
@@ -21,7 +21,7 @@ from delassus_ros.terminal import replace_line
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "build" / "papers.json"
-PAGES, QUICK = ROOT / "docs" / "papers", ROOT / "build" / "papers"
+PAGES = ROOT / "docs" / "papers"
 
 PAPERS = (
     Page("pv_osimr", osimr.places, osimr.figures, osimr.findings, "PV-OSIMr"),
@@ -43,19 +43,14 @@ ALL = (*PAPERS, Page("verdicts", partial(verdicts.places, PAPERS)))
 def main() -> int:
     """Write the pages; return the exit status."""
     parser = parser_of(".papers", __doc__)
-    parser.add_argument(
-        "--quick", action="store_true",
-        help="one robot of each page, written to build/papers, as a test of the benchmark",
-    )  # fmt: skip
+    add_quick(parser, "one robot of each page")
     add_output(parser, PAGES, "the pages")
     parser.add_argument(
         "--page", action="append", choices=[page.name for page in ALL],
         help="a page to write; may be repeated (default: all)",
     )  # fmt: skip
     arguments = parser.parse_args()
-    folder = arguments.output
-    if arguments.quick and folder == PAGES:
-        folder = QUICK
+    folder = folder_of(arguments, PAGES)
     written = [page for page in ALL if not arguments.page or page.name in arguments.page]
     kept = Kept(KEPT)
     try:
