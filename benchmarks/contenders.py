@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks import casadi_peer, ours, pinocchio_cpp, pinocchio_python
+from benchmarks import casadi_peer, ours, pinocchio_peer
 from benchmarks.cases import POOL, AbsentError, Case, pool
 from benchmarks.compare import TOLERANCE, WrongResultError
 from benchmarks.compilers import Compilation
-from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.pinocchio_peer import PinocchioProblem
 from benchmarks.timing import Routine
 from delassus_ros import Problem
 from delassus_ros.errors import DelassusError
@@ -137,12 +137,12 @@ class Contenders:
             self.notes.append(f"Pinocchio: {error}")
             return
         inputs = peer.configurations(self.inputs)
-        for name, route in pinocchio_python.routes(peer).items():
+        for name, route in pinocchio_peer.routes(peer).items():
             self.python[name] = PythonCall(route.call, inputs)
             for i, expected in self._expected.items():
                 self._check(name, route.read(route.call(inputs[i])), expected)
         if library is not None:
-            for name, routine in pinocchio_cpp.routines(library, peer, self.rows, inputs).items():
+            for name, routine in pinocchio_peer.routines(library, peer, self.rows, inputs).items():
                 self.routines[CPP + name] = routine
 
     def _check(self, name: str, matrix: Array, expected: Array) -> None:

@@ -41,10 +41,9 @@ class Effort:
 
 @dataclass
 class Result:
-    """Measurements of a case; only `reason` if the robot is absent."""
+    """Measurements of a case."""
 
     case: Case
-    reason: str | None = None
     joints: int = 0
     rows: int = 0
     operations: dict[str, int] = field(default_factory=dict)

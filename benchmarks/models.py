@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks.arguments import output_of
 from benchmarks.pages import row
+from benchmarks.pinocchio_peer import symmetric
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.errors import DelassusError
@@ -83,8 +84,7 @@ def of_pinocchio(model: Any, frames: list[str], q: Array) -> Array:
     data = model.createData()
     pin.computeJointJacobians(model, data, q)
     pin.updateFramePlacements(model, data)
-    M = pin.crba(model, data, q)
-    M = np.triu(M) + np.triu(M, 1).T
+    M = symmetric(pin.crba(model, data, q))
     # With one degree of freedom Pinocchio returns vectors.
     rows = [
         pin.getFrameJacobian(model, data, model.getFrameId(name), pin.LOCAL).reshape(6, model.nv)
@@ -95,7 +95,7 @@ def of_pinocchio(model: Any, frames: list[str], q: Array) -> Array:
 
 
 def of_mujoco(model: Any, frames: list[str], qpos: Array) -> Array:
-    """Return the same by MuJoCo's, with its active equalities."""
+    """Return the same at bodies or sites by MuJoCo, with its active equalities."""
     import mujoco
 
     data = mujoco.MjData(model)
@@ -106,10 +106,15 @@ def of_mujoco(model: Any, frames: list[str], qpos: Array) -> Array:
     J = np.zeros((6 * len(frames), model.nv))
     for k, name in enumerate(frames):
         linear, angular = np.zeros((2, 3, model.nv))
-        number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
-        number = int(re.sub(r"\D", "", name)) if number < 0 else number
-        mujoco.mj_jacBody(model, data, linear, angular, number)
-        R = data.xmat[number].reshape(3, 3)
+        number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, name)
+        if number >= 0:
+            mujoco.mj_jacSite(model, data, linear, angular, number)
+            R = data.site_xmat[number].reshape(3, 3)
+        else:
+            number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
+            number = int(re.sub(r"\D", "", name)) if number < 0 else number
+            mujoco.mj_jacBody(model, data, linear, angular, number)
+            R = data.xmat[number].reshape(3, 3)
         J[6 * k : 6 * k + 3], J[6 * k + 3 : 6 * k + 6] = R.T @ linear, R.T @ angular
     if data.ne:
         mujoco.mj_fwdPosition(model, data)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks import ours, pinocchio_cpp
+from benchmarks import ours, pinocchio_peer
 from benchmarks.cases import pool, quadruped
 from benchmarks.compare import compare, in_c
 from benchmarks.mechanisms import chain, stem
-from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.pinocchio_peer import PinocchioProblem
 from benchmarks.timing import Routine
 from delassus_ros import Contact, Problem, Transform
 from delassus_ros.errors import DelassusError
@@ -21,7 +21,10 @@ from delassus_ros.model.spatial import Array
 
 ALGORITHMS = ("auto", "pv_osimr")
 PEER = "Pinocchio C++, best"
-PEERS = ("computeDelassusMatrix", "computePvDelassusMatrix")
+PEERS = {
+    name: pinocchio_peer.ROUTES[name]
+    for name in ("computeDelassusMatrix", "computePvDelassusMatrix")
+}
 """The routes that are not cubic in the size."""
 _POOL = 16
 
@@ -172,6 +175,6 @@ def _peers(
     if library is None:
         return {}
     peer = PinocchioProblem(problem)
-    return pinocchio_cpp.routines(
+    return pinocchio_peer.routines(
         library, peer, problem.contacts.rows, peer.configurations(inputs), PEERS
     )

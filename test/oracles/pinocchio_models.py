@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pinocchio as pin
 
+from benchmarks import models
+from benchmarks.pinocchio_peer import PinocchioRobot
 from delassus_ros import Problem, Robot
-from delassus_ros.model.robot import Joint, JointKind
-from delassus_ros.model.spatial import Inertia, Transform
+from delassus_ros.model.spatial import Transform
 from delassus_ros.pinocchio_model import PinocchioModel
 from oracles import GRAVITY, responses, symmetric
 
@@ -67,61 +68,25 @@ class PinocchioDynamics:
 
 
 class Peer:
-    """Pinocchio's model of ours, made joint by joint, and its numbers in our order."""
+    """Pinocchio's model of ours and its numbers in our order."""
 
     def __init__(self, problem: Problem) -> None:
-        robot = problem.robot
-        self.problem, self.model = problem, pin.Model()
-        self.joints: dict[int, int] = {-1: 0}
-        # Pinocchio's algorithm for M wants joints depth first.
-        waiting = [i for i, joint in enumerate(robot.joints) if joint.parent < 0]
-        while waiting:
-            i = waiting.pop()
-            waiting += [k for k, other in enumerate(robot.joints) if other.parent == i]
-            self._add(i, robot.joints[i], robot.bodies[i].inertia)
-        first = [self.model.joints[self.joints[i]].idx_v for i in range(len(robot.joints))]
-        self.indices = np.concatenate(
-            [np.arange(k, k + j.kind.nv) for k, j in zip(first, robot.joints, strict=True)]
-        )
-        self.model.armature = self._armature
+        self.problem, self.robot = problem, PinocchioRobot(problem.robot)
+        self.model, self.joints = self.robot.model, self.robot.joints
+        order = self.robot.motion(np.arange(self.model.nv, dtype=float)[None])[0]
+        self.indices = np.argsort(order)
         for contact in problem.contacts:
-            frame = robot.frames[contact.frame]
-            place = frame.placement @ contact.placement
-            self.model.addFrame(
-                pin.Frame(
-                    f"contact {contact.name}", self.joints[frame.body], 0,
-                    pin.SE3(place.rotation, place.translation), pin.FrameType.OP_FRAME,
-                )
-            )  # fmt: skip
+            joint, pose = self.robot.place_of(contact)
+            name = f"contact {contact.name}"
+            self.model.addFrame(pin.Frame(name, joint, 0, pose, pin.FrameType.OP_FRAME))
         self.data = self.model.createData()
-
-    _armature = np.empty(0)
-
-    def _add(self, i: int, joint: Joint, own: Inertia) -> None:
-        place = pin.SE3(joint.placement.rotation, joint.placement.translation)
-        if joint.kind is JointKind.ROOT:
-            kind = pin.JointModelFreeFlyer()
-        elif joint.kind is JointKind.REVOLUTE:
-            kind = pin.JointModelRevoluteUnaligned(joint.axis)
-        else:
-            kind = pin.JointModelPrismaticUnaligned(joint.axis)
-        number = self.model.addJoint(self.joints[joint.parent], kind, place, joint.name)
-        six = own.rotational[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
-        inertia = pin.Inertia.FromDynamicParameters(np.r_[own.mass, own.moment, six])
-        self.model.appendBodyToJoint(number, inertia, pin.SE3.Identity())
-        self._armature = np.r_[self._armature, [joint.armature] * joint.kind.nv]
-        self.joints[i] = number
 
     def state(self, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return Pinocchio's q, v and torques at our inputs, and set gravity."""
-        model, robot = self.model, self.problem.robot
-        q = pin.neutral(model)
-        for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True)):
-            number = self.joints[i]
-            if joint.kind is JointKind.ROOT:
-                q[3:7] = inputs.get("base_orientation", [0, 0, 0, 1])
-            else:
-                q[model.joints[number].idx_q] = inputs["q"][offset]
+        model = self.model
+        q = self.robot.configurations(np.array(inputs["q"], dtype=float)[None])[0]
+        if self.problem.robot.base == "floating":
+            q[3:7] = inputs.get("base_orientation", [0, 0, 0, 1])
         v, torques = np.zeros(model.nv), np.zeros(model.nv)
         v[self.indices] = inputs.get("rates", v)
         torques[self.indices] = inputs.get("torques", torques)
@@ -197,16 +162,11 @@ def dynamics_of_frames(
 
 def of_pinocchio(model, frames: list[str], positions: dict[str, float]) -> np.ndarray:
     """Return G of frames of a model, along their axes."""
-    data, q = model.createData(), pin.neutral(model)
+    q = pin.neutral(model)
     for name, value in positions.items():
         joint = model.joints[model.getJointId(name)]
         if joint.nq == 2:
             q[joint.idx_q : joint.idx_q + 2] = np.cos(value), np.sin(value)
         else:
             q[joint.idx_q] = value
-    pin.computeJointJacobians(model, data, q)
-    pin.updateFramePlacements(model, data)
-    M = symmetric(pin.crba(model, data, q))
-    numbers = [model.getFrameId(name) for name in frames]
-    J = np.vstack([pin.getFrameJacobian(model, data, k, pin.LOCAL) for k in numbers])
-    return J @ np.linalg.solve(M, J.T)
+    return models.of_pinocchio(model, frames, q)
