@@ -29,7 +29,8 @@ ROOMS = {
         "function", "loops", "newton", "build", "export", "worker",
     ),
     "node": (
-        "contact_parameters", "parameters", "matrix", "forces", "dynamics", "present_contacts", "tick", "computation",
+        "contact_parameters", "parameters", "matrix", "forces", "dynamics", "present_contacts",
+        "tick", "computation",
         "declared_parameters", "refusals", "on_demand", "services", "horizon", "change",
         "diagnostics", "configuration", "delassus_node", "main",
     ),
