@@ -162,6 +162,11 @@ class DelassusTick(Tick):
         self._turns_rows = any(port.name == _ORIENTATION for port in problem.inputs)
         if orientation is None and self._turns_rows:
             raise ProblemError("axes 'world' with base 'floating' needs an orientation input")
+        if closure is None and problem.robot.clustered.is_closed:
+            raise ProblemError(
+                f"robot {problem.robot.name!r} has loops or couplings: they need a closure, which "
+                "computes the joints that are not measured"
+            )
         self._limits = limits = Limits() if limits is None else limits
         self.published = self.refused = self.superseded = 0
         self.last = LastAnswer()
