@@ -186,7 +186,7 @@ class Rig:
     def feel(self, message: Imu) -> None:
         """Send a message of an inertial sensor, in place of odometries."""
         inputs = self.tick.inputs
-        inputs.take(inputs.by_topic["odometry"], message, self.now)
+        inputs.accept(inputs.by_topic["odometry"], message, self.now)
 
     def state(
         self,

@@ -16,8 +16,9 @@ from delassus_ros.adapter.outward import Outward
 from delassus_ros.adapter.settings import PARAMETERS
 from delassus_ros.adapter.writing import Writer, spell
 from delassus_ros.ros.arrival import write_stamp
-from delassus_ros.ros.diagnostics import Entry, Level, nothing_has_come, to_message
+from delassus_ros.ros.diagnostics import Entry, nothing_has_come, to_message
 from delassus_ros.ros.executor import run_until_stopped
+from delassus_ros.ros.health import Level
 from delassus_ros.ros.logs import LoopLog, Throttle
 from delassus_ros.ros.parameters import declare, warn_of_unknown_overrides
 from delassus_ros.ros.program import Program

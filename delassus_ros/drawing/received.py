@@ -207,7 +207,7 @@ class NodeTopics:
         for name in ("odometry", "imu"):
             message = self._taken(name)
             if message is not None and self._orientation is not None:
-                self._orientation.take(message, self._node.get_clock().now().nanoseconds)
+                self._orientation.accept(message, self._node.get_clock().now().nanoseconds)
 
     def _read_robot(self, layout: Layout) -> None:
         if not self.description:

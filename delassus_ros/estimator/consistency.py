@@ -85,7 +85,7 @@ class Consistency:
             return None
         return doubtful(
             Reason.SENSORS_CONTRADICT,
-            f"{self._words(what)} contradicts the other measurements by {size:.3g} standard "
+            f"{self._source_of(what)} contradicts the other measurements by {size:.3g} standard "
             f"deviations; the squared residuals are {squared:.4g}, expected about "
             f"{self._system.redundant}",
         )
@@ -104,7 +104,7 @@ class Consistency:
             if place is not None:
                 yield known.quantity, range(place.start, place.stop), known.sigma
 
-    def _words(self, quantity: Quantity) -> str:
+    def _source_of(self, quantity: Quantity) -> str:
         """Return the source of a measured quantity in words."""
         match quantity:
             case ExternalWrench(frame=frame):

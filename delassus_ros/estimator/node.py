@@ -11,9 +11,10 @@ from delassus_msgs.msg import Estimate
 
 from delassus_ros.estimator.estimation import ESTIMATE, Estimation
 from delassus_ros.estimator.settings import PARAMETERS, EstimatorSettings, parameters_of
-from delassus_ros.inputs.findings import Validity, names_of
-from delassus_ros.ros.diagnostics import Entry, Level, Report, entries_of_inputs
+from delassus_ros.inputs.findings import names_of
+from delassus_ros.ros.diagnostics import DiagnosticPublisher, Entry, entries_of_inputs
 from delassus_ros.ros.executor import run_until_stopped
+from delassus_ros.ros.health import Level
 from delassus_ros.ros.lifecycle_program import LifecycleProgram
 from delassus_ros.ros.parameters import declare, warn_of_unknown_overrides
 from delassus_ros.ros.program import Program
@@ -23,10 +24,6 @@ from delassus_ros.ros.realtime import RealtimeSettings
 from delassus_ros.ros.stream import Stream
 from delassus_ros.ros.timers import now_of
 from delassus_ros.ros.topics import FEW, JOINTS
-
-_LEVELS = {
-    Validity.OK: Level.OK, Validity.DEGRADED: Level.WARN, Validity.INVALID: Level.ERROR
-}  # fmt: skip
 
 _HELP = """\
 usage: delassus_estimator [--ros-args ...]
@@ -110,8 +107,8 @@ class EstimatorNode(LifecycleProgram):
                 RealtimeSettings(hold_garbage=False), {JOINTS: FEW},
             )  # fmt: skip
             undo.callback(self._stream.stop)
-            report = Report(self, values["diagnostics_period"], self._entries)
-            undo.callback(report.close)
+            diagnostics = DiagnosticPublisher(self, values["diagnostics_period"], self._entries)
+            undo.callback(diagnostics.close)
             self._estimation, self._undo = estimation, undo.pop_all()
 
     def activate(self) -> None:
@@ -147,7 +144,7 @@ class EstimatorNode(LifecycleProgram):
         elif last is None:
             found.append(Entry("estimate", Level.STALE, "there is none yet"))
         else:
-            words = last.text or "estimated"
+            text = last.text or "estimated"
             p50, p99 = stream.timing.latency.quantiles(0.5, 0.99)
             values = {
                 "reasons": names_of(last.reasons),
@@ -155,7 +152,7 @@ class EstimatorNode(LifecycleProgram):
                 "time p50 [ms]": f"{1e3 * p50:.4g}",
                 "time p99 [ms]": f"{1e3 * p99:.4g}",
             }
-            found.append(Entry("estimate", _LEVELS[last.validity], words, values))
+            found.append(Entry("estimate", last.validity.level, text, values))
         return found, estimation.robot.name
 
 

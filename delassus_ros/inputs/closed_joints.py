@@ -6,7 +6,7 @@ from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.recent import Recent
 
-_WARNINGS = {
+_FINDINGS = {
     ClosureStatus.CONTRADICTION: (Reason.LOOP_INCONSISTENT, "{}"),
     ClosureStatus.NOT_FINITE: (Reason.JOINT_NOT_FINITE, "{}; expected finite numbers"),
     ClosureStatus.UNREACHABLE: (
@@ -31,11 +31,11 @@ _MOST = 64
 
 
 def finding_of(bound: BoundClosure, closure_status: ClosureStatus) -> Finding | None:
-    """Return the warning for a status of :meth:`BoundClosure.solve`; None for OK."""
+    """Return the finding for a status of :meth:`BoundClosure.solve`; None for OK."""
     if closure_status is ClosureStatus.OK:
         return None
-    reason, words = _WARNINGS[closure_status]
-    return Finding(reason, words.format(bound.about))
+    reason, text = _FINDINGS[closure_status]
+    return Finding(reason, text.format(bound.about))
 
 
 class BoundClosures:
@@ -55,7 +55,7 @@ class BoundClosures:
         self._closure = closure
         usual = (closure.independent, closure.robot.joint_names)
         self._usual = {joints: closure.bind(joints) for joints in usual}
-        self._others: Recent[tuple[str, ...], BoundClosure] = Recent(_MOST)
+        self._unusual: Recent[tuple[str, ...], BoundClosure] = Recent(_MOST)
 
     def of(self, joints: tuple[str, ...]) -> BoundClosure:
         """Return the closure for these joints, in model order.
@@ -67,8 +67,8 @@ class BoundClosures:
         DelassusError
             If the closure could not be compiled; the next call tries again.
         """
-        found = self._usual.get(joints) or self._others.get(joints)
+        found = self._usual.get(joints) or self._unusual.get(joints)
         if found is None:
             found = self._closure.bind(joints)
-            self._others.put(joints, found)
+            self._unusual.put(joints, found)
         return found

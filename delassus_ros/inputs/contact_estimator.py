@@ -174,22 +174,22 @@ class ContactEstimator:
         """
         inputs: Mapping[str, Array] = self._bound.inputs
         inputs["q"][...] = q
-        warning = self.motion.write(stamp, now, inputs, max_skew, clock_step)
-        warning = warning or self.motion.implausible
-        if warning is None and self._base is not None:
-            warning = self._base.fault(now)
+        finding = self.motion.write(stamp, now, inputs, max_skew, clock_step)
+        finding = finding or self.motion.implausible
+        if finding is None and self._base is not None:
+            finding = self._base.fault(now)
             self._base.write(stamp, inputs[_ORIENTATION], q)
-        if warning is None and stamp <= 0:
-            warning = Finding(
+        if finding is None and stamp <= 0:
+            finding = Finding(
                 Reason.STAMP_INVALID,
                 "contacts are not estimated from joint states without a stamp",
             )
-        if warning is None and self._bound.solve().status is not Status.OK:
+        if finding is None and self._bound.solve().status is not Status.OK:
             text = "contact forces cannot be computed at this configuration"
-            warning = Finding(Reason.SOLVER_FAILED, text)
-        if warning is not None:
+            finding = Finding(Reason.SOLVER_FAILED, text)
+        if finding is not None:
             self.reset()
-            return warning
+            return finding
         return self._observe(inputs["rates"], stamp)
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
+from delassus_ros.ros.health import Level
+
 
 class Validity(IntEnum):
     """The values of ``DelassusMatrix.validity``."""
@@ -12,6 +14,11 @@ class Validity(IntEnum):
     INVALID = 0
     DEGRADED = 1
     OK = 2
+
+    @property
+    def level(self) -> Level:
+        """Severity of a diagnostic entry about the message."""
+        return Level(Validity.OK - self)
 
 
 class Reason(IntFlag):

@@ -183,21 +183,21 @@ class Input(ABC):
         self.words, self.faults, self.timeout = words, faults, timeout
         self.latest = Latest()
         self._publishers = PublisherWatch()
-        self._warning: Finding | None = None
+        self._finding: Finding | None = None
         self.reset()
 
     def reset(self) -> None:
         """Return to the state before the first message."""
         self.latest.reset()
         self._publishers.reset()
-        self._warning = Finding(self.faults.missing, self.words.missing)
+        self._finding = Finding(self.faults.missing, self.words.missing)
 
     def restart(self, now: int) -> None:
         """Return to the state before the first message, after a step of the clock."""
         self.reset()
 
     @abstractmethod
-    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
+    def accept(self, message: Any, now: int, delay: int = 0) -> Finding | None:
         """Accept the next message, or return its fault."""
 
     def note_publisher(self, now: int, count: int) -> None:
@@ -207,12 +207,12 @@ class Input(ABC):
     @property
     def text(self) -> str:
         """Fault of the latest message, in words; empty for none."""
-        return "" if self._warning is None else self._warning.text
+        return "" if self._finding is None else self._finding.text
 
     def fault(self, now: int) -> Finding | None:
         """Return why there are no valid values, or None if there are."""
-        if self._warning is not None:
-            return self._warning
+        if self._finding is not None:
+            return self._finding
         if self.latest.within(self.timeout, now):
             return None
         words, age = self.words, self.latest.age(now)
@@ -257,9 +257,9 @@ class LatestInput(Input, Generic[V]):
     ages_by_stamp = True
     """Whether the age counts from the stamp where it is earlier than the time of sending."""
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Accept the next message; see :meth:`Input.take`."""
-        return self._take(self._parse(message), stamp_in(message), now, delay)
+    def accept(self, message: Any, now: int, delay: int = 0) -> Finding | None:
+        """Accept the next message; see :meth:`Input.accept`."""
+        return self._accept(self._parse(message), stamp_in(message), now, delay)
 
     @abstractmethod
     def _parse(self, message: Any) -> V | Finding:
@@ -276,7 +276,7 @@ class LatestInput(Input, Generic[V]):
         """Whether a message with this stamp is older than the one in use, and note so."""
         return self.latest.overtaken(stamp, now)
 
-    def _take(self, contents: V | Finding, stamp: int, now: int, delay: int) -> Finding | None:
+    def _accept(self, contents: V | Finding, stamp: int, now: int, delay: int) -> Finding | None:
         """Accept the contents of the next message; return why they are refused, or None."""
         if self._is_overtaken(stamp, now):
             return None
@@ -285,11 +285,11 @@ class LatestInput(Input, Generic[V]):
         if isinstance(contents, Finding):
             # No message is in use any more, so the next one cannot be older than it.
             latest.taken = 0
-            self._warning = contents
+            self._finding = contents
             self._drop(contents)
             return contents
         latest.accept()
-        self._warning = None
+        self._finding = None
         return self._keep(contents, stamp, now)
 
     def _refused(self, text: str) -> Finding:

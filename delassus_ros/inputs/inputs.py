@@ -30,7 +30,7 @@ class Inputs:
     Parameters
     ----------
     closure : computes the joints that are not measured; None for an open chain.
-    others : inputs of the topics other than the joint states; None for one that is not used.
+    entries : inputs of the topics other than the joint states; None for one that is not used.
     motions : users of the velocities and efforts of the joint states.
     max_skew, timeout : as for :class:`~delassus_ros.inputs.joints.JointGate` [s].
 
@@ -49,7 +49,7 @@ class Inputs:
         self,
         robot: Robot,
         closure: Closure | None,
-        others: Iterable[Input | None],
+        entries: Iterable[Input | None],
         motions: Iterable[MotionInput | None],
         warn: Callable[[str, str], object],
         max_skew: float,
@@ -59,7 +59,7 @@ class Inputs:
         self._reader = JointStateReader()
         self.gate = JointGate(robot, max_skew, timeout, closure)
         self.by_topic: Mapping[str, Input] = {
-            entry.topic: entry for entry in others if entry is not None
+            entry.topic: entry for entry in entries if entry is not None
         }
         self._motions = [motion for motion in motions if motion is not None]
         self.waiting = InputStatus(_IGNORED, 0, math.nan, Reason.NONE, "")
@@ -106,11 +106,11 @@ class Inputs:
         known = topic_of(topic)
         message = deserialized(data, known.kind, known.what)
         entry.note_publisher(now, count)
-        self.take(entry, message, now, delay)
+        self.accept(entry, message, now, delay)
 
-    def take(self, entry: Input, message: Any, now: int, delay: int = 0) -> None:
+    def accept(self, entry: Input, message: Any, now: int, delay: int = 0) -> None:
         """Pass a message to an input; log its fault."""
-        finding = entry.take(message, now, delay)
+        finding = entry.accept(message, now, delay)
         if finding is None and entry.latest.jumped:
             # At once: the next message may come before a joint state.
             finding = self.doubt_of(entry, now)
@@ -141,7 +141,7 @@ class Inputs:
         status = gate.read(state.names, stamp, state.values, now, q, delay, motion, count)
         if status.gate is _READY:
             for user in self._motions:
-                user.take(gate.measured.joints, gate.measured.motion)
+                user.accept(gate.measured.joints, gate.measured.motion)
         if status.text:
             self._warn_of_joints(status)
         if status.gate is _IGNORED:

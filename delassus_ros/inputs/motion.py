@@ -87,7 +87,7 @@ class TorqueInput(LatestInput[Array]):
 
 
 def _outside(text: str) -> Finding | None:
-    """Return the warning about motion beyond the limits of joints; None for an empty text."""
+    """Return the finding about motion beyond the limits of joints; None for an empty text."""
     return doubtful(Reason.JOINT_OUTSIDE_LIMITS, text, "motion") if text else None
 
 
@@ -131,7 +131,7 @@ class MotionInput:
         needs_topic = torques == "topic" and "torques" in self._needed
         self.torques = TorqueInput(robot, timeout) if needs_topic else None
 
-    def take(self, joints: Sequence[str], motion: Array) -> None:
+    def accept(self, joints: Sequence[str], motion: Array) -> None:
         """Store velocities and efforts (2, k) of joints whose positions have passed."""
         if joints is not self._joints:
             self._plausible = PlausibleMotion(self._robot, joints)
@@ -158,24 +158,24 @@ class MotionInput:
         """
         self.doubt = joined(*self._doubts(stamp, now, max_skew, clock_step))
         try:
-            warning = self._write(stamp, now, inputs)
+            finding = self._write(stamp, now, inputs)
         except NumericalError as error:
-            warning = Finding(Reason.LOOP_SINGULAR, str(error))
-        if warning is not None:
+            finding = Finding(Reason.LOOP_SINGULAR, str(error))
+        if finding is not None:
             for name in self._needed:
                 inputs[name][...] = 0.0
-        return warning
+        return finding
 
     def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Finding | None:
         first, k = self._first, len(self._joints)
         velocities, efforts = self._motion[_VELOCITY, :k], self._motion[_EFFORT, :k]
-        warning = self._of_base(inputs, velocities, now)
-        if warning is not None:
-            return warning
+        finding = self._of_base(inputs, velocities, now)
+        if finding is not None:
+            return finding
         if "rates" in self._needed:
-            warning = self._refusal(velocities)
-            if warning is not None:
-                return warning
+            finding = self._refusal(velocities)
+            if finding is not None:
+                return finding
             inputs["rates"][first:] = self._rates(velocities, inputs["q"])
         if "gravity" in self._needed:
             self._write_gravity(stamp, inputs)
@@ -211,7 +211,7 @@ class MotionInput:
         yield self._implausible()
 
     def _implausible(self) -> Finding | None:
-        """Return the warning about velocities and efforts far beyond the limits of joints."""
+        """Return the finding about velocities and efforts far beyond the limits of joints."""
         text, k = "", len(self._joints)
         if "rates" in self._needed:
             text = self._plausible.velocities_outside(self._motion[_VELOCITY, :k])
@@ -226,14 +226,14 @@ class MotionInput:
         base = self._base_in_use
         if base is None:
             return None
-        warning = base.fault(now)
-        if warning is not None or "rates" not in self._needed:
-            return warning
+        finding = base.fault(now)
+        if finding is not None or "rates" not in self._needed:
+            return finding
         q, rates = inputs["q"], velocities
         if base.carrying:
-            warning = self._refusal(velocities)
-            if warning is not None:
-                return warning
+            finding = self._refusal(velocities)
+            if finding is not None:
+                return finding
             if self._loops is not None:
                 rates = self._loops.of_joints(self._joints, velocities, q)
         return base.write_twist(inputs["rates"][:_BASE], q, rates)
@@ -282,10 +282,10 @@ class MotionInput:
         if self._source == "zero":
             return None
         if self.torques is not None:
-            warning = self.torques.fault(now)
+            finding = self.torques.fault(now)
             efforts, joints = self.torques.values, self._names
-            if warning is not None:
-                return warning
+            if finding is not None:
+                return finding
         elif not math.hypot(*efforts.tolist()) <= STRONGEST:
             if np.isnan(efforts).all():
                 return Finding(

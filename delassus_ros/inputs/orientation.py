@@ -171,7 +171,7 @@ class OrientationInput(LatestInput[_Measured]):
         None, or the fault of the message; there is then no orientation until the next good one.
         """
         measured = _Measured(orientation, frame, world, rates, velocity, position)
-        return self._take(self._checked(measured), stamp, now, delay)
+        return self._accept(self._checked(measured), stamp, now, delay)
 
     def _checked(self, measured: _Measured) -> _Measured | Finding:
         wrong = self._wrong(measured.orientation, measured.frame, measured.world)

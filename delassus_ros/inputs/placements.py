@@ -103,8 +103,8 @@ class PlacementInput(Input):
         """
         self._count = count
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Accept a delassus_msgs/ContactPlacements; see :meth:`Input.take`."""
+    def accept(self, message: Any, now: int, delay: int = 0) -> Finding | None:
+        """Accept a delassus_msgs/ContactPlacements; see :meth:`Input.accept`."""
         return self.read(message.names, *places_of(message), now, stamp_in(message), delay)
 
     def read(

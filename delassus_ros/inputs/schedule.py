@@ -58,7 +58,7 @@ class ScheduleInput(LatestInput[Any]):
 
     def _is_overtaken(self, stamp: int, now: int) -> bool:
         """Whether a schedule is older than the one in use, however long ago that came."""
-        return self._warning is None and 0 < stamp < self._stamp <= now
+        return self._finding is None and 0 < stamp < self._stamp <= now
 
     def _parse(self, message: Any) -> Any | Finding:
         """Return a delassus_msgs/ContactSchedule, or why it is refused."""
@@ -116,8 +116,8 @@ class ScheduleInput(LatestInput[Any]):
         ----------
         time : stamp of the joint positions [ns].
         """
-        if self._warning is not None:
-            return self._warning
+        if self._finding is not None:
+            return self._finding
         if not self.latest.within(self.timeout, now):
             return Finding(
                 Reason.CONTACTS_STALE,

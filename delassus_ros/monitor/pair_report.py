@@ -9,7 +9,8 @@ from std_msgs.msg import Float64
 
 from delassus_ros.monitor.checked import checked_matrix_of
 from delassus_ros.monitor.pairs import Pairs
-from delassus_ros.ros.diagnostics import Entry, Level, to_message
+from delassus_ros.ros.diagnostics import Entry, to_message
+from delassus_ros.ros.health import Level
 from delassus_ros.ros.timers import STEADY
 
 _REPORT_PERIOD_S = 1.0

@@ -86,7 +86,7 @@ class Computation:
         motion = settings.motion(problem, orientation)
         estimator = settings.estimator(problem, orientation)
         closure = settings.closure(problem)
-        more = settings.besides_the_problem(problem)
+        more = settings.layout_digest_text(problem)
         world_frame = settings.orientation_world_frame
         seconds, nanoseconds = divmod(now(), 1_000_000_000)
         stamp = Time(sec=seconds, nanosec=nanoseconds)
@@ -120,7 +120,7 @@ class Computation:
         )  # fmt: skip
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """Name of the robot, its size and the algorithm, for the log."""
         problem, solver = self.problem, self.solver
         algorithm = solver.algorithm

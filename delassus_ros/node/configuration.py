@@ -20,14 +20,14 @@ from delassus_ros.errors import AlgorithmError
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.change import Change, Target
 from delassus_ros.node.computation import Computation, make_solver
-from delassus_ros.node.diagnostics import Account
+from delassus_ros.node.diagnostics import DiagnosticEntries
 from delassus_ros.node.horizon import Horizon
 from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.node.refusals import ALGORITHM, refusal_of_algorithm
 from delassus_ros.node.services import ComputeService
 from delassus_ros.node.tick import DYNAMICS, ESTIMATED, LAYOUT, MATRIX, SUMMARY
 from delassus_ros.problem import Problem
-from delassus_ros.ros.diagnostics import Entry, Report
+from delassus_ros.ros.diagnostics import DiagnosticPublisher, Entry
 from delassus_ros.ros.lifecycle_program import LifecycleProgram
 from delassus_ros.ros.logs import LoopLog, Throttle
 from delassus_ros.ros.publishers import Publishers
@@ -86,9 +86,13 @@ class Configuration:
             self._set_stand_in(computation)
             self.change = Change(node, self.stream, computation, self._build, self._adopt)
             undo.callback(self.change.close)
-            self._account = Account(node, mismatches, self.stream, self._publishers, self.change)
-            self._report = Report(node, operation.diagnostics_period, self._entries)
-            undo.callback(self._report.close)
+            self._diagnostic_entries = DiagnosticEntries(
+                node, mismatches, self.stream, self._publishers, self.change
+            )
+            self._diagnostics = DiagnosticPublisher(
+                node, operation.diagnostics_period, self._entries
+            )
+            undo.callback(self._diagnostics.close)
             self._undo = undo.pop_all()
 
     @property
@@ -103,7 +107,7 @@ class Configuration:
     def activate(self) -> None:
         """Start the stream."""
         self._publish_layout()
-        self._account.restart()
+        self._diagnostic_entries.restart()
         self.stream.start()
         self.change.follow({ALGORITHM})
         sources = " and ".join(self.stream.topic_names)
@@ -127,7 +131,7 @@ class Configuration:
         if condition != before.limits.condition:
             self._compute.set_condition(condition)
         if operation.diagnostics_period != before.diagnostics_period:
-            self._report.set_period(operation.diagnostics_period)
+            self._diagnostics.set_period(operation.diagnostics_period)
 
     def stand_in(self) -> None:
         """Use the fallback from the next joint state on, if the computation has one."""
@@ -203,7 +207,7 @@ class Configuration:
             self.stream.publish_unasked(messages)
         self._log.info(
             f"robot description changed from that of {before.problem.robot.name} to "
-            f"{computation.words}"
+            f"{computation.summary}"
         )
 
     def _set_stand_in(self, computation: Computation) -> None:
@@ -218,5 +222,5 @@ class Configuration:
         self._publishers.publish(LAYOUT, layout)
 
     def _entries(self) -> tuple[list[Entry], str]:
-        entries = self._account.entries(self.computation)
+        entries = self._diagnostic_entries.entries(self.computation)
         return entries, self.computation.problem.robot.name

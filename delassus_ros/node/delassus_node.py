@@ -128,7 +128,7 @@ class DelassusNode(LifecycleProgram):
             settings, description, operation.limits, now_of(self), self._warn
         )
         self.get_logger().info(
-            f"{computation.words}, ready in {time.perf_counter() - start:.2f} s"
+            f"{computation.summary}, ready in {time.perf_counter() - start:.2f} s"
         )
         if "imu" in computation.tick.topics:
             self._warn_of_world_frame(settings)
@@ -165,10 +165,10 @@ class DelassusNode(LifecycleProgram):
     def set_parameters_atomically(self, parameter_list: list[Parameter]) -> SetParametersResult:
         """Set all parameters or none; the answer names an unknown parameter."""
         wanted = [parameter.name for parameter in parameter_list]
-        strangers = [name for name in wanted if not self.has_parameter(name)]
-        if strangers:
+        undeclared = [name for name in wanted if not self.has_parameter(name)]
+        if undeclared:
             known = self.list_parameters([], 0).names
-            reason = unknown("parameter", strangers[0], known)
+            reason = unknown("parameter", undeclared[0], known)
             return SetParametersResult(successful=False, reason=reason)
         return super().set_parameters_atomically(parameter_list)
 

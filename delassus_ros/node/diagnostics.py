@@ -6,6 +6,7 @@ Entries are separate where the remedies are: inputs, matrix, timing, algorithm, 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from time import perf_counter
 
 from rclpy.lifecycle import LifecycleNode
@@ -13,38 +14,36 @@ from rclpy.lifecycle import LifecycleNode
 from delassus_ros.algorithms import spelling
 from delassus_ros.conditioning.monitor import Conditioning, Examination
 from delassus_ros.errors import listed
-from delassus_ros.inputs.findings import Reason, Validity, names_of
+from delassus_ros.inputs.findings import Findings, Validity, names_of
 from delassus_ros.node.change import Change
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.refusals import ALGORITHM, DESCRIPTION
 from delassus_ros.node.tick import MATRIX
-from delassus_ros.ros.diagnostics import Entry, Level, entries_of_inputs, number, qos_mismatch
+from delassus_ros.ros.diagnostics import Entry, entries_of_inputs, number, qos_mismatch
+from delassus_ros.ros.health import Level
 from delassus_ros.ros.publishers import Publishers
 from delassus_ros.ros.qos import Mismatches
 from delassus_ros.ros.realtime import Outcome
 from delassus_ros.ros.stream import Stream
 from delassus_ros.ros.timing import Times, Timing
 
-_OF_VALIDITY = {
-    Validity.OK: Level.OK, Validity.DEGRADED: Level.WARN, Validity.INVALID: Level.ERROR
-}  # fmt: skip
+
+def _of_findings(name: str, findings: Findings) -> Entry:
+    """Return the entry of a message with these findings; without a text if it is valid."""
+    validity, reasons = findings.validity, names_of(findings.reasons)
+    text = findings.text or ("" if validity is Validity.OK else reasons)
+    return Entry(name, validity.level, text, {"validity": validity.name, "reasons": reasons})
 
 
-def of_matrix(
-    validity: Validity, reasons: Reason, text: str, rows: int, seen: Examination | None
-) -> Entry:
+def of_matrix(findings: Findings, rows: int, seen: Examination | None) -> Entry:
     """Return the entry of the latest matrix.
 
     Parameters
     ----------
-    validity, reasons : fields of the matrix.
-    text : text of the last finding; empty for none.
     seen : examination of the matrix; None without a matrix.
     """
-    level, message = _OF_VALIDITY[validity], text
-    if validity is not Validity.OK and not message:
-        message = names_of(reasons)
-    values = {"validity": validity.name, "reasons": names_of(reasons), "rows": str(rows)}
+    entry = _of_findings("matrix", findings)
+    level, message, values = entry.level, entry.message, {**entry.values, "rows": str(rows)}
     if seen is not None:
         values |= {
             "conditioning": seen.conditioning.name,
@@ -66,11 +65,10 @@ def of_matrix(
     return Entry("matrix", level, message or "valid", values)
 
 
-def of_dynamics(validity: Validity, reasons: Reason, text: str) -> Entry:
-    """Return the entry of the secondary outputs; see :func:`of_matrix`."""
-    words = text or ("valid" if validity is Validity.OK else names_of(reasons))
-    values = {"validity": validity.name, "reasons": names_of(reasons)}
-    return Entry("dynamics", _OF_VALIDITY[validity], words, values)
+def of_dynamics(findings: Findings) -> Entry:
+    """Return the entry of the secondary outputs."""
+    entry = _of_findings("dynamics", findings)
+    return replace(entry, message=entry.message or "valid")
 
 
 def of_timing(
@@ -142,7 +140,7 @@ def _of_times(name: str, times: Times) -> dict[str, str]:
     }
 
 
-class Account:
+class DiagnosticEntries:
     """Diagnostic entries of a configured node."""
 
     def __init__(
@@ -174,12 +172,10 @@ class Account:
                 self._node, healths, self._stream.subscriptions, self._mismatches
             )
             last = computation.tick.last
-            found.append(
-                of_matrix(last.validity, last.reasons, last.text, last.rows, last.examination)
-            )
+            found.append(of_matrix(last, last.rows, last.examination))
             dynamics = computation.tick.dynamics
             if dynamics is not None:
-                found.append(of_dynamics(dynamics.validity, dynamics.reasons, dynamics.text))
+                found.append(of_dynamics(dynamics))
             found.append(self._of_timing())
         else:
             found.append(Entry("matrix", Level.OK, "the node is not active"))
@@ -221,7 +217,7 @@ class Account:
         ]
         values = {"topic": topic}
         level = Level.WARN if warnings else Level.OK
-        others = self._others(topic)
+        others = self._further_publishers(topic)
         if others:
             level = Level.ERROR
             warnings.insert(
@@ -231,7 +227,7 @@ class Account:
             )
         return Entry("output", level, "; ".join(warnings) or "offered", values)
 
-    def _others(self, topic: str) -> list[str]:
+    def _further_publishers(self, topic: str) -> list[str]:
         """Return the full names of further nodes that publish on a topic of this node."""
         node = self._node
         if node.count_publishers(topic) <= 1:

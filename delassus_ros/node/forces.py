@@ -192,7 +192,7 @@ class ForceOutput:
             forces = np.zeros(len(solution.matrix))
             forces[rows] = found.forces
         validity, reason, text = _JUDGEMENTS[found.status]
-        finding = None if found.status is _SOLVED else doubtful(reason, _words(text, found))
+        finding = None if found.status is _SOLVED else doubtful(reason, _description(text, found))
         return ForceResult(forces, cones.friction, cones.normals, found, validity, finding)
 
     def unknown(self, solution: Solution, settings: ForceSettings) -> ForceResult:
@@ -226,7 +226,7 @@ def _directions(contacts: Sequence[Contact], settings: ForceSettings) -> tuple[A
     return friction, np.array([direction(c.normal) for c in contacts]).reshape(-1, 3)
 
 
-def _words(text: str, found: ContactForces) -> str:
+def _description(text: str, found: ContactForces) -> str:
     """Return why forces are not OK, in words."""
     if found.fault:
         return f"{text}: {found.fault}"

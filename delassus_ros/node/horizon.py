@@ -108,7 +108,7 @@ class Horizon:
             sizes.append(len(solution.matrix))
         found.validity, found.reasons, found.faults, found.rows = validity, reasons, faults, sizes
         for name, arrays in blocks.items():
-            flat = [np.ascontiguousarray(each).ravel() for each in arrays]
+            flat = [np.ascontiguousarray(block).ravel() for block in arrays]
             data = np.concatenate(flat).tobytes() if flat else b""
             setattr(found, name, array("d", data))
         return found
@@ -157,8 +157,8 @@ class _Rows:
         self.velocities = _optional("joint_velocities", states.joint_velocities, count, joints)
         self.torques = _optional("joint_torques", states.joint_torques, count, joints)
         self._status = _array("status", states.status, count, len(self.contacts)).astype(int)
-        self._orientations = _each("base_orientations", states.base_orientations, count)
-        self._twists = _each("base_twists", states.base_twists, count)
+        self._orientations = _one_per_state("base_orientations", states.base_orientations, count)
+        self._twists = _one_per_state("base_twists", states.base_twists, count)
 
     @staticmethod
     def of(values: Array | None, k: int) -> Any:
@@ -210,7 +210,7 @@ def _optional(what: str, values: Any, count: int, size: int) -> Array | None:
     return _array(what, values, count, size) if len(values) else None
 
 
-def _each(what: str, values: Any, count: int) -> list[Any]:
+def _one_per_state(what: str, values: Any, count: int) -> list[Any]:
     if len(values) not in (0, count):
         raise InputError(f"{what} has {len(values)} entries; expected {count} or none")
     return list(values)

@@ -131,7 +131,7 @@ class OnDemand:
         NumericalError
             If the matrix cannot be computed at this configuration.
         """
-        q, warning = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
+        q, finding = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
         wanted = list(active)
         more: dict[str, Any] = {} if motion is None else self._moving(names, q, motion)
         more |= {name: values for name, values in (places or {}).items() if values}
@@ -139,8 +139,8 @@ class OnDemand:
         self._monitor.activate(wanted)
         seen = self._monitor.examine(solution.matrix)
         findings = Findings()
-        if warning is not None:
-            findings.add(warning.reason, warning.text, Validity.DEGRADED)
+        if finding is not None:
+            findings.add(finding.reason, finding.text, Validity.DEGRADED)
         if self._solver.is_approximate:
             findings.add(Reason.APPROXIMATE_ALGORITHM, "", Validity.DEGRADED)
         if seen.conditioning >= seen.conditioning.WEAK:
@@ -176,7 +176,7 @@ class OnDemand:
         return {name: moving[name] for name in needed}
 
     def _q(self, names: Sequence[str], positions: Array) -> tuple[Array, Finding | None]:
-        """Return the positions of all joints, and the warning about them, if any."""
+        """Return the positions of all joints, and the finding about them, if any."""
         found = self._places(names)
         if found.refusal is not None:
             raise InputError(found.refusal.text)
@@ -194,7 +194,7 @@ class OnDemand:
         bound.reset()
         bound.measured[...] = measured
         status = bound.solve()
-        warning = finding_of(bound, status)
-        if warning is not None and not status.is_valid:
-            raise InputError(warning.text)
-        return bound.q.copy(), warning
+        finding = finding_of(bound, status)
+        if finding is not None and not status.is_valid:
+            raise InputError(finding.text)
+        return bound.q.copy(), finding

@@ -333,7 +333,7 @@ class Settings:
         closure.bind(closure.independent)
         return closure
 
-    def besides_the_problem(self, problem: Problem) -> str:
+    def layout_digest_text(self, problem: Problem) -> str:
         """Return a text of all settings, besides the problem, on which matrices depend."""
         found: list[object] = [sorted(self.reference.items())]
         if problem.axes == "world" and problem.robot.base == "floating":

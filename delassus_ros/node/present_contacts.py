@@ -136,7 +136,7 @@ class PresentContacts:
         if topic == CONTACTS:
             self._set(message, now, delay)
         else:
-            self._inputs.take(entry, message, now, delay)
+            self._inputs.accept(entry, message, now, delay)
         self._messages[topic] = data, monotonic_ns() - delay
 
     def repeat(self, now: int) -> None:
@@ -184,7 +184,7 @@ class PresentContacts:
     def _set(self, message: ActiveContacts, now: int, delay: int = 0) -> None:
         """Use a set of active contacts from the next matrix on."""
         before = self._contacts.active
-        self._inputs.take(self._contacts, message, now, delay)
+        self._inputs.accept(self._contacts, message, now, delay)
         self._is_stale = False
         self._output.set_contacts_stamp(message.header.stamp)
         if self._contacts.active != before:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -14,19 +13,9 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
-from delassus_ros.ros.health import InputHealth, Mismatch
+from delassus_ros.ros.health import InputHealth, Level, Mismatch
 from delassus_ros.ros.qos import Mismatches
 from delassus_ros.ros.timers import steady
-
-
-class Level(IntEnum):
-    """Severity; the values of ``diagnostic_msgs/DiagnosticStatus``."""
-
-    OK = 0
-    WARN = 1
-    ERROR = 2
-    STALE = 3
-
 
 OVERRIDABLE: Mapping[str, Sequence[str]] = {
     "subscription": ("RELIABILITY", "DURABILITY"), "publisher": ("RELIABILITY", "DEADLINE")
@@ -166,7 +155,7 @@ def number(value: float) -> str:
 _QOS = QoSProfile(depth=10)
 
 
-class Report:
+class DiagnosticPublisher:
     """Publishes ``/diagnostics``, with times by the node's clock.
 
     Parameters

@@ -1,11 +1,21 @@
-"""Health of the topics of a node, for diagnostics; without rclpy."""
+"""Severity of diagnostics, and health of the topics of a node; without rclpy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from delassus_ros.errors import listed
+
+
+class Level(IntEnum):
+    """Severity; the values of ``diagnostic_msgs/DiagnosticStatus``."""
+
+    OK = 0
+    WARN = 1
+    ERROR = 2
+    STALE = 3
 
 
 @dataclass(frozen=True)

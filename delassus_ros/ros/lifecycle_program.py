@@ -151,8 +151,8 @@ class LifecycleProgram(EventlessNode):
             self.get_logger().error(f"cannot activate: {error}")
             return TransitionCallbackReturn.FAILURE
         # All topics exist only now.
-        for complaint in unused_overrides(self):
-            self.get_logger().warning(f"{complaint}; it is ignored")
+        for text in unused_overrides(self):
+            self.get_logger().warning(f"{text}; it is ignored")
         return result
 
     @logged

@@ -66,7 +66,7 @@ def run_program(
             _refuse_others(command_line)
             node = make()
         except _REFUSALS as error:
-            print(visible(f"{name}: {_words(error)}"), file=sys.stderr)
+            print(visible(f"{name}: {_text_of(error)}"), file=sys.stderr)
             return 1
         return run(node, lambda: stop.requested)
 
@@ -116,7 +116,7 @@ _OVERRIDE = re.compile(r"parse parameter override rule: '(?:-p|--param) ([^\s:]+
 _DESCRIPTION = "robot_description"
 
 
-def _words(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     """Return the reason why a program does not start, in one line."""
     text = " ".join(str(error).split())
     rule = _OVERRIDE.search(text)
@@ -139,10 +139,10 @@ def _words(error: Exception) -> str:
 
 def _refuse_others(arguments: Sequence[str]) -> None:
     """Refuse arguments that are not ROS's, which ROS would ignore silently."""
-    others = remove_ros_args(list(arguments))[1:]
-    if others:
+    unknown = remove_ros_args(list(arguments))[1:]
+    if unknown:
         raise InputError(
-            f"unknown argument {others[0]!r}; all are ROS's and follow --ros-args, as in "
+            f"unknown argument {unknown[0]!r}; all are ROS's and follow --ros-args, as in "
             "--ros-args --params-file FILE -p NAME:=VALUE"
         )
 
@@ -175,4 +175,4 @@ def peer(name: str) -> Iterator[Node]:
             finally:
                 node.destroy_node()
     except _ROS_REFUSALS as error:
-        raise InputError(_words(error)) from error
+        raise InputError(_text_of(error)) from error

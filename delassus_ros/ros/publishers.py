@@ -12,7 +12,7 @@ from rclpy.qos import QoSProfile
 from delassus_ros.ros.qos import advertise
 from delassus_ros.ros.timers import STEADY
 
-_LOOK_PERIOD_S = 0.5
+_COUNT_PERIOD_S = 0.5
 """Time between checks for subscribers of the optional topics [s]."""
 
 
@@ -48,9 +48,9 @@ class Publishers:
             self.topics = {t: str(each.topic_name) for t, each in self._by_topic.items()}
             if optional:
                 # The number of subscribers is read by a timer: reading takes too long for a tick.
-                timer = node.create_timer(_LOOK_PERIOD_S, self._look, clock=STEADY)
+                timer = node.create_timer(_COUNT_PERIOD_S, self._count_subscribers, clock=STEADY)
                 undo.callback(node.destroy_timer, timer)
-                self._look()
+                self._count_subscribers()
             self._undo = undo.pop_all()
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Publishers:
             if self._node.context.ok():
                 self._warn("publish", f"a message on {publisher.topic_name} is lost: {error}")
 
-    def _look(self) -> None:
+    def _count_subscribers(self) -> None:
         # The event may have been in the executor's queue when the publishers were destroyed.
         present = [topic for topic in self._optional if topic in self._by_topic]
         self.wanted = frozenset(

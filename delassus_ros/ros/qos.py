@@ -158,7 +158,7 @@ class Mismatches:
         self._node = node
         self._warn = warn
         self._found: dict[str, tuple[tuple[int, int], Mismatch | None]] = {}
-        self._timer = node.create_timer(_COMPARISON_PERIOD_S, self.look, clock=STEADY)
+        self._timer = node.create_timer(_COMPARISON_PERIOD_S, self.compare, clock=STEADY)
 
     def close(self) -> None:
         """Stop comparing."""
@@ -168,7 +168,7 @@ class Mismatches:
         """Return the mismatch at a topic, by its full name, at the last comparison; or None."""
         return self._found[topic][1] if topic in self._found else None
 
-    def look(self) -> None:
+    def compare(self) -> None:
         """Compare all topics; endpoints are compared only where their numbers have changed."""
         before, self._found = self._found, {}
         for topic, end, counts in self._short():
@@ -176,7 +176,7 @@ class Mismatches:
             if known is not None and known[0] == counts and (not known[1] or known[1].nodes):
                 self._found[topic] = known
                 continue
-            mismatch = self._compare(topic, end)
+            mismatch = self._mismatch(topic, end)
             self._found[topic] = (counts, mismatch)
             if mismatch is not None and (known is None or mismatch != known[1]):
                 self._warn(
@@ -199,7 +199,7 @@ class Mismatches:
             if counts[1] < counts[0]:
                 yield topic, "subscription", counts
 
-    def _compare(self, topic: str, end: str) -> Mismatch | None:
+    def _mismatch(self, topic: str, end: str) -> Mismatch | None:
         node = self._node
         offers = node.get_publishers_info_by_topic(topic)
         requests = node.get_subscriptions_info_by_topic(topic)

@@ -81,14 +81,14 @@ def logged(transition: _Transition) -> _Transition:
     """Log exceptions of a transition, which rclpy does not."""
 
     @functools.wraps(transition)
-    def said(node: LifecycleNode, state: LifecycleState) -> TransitionCallbackReturn:
+    def logging(node: LifecycleNode, state: LifecycleState) -> TransitionCallbackReturn:
         try:
             return transition(node, state)
         except Exception:
             node.get_logger().error(f"{transition.__name__} failed:\n{traceback.format_exc()}")
             raise
 
-    return said
+    return logging
 
 
 # Work-around (invalid transition): https://github.com/ros2/rclpy/issues/1209, mended by

@@ -127,7 +127,7 @@ def set_priority(priority: int) -> Outcome:
             os.sched_setscheduler(thread, policy | os.SCHED_RESET_ON_FORK, wanted)
 
     try:
-        _each_thread(change)
+        _for_all_threads(change)
     except PermissionError:
         allowed = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
         return Outcome(
@@ -163,11 +163,11 @@ def set_processors(processors: Iterable[int]) -> Outcome:
             f"processors: 0 to {existing[-1]}",
         )
     try:
-        _each_thread(lambda thread: os.sched_setaffinity(thread, wanted or existing))
+        _for_all_threads(lambda thread: os.sched_setaffinity(thread, wanted or existing))
         taken = os.sched_getaffinity(0)
         if wanted and taken != set(wanted):
             # A cgroup removes processors without an error.
-            _each_thread(lambda thread: os.sched_setaffinity(thread, before))
+            _for_all_threads(lambda thread: os.sched_setaffinity(thread, before))
             return Outcome(
                 False,
                 f"not kept to processors {_listed(wanted)}: of these only "
@@ -186,7 +186,7 @@ def restore_processors(processors: Iterable[int]) -> Outcome:
     """Let all threads of the process use the processors that they had before."""
     before = set(processors)
     try:
-        _each_thread(lambda thread: os.sched_setaffinity(thread, before))
+        _for_all_threads(lambda thread: os.sched_setaffinity(thread, before))
     except OSError as error:
         return Outcome(
             False, f"not back on processors {_listed(sorted(before))}: {error.strerror}"
@@ -223,7 +223,7 @@ def following(priority: int) -> Iterator[None]:
         _followers.discard(thread)
 
 
-def _each_thread(change: Callable[[int], object]) -> None:
+def _for_all_threads(change: Callable[[int], object]) -> None:
     """Call a function with the ids of all threads of the process, the calling thread first.
 
     An OSError of the function is raised, except for a thread that has ended meanwhile.

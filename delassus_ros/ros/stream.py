@@ -332,7 +332,7 @@ class Stream:
             period = timer_period(self._rate)
             # The schedule is half a period ahead, so that a slightly early timer misses nothing.
             self._schedule = Schedule(period, began - 0.5 * period)
-        if self._schedule.take(began):
+        if self._schedule.is_due(began):
             self._tick.due = self._arrived + self.timing.deadline
             self._publish(began, self._arrived)
 

@@ -106,8 +106,8 @@ class Schedule:
         self.due = start
         self.missed = 0
 
-    def take(self, now: float) -> bool:
-        """Return whether an instant is due; if so, the next one is after `now`."""
+    def is_due(self, now: float) -> bool:
+        """Return whether an instant is due, once for each; the next one is after `now`."""
         if now < self.due:
             return False
         behind = int((now - self.due) / self._period)

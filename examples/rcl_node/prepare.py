@@ -85,7 +85,7 @@ def node_data(parameters: dict[str, Any], urdf: bytes) -> str:
         if is_lacking:
             raise InputError(f"the node in C needs {needed}; use delassus_node instead")
     contacts, condition = problem.contacts, limits.condition
-    layout = make_layout(problem, Time(), more=settings.besides_the_problem(problem))
+    layout = make_layout(problem, Time(), more=settings.layout_digest_text(problem))
     scales = unit_scales(contacts)
     generic = generic_matrices(solver) * np.outer(scales, scales)
     ranges = PlausibleRanges(problem.robot)

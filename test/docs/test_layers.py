@@ -30,9 +30,8 @@ ROOMS = {
     ),
     "node": (
         "contact_parameters", "parameters", "matrix", "forces", "dynamics", "present_contacts",
-        "tick", "computation",
-        "declared_parameters", "refusals", "on_demand", "services", "horizon", "change",
-        "diagnostics", "configuration", "delassus_node", "main",
+        "tick", "computation", "declared_parameters", "refusals", "on_demand", "services",
+        "horizon", "change", "diagnostics", "configuration", "delassus_node", "main",
     ),
 }  # fmt: skip
 """Per folder of the package the order of its folders and modules, by the same rule."""

@@ -53,7 +53,7 @@ class Follower:
             sensed.orientation, stamp, stamp, "base", "odom", sensed.twist[3:],
             velocity=sensed.twist[:3],
         )  # fmt: skip
-        self.estimator.motion.take(NAMES, np.array([sensed.velocity, sensed.effort]))
+        self.estimator.motion.accept(NAMES, np.array([sensed.velocity, sensed.effort]))
         warning = self.estimator.update(sensed.q, stamp, stamp)
         if not self.found:
             # There is no difference to judge by.
@@ -106,7 +106,7 @@ def test_bad_inputs_have_their_words() -> None:
     follower = Follower()
     estimator, q = follower.estimator, np.array(list(POSTURE.values()))
     still = np.zeros((2, 12))
-    estimator.motion.take(NAMES, still)
+    estimator.motion.accept(NAMES, still)
     warning = estimator.update(q, 10**9, 10**9)
     assert warning is not None and warning.reason is Reason.ORIENTATION_MISSING
     stamp = 2 * 10**9
@@ -121,11 +121,11 @@ def test_bad_inputs_have_their_words() -> None:
     assert estimator.update(q, stamp, stamp) is None and estimator.is_known
     warning = estimator.update(q, 0, stamp)
     assert warning is not None and warning.reason is Reason.STAMP_INVALID
-    estimator.motion.take(NAMES, np.array([np.zeros(12), np.full(12, np.nan)]))
+    estimator.motion.accept(NAMES, np.array([np.zeros(12), np.full(12, np.nan)]))
     warning = estimator.update(q, stamp, stamp)
     assert warning is not None and warning.reason is Reason.TORQUE_MISSING
     assert estimator.stamp == 0
-    estimator.motion.take(NAMES, np.array([np.full(12, 300.0), np.zeros(12)]))
+    estimator.motion.accept(NAMES, np.array([np.full(12, 300.0), np.zeros(12)]))
     warning = estimator.update(q, stamp, stamp)
     assert warning is not None and warning.reason is Reason.JOINT_OUTSIDE_LIMITS
     assert estimator.stamp == 0

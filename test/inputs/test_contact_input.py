@@ -24,7 +24,7 @@ def make_contacts() -> ContactInput:
 
 def read(contacts: ContactInput, names: Sequence[str], status: Sequence[int]) -> Finding | None:
     """Let the input take a set without a stamp, while its clock has no time."""
-    return contacts.take(ActiveContacts(names=names, status=status), 0)
+    return contacts.accept(ActiveContacts(names=names, status=status), 0)
 
 
 def test_before_the_first_set(contacts) -> None:
@@ -47,7 +47,7 @@ def test_older_set_is_used_after_a_refused_one_alone(contacts) -> None:
     for second, names in sets:
         message = ActiveContacts(names=names, status=[ACTIVE] * len(names))
         message.header.stamp.sec = second
-        contacts.take(message, 10_100_000_000)
+        contacts.accept(message, 10_100_000_000)
         active.append(contacts.active)
     assert active == [("LF",), ("LF",), None, ("RF",)]
 

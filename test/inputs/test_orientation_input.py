@@ -188,7 +188,7 @@ def test_joints_of_loops_carry_a_twist_though_some_are_not_measured() -> None:
     speed = twist[:3] + np.cross(twist[3:], pose[:3, 3]) + slope[:3, 3]
     source.read(Transform(R).quaternion(), START, START, rates=R.T @ spin, velocity=R.T @ speed)
     assert set(source.carrying) - at.keys()
-    motion.take(list(at), np.array([list(speeds.values()), [0.0] * len(at)]))
+    motion.accept(list(at), np.array([list(speeds.values()), [0.0] * len(at)]))
     inputs = {port.name: np.zeros(port.shape) for port in problem.inputs}
     inputs["q"][...] = closure.solve(at).q
     assert motion.write(START, START, inputs) is None

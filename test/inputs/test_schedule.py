@@ -50,7 +50,7 @@ def test_age_of_a_schedule_counts_from_sending() -> None:
     schedule, now = ScheduleInput(0.5), 10_000 * MS
     plan = ContactSchedule(names=list(FEET), times=[0.0], end=60.0, status=[ACTIVE] * len(FEET))
     plan.header.stamp = to_message(1000 * MS)
-    assert schedule.take(plan, now) is None
+    assert schedule.accept(plan, now) is None
     assert isinstance(schedule.at(now, now + 500 * MS), ActiveContacts)
     stale = schedule.at(now, now + 501 * MS)
     assert isinstance(stale, Finding) and stale.reason is Reason.CONTACTS_STALE
@@ -67,12 +67,12 @@ def test_a_message_is_made_of_a_mode_at_its_first_use_alone() -> None:
         status=[value for k in range(count) for value in TROT[k % 2]],
     )  # fmt: skip
     plan.header.stamp = to_message(1000 * MS)
-    assert schedule.take(plan, 1000 * MS) is None and made() == before
+    assert schedule.accept(plan, 1000 * MS) is None and made() == before
     first = schedule.at(1025 * MS, 1025 * MS)
     assert isinstance(first, ActiveContacts) and list(first.status) == list(TROT[1])
     assert schedule.at(1035 * MS, 1035 * MS) is first and made() == before + 1
     plan.status = [INACTIVE] * len(plan.status)
-    assert schedule.take(plan, 1036 * MS) is None
+    assert schedule.accept(plan, 1036 * MS) is None
     second = schedule.at(1036 * MS, 1036 * MS)
     assert isinstance(second, ActiveContacts) and list(second.status) == [INACTIVE] * len(FEET)
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination
-from delassus_ros.inputs.findings import Reason, Validity, names_of
+from delassus_ros.inputs.findings import Findings, Reason, Validity, names_of
 from delassus_ros.node.diagnostics import of_algorithm, of_matrix, of_timing
-from delassus_ros.ros.diagnostics import Entry, Level, of_input, qos_mismatch, to_message
-from delassus_ros.ros.health import InputHealth, Mismatch
+from delassus_ros.ros.diagnostics import Entry, of_input, qos_mismatch, to_message
+from delassus_ros.ros.health import InputHealth, Level, Mismatch
 from delassus_ros.ros.realtime import Outcome
 from delassus_ros.ros.timing import Timing
 
@@ -91,8 +91,14 @@ def test_parameters_are_advised_only_where_they_help() -> None:
     )
 
 
+def found(validity: Validity, reasons: Reason, text: str = "") -> Findings:
+    findings = Findings()
+    findings.add(reasons, text, validity)
+    return findings
+
+
 def test_valid_matrix() -> None:
-    entry = of_matrix(Validity.OK, Reason.NONE, "", 12, SEEN)
+    entry = of_matrix(found(Validity.OK, Reason.NONE), 12, SEEN)
     assert (entry.level, entry.message) == (Level.OK, "valid")
     assert entry.values["rank"] == "12 of at most 12"
     assert entry.values["condition"] == "20"
@@ -101,14 +107,14 @@ def test_valid_matrix() -> None:
 
 def test_weak_matrix_is_a_warning() -> None:
     weak = replace(SEEN, conditioning=Conditioning.SINGULAR, rank=11, condition=math.inf)
-    entry = of_matrix(Validity.OK, Reason.NONE, "", 12, weak)
+    entry = of_matrix(found(Validity.OK, Reason.NONE), 12, weak)
     assert entry.level is Level.WARN
     assert entry.message == "the matrix is SINGULAR: condition inf, rank 11 of at most 12"
 
 
 def test_damping_is_said() -> None:
     damped = replace(SEEN, damping_mode=Damping.SELECTIVE, damping=0.01)
-    entry = of_matrix(Validity.OK, Reason.DAMPED, "", 12, damped)
+    entry = of_matrix(found(Validity.OK, Reason.DAMPED), 12, damped)
     assert (entry.level, entry.message) == (Level.OK, "valid, with damping of 0.01 1/kg")
     assert entry.values["damping"] == "selective"
 
@@ -118,9 +124,10 @@ def test_damping_is_said() -> None:
 )
 def test_trouble_is_said_in_words_or_by_name(validity, level) -> None:
     reasons = Reason.JOINT_MISSING | Reason.STAMP_INVALID
-    entry = of_matrix(validity, reasons, "", 0, None)
+    entry = of_matrix(found(validity, reasons), 0, None)
     assert (entry.level, entry.message) == (level, "JOINT_MISSING + STAMP_INVALID")
-    assert of_matrix(validity, reasons, "lacks joint 'a'", 0, None).message == "lacks joint 'a'"
+    findings = found(validity, reasons, "lacks joint 'a'")
+    assert of_matrix(findings, 0, None).message == "lacks joint 'a'"
 
 
 def test_timing() -> None:

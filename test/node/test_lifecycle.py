@@ -28,10 +28,10 @@ from delassus_ros.compiler.runtime import child
 from delassus_ros.errors import CompilerError
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.delassus_node import DelassusNode
-from delassus_ros.node.diagnostics import Level
 from delassus_ros.node.parameters import (
     PARAMETERS,
 )
+from delassus_ros.ros.health import Level
 
 # --- algorithm --------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ class Twin:
         }
         contacts = ContactSet(Contact(foot, f"{foot}_FOOT") for foot in FEET)
         problem = Problem(robot, contacts)
-        more = Settings.from_parameters(given).besides_the_problem(problem)
+        more = Settings.from_parameters(given).layout_digest_text(problem)
         self.layout_id = make_layout(problem, Layout().header.stamp, more=more).layout_id
 
     def matrix(self, positions: dict[str, float], contacts: list[str]) -> np.ndarray:

@@ -367,7 +367,7 @@ class Twin:
     def __init__(self, urdf: str, parameters: dict[str, Any], truth: Truth) -> None:
         settings = Settings.from_parameters(parameters)
         problem = settings.problem(urdf)
-        more = settings.besides_the_problem(problem)
+        more = settings.layout_digest_text(problem)
         world = settings.orientation_world_frame
         self.layout_id = make_layout(problem, Layout().header.stamp, world, more).layout_id
         placed = [

@@ -196,14 +196,14 @@ def test_contacts_without_a_timeout_survive_unreadable_bytes_and_a_fault(solver)
 def test_contacts_that_fail_again_after_a_fault_are_dropped(solver, monkeypatch) -> None:
     rig = Rig(solver, limits=Limits(contacts_timeout=math.inf))
     rig.touch("LF", "RH")
-    take = rig.tick.inputs.take
+    accept = rig.tick.inputs.accept
 
     def fail(*message: object) -> None:
-        take(*message)
+        accept(*message)
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken:
-        broken.setattr(rig.tick.inputs, "take", fail)
+        broken.setattr(rig.tick.inputs, "accept", fail)
         with pytest.raises(ZeroDivisionError):
             list(rig.tick.fault("it broke"))
     assert said(rig.send()) == (INVALID, Reason.NO_CONTACTS_RECEIVED)

@@ -136,12 +136,12 @@ def test_endpoints_are_compared_only_where_some_do_not_match_and_are_new(
     node.create_subscription(String, "topic", lambda _: None, 1)
     other.create_publisher(String, "/topic", 1)
     graph.until(lambda: node.count_publishers("/topic") == 1, "publisher")
-    mismatches.look()
+    mismatches.compare()
     assert (asked, mismatches.at("/topic")) == ([], None)
     bad = other.create_publisher(String, "/topic", QoSProfile(depth=1, **BEST_EFFORT))
     graph.until(lambda: node.count_publishers("/topic") == 2, "publisher that does not match")
     for _ in range(3):
-        mismatches.look()
+        mismatches.compare()
     assert asked == ["/topic"]
     found = mismatches.at("/topic")
     assert (found.policies, found.nodes) == (["RELIABILITY"], ["/far/other"])
@@ -151,6 +151,6 @@ def test_endpoints_are_compared_only_where_some_do_not_match_and_are_new(
     ]
     other.destroy_publisher(bad)
     graph.until(lambda: node.count_publishers("/topic") == 1, "end of it")
-    mismatches.look()
+    mismatches.compare()
     assert mismatches.at("/topic") is None
     assert (len(asked), len(said)) == (1, 1)

@@ -110,11 +110,11 @@ def test_a_thread_that_has_ended_is_no_failure(monkeypatch) -> None:
         if thread:
             raise ProcessLookupError
 
-    realtime._each_thread(change)
+    realtime._for_all_threads(change)
     assert seen[0] == 0
     monkeypatch.setattr(realtime.Path, "iterdir", refuse(errno.EACCES))
     seen.clear()
-    realtime._each_thread(change)
+    realtime._for_all_threads(change)
     assert seen == [0]
 
 

@@ -137,18 +137,18 @@ def test_times_must_be_positive(deadline, period) -> None:
 
 def test_schedule_realigns_after_missed_instants() -> None:
     schedule = Schedule(0.01, start=1.0)
-    assert not schedule.take(0.999)
-    assert schedule.take(1.0)
+    assert not schedule.is_due(0.999)
+    assert schedule.is_due(1.0)
     assert schedule.due == pytest.approx(1.01)
-    assert schedule.take(1.0451)
+    assert schedule.is_due(1.0451)
     assert schedule.missed == 3
     assert schedule.due == pytest.approx(1.05)
-    assert not schedule.take(1.0499)
+    assert not schedule.is_due(1.0499)
 
 
 def test_schedule_keeps_to_its_grid() -> None:
     schedule = Schedule(0.001, start=0.0)
-    taken = sum(schedule.take(i * 1e-4 + 3e-5) for i in range(10_000))
+    taken = sum(schedule.is_due(i * 1e-4 + 3e-5) for i in range(10_000))
     assert taken == 1000
     assert schedule.missed == 0
     assert schedule.due == pytest.approx(1.0, abs=1e-9)
@@ -159,7 +159,7 @@ def test_a_timer_of_whole_nanoseconds_stays_in_step() -> None:
     period = timer_period(rate)
     assert period == pytest.approx(nanoseconds * 1e-9, rel=1e-12)
     schedule = Schedule(period, start=-0.5 * period)
-    assert all(schedule.take(i * nanoseconds * 1e-9) for i in range(100_000))
+    assert all(schedule.is_due(i * nanoseconds * 1e-9) for i in range(100_000))
     assert schedule.missed == 0
 
 
