@@ -100,10 +100,7 @@ def plot(options: argparse.Namespace) -> Report:
     figures.draw_times(times, lasting)
     figure.suptitle(textwrap.fill(headline(problem), _TITLE))
     output = options.output or f"{Path(options.robot).stem}.svg"
-    try:
-        figures.save(figure, Path(output))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{output!r} cannot be written: {error}") from error
+    figures.save(figure, Path(output))
     facts = [
         ("figure", output),
         *about_q.items(),

@@ -223,7 +223,8 @@ class _Stand:
         from sensor_msgs.msg import JointState
         from std_msgs.msg import String
 
-        from delassus_ros.drawing.received import LATCHED, NodeTopics
+        from delassus_ros.drawing.received import NodeTopics
+        from delassus_ros.ros.topics import LATCHED
 
         self._node = node
         self._moving = [c for c in contacts if c.moving == "pose" and c.frame in wheels]

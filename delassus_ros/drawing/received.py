@@ -16,7 +16,6 @@ from delassus_msgs_py import (
 )
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
@@ -32,12 +31,10 @@ from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.node.outputs.forces import LAW_NAMES, STATUS_NAMES
 from delassus_ros.ros.queue import pop
-from delassus_ros.ros.topics import FEW
+from delassus_ros.ros.topics import FEW, LATCHED, LATEST
 
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _APART_NS = 100_000_000
 """Largest difference between the stamps of a matrix and of forces that are drawn with it [ns]."""
-_LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class NodeTopics:
@@ -65,9 +62,9 @@ class NodeTopics:
         self._sources: dict[str, Subscription] = {}
         for name, kind, qos in (
             ("robot_description", String, LATCHED), ("layout", Layout, LATCHED),
-            ("joint_states", JointState, _LATEST), ("odometry", Odometry, _LATEST),
-            ("imu", Imu, _LATEST), ("contact_placements", ContactPlacements, FEW),
-            ("delassus", DelassusMatrix, _LATEST), ("dynamics", ContactDynamics, _LATEST),
+            ("joint_states", JointState, LATEST), ("odometry", Odometry, LATEST),
+            ("imu", Imu, LATEST), ("contact_placements", ContactPlacements, FEW),
+            ("delassus", DelassusMatrix, LATEST), ("dynamics", ContactDynamics, LATEST),
         ):  # fmt: skip
             of_node = name in ("layout", "delassus", "dynamics")
             topic = f"{source}/{name}" if of_node else name

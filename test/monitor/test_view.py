@@ -93,18 +93,3 @@ def test_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.count("Delassus matrix") >= 4
     assert "1 of 1 DISAGREE" in text
     assert text.rindex("\x1b[?25h") > text.rindex("Delassus matrix")
-
-
-def test_rate_is_that_of_the_last_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often it is asked; what was long ago does not count."""
-    now = [0.0]
-    monkeypatch.setattr(view.time, "monotonic", lambda: now[0])
-    rate = view.Rate()
-    assert rate.update(0) == 0.0
-    for tick in range(1, 9):
-        now[0] = 0.25 * tick
-        assert rate.update(100 * tick) == pytest.approx(400.0)
-    for tick in range(9, 13):
-        now[0] = 0.25 * tick
-        last = rate.update(800)
-    assert last == 0.0
