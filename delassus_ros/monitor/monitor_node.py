@@ -22,7 +22,7 @@ from rclpy.subscription import Subscription
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.inputs.findings import Reason, names_of
 from delassus_ros.monitor.agreement import Agreement
-from delassus_ros.monitor.checked import TOLERANCE, checked_matrix_of, nanoseconds
+from delassus_ros.monitor.comparison import TOLERANCE, nanoseconds
 from delassus_ros.monitor.pair_report import PairReport
 from delassus_ros.monitor.view import View, describe_agreement, milliseconds
 from delassus_ros.ros.executor import executing
@@ -193,19 +193,16 @@ class MonitorNode(Node):
         if self.pairs is not None:
             self.pairs.receive(0, received)
         else:
-            self.agreement.add_reference(checked_matrix_of(received))
+            self.agreement.add_reference(received)
 
     def _on_matrix(self, data: bytes, arrival: int) -> None:
         received = self._matrices.read(data)
         if self.pairs is not None:
             self.pairs.receive(1, received)
             return
-        if received.validity == DelassusMatrix.VALIDITY_INVALID:
-            self.agreement.add_invalid(received.stamp, received.sequence, received.reasons)
-            return
         # Arrivals are in system time, which differs from the time of simulated stamps.
         latency = math.nan if self._simulated else 1e-9 * (arrival - received.stamp)
-        self.agreement.add_matrix(checked_matrix_of(received), received.sequence, latency)
+        self.agreement.add(received, latency)
 
 
 def _ignore(_message: object) -> None:
