@@ -119,7 +119,7 @@ def bag(options: argparse.Namespace) -> Report:
         episode = map_episode(path, task, progress=lambda read: say(_progress_of(read)))
     if episode.error and not episode.files:
         raise InputError(episode.error)
-    return Report(_words(episode), dataclasses.asdict(episode), int(_lacks(episode)))
+    return Report(_words(episode), dataclasses.asdict(episode), int(_is_incomplete(episode)))
 
 
 BAG = Verb(
@@ -297,7 +297,7 @@ def _progress_of(recording: Recording) -> str:
     return f"{'█' * int(30 * share):30} {100.0 * share:3.0f} %  {recording.path.name}"
 
 
-def _lacks(episode: Episode) -> bool:
+def _is_incomplete(episode: Episode) -> bool:
     """Whether an error or damage ended a recording, or no matrix has rows."""
     return bool(episode.error or episode.damage) or episode.matrices == episode.empty
 
@@ -338,5 +338,5 @@ def _summary(episodes: list[Episode], took: float) -> Report:
         "took": took, "failed": [one.recording for one in failed],
         "episodes": [dataclasses.asdict(one) for one in episodes],
     }  # fmt: skip
-    status = int(any(map(_lacks, episodes)))
+    status = int(any(map(_is_incomplete, episodes)))
     return Report(f"{table(rows, numeric=(1, 2, 3))}\n{last}", data, status)
