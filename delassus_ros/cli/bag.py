@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,20 +21,18 @@ from delassus_ros.cli.options import (
     way_out,
 )
 from delassus_ros.cli.parsing import Verb
-from delassus_ros.cli.report import Report, about, headline, table
+from delassus_ros.cli.report import Report, about, headline, table, waiting
 from delassus_ros.command_line import Whole
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import document_of
 from delassus_ros.needs import ROS, require
-from delassus_ros.terminal import replace_line, visible
+from delassus_ros.terminal import visible
 
 if TYPE_CHECKING:
     from delassus_ros.recordings.episode import Episode, Task
     from delassus_ros.recordings.recording import Recording
 
 _NEEDED = ("mcap", "pyarrow")
-_PROGRESS_PERIOD_S = 0.5
-"""Time between two updates of the progress on a terminal [s]."""
 
 
 def _add_bag(parser: argparse.ArgumentParser) -> None:
@@ -118,12 +115,11 @@ def bag(options: argparse.Namespace) -> Report:
 
     path = Path(options.recording)
     task = _task_of(options, [path])
-    episode = map_episode(path, task, progress=_Progress())
-    if sys.stderr.isatty():
-        replace_line("")
+    with waiting() as say:
+        episode = map_episode(path, task, progress=lambda read: say(_progress_of(read)))
     if episode.error and not episode.files:
         raise InputError(episode.error)
-    return Report(_words(episode), dataclasses.asdict(episode), int(_lacks(episode)))
+    return Report(_words(episode), dataclasses.asdict(episode), int(_is_incomplete(episode)))
 
 
 BAG = Verb(
@@ -229,16 +225,15 @@ def bags(options: argparse.Namespace) -> Report:
     task = _task_of(options, paths)
     count = 0
 
-    def done(episode: Episode) -> None:
-        nonlocal count
-        count += 1
-        if sys.stderr.isatty():
-            replace_line(f"{count} of {len(paths)}: {episode.recording}")
-
     began = time.monotonic()
-    found = map_recordings(paths, task, options.workers, options.retries, done)
-    if sys.stderr.isatty():
-        replace_line("")
+    with waiting() as say:
+
+        def done(episode: Episode) -> None:
+            nonlocal count
+            count += 1
+            say(f"{count} of {len(paths)}: {episode.recording}")
+
+        found = map_recordings(paths, task, options.workers, options.retries, done)
     return _summary(found, time.monotonic() - began)
 
 
@@ -296,22 +291,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-class _Progress:
-    """Shows on a terminal which share of a recording has been read."""
-
-    def __init__(self) -> None:
-        self._said = 0.0
-
-    def __call__(self, recording: Recording) -> None:
-        now = time.monotonic()
-        if sys.stderr.isatty() and now - self._said > _PROGRESS_PERIOD_S and recording.size:
-            self._said = now
-            share = min(recording.position / recording.size, 1.0)
-            bar = "█" * int(30 * share)
-            replace_line(f"{bar:30} {100.0 * share:3.0f} %  {recording.path.name}")
+def _progress_of(recording: Recording) -> str:
+    """Return the share of a recording that has been read, as a bar."""
+    share = min(recording.position / recording.size, 1.0) if recording.size else 0.0
+    return f"{'█' * int(30 * share):30} {100.0 * share:3.0f} %  {recording.path.name}"
 
 
-def _lacks(episode: Episode) -> bool:
+def _is_incomplete(episode: Episode) -> bool:
     """Whether an error or damage ended a recording, or no matrix has rows."""
     return bool(episode.error or episode.damage) or episode.matrices == episode.empty
 
@@ -352,5 +338,5 @@ def _summary(episodes: list[Episode], took: float) -> Report:
         "took": took, "failed": [one.recording for one in failed],
         "episodes": [dataclasses.asdict(one) for one in episodes],
     }  # fmt: skip
-    status = int(any(map(_lacks, episodes)))
+    status = int(any(map(_is_incomplete, episodes)))
     return Report(f"{table(rows, numeric=(1, 2, 3))}\n{last}", data, status)

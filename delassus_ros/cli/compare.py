@@ -188,10 +188,7 @@ def _plot_comparison(path: str, title: str, measured: Sequence[Mapping[str, Any]
     medians = {e["name"]: e["median_us"] for e in measured}
     figures.draw_bars(times, medians, "median time of a call from Python [µs]")
     figure.suptitle(title)
-    try:
-        figures.save(figure, Path(path))
-    except (OSError, ValueError) as error:
-        raise InputError(f"--plot: {path!r} cannot be written: {error}") from error
+    figures.save(figure, Path(path))
 
 
 def _matrices(solver: DelassusSolver, samples: list[dict[str, Array]]) -> list[Array]:

@@ -6,7 +6,6 @@ import argparse
 import re
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -22,16 +21,13 @@ from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.drawing.force_cones import ForceInCone
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
+from delassus_ros.monitor.latency import MessageRate
 from delassus_ros.needs import ROS, require
 from delassus_ros.stopping import StopRequest
 from delassus_ros.terminal import control, visible
 
 _VIEW_PERIOD_S = 0.2
 """Time between two views [s]."""
-_RATE_WINDOW_S = 1.0
-"""Time over which matrices are counted [s]."""
-_SILENCE_S = 0.5
-"""Time without a matrix after which the last matrix is outdated [s]."""
 
 
 def _add_watch(parser: argparse.ArgumentParser) -> None:
@@ -71,45 +67,6 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class MessageRate:
-    """Present rate of messages, and time since the last one."""
-
-    def __init__(self) -> None:
-        self._looks: deque[tuple[float, int]] = deque()
-        self._count = 0
-        self._last = self._now = self._gap = 0.0
-
-    def look(self, now: float, came: int) -> None:
-        """Count `came` messages since the previous call, at the present time [s]."""
-        while not self._count and len(self._looks) > 1:
-            # The time until the first message is that of discovery.
-            self._looks.popleft()
-        if came:
-            self._gap = now - self._last if self._count else 0.0
-            self._last = now
-        self._count += came
-        self._now = now
-        self._looks.append((now, self._count))
-        while len(self._looks) > 2 and now - self._looks[1][0] >= _RATE_WINDOW_S:
-            self._looks.popleft()
-
-    @property
-    def rate(self) -> float:
-        """Messages per second over the last 1 s [1/s]."""
-        begin, before = self._looks[0]
-        return (self._count - before) / (self._now - begin) if self._now > begin else 0.0
-
-    @property
-    def silence(self) -> float:
-        """Time since the last message [s]."""
-        return self._now - self._last
-
-    @property
-    def has_stopped(self) -> bool:
-        """Whether the last message is outdated."""
-        return self.silence >= max(_SILENCE_S, 3.0 * self._gap)
-
-
 class _Strange:
     """Messages that cannot be read: their number and the first error."""
 
@@ -145,10 +102,9 @@ def watch(options: argparse.Namespace) -> Report:
         dynamics: ReceivedDynamics | None = None
         pace, count, latest, lines = MessageRate(), 0, None, 0
         strange = _Strange(source.topic_name)
-        pace.look(time.monotonic(), 0)
+        pace.update(time.monotonic(), 0)
         while not stopping() and time.monotonic() < end:
             time.sleep(_VIEW_PERIOD_S)
-            before = count
             while (found := pop(source)) is not None:
                 try:
                     latest = reader.read(found[0])
@@ -161,7 +117,7 @@ def watch(options: argparse.Namespace) -> Report:
                     dynamics = dynamics_reader.read(found[0])
                 except MessageError as error:
                     strange.add(str(error))
-            pace.look(time.monotonic(), count - before)
+            pace.update(time.monotonic(), count)
             if sys.stdout.isatty():
                 shown = "\n".join(
                     [_view(latest, pace, source.topic_name, dynamics), *strange.words]
@@ -200,15 +156,15 @@ def contacts(options: argparse.Namespace) -> Report:
         raise InputError(f"--rate is {options.rate:g}; expected 0.1 to 1000")
     with _ros("delassus contacts") as (node, stopping):
         from delassus_msgs.msg import ActiveContacts, Layout
-        from rclpy.qos import DurabilityPolicy, QoSProfile
 
         from delassus_ros.ros.queue import pop
+        from delassus_ros.ros.topics import LATCHED
 
-        qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        publisher = node.create_publisher(ActiveContacts, options.topic, qos)
+        publisher = node.create_publisher(ActiveContacts, options.topic, LATCHED)
         message = ActiveContacts(names=options.names)
         message.status = [ActiveContacts.ACTIVE] * len(options.names)
-        layouts = node.create_subscription(Layout, f"{options.node}/layout", lambda _: None, qos)
+        topic = f"{options.node}/layout"
+        layouts = node.create_subscription(Layout, topic, lambda _: None, LATCHED)
         strangers: list[str] = []
         end, sent = _end(options.seconds), 0
         while not stopping() and time.monotonic() < end:

@@ -24,7 +24,7 @@ from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
     from delassus_ros.drawing.shapes import Shapes
-    from delassus_ros.drawing.viewer import Dial, Viewer
+    from delassus_ros.drawing.viewer import JointSlider, Viewer
 
 _TURN, _SLIDE = np.pi, 1.0
 """Half the range of the slider of a joint without limits [rad, m]."""
@@ -114,11 +114,11 @@ def q_at(robot: Robot, closure: Closure | None, positions: Mapping[str, float]) 
     return result.q
 
 
-def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[Dial]]:
+def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[JointSlider]]:
     """Return the sliders of joints, in groups by limb."""
-    from delassus_ros.drawing.viewer import Dial
+    from delassus_ros.drawing.viewer import JointSlider
 
-    groups: dict[str, list[Dial]] = {}
+    groups: dict[str, list[JointSlider]] = {}
     children: dict[int, int] = {}
     for joint in robot.joints:
         children[joint.parent] = children.get(joint.parent, 0) + 1
@@ -135,7 +135,7 @@ def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[Dial]]:
         low = joint.lower if np.isfinite(joint.lower) else start[joint.name] - reach
         high = joint.upper if np.isfinite(joint.upper) else start[joint.name] + reach
         if low < high:
-            dial = Dial(joint.name, "rad" if angle else "m", low, high, start[joint.name])
+            dial = JointSlider(joint.name, "rad" if angle else "m", low, high, start[joint.name])
             groups.setdefault(label[i], []).append(dial)
     return groups
 

@@ -27,7 +27,7 @@ from delassus_ros.cli.tables import is_table, plot_table
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings, condition_of, scaled_eigenvalues
 from delassus_ros.contacts import row_scales
-from delassus_ros.drawing.scene import Stage
+from delassus_ros.drawing.scene import DrawnRobot
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
@@ -85,9 +85,9 @@ def plot(options: argparse.Namespace) -> Report:
         solver = DelassusSolver(problem, options.algorithm)
     G = solver.solve(q, base_orientation=orientation).matrix
     skeleton = Skeleton(robot)
-    stage = Stage(robot, {c.name: (c.frame, c.placement) for c in contacts if c.ends})
+    drawn_robot = DrawnRobot(robot, {c.name: (c.frame, c.placement) for c in contacts if c.ends})
     kinds = tuple(contact.kind_name for contact in contacts)
-    scene = stage.scene(
+    scene = drawn_robot.scene(
         q, contacts.names, contacts.row_offsets, kinds, G, _world(problem, orientation)
     )
     figure, (body, matrix, condition, times) = figures.new_figure(4)
@@ -100,10 +100,7 @@ def plot(options: argparse.Namespace) -> Report:
     figures.draw_times(times, lasting)
     figure.suptitle(textwrap.fill(headline(problem), _TITLE))
     output = options.output or f"{Path(options.robot).stem}.svg"
-    try:
-        figures.save(figure, Path(output))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{output!r} cannot be written: {error}") from error
+    figures.save(figure, Path(output))
     facts = [
         ("figure", output),
         *about_q.items(),

@@ -110,8 +110,8 @@ def run(options: argparse.Namespace) -> Report:
             print(f"delassus_node starts in ROS domain {os.environ.get('ROS_DOMAIN_ID', '0')}",
                   file=sys.stderr, flush=True)  # fmt: skip
             wheels = {description.limbs.frame(body) for body in description.limbs.wheels}
-            stand = _Stand(graph, text, settings.contacts, wheels)
-            viewer = _viewer(description, robot, stand.contacts, options)
+            inputs = _NodeInputs(graph, text, settings.contacts, wheels)
+            viewer = _viewer(description, robot, inputs.contacts, options)
             try:
                 if not options.own_joint_states:
                     viewer.add_dials(dials(robot, moved))
@@ -121,14 +121,14 @@ def run(options: argparse.Namespace) -> Report:
                     if children.dead():
                         raise DelassusError(children.report())
                     if not options.own_joint_states:
-                        stand.publish(robot, closure, {**start, **viewer.positions})
-                    stand.touch(viewer.active)
+                        inputs.publish(robot, closure, {**start, **viewer.positions})
+                    inputs.touch(viewer.active)
                     return stop.requested
 
-                count = _follow(stand.topics, viewer, step, options.seconds)
+                count = _follow(inputs.topics, viewer, step, options.seconds)
             finally:
                 viewer.close()
-    data = {"robot": robot.name, "address": viewer.address, "contacts": stand.contacts,
+    data = {"robot": robot.name, "address": viewer.address, "contacts": inputs.contacts,
             "matrices": count}  # fmt: skip
     return Report(f"{robot.name}: {count} matrices were shown", data)
 
@@ -194,8 +194,8 @@ def _follow(
     while not step():
         now = time.monotonic()
         received = topics.latest()
-        if received is not None and topics.stage is not None:
-            poses = topics.stage.poses(topics.q())
+        if received is not None and topics.drawn_robot is not None:
+            poses = topics.drawn_robot.poses(topics.q())
             shown = Snapshot(poses, topics.scene(received), facts_of(received))
             viewer.show(shown)
             if not count:
@@ -213,7 +213,7 @@ def _follow(
     return count
 
 
-class _Stand:
+class _NodeInputs:
     """The publishers that a node needs: robot description, joint states and active contacts."""
 
     def __init__(
@@ -223,7 +223,8 @@ class _Stand:
         from sensor_msgs.msg import JointState
         from std_msgs.msg import String
 
-        from delassus_ros.drawing.received import LATCHED, NodeTopics
+        from delassus_ros.drawing.received import NodeTopics
+        from delassus_ros.ros.topics import LATCHED
 
         self._node = node
         self._moving = [c for c in contacts if c.moving == "pose" and c.frame in wheels]

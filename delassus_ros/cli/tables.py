@@ -133,10 +133,7 @@ def plot_table(options: argparse.Namespace) -> Report:
         panels[3].set_title(f"worst conditioned, at {rows.at(worst)}")
     output = options.output or f"{Path(options.robot).stem}.svg"
     figure.suptitle(rows.headline)
-    try:
-        figures.save(figure, Path(output))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{output!r} cannot be written: {error}") from error
+    figures.save(figure, Path(output))
     facts.append(("figure", output))
     data: dict[str, Any] = {"figure": output, "rows": len(rows), **rows.about}
     if worst is not None:

@@ -50,7 +50,7 @@ from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
     from delassus_ros.cli.recorded import Played
-    from delassus_ros.drawing.snapshot import Moment, Photographer
+    from delassus_ros.drawing.snapshot import Moment, SnapshotSolver
     from delassus_ros.drawing.viewer import Viewer
     from delassus_ros.robots.description import Description
 
@@ -105,7 +105,7 @@ def view(options: argparse.Namespace) -> Report:
     require("delassus view", "viser")
     # trimesh takes an import that is interrupted for a missing package, and goes on.
     with StopRequest() as early:
-        from delassus_ros.drawing.snapshot import Moment, Photographer, force_problem
+        from delassus_ros.drawing.snapshot import Moment, SnapshotSolver, force_problem
         from delassus_ros.drawing.viewer import Viewer
     if early.requested:
         raise KeyboardInterrupt
@@ -127,7 +127,7 @@ def view(options: argparse.Namespace) -> Report:
     with StopRequest() as stop:
         viewer = Viewer(robot, shapes, problem.contacts.names, options.port)
         try:
-            photographer = Photographer(
+            snapshots = SnapshotSolver(
                 solver, options.forces, viewer.soles(problem.contacts),
                 partial(lowest_points, robot, problem.contacts),
             )  # fmt: skip
@@ -136,8 +136,8 @@ def view(options: argparse.Namespace) -> Report:
                 at = by_sliders(viewer, robot, closure, start)
             else:
                 at = by_time(viewer, robot, closure, seconds, moments)
-            viewer.activate(photographer.standing(at().q))
-            draw = drawing(viewer, photographer, at)
+            viewer.activate(snapshots.standing(at().q))
+            draw = drawing(viewer, snapshots, at)
             draw()
             announce(viewer, options)
             viewer.run(draw, end_of(options, stop))
@@ -158,7 +158,7 @@ VIEW = Verb(
 
 
 def drawing(
-    viewer: Viewer, photographer: Photographer, at: Callable[[], Moment]
+    viewer: Viewer, snapshots: SnapshotSolver, at: Callable[[], Moment]
 ) -> Callable[[], None]:
     """Return a function that draws the robot at the moment that `at` returns.
 
@@ -176,7 +176,7 @@ def drawing(
         moment = latest[0]
         if moment.active is not None and list(moment.active) != viewer.active:
             viewer.activate(moment.active)
-        viewer.show(photographer.snapshot(moment, viewer.active), warning or moment.warning)
+        viewer.show(snapshots.snapshot(moment, viewer.active), warning or moment.warning)
 
     return draw
 

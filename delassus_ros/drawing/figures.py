@@ -27,6 +27,7 @@ from delassus_ros.drawing.heat_map import DECADES, shares
 from delassus_ros.drawing.labels import above, raised
 from delassus_ros.drawing.scene import BLUE, BONE, GREEN, Placed, Scene
 from delassus_ros.drawing.skeleton import size_of
+from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
 _INK = "#20242c"
@@ -320,10 +321,9 @@ def save(figure: Figure, path: Path) -> None:
 
     Raises
     ------
-    ValueError
-        For a format that matplotlib does not support; names the supported formats.
-    OSError
-        If the file cannot be written.
+    InputError
+        If the file cannot be written, or for a format that matplotlib does not support; names the
+        supported formats.
     """
     metadata = {"Date": None} if path.suffix in (".svg", ".svgz") else None
     # Letters as text: files are smaller, and readers can search and copy words.
@@ -331,8 +331,11 @@ def save(figure: Figure, path: Path) -> None:
         "svg.hashsalt": "delassus_ros", "svg.fonttype": "none",
         "font.sans-serif": ["DejaVu Sans", "sans-serif"],
     }  # fmt: skip
-    with matplotlib.rc_context(settings):
-        figure.savefig(path, dpi=150, metadata=metadata)
+    try:
+        with matplotlib.rc_context(settings):
+            figure.savefig(path, dpi=150, metadata=metadata)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)!r} cannot be written: {error}") from error
 
 
 def save_for_page(figure: Figure, path: Path, comment: str = "") -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from delassus_ros.drawing.ellipsoids import EffectiveMass, coupling, linear_blocks
 from delassus_ros.drawing.force_cones import PlacedForce
-from delassus_ros.drawing.skeleton import Skeleton, completed, size_of
+from delassus_ros.drawing.skeleton import Skeleton, completed, homogeneous, size_of
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform
@@ -64,12 +64,12 @@ class Scene:
         ]
 
 
-class Stage:
+class DrawnRobot:
     """A robot on which matrices are drawn.
 
     Parameters
     ----------
-    frames : by contact, (frame of the robot, pose of the contact in the frame); may change.
+    frames : by contact, (frame of the robot, pose of the contact in the frame).
 
     Attributes
     ----------
@@ -91,12 +91,14 @@ class Stage:
         """Return the pose (4, 4) of a frame in the root link, from the poses of bodies."""
         return self._skeleton.frame(poses, name)
 
+    def move(self, contact: str, placement: Transform) -> None:
+        """Set the pose of a contact in its frame."""
+        self.frames[contact] = self.frames[contact][0], placement
+
     def pose(self, poses: Array, contact: str) -> Array:
         """Return the pose (4, 4) of a contact in the root link, from the poses of bodies."""
         frame, placement = self.frames[contact]
-        found: Array = self._skeleton.frame(poses, frame).copy()
-        found[:3, 3] += found[:3, :3] @ placement.translation
-        found[:3, :3] = found[:3, :3] @ placement.rotation
+        found: Array = self._skeleton.frame(poses, frame) @ homogeneous(placement)
         return found
 
     def scene(

@@ -44,7 +44,7 @@ _ROOT = "/robot"
 
 
 @dataclass(frozen=True)
-class Dial:
+class JointSlider:
     """A joint that the user moves.
 
     Attributes
@@ -171,7 +171,7 @@ class Viewer:
 
     # What the user moves.
 
-    def add_dials(self, groups: Mapping[str, Sequence[Dial]]) -> None:
+    def add_dials(self, groups: Mapping[str, Sequence[JointSlider]]) -> None:
         """Add sliders of joints in folders, and a button that puts all of them back."""
         for label, dials in groups.items():
             with self.server.gui.add_folder(label, expand_by_default=len(groups) < 3):

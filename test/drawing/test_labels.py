@@ -13,7 +13,7 @@ import robots
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths
 from delassus_ros.drawing.labels import above, raised
-from delassus_ros.drawing.scene import Placed, Scene, Stage
+from delassus_ros.drawing.scene import DrawnRobot, Placed, Scene
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.drawing.snapshot import Snapshot
@@ -37,12 +37,12 @@ def scene_of(name: str) -> tuple[Robot, Scene, Array]:
     make, frames = ROBOTS[name]
     robot = Robot.from_urdf(make())
     problem = Problem(robot, [Contact(frame) for frame in frames])
-    stage = Stage(robot, {c.name: (c.frame, c.placement) for c in problem.contacts})
+    drawn_robot = DrawnRobot(robot, {c.name: (c.frame, c.placement) for c in problem.contacts})
     q = robot.q(pose_of(robot))
     G = textbook(problem, {"q": q})
     offsets = problem.contacts.row_offsets
-    scene = stage.scene(q, problem.contacts.names, offsets, ("point",) * 4, G)
-    return robot, scene, stage.poses(q)
+    scene = drawn_robot.scene(q, problem.contacts.names, offsets, ("point",) * 4, G)
+    return robot, scene, drawn_robot.poses(q)
 
 
 def covered(low: Array, high: Array) -> list[tuple[int, int]]:
