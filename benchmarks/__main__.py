@@ -94,7 +94,9 @@ def _run(cases: tuple[Case, ...], effort: Effort, report: Report) -> None:
             report.left_out.append(f"- {case.label}: {error}")
     library = _library(compilation, report)
     for contenders in ready:
-        contenders.finish(library)
+        label = contenders.case.label
+        _say(f"{label}: checking all contenders")
+        contenders.finish(library, lambda text, label=label: _say(f"{label}, {text}"))
     for contenders in ready:
         _say(f"{contenders.case.label}: measuring")
         report.results.append(measured(contenders, effort))

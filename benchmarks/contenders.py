@@ -76,15 +76,21 @@ class Contenders:
             self._add_ours(name, most_operations)
         self.batch = ours.Batch(problem, ours.CHOSEN)
 
-    def finish(self, pinocchio_library: ctypes.CDLL | None) -> None:
+    def finish(
+        self, pinocchio_library: ctypes.CDLL | None, say: Callable[[str], None] = lambda _: None
+    ) -> None:
         """Add the peers and check everything.
+
+        Parameters
+        ----------
+        say : told how long the compiler of CasADi's code is waited for.
 
         Raises
         ------
         WrongResultError
             If one differs from the definition.
         """
-        self._finish_casadi()
+        self._finish_casadi(say)
         self._add_pinocchio(pinocchio_library)
         for name, routine in self.routines.items():
             for i, expected in self._expected.items():
@@ -120,11 +126,11 @@ class Contenders:
             self.notes.append(f"{CASADI}: {error}")
             return None
 
-    def _finish_casadi(self) -> None:
+    def _finish_casadi(self, say: Callable[[str], None]) -> None:
         if self._casadi is None:
             return
         try:
-            library = self._casadi.library()
+            library = self._casadi.library(lambda text: say(f"{CASADI}: {text}"))
         except AbsentError as error:
             self.notes.append(f"{CASADI}: {error}")
             return
