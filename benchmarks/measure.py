@@ -60,10 +60,7 @@ class Result:
 
 def best(times: Times, belongs: Callable[[str], bool]) -> Timing | None:
     """Return the least minimum and the least median of some contenders; None without any."""
-    some = [t for name, t in times.items() if belongs(name)]
-    if not some:
-        return None
-    return Timing(min(t.minimum for t in some), min(t.median for t in some))
+    return timing.fastest(t for name, t in times.items() if belongs(name))
 
 
 def is_cpp(name: str) -> bool:
