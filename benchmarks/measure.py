@@ -85,7 +85,7 @@ def measured(contenders: Contenders, effort: Effort) -> Result:
     for size, longer in timing.COLD_BYTES.items():
         samplers = {n: timing.cold(r, size) for n, r in some.items()}
         result.cold[size] = timing.measure(samplers, longer * seconds)
-    calls = {n: timing.python(c.call, c.inputs) for n, c in contenders.python.items()}
+    calls = {name: each.sampler for name, each in contenders.python.items()}
     result.python = timing.measure(calls, seconds)
     result.resident = _resident(contenders, some, seconds)
     result.many = _many(contenders, some, seconds)
