@@ -107,9 +107,10 @@ def _run(cases: tuple[Case, ...], effort: Effort, report: Report) -> None:
                 _say(f"{present[name].label}: start-up, {algorithm}")
                 report.starts.append(start_up(present[name], algorithm))
     for series in SERIES:
-        _say(f"growth with the {series.name}")
         sizes = series.sizes[: 3 if report.quick else None]
-        report.growths.append(growth(series, sizes, library, _LONGEST_BUILD, effort.seconds))
+        report.growths.append(
+            growth(series, sizes, library, _LONGEST_BUILD, effort.seconds, _say)
+        )
 
 
 def _clusters(effort: Effort, quick: bool, folder: Path) -> list[Claim]:

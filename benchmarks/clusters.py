@@ -158,9 +158,8 @@ def run(
         except (AbsentError, DelassusError) as error:
             run.left_out.append(f"- {case.label}: {error}")
     for series in (CHAIN, ROWS):
-        say(f"growth of the {series.name}")
         sizes = series.sizes[: 3 if quick else None]
-        run.growths.append(growth(series, sizes, None, _LONGEST_BUILD, seconds))
+        run.growths.append(growth(series, sizes, None, _LONGEST_BUILD, seconds, say))
     if not quick:
         run.speed = run.speed.least(machine_speed.measured(seconds))
     return run
