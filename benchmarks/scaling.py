@@ -26,6 +26,8 @@ PEERS = {
     for name in ("computeDelassusMatrix", "computePvDelassusMatrix")
 }
 """The routes that are not cubic in the size."""
+QUICK_SIZES = 2
+"""Sizes of each series in a quick run, too few for an exponent."""
 _POOL = 16
 
 
