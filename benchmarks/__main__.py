@@ -18,7 +18,7 @@ from benchmarks.compilers import Compilation
 from benchmarks.contenders import Contenders
 from benchmarks.measure import Effort, measured
 from benchmarks.report import Report, places, shortfalls, with_figures
-from benchmarks.scaling import SERIES, growth
+from benchmarks.scaling import QUICK_SIZES, SERIES, growth
 from benchmarks.startup import start_up
 from benchmarks.targets import Claim
 from delassus_ros.errors import DelassusError
@@ -26,7 +26,7 @@ from delassus_ros.errors import DelassusError
 FULL = Effort(seconds=0.1, algorithms=None, most_operations=40_000)
 QUICK = Effort(seconds=0.02, algorithms=("auto", "pv_osimr"), most_operations=40_000)
 QUICK_CASES = "panda,quadruped,talos"
-QUICK_CLUSTERS = "chain24,cheetah24,tello6"
+QUICK_CLUSTERS = "chain2,cheetah6,fourbar"
 STARTED = ("quadruped", "anymal", "talos", "talos42")
 """Cases whose start-up is measured, if they are among the chosen ones and present."""
 _LONGEST_BUILD = 40.0
@@ -94,20 +94,23 @@ def _run(cases: tuple[Case, ...], effort: Effort, report: Report) -> None:
             report.left_out.append(f"- {case.label}: {error}")
     library = _library(compilation, report)
     for contenders in ready:
-        contenders.finish(library)
+        label = contenders.case.label
+        _say(f"{label}: checking all contenders")
+        contenders.finish(library, lambda text, label=label: _say(f"{label}, {text}"))
     for contenders in ready:
         _say(f"{contenders.case.label}: measuring")
         report.results.append(measured(contenders, effort))
     present = {contenders.case.name: contenders.case for contenders in ready}
     for name in STARTED[: 1 if report.quick else None]:
         if name in present:
-            for algorithm in dict.fromkeys((ours.CHOSEN, "pv_osimr")):
+            for algorithm in ("pv_osimr",) if report.quick else (ours.CHOSEN, "pv_osimr"):
                 _say(f"{present[name].label}: start-up, {algorithm}")
                 report.starts.append(start_up(present[name], algorithm))
     for series in SERIES:
-        _say(f"growth with the {series.name}")
-        sizes = series.sizes[: 3 if report.quick else None]
-        report.growths.append(growth(series, sizes, library, _LONGEST_BUILD, effort.seconds))
+        sizes = series.sizes[: QUICK_SIZES if report.quick else None]
+        report.growths.append(
+            growth(series, sizes, library, _LONGEST_BUILD, effort.seconds, _say)
+        )
 
 
 def _clusters(effort: Effort, quick: bool, folder: Path) -> list[Claim]:

@@ -23,7 +23,7 @@ from benchmarks.compare import agree
 from benchmarks.machine_speed import MachineSpeed
 from benchmarks.measure import Times
 from benchmarks.mechanisms import geared_chain
-from benchmarks.scaling import Growth, Series, growth
+from benchmarks.scaling import QUICK_SIZES, Growth, Series, growth
 from delassus_ros.algorithms.dense import definition
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.errors import DelassusError
@@ -145,7 +145,7 @@ def run(
     Parameters
     ----------
     seconds : per contender and measurement [s].
-    quick : end the growth at the third size.
+    quick : end the growth after a few sizes.
     """
     run = Run(quick, MachineSpeed(reason="a quick run does not time it"))
     if not quick:
@@ -158,9 +158,8 @@ def run(
         except (AbsentError, DelassusError) as error:
             run.left_out.append(f"- {case.label}: {error}")
     for series in (CHAIN, ROWS):
-        say(f"growth of the {series.name}")
-        sizes = series.sizes[: 3 if quick else None]
-        run.growths.append(growth(series, sizes, None, _LONGEST_BUILD, seconds))
+        sizes = series.sizes[: QUICK_SIZES if quick else None]
+        run.growths.append(growth(series, sizes, None, _LONGEST_BUILD, seconds, say))
     if not quick:
         run.speed = run.speed.least(machine_speed.measured(seconds))
     return run

@@ -24,7 +24,7 @@ from benchmarks.compare import Results, compare, from_python, in_c
 from benchmarks.ours import bound_routine
 from benchmarks.pages import ABSENT, Places, Table, cell, made_on, table
 from benchmarks.pinocchio_peer import PinocchioProblem, pinocchio, symmetric
-from benchmarks.timing import Routine, Timing
+from benchmarks.timing import Routine, Timing, fastest
 from delassus_ros.compiler.function import BoundFunction
 from delassus_ros.dynamics import GRAVITY, Dynamics
 from delassus_ros.model.robot import Robot
@@ -82,9 +82,7 @@ class Measured:
     def peer(self) -> Timing | None:
         """The least minimum and median of the other contenders; None without one."""
         _, *others = self.times.values()
-        if not others:
-            return None
-        return Timing(min(t.minimum for t in others), min(t.median for t in others))
+        return fastest(others)
 
     @property
     def ratio(self) -> Timing | None:

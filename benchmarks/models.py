@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arguments import output_of
-from benchmarks.pages import row
+from benchmarks.pages import table
 from benchmarks.pinocchio_peer import symmetric
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
@@ -231,33 +231,31 @@ def short(name: str) -> str:
 
 def section(outcomes: list[Outcome], versions: dict[str, str]) -> str:
     """Return the models' section of the page: names by package, then models with remarks."""
-    read = [each for each in outcomes if each.joints]
-    lines = [
-        HEADING,
-        "",
-        f"`python -m benchmarks.models` reads {len(read)} of {len(outcomes)} models of five",
-        "packages. G of up to four leaf bodies at three random configurations (of robots with",
-        "loops: one closed configuration) is compared with Pinocchio for URDF and with MuJoCo for",
-        "MJCF. Differences are relative, in the Frobenius norm.",
-        "",
-    ]
+    read = sum(each.joints > 0 for each in outcomes)
+    parts: list[object] = [HEADING, _ABOUT.format(read=read, count=len(outcomes))]
     for package, version in versions.items():
         of_package = [each for each in outcomes if each.package == package]
         names = ", ".join(dict.fromkeys(short(each.name) for each in of_package))
         largest = np.nanmax([each.error for each in of_package])
-        lines += [
+        parts.append(
             f"**{package} {version}**: {sum(each.joints > 0 for each in of_package)} of "
-            f"{len(of_package)} files are read, largest difference {largest:.0e}.",
-            *textwrap.wrap(f"Models: {names}.", 110, break_on_hyphens=False),
-            "",
-        ]
-    lines += ["| model with a remark | joints | difference of G | remark |", "|---|---|---|---|"]
-    for each in outcomes:
-        if each.words:
-            error = "" if np.isnan(each.error) else f"{each.error:.0e}"
-            joints = each.joints or "refused"
-            lines.append(row((short(each.name), joints, error, each.words)))
-    return "\n".join([*lines, ""])
+            f"{len(of_package)} files are read, largest difference {largest:.0e}.\n"
+            + textwrap.fill(f"Models: {names}.", 110, break_on_hyphens=False)
+        )
+    rows = [
+        (short(each.name), each.joints or "refused",
+         "" if np.isnan(each.error) else f"{each.error:.0e}", each.words)
+        for each in outcomes if each.words
+    ]  # fmt: skip
+    head = ("model with a remark", "joints", "difference of G", "remark")
+    return "\n\n".join(map(str, [*parts, table(head, rows, None)])) + "\n"
+
+
+_ABOUT = """\
+`python -m benchmarks.models` reads {read} of {count} models of five
+packages. G of up to four leaf bodies at three random configurations (of robots with
+loops: one closed configuration) is compared with Pinocchio for URDF and with MuJoCo for
+MJCF. Differences are relative, in the Frobenius norm."""
 
 
 def main() -> None:

@@ -26,6 +26,8 @@ PEERS = {
     for name in ("computeDelassusMatrix", "computePvDelassusMatrix")
 }
 """The routes that are not cubic in the size."""
+QUICK_SIZES = 2
+"""Sizes of each series in a quick run, too few for an exponent."""
 _POOL = 16
 
 
@@ -114,6 +116,7 @@ def growth(
     library: ctypes.CDLL | None,
     limit: float,
     seconds: float,
+    say: Callable[[str], None],
 ) -> Growth:
     """Trace, compile and time a series.
 
@@ -123,12 +126,14 @@ def growth(
     library : Pinocchio's routes; no peer if None.
     limit : a kernel that is expected to take longer to trace or build [s] ends its curve.
     seconds : per contender and size [s].
+    say : told each size before its kernels are compiled and timed.
     """
     names = series.algorithms
     curves = {name: Curve() for name in (*names, *([PEER] if library else []))}
     traced: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
     built: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
     for x in sizes:
+        say(f"growth with the {series.name}: {x}")
         problem = series.make(x)
         inputs = series.configurations(problem, _POOL)
         routines: dict[str, Routine] = {}

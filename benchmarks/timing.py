@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -42,6 +42,14 @@ class Timing:
     def ratio(self, other: Timing) -> Timing:
         """Return how many times longer the other takes, by minimum and by median."""
         return Timing(other.minimum / self.minimum, other.median / self.median)
+
+
+def fastest(times: Iterable[Timing]) -> Timing | None:
+    """Return the least minimum and the least median; None without any."""
+    some = list(times)
+    if not some:
+        return None
+    return Timing(min(t.minimum for t in some), min(t.median for t in some))
 
 
 @dataclass(frozen=True)

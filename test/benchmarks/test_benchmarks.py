@@ -222,7 +222,7 @@ def test_a_wrong_matrix_ends_the_run(monkeypatch):
     case = Case("quadruped", "quadruped", "quadruped", cases.quadruped)
     monkeypatch.setattr(contenders, "textbook", lambda problem, inputs: np.eye(12))
     with pytest.raises(WrongResultError, match="quadruped: .* differs from the defin"):
-        contenders.Contenders(case, cases.quadruped(), ("auto",), 10**6)
+        contenders.Contenders(case, cases.quadruped(), ("auto",), 10**6).finish(None)
 
 
 def test_too_large_a_kernel_is_left_out_with_its_count():
