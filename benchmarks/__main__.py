@@ -9,15 +9,16 @@ import time
 from pathlib import Path
 
 from benchmarks import claims as stated
-from benchmarks import cluster_report, clusters, compilers, ours, pinocchio_cpp
-from benchmarks.arguments import add_output
+from benchmarks import cluster_report, clusters, compilers, ours, pinocchio_peer
+from benchmarks.arguments import add_cases, add_output, add_quick, folder_of, parser_of
 from benchmarks.cases import CASES, AbsentError, Case, chosen
+from benchmarks.cluster_cases import CLUSTER_CASES
 from benchmarks.compare import WrongResultError
 from benchmarks.compilers import Compilation
 from benchmarks.contenders import Contenders
-from benchmarks.measure import Effort, Result, measured
-from benchmarks.report import Report, markdown
-from benchmarks.scaling import SERIES, growth
+from benchmarks.measure import Effort, measured
+from benchmarks.report import Report, places, shortfalls, with_figures
+from benchmarks.scaling import QUICK_SIZES, SERIES, growth
 from benchmarks.startup import start_up
 from benchmarks.targets import Claim
 from delassus_ros.errors import DelassusError
@@ -25,31 +26,20 @@ from delassus_ros.errors import DelassusError
 FULL = Effort(seconds=0.1, algorithms=None, most_operations=40_000)
 QUICK = Effort(seconds=0.02, algorithms=("auto", "pv_osimr"), most_operations=40_000)
 QUICK_CASES = "panda,quadruped,talos"
-QUICK_CLUSTERS = "chain24,cheetah24,tello6"
+QUICK_CLUSTERS = "chain2,cheetah6,fourbar"
 STARTED = ("quadruped", "anymal", "talos", "talos42")
 """Cases whose start-up is measured, if they are among the chosen ones and present."""
 _LONGEST_BUILD = 40.0
 """Kernels of a growing robot that are expected to take longer [s] are not built."""
-_ROOT = Path(__file__).resolve().parents[1]
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
-        description="Time the kernels of this package beside Pinocchio and CasADi, and write a "
-        "report.",
+    parser = parser_of(
+        "", "Time kernels beside Pinocchio and CasADi, robots with loops if all cases are run."
     )
-    parser.add_argument(
-        "--robots", metavar="NAME,...",
-        help="cases to run (default: all, and robots with loops, which `python -m "
-        "benchmarks.cluster_report` runs alone): " + ", ".join(case.name for case in CASES),
-    )  # fmt: skip
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="few cases and repetitions, as a test of the benchmark",
-    )
-    add_output(parser, _ROOT / "docs" / "benchmarks", "the folder of the report")
+    add_cases(parser, CASES)
+    add_quick(parser, "few cases and repetitions")
+    add_output(parser, cluster_report.FOLDER, "the folder of the report")
     return parser.parse_args()
 
 
@@ -61,15 +51,15 @@ def _say(text: str) -> None:
 
 
 def _start_pinocchio(report: Report) -> Compilation | None:
-    parts = pinocchio_cpp.EFPA if report.quick else pinocchio_cpp.ALL_ROUTES
+    parts = pinocchio_peer.EFPA if report.quick else pinocchio_peer.ALL_ROUTES
     try:
-        compilation = pinocchio_cpp.compilation(parts)
+        compilation = pinocchio_peer.compilation(parts)
         report.is_clang = compilers.find().is_clang
     except AbsentError as error:
         report.remarks.append(f"Pinocchio in C++ is left out: {error}")
         return None
     if report.quick:
-        route = next(iter(pinocchio_cpp.ROUTES))
+        route = next(iter(pinocchio_peer.ROUTES))
         report.remarks.append(f"Of Pinocchio in C++ a quick run compiles {route} alone.")
     if not report.is_clang:
         report.remarks.append(
@@ -101,65 +91,54 @@ def _run(cases: tuple[Case, ...], effort: Effort, report: Report) -> None:
             ready.append(Contenders(case, problem, names, effort.most_operations))
         except (AbsentError, DelassusError) as error:
             _say(f"{case.label}: left out, {error}")
-            report.results.append(Result(case, reason=str(error)))
+            report.left_out.append(f"- {case.label}: {error}")
     library = _library(compilation, report)
     for contenders in ready:
-        contenders.finish(library)
+        label = contenders.case.label
+        _say(f"{label}: checking all contenders")
+        contenders.finish(library, lambda text, label=label: _say(f"{label}, {text}"))
     for contenders in ready:
         _say(f"{contenders.case.label}: measuring")
         report.results.append(measured(contenders, effort))
     present = {contenders.case.name: contenders.case for contenders in ready}
     for name in STARTED[: 1 if report.quick else None]:
         if name in present:
-            for algorithm in dict.fromkeys((ours.CHOSEN, "pv_osimr")):
+            for algorithm in ("pv_osimr",) if report.quick else (ours.CHOSEN, "pv_osimr"):
                 _say(f"{present[name].label}: start-up, {algorithm}")
                 report.starts.append(start_up(present[name], algorithm))
     for series in SERIES:
-        _say(f"growth with the {series.name}")
-        sizes = series.sizes[: 3 if report.quick else None]
-        report.growths.append(growth(series, sizes, library, _LONGEST_BUILD, effort.seconds))
-    report.results.sort(key=lambda result: cases.index(result.case))
+        sizes = series.sizes[: QUICK_SIZES if report.quick else None]
+        report.growths.append(
+            growth(series, sizes, library, _LONGEST_BUILD, effort.seconds, _say)
+        )
 
 
 def _clusters(effort: Effort, quick: bool, folder: Path) -> list[Claim]:
     """Measure robots with loops; write their page and return its claims."""
-    names = QUICK_CLUSTERS if quick else None
-    found = clusters.run(clusters.chosen(names), effort.seconds, quick, _say)
-    return cluster_report.write(*found, quick, folder)
+    cases = chosen(QUICK_CLUSTERS if quick else None, CLUSTER_CASES)
+    return cluster_report.write(clusters.run(cases, effort.seconds, quick, _say), folder)
 
 
 def main() -> int:
     """Run; return the exit status."""
     arguments = _arguments()
-    quick = arguments.quick
-    names = arguments.robots or (QUICK_CASES if quick else None)
-    try:
-        cases = chosen(names)
-    except ValueError as error:
-        print(f"--robots: {error}", file=sys.stderr)
-        return 2
+    quick, folder = arguments.quick, folder_of(arguments, cluster_report.FOLDER)
+    is_whole = arguments.robots == CASES
+    cases = chosen(QUICK_CASES) if quick and is_whole else arguments.robots
     report = Report(is_clang=None, quick=quick)
     try:
         effort = QUICK if quick else FULL
         _run(cases, effort, report)
-        closed = [] if arguments.robots else _clusters(effort, quick, arguments.output)
+        closed = _clusters(effort, quick, folder) if is_whole else []
     except WrongResultError as error:
         print(f"A wrong matrix, so no report is written. {error}", file=sys.stderr)
         return 1
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    (arguments.output / "README.md").write_text(markdown(report), encoding="utf-8")
-    try:
-        from benchmarks import plots
-    except ImportError as error:
-        _say(f"no plots: {error}; pip install matplotlib")
-    else:
-        plots.write(arguments.output / "README.md")
+    with_figures(folder / "README.md", "benchmarks/README", places(report))
     claims = [*report.claims(), *closed]
-    for claim in claims:
-        if claim.holds is False:
-            _say(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
+    for line in shortfalls(claims):
+        _say(line)
     held = sum(claim.holds is True for claim in claims)
-    _say(f"{held} of {len(claims)} claims hold; {arguments.output / 'README.md'}")
+    _say(f"{held} of {len(claims)} claims hold; {folder / 'README.md'}")
     if quick:
         _say("what the pages state of speed: python -m benchmarks.claims")
         return 0

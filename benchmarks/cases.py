@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -198,7 +199,7 @@ CASES = (
 )  # fmt: skip
 
 
-def chosen(names: str | None) -> tuple[Case, ...]:
+def chosen(names: str | None, cases: Sequence[Any] = CASES) -> tuple[Any, ...]:
     """Return the cases that a comma-separated list names; all if None.
 
     Raises
@@ -206,10 +207,8 @@ def chosen(names: str | None) -> tuple[Case, ...]:
     ValueError
         For a name that is none of them.
     """
-    if names is None:
-        return CASES
-    by_name = {case.name: case for case in CASES}
-    wanted = names.split(",")
+    by_name = {case.name: case for case in cases}
+    wanted = list(by_name) if names is None else names.split(",")
     for name in wanted:
         if name not in by_name:
             raise ValueError(unknown("case", name, by_name))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -16,9 +15,9 @@ import numpy as np
 import yaml
 
 from benchmarks import timing
+from benchmarks.arguments import parser_of
 from benchmarks.cases import AbsentError, chosen, pool
-from benchmarks.pinocchio_model import PinocchioProblem
-from benchmarks.pinocchio_python import routes
+from benchmarks.pinocchio_peer import PinocchioProblem, routes
 from delassus_ros import DelassusSolver
 
 LIST = Path(__file__).with_name("claims.yaml")
@@ -182,7 +181,5 @@ def report(listed: Iterable[Statement]) -> list[str]:
 
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(
-        prog="python -m benchmarks.claims", description=(__doc__ or "").partition("\n")[0]
-    ).parse_args()
+    parser_of(".claims", __doc__).parse_args()
     print("\n".join(report(statements())))

@@ -12,7 +12,6 @@ from benchmarks.cases import beside
 from benchmarks.timing import Timing
 from delassus_ros import Closure, Contact, Problem, Robot, Transform
 from delassus_ros.closure.samples import closed_inputs
-from delassus_ros.model.robot import Base
 from delassus_ros.model.spatial import Array
 
 POOL = 64
@@ -88,21 +87,10 @@ def _from_oracle(name: str, *more: str) -> Callable[[], Closed]:
     """Load a robot of the oracle; with more contacts it has no states to compare with."""
 
     def load() -> Closed:
-        problem = Problem(oracle.robot(name), oracle.contacts_of(name, *more))
+        problem = oracle.problem_of(name, *more)
         states = oracle.states(name, problem.robot)
         reference = dict(zip(problem.robot.joint_names, states[0][0].tolist(), strict=True))
         return Closed(problem, [] if more else states, reference)
-
-    return load
-
-
-def _from_urdf(file: str, name: str, base: Base) -> Callable[[], Closed]:
-    def load() -> Closed:
-        robot = Robot.from_urdf(beside(file), base)
-        problem = Problem(robot, oracle.contacts_of(name))
-        states = oracle.states(name, robot)
-        reference = dict(zip(robot.joint_names, states[0][0].tolist(), strict=True))
-        return Closed(problem, states, reference)
 
     return load
 
@@ -167,7 +155,7 @@ CLUSTER_CASES = (
     ),
     ClusterCase(
         "mitleg", "MIT Humanoid's leg, URDF+, m=6",
-        _from_urdf("grbda_mit_humanoid_leg", "urdf_mit_humanoid_leg", "fixed"),
+        _from_oracle("urdf_mit_humanoid_leg"),
     ),
     ClusterCase(
         "jvrc6", "JVRC-1, URDF+, toe 6D, m=6", _jvrc(1), _us(105.0, 97.0), beats_projection=True,
@@ -188,12 +176,6 @@ CLUSTER_CASES = (
         ),
         _us(82.5, 47.6), beats_projection=True,
     ),
-    ClusterCase(
-        "fourbar", "four-bar, URDF+, m=6",
-        _from_urdf("grbda_four_bar", "urdf_four_bar", "fixed"),
-    ),
-    ClusterCase(
-        "planarleg", "planar leg, URDF+, m=6",
-        _from_urdf("grbda_planar_leg_linkage", "urdf_planar_leg_linkage", "fixed"),
-    ),
+    ClusterCase("fourbar", "four-bar, URDF+, m=6", _from_oracle("urdf_four_bar")),
+    ClusterCase("planarleg", "planar leg, URDF+, m=6", _from_oracle("urdf_planar_leg_linkage")),
 )  # fmt: skip

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from benchmarks.arguments import add_output
+from benchmarks.arguments import add_cases, add_output, add_quick, folder_of, parser_of
 from benchmarks.cases import CASES
 from benchmarks.cluster_cases import CLUSTER_CASES
-from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, chosen, run
+from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, Run, run
 from benchmarks.compare import WrongResultError
 from benchmarks.machine_speed import THERE, MachineSpeed
 from benchmarks.measure import Times
-from benchmarks.pages import ABSENT, QUICK, TEXTS, about_machine, cell, filled, table
-from benchmarks.report import claims_table, growth_table, times_table
+from benchmarks.pages import ABSENT, QUICK, Block, Places, Table, about_machine, cell, table
+from benchmarks.report import (
+    claims_table,
+    growth_table,
+    shortfalls,
+    times_table,
+    with_figures,
+)
 from benchmarks.scaling import Curve, Growth
 from benchmarks.targets import COUNT_EXPONENT, Claim, growth_claims
 from benchmarks.timing import Timing
@@ -29,12 +35,10 @@ GROWING = ("efpa", "pv_osimr")
 code leaves the processor's instruction cache long before it takes long to compile."""
 
 
-def claims(
-    results: Sequence[ClusterResult], growths: Sequence[Growth], speed: MachineSpeed
-) -> list[Claim]:
-    """Return all claims with their outcome."""
-    made = [claim for r in results if r.reason is None for claim in _case_claims(r, speed.factor)]
-    for growth in growths:
+def claims(run: Run) -> list[Claim]:
+    """Return all claims with their outcome; a quick run stops before the large sizes."""
+    made = [claim for result in run.results for claim in _case_claims(result, run.speed.factor)]
+    for growth in [] if run.is_quick else run.growths:
         counts = {n: Curve(growth.curves[n].counts) for n in GROWING if n in growth.curves}
         about = growth_claims(Growth(growth.series, counts))
         made += [claim for claim in about if claim.what == COUNT_EXPONENT]
@@ -96,28 +100,24 @@ def best(times: Times) -> Timing:
     return min(times.values(), key=lambda timing: timing.median)
 
 
-def markdown(
-    results: Sequence[ClusterResult],
-    growths: Sequence[Growth],
-    speed: MachineSpeed,
-    quick: bool,
-) -> str:
-    """Return the whole page."""
-    done = [r for r in results if r.reason is None]
-    absent = [f"- {r.case.label}: {r.reason}" for r in results if r.reason is not None]
-    made = claims(results, [] if quick else growths, speed)
-    return filled(
-        TEXTS / "clusters.md",
-        quick=QUICK if quick else "", machine=about_machine(), speed=_speed(speed),
-        claims=claims_table(made, _BOTH), operations=_operations(done),
-        warm=_warm(done, speed.factor), batch_count=BATCH,
-        batch=times_table([(r.case.label, r.batch) for r in done], 1e-9, None),
-        growth="\n\n".join(map(growth_table, growths)),
-        left_out="\n".join(absent) or "Nothing.",
-    )  # fmt: skip
+def places(run: Run) -> Places:
+    """Return the results of the page by place."""
+    results, factor = run.results, run.speed.factor
+    return {
+        "quick": QUICK if run.is_quick else "",
+        "machine": about_machine(),
+        "speed": _speed(run.speed),
+        "claims": claims_table(claims(run), _BOTH),
+        "operations": _operations(results),
+        "warm": _warm(results, factor),
+        "batch_count": BATCH,
+        "batch": times_table([(r.case.label, r.batch) for r in results], 1e-9, None),
+        "growth": map(growth_table, run.growths),
+        "left_out": "\n".join(run.left_out) or "Nothing.",
+    }
 
 
-def _operations(results: Sequence[ClusterResult]) -> str:
+def _operations(results: Sequence[ClusterResult]) -> Table:
     head = ["", "joints", "freedoms", *ALGORITHMS,
             "pv_osimr / efpa", "pv_osimr / ltl"]  # fmt: skip
     rows = []
@@ -130,11 +130,12 @@ def _operations(results: Sequence[ClusterResult]) -> str:
     return table(head, rows)
 
 
-def _speed(speed: MachineSpeed) -> str:
+def _speed(speed: MachineSpeed) -> list[Block]:
     """Return how the peer's times here and there compare, and what follows."""
     factor = speed.factor
     if factor is None:
-        return f"The peer could not be timed: {speed.reason}. No ratio to the library is claimed."
+        reason = f"The peer could not be timed: {speed.reason}."
+        return [f"{reason} No ratio to the library is claimed."]
     labels = {case.name: case.label for case in CASES}
     rows = [
         [labels[name], f"{THERE[name] * 1e6:.2f}", f"{time * 1e6:.2f}",
@@ -142,10 +143,10 @@ def _speed(speed: MachineSpeed) -> str:
         for name, time in speed.here.items()
     ]  # fmt: skip
     head = ["Pinocchio C++, best route, minimum", "there [µs]", "here [µs]", "here / there"]
-    return f"{table(head, rows)}\n\nThe library's times count {factor:.2f} times here."
+    return [table(head, rows), f"The library's times count {factor:.2f} times here."]
 
 
-def _warm(results: Sequence[ClusterResult], factor: float | None) -> str:
+def _warm(results: Sequence[ClusterResult], factor: float | None) -> Table:
     head = ["", *ALGORITHMS, "library's C-EFPA", "library's projection", "C-EFPA / efpa",
             "C-EFPA / best", "projection / best"]  # fmt: skip
     rows = []
@@ -166,24 +167,10 @@ def _warm(results: Sequence[ClusterResult], factor: float | None) -> str:
     return table(head, rows)
 
 
-def write(
-    results: Sequence[ClusterResult],
-    growths: Sequence[Growth],
-    speed: MachineSpeed,
-    quick: bool,
-    folder: Path,
-) -> list[Claim]:
+def write(run: Run, folder: Path) -> list[Claim]:
     """Write page and plots; return the claims."""
-    folder.mkdir(parents=True, exist_ok=True)
-    page = markdown(results, growths, speed, quick)
-    (folder / "clusters.md").write_text(page, encoding="utf-8")
-    try:
-        from benchmarks import plots
-    except ImportError as error:
-        print(f"no plots: {error}; pip install matplotlib")
-    else:
-        plots.write(folder / "clusters.md")
-    return claims(results, [] if quick else growths, speed)
+    with_figures(folder / "clusters.md", "benchmarks/clusters", places(run))
+    return claims(run)
 
 
 _BOTH = """\
@@ -193,32 +180,19 @@ first, untuned implementation of pv_osimr: the one here may not need more operat
 
 def main() -> int:
     """Run this part alone; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.cluster_report",
-        description="Count and time robots with gears, belts and loops, and write clusters.md.",
-    )
-    parser.add_argument(
-        "--robots", metavar="NAME,...",
-        help="cases to run (default: all): " + ", ".join(case.name for case in CLUSTER_CASES),
-    )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="few repetitions and small sizes")
+    parser = parser_of(".cluster_report", "Count and time robots with gears, belts and loops.")
+    add_cases(parser, CLUSTER_CASES)
+    add_quick(parser, "few repetitions and small sizes")
     add_output(parser, FOLDER, "the folder of clusters.md")
     arguments = parser.parse_args()
-    try:
-        cases = chosen(arguments.robots)
-    except ValueError as error:
-        print(f"--robots: {error}", file=sys.stderr)
-        return 2
     seconds = 0.02 if arguments.quick else 0.1
     try:
-        found = run(cases, seconds, arguments.quick, lambda text: print(text, flush=True))
+        done = run(arguments.robots, seconds, arguments.quick, partial(print, flush=True))
     except WrongResultError as error:
         print(f"A wrong matrix, so no page is written. {error}", file=sys.stderr)
         return 1
-    for claim in write(*found, arguments.quick, arguments.output):
-        if claim.holds is False:
-            print(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
-    print(arguments.output / "clusters.md")
+    folder = folder_of(arguments, FOLDER)
+    print(*shortfalls(write(done, folder)), folder / "clusters.md", sep="\n")
     return 0
 
 

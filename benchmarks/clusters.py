@@ -15,7 +15,6 @@ import numpy as np
 from benchmarks import machine_speed, ours, timing
 from benchmarks.cases import AbsentError
 from benchmarks.cluster_cases import (
-    CLUSTER_CASES,
     Closed,
     ClusterCase,
     closed_configurations,
@@ -24,10 +23,10 @@ from benchmarks.compare import agree
 from benchmarks.machine_speed import MachineSpeed
 from benchmarks.measure import Times
 from benchmarks.mechanisms import geared_chain
-from benchmarks.scaling import Growth, Series, growth
+from benchmarks.scaling import QUICK_SIZES, Growth, Series, growth
 from delassus_ros.algorithms.dense import definition
 from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.errors import DelassusError, unknown
+from delassus_ros.errors import DelassusError
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.spatial import Array
 
@@ -42,10 +41,9 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 
 @dataclass
 class ClusterResult:
-    """Measurements of a case; only `reason` if the robot is absent."""
+    """Measurements of a case."""
 
     case: ClusterCase
-    reason: str | None = None
     joints: int = 0
     freedoms: int = 0
     generic: dict[str, int] = field(default_factory=dict)
@@ -54,6 +52,22 @@ class ClusterResult:
     warm: Times = field(default_factory=dict)
     batch: Times = field(default_factory=dict)
     """A batch of 8, called in C [s per configuration]."""
+
+
+@dataclass
+class Run:
+    """All results of a run.
+
+    Attributes
+    ----------
+    left_out : a line per absent robot, with the reason.
+    """
+
+    is_quick: bool
+    speed: MachineSpeed
+    results: list[ClusterResult] = field(default_factory=list)
+    growths: list[Growth] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 CHAIN = Series(
@@ -73,13 +87,12 @@ def measured(case: ClusterCase, seconds: float) -> ClusterResult:
 
     Raises
     ------
+    AbsentError
+        If the robot is not on this machine.
     WrongResultError
         If a kernel differs from the definition or from the paper's library.
     """
-    try:
-        closed = case.load()
-    except AbsentError as error:
-        return ClusterResult(case, reason=str(error))
+    closed = case.load()
     problem, inputs = closed.problem, closed.pool()
     clusters = clusters_of(problem.robot)
     result = ClusterResult(
@@ -126,43 +139,27 @@ def run(
     seconds: float,
     quick: bool,
     say: Callable[[str], None],
-) -> tuple[list[ClusterResult], list[Growth], MachineSpeed]:
+) -> Run:
     """Measure cases, then the growth with links and contacts; the machine's speed around both.
 
     Parameters
     ----------
     seconds : per contender and measurement [s].
-    quick : end the growth at the third size.
+    quick : end the growth after a few sizes.
     """
-    speed = MachineSpeed(reason="a quick run does not time it")
+    run = Run(quick, MachineSpeed(reason="a quick run does not time it"))
     if not quick:
         say("Pinocchio in C++, to compare this machine with that of the library's times")
-        speed = machine_speed.measured(seconds)
-    results, growths = [], []
+        run.speed = machine_speed.measured(seconds)
     for case in cases:
         say(f"{case.label}: compiling and measuring")
         try:
-            results.append(measured(case, seconds))
-        except DelassusError as error:
-            results.append(ClusterResult(case, reason=str(error)))
+            run.results.append(measured(case, seconds))
+        except (AbsentError, DelassusError) as error:
+            run.left_out.append(f"- {case.label}: {error}")
     for series in (CHAIN, ROWS):
-        say(f"growth of the {series.name}")
-        sizes = series.sizes[: 3 if quick else None]
-        growths.append(growth(series, sizes, None, _LONGEST_BUILD, seconds))
-    return results, growths, speed if quick else speed.least(machine_speed.measured(seconds))
-
-
-def chosen(names: str | None) -> tuple[ClusterCase, ...]:
-    """Return the cases that a comma-separated list names; all if None.
-
-    Raises
-    ------
-    ValueError
-        For a name that is none of them.
-    """
-    by_name = {case.name: case for case in CLUSTER_CASES}
-    wanted = list(by_name) if names is None else names.split(",")
-    for name in wanted:
-        if name not in by_name:
-            raise ValueError(unknown("case", name, by_name))
-    return tuple(by_name[name] for name in wanted)
+        sizes = series.sizes[: QUICK_SIZES if quick else None]
+        run.growths.append(growth(series, sizes, None, _LONGEST_BUILD, seconds, say))
+    if not quick:
+        run.speed = run.speed.least(machine_speed.measured(seconds))
+    return run

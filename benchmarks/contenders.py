@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import numpy as np
-
-from benchmarks import casadi_peer, ours, pinocchio_cpp, pinocchio_python
+from benchmarks import casadi_peer, ours, pinocchio_peer
 from benchmarks.cases import POOL, AbsentError, Case, pool
-from benchmarks.compare import TOLERANCE, WrongResultError
+from benchmarks.compare import TOLERANCE, Contender, WrongResultError, from_python, in_c
 from benchmarks.compilers import Compilation
-from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.pinocchio_peer import PinocchioProblem
 from benchmarks.timing import Routine
 from delassus_ros import Problem
 from delassus_ros.errors import DelassusError
@@ -24,14 +21,6 @@ CPP = "C++ "
 """What the names of Pinocchio's C++ routes begin with."""
 _CHECKED = (3, POOL - 1)
 """Configurations of the pool at which every contender is checked."""
-
-
-@dataclass(frozen=True)
-class PythonCall:
-    """A function that takes a row of `inputs`."""
-
-    call: Callable[[Array], object]
-    inputs: Array
 
 
 class Contenders:
@@ -49,8 +38,6 @@ class Contenders:
     ------
     DelassusError
         If the chosen algorithm cannot be compiled.
-    WrongResultError
-        If one of ours differs from the definition.
 
     Attributes
     ----------
@@ -68,7 +55,7 @@ class Contenders:
         self.rows = problem.contacts.rows
         self.operations: dict[str, int] = {}
         self.routines: dict[str, Routine] = {}
-        self.python: dict[str, PythonCall] = {}
+        self.python: dict[str, Contender] = {}
         self.notes: list[str] = []
         self._expected = {i: textbook(problem, {"q": self.inputs[i]}) for i in _CHECKED}
         self._casadi = self._start_casadi()
@@ -76,19 +63,27 @@ class Contenders:
             self._add_ours(name, most_operations)
         self.batch = ours.Batch(problem, ours.CHOSEN)
 
-    def finish(self, pinocchio_library: ctypes.CDLL | None) -> None:
+    def finish(
+        self, pinocchio_library: ctypes.CDLL | None, say: Callable[[str], None] = lambda _: None
+    ) -> None:
         """Add the peers and check everything.
+
+        Parameters
+        ----------
+        say : told how long the compiler of CasADi's code is waited for.
 
         Raises
         ------
         WrongResultError
             If one differs from the definition.
         """
-        self._finish_casadi()
+        self._finish_casadi(say)
         self._add_pinocchio(pinocchio_library)
-        for name, routine in self.routines.items():
+        results = {name: each.results for name, each in self.python.items() if each.results}
+        results |= {name: in_c(routine).results for name, routine in self.routines.items()}
+        for name, of_state in results.items():
             for i, expected in self._expected.items():
-                self._check(name, routine.matrix(i), expected)
+                self._check(name, of_state(i)[0], expected)
 
     def _add_ours(self, name: str, most_operations: int) -> None:
         try:
@@ -109,9 +104,7 @@ class Contenders:
         if name != ours.CHOSEN:
             return
         for label, call in ours.python_calls(self.problem, built, name).items():
-            self.python[label] = PythonCall(call, self.inputs)
-            for i, expected in self._expected.items():
-                self._check(label, call(self.inputs[i]), expected)
+            self.python[label] = from_python(call, self.inputs, lambda G: [G])
 
     def _start_casadi(self) -> Compilation | None:
         try:
@@ -120,11 +113,11 @@ class Contenders:
             self.notes.append(f"{CASADI}: {error}")
             return None
 
-    def _finish_casadi(self) -> None:
+    def _finish_casadi(self, say: Callable[[str], None]) -> None:
         if self._casadi is None:
             return
         try:
-            library = self._casadi.library()
+            library = self._casadi.library(lambda text: say(f"{CASADI}: {text}"))
         except AbsentError as error:
             self.notes.append(f"{CASADI}: {error}")
             return
@@ -137,16 +130,16 @@ class Contenders:
             self.notes.append(f"Pinocchio: {error}")
             return
         inputs = peer.configurations(self.inputs)
-        for name, route in pinocchio_python.routes(peer).items():
-            self.python[name] = PythonCall(route.call, inputs)
-            for i, expected in self._expected.items():
-                self._check(name, route.read(route.call(inputs[i])), expected)
+        for name, route in pinocchio_peer.routes(peer).items():
+            self.python[name] = from_python(
+                route.call, inputs, lambda G, read=route.read: [read(G)]
+            )
         if library is not None:
-            for name, routine in pinocchio_cpp.routines(library, peer, self.rows, inputs).items():
+            for name, routine in pinocchio_peer.routines(library, peer, self.rows, inputs).items():
                 self.routines[CPP + name] = routine
 
     def _check(self, name: str, matrix: Array, expected: Array) -> None:
-        error = relative_error(self.problem, np.asarray(matrix), expected)
+        error = relative_error(self.problem, matrix, expected)
         if not error <= TOLERANCE:
             raise WrongResultError(
                 f"{self.case.label}: {name} differs from the definition by {error:.1e}"

@@ -16,16 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import compilers, machine, pinocchio_cpp
+from benchmarks import compilers, machine, pages, pinocchio_peer
 from benchmarks.arguments import output_of
 from benchmarks.cases import AbsentError, Case, chosen
-from benchmarks.cluster_cases import ClusterCase
-from benchmarks.clusters import chosen as chosen_clusters
+from benchmarks.cluster_cases import CLUSTER_CASES, ClusterCase
 from benchmarks.compare import Results, compare, from_python, in_c
-from benchmarks.pages import ABSENT, cell, document, made_on, table
-from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
-from benchmarks.pinocchio_python import symmetric
-from benchmarks.timing import Routine, Timing
+from benchmarks.ours import bound_routine
+from benchmarks.pages import ABSENT, Places, Table, cell, made_on, table
+from benchmarks.pinocchio_peer import PinocchioProblem, pinocchio, symmetric
+from benchmarks.timing import Routine, Timing, fastest
 from delassus_ros.compiler.function import BoundFunction
 from delassus_ros.dynamics import GRAVITY, Dynamics
 from delassus_ros.model.robot import Robot
@@ -83,22 +82,13 @@ class Measured:
     def peer(self) -> Timing | None:
         """The least minimum and median of the other contenders; None without one."""
         _, *others = self.times.values()
-        if not others:
-            return None
-        return Timing(min(t.minimum for t in others), min(t.median for t in others))
+        return fastest(others)
 
     @property
     def ratio(self) -> Timing | None:
         """How many times longer the fastest contender takes; None without one."""
         mine, *_ = self.times.values()
         return None if self.peer is None else mine.ratio(self.peer)
-
-
-def routine(bound: BoundFunction, inputs: Array) -> Routine:
-    """Return a bound function for C loops; `inputs` (count, inputs) in the order of its ports."""
-    return Routine(
-        bound.address, inputs, 1, bound.work.ctypes.data, keep=bound, size=bound.result.size
-    )
 
 
 def states(robot: Robot, size: int, q: Array) -> Array:
@@ -128,13 +118,13 @@ def measured_open(case: Case, library: ctypes.CDLL | None, seconds: float) -> It
         np.hstack([theirs.configurations(q), theirs.motion(rates), theirs.motion(given)])
     )
     order = theirs.motion(np.arange(n, dtype=float)[None])[0].astype(int)
-    order = theirs.motion(np.arange(n, dtype=float)[None])[0].astype(int)
     for function, names in _CPP.items():
         bound = dynamics.bind(function)
-        mine = routine(bound, np.ascontiguousarray(inputs))
+        mine = bound_routine(bound, np.ascontiguousarray(inputs))
         contenders = {"ours": (mine, _results(mine, function))}
         if library is not None:
-            peers = pinocchio_cpp.dynamics(library, theirs, stated, mine.size, names)
+            functions = {name: pinocchio_peer.DYNAMICS[name] for name in names}
+            peers = pinocchio_peer.routines(library, theirs, 1, stated, functions, mine.size)
             contenders |= {
                 name: (each, _results(each, function, order)) for name, each in peers.items()
             }
@@ -197,8 +187,6 @@ def _results(routine: Routine, function: str, order: Array | None = None) -> Res
 
     def results(i: int) -> Sequence[Array]:
         block = routine.results(i)
-        if block is None:
-            return [np.full(routine.size, np.nan)]
         if order is None:
             return _matrices(block) if function.endswith("derivatives") else [block]
         ours = np.argsort(order)
@@ -231,40 +219,30 @@ def measured_closed(case: ClusterCase, seconds: float) -> Iterator[Measured]:
     inputs = np.ascontiguousarray(states(robot, dynamics.size, closed.pool(_POOL)))
     for function, methods in METHODS.items():
         routines = {
-            method: routine(dynamics.bind(function, method), inputs) for method in methods
+            method: bound_routine(dynamics.bind(function, method), inputs) for method in methods
         }
         contenders = {name: (each, _results(each, function)) for name, each in routines.items()}
         counts = {method: dynamics.operations(function, method).total for method in methods}
         times = _times(case.label, contenders, seconds)
         yield Measured(case.label, "closed", function, counts, times)
     for function in ("inverse_derivatives", "forward_derivatives"):
-        each = routine(dynamics.bind(function), inputs)
+        each = bound_routine(dynamics.bind(function), inputs)
         count = dynamics.operations(function).total
         times = compare(case.label, {"closed form": in_c(each, _results(each, function))}, seconds)
         yield Measured(case.label, "closed", function, {"closed form": count}, times)
 
 
-def page(opened: list[Measured], closed: list[Measured], remarks: list[str], day: str) -> str:
-    """Return the page."""
-    return document(
-        ("Inverse and forward dynamics, and their derivatives",
-         f"{_INTRODUCTION}\n\n{made_on(day, machine.compiler(), *remarks)}"),
-        ("Open robots, beside Pinocchio", f"{_OPEN}\n\n{table(_HEAD, map(_open_row, opened), 2)}"),
-        ("Robots with gears, belts and loops", f"{_CLOSED}\n\n{_closed_table(closed)}"),
-    )  # fmt: skip
+def places(
+    opened: list[Measured], closed: list[Measured], remarks: list[str], day: str
+) -> Places:
+    """Return the results of the page by place."""
+    return {
+        "run": made_on(day, machine.compiler(), *remarks),
+        "open": table(_HEAD, map(_open_row, opened), 2),
+        "closed": _closed_table(closed),
+    }
 
 
-_INTRODUCTION = """\
-Written by `python -m benchmarks.dynamics`. Everything is in one process, contenders in
-turns, another random state at each call; the results agree to 1e-8 before they are
-timed. Cells are minimum / median [µs] of calls in C, ratios by minimum / by median."""
-_OPEN = """\
-*C++* is the faster of Pinocchio's conventions, compiled from the headers of its wheel
-for this processor, joints turned so that each is about x, y or z; *from Python* are
-bound calls with all inputs copied, and Pinocchio's bindings."""
-_CLOSED = """\
-All methods are compiled by this package. Ratios are to C-RNEA or C-ABA; the cluster
-paper's own times are in [its page](../papers/clusters.md)."""
 _HEAD = ("robot", "function", "operations", "ours", "C++", "C++ / ours", "target",
          "from Python, ours", "from Python, Pinocchio", "ratio")  # fmt: skip
 
@@ -281,7 +259,7 @@ def _open_row(one: Measured) -> list[str]:
     ]  # fmt: skip
 
 
-def _closed_table(results: list[Measured]) -> str:
+def _closed_table(results: list[Measured]) -> Table:
     rows = []
     for one in results:
         first, *_ = one.times.values()
@@ -306,7 +284,7 @@ def run(
     """Measure robots that are present; absent ones become remarks."""
     results: tuple[list[Measured], list[Measured]] = [], []
     remarks: list[str] = []
-    for case in (*chosen(opened), *chosen_clusters(closed)):
+    for case in (*chosen(opened), *chosen(closed, CLUSTER_CASES)):
         print(case.label, flush=True)
         try:
             if isinstance(case, Case):
@@ -323,14 +301,15 @@ def main() -> None:
     output = output_of("dynamics", __doc__, OUTPUT)
     notes, library = [], None
     try:
-        library = pinocchio_cpp.compilation(pinocchio_cpp.DYNAMICS_PART).library(print)
+        library = pinocchio_peer.compilation(pinocchio_peer.DYNAMICS_PART).library(print)
         if not compilers.find().is_clang:
             notes.append("without clang, with which Pinocchio is faster")
     except AbsentError as error:
         notes.append(f"Pinocchio in C++ is left out: {error}")
     opened, closed, remarks = run(OPEN, CLOSED, 0.5, library)
     day = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
-    output.write_text(page(opened, closed, [*notes, *remarks], day), encoding="utf-8")
+    found = places(opened, closed, [*notes, *remarks], day)
+    pages.write(output, "benchmarks/dynamics", found)
     print(output)
 
 

@@ -1,28 +1,26 @@
 """Contact forces beside pyramids and Pinocchio's ADMM: errors of forces, and times from Python.
 
 ``python -m benchmarks.friction`` prints errors where a foot of the demo robot slides, and medians
-of times of one process, in which the solvers take turns; with ``--kernel`` the times of machine
-code beside the kernel of G and a0.
+of times on random problems by the solvers of :mod:`benchmarks.contact_problems`, in turns; with
+``--kernel`` the times of machine code beside the kernel of G and a0.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import friction_kernel, timing
+from benchmarks import friction_kernel
+from benchmarks.arguments import parser_of
+from benchmarks.contact_problems.generator import ContactProblem
+from benchmarks.contact_problems.measure import measured
 from delassus_ros import (
     Contact,
     ContactForces,
     DelassusSolver,
-    ForceSolver,
     Problem,
     Robot,
     solve_contacts_batch,
@@ -32,9 +30,7 @@ from delassus_ros.drawing.skeleton import Skeleton, completed
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.sim import demo_urdf, humanoid
 
-CONTACTS, FRICTION, SIDES = 4, 0.6, 8
-SECONDS = 0.02
-"""Time of each solver on one problem [s]."""
+CONTACTS, FRICTION = 4, 0.6
 
 
 def random_problem(seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -160,57 +156,9 @@ def _share(found: NDArray[np.float64], exact: NDArray[np.float64]) -> float:
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
 
-def peers() -> dict[str, Callable[[Any, Any], Any]]:
-    """Return the solvers that are installed, by name."""
-    found: dict[str, Callable[[Any, Any], Any]] = {}
-    for tolerance in (1e-10, 1e-6):
-        solver = ForceSolver(["point"] * CONTACTS, FRICTION, law="coulomb", tolerance=tolerance)
-        found[f"ForceSolver.solve, {tolerance:g}"] = solver.solve
-    try:
-        import daqp
-
-        A = pyramid(SIDES, FRICTION, CONTACTS)
-        upper, lower = np.zeros(len(A)), np.full(len(A), -1e30)
-        sense = np.zeros(len(A), np.int32)
-        found[f"daqp, {SIDES} sides"] = lambda G, a0: daqp.solve(G, a0, A, upper, lower, sense)
-    except ImportError:
-        print("daqp is not installed")
-    try:
-        import pinocchio as pin
-
-        for tolerance in (1e-10, 1e-6):
-            found[f"Pinocchio ADMM, {tolerance:g}"] = _admm(pin, tolerance)
-    except (ImportError, AttributeError):
-        print("no Pinocchio with ADMMConstraintSolver is installed")
-    return found
-
-
-def _admm(pin: Any, tolerance: float) -> Callable[[Any, Any], Any]:
-    model = pin.buildSampleModelHumanoidRandom()
-    models, data = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
-    for _ in range(CONTACTS):
-        point = pin.PointContactConstraintModel(model, 1)
-        point.setFriction(FRICTION)
-        models.append(pin.ConstraintModel(point))
-        data.append(models[len(models) - 1].createData())
-    settings, result = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
-    for name in ("feasibility", "complementarity"):
-        setattr(settings, f"relative_{name}_tol", tolerance)
-        setattr(settings, f"absolute_{name}_tol", 1e-2 * tolerance)
-    settings.max_iterations, settings.solve_ncp = 5000, True
-
-    def solve(G: Any, a0: Any) -> Any:
-        # A solver per problem: one that is used twice begins with the forces of the first.
-        return pin.ADMMConstraintSolver(3 * CONTACTS).solve(
-            pin.DelassusOperatorDense(G), a0, models, data, settings, result
-        )
-
-    return solve
-
-
 def main() -> None:
     """Print errors of forces, and the median time of a call of each solver."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(".friction", __doc__)
     parser.add_argument(
         "--problems", type=int, default=50, help="number of problems (default: 50)"
     )
@@ -231,22 +179,19 @@ def main() -> None:
     if options.kernel:
         friction_kernel.say()
         return
-    problems = [random_problem(seed) for seed in range(options.problems)]
     for name, shares in errors().items():
         median, worst = 100 * np.median(shares), 100 * shares.max()
         print(f"{name:30} force error {median:5.1f} % median, {worst:5.1f} % largest")
-    solvers = peers()
-    times: dict[str, list[float]] = {name: [] for name in solvers}
-    for problem in problems:
-        samplers = {
-            name: timing.once(partial(solve, *problem), 1) for name, solve in solvers.items()
-        }
-        for name, found in timing.measure(samplers, SECONDS).items():
-            times[name].append(found.minimum)
-    ours = statistics.median(next(iter(times.values())))
-    for name, values in times.items():
-        median = statistics.median(values)
-        print(f"{name:30} {1e6 * median:8.1f} us   {median / ours:6.2f} times the first")
+    contacts, mu = tuple(f"contact {k}" for k in range(CONTACTS)), np.full(CONTACTS, FRICTION)
+    problems = [
+        ContactProblem("random", "sliding", contacts, *random_problem(seed), mu)
+        for seed in range(options.problems)
+    ]
+    outcomes = measured(problems, lambda text: None)
+    ours = np.median(outcomes["coulomb", "ours, 1e-10"].times)
+    for (law, name), outcome in outcomes.items():
+        median = np.median(outcome.times)
+        print(f"{f'{name}, {law}':30} {1e6 * median:8.1f} us   {median / ours:6.2f} times ours")
 
 
 if __name__ == "__main__":

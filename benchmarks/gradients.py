@@ -9,21 +9,21 @@ with 2 nq configurations, and Pinocchio's constraint dynamics with their derivat
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import numpy as np
 
 from benchmarks import cases, ours
+from benchmarks.arguments import add_cases, parser_of
 from benchmarks.compare import compare, from_python
 from benchmarks.pages import table
-from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
+from benchmarks.pinocchio_peer import PinocchioProblem, pinocchio
 from benchmarks.timing import Timing
 from delassus_ros import DelassusSolver, Problem
 from delassus_ros.gradients import Gradients
 from delassus_ros.model.spatial import Array
 
-NAMES = ("panda", "ur5", "anymal", "go1", "talos", "atlas24")
+NAMES = "panda,ur5,anymal,go1,talos,atlas24"
 SECONDS = 0.5
 STEP = 1e-6
 """Step of the central differences [rad, m]."""
@@ -93,17 +93,13 @@ def times(where: str, problem: Problem, seconds: float) -> dict[str, Timing]:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.gradients", description=(__doc__ or "").partition("\n")[0]
-    )
-    names = [case.name for case in cases.CASES]
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"among {', '.join(names)}")
+    parser = parser_of(".gradients", __doc__)
+    add_cases(parser, cases.CASES, NAMES)
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help="time of each contender [s] (%(default)s)"
     )
     options = parser.parse_args()
-    chosen = [case for case in cases.CASES if case.name in (options.cases or NAMES)]
-    loaded = {case.label: case.load() for case in chosen}
+    loaded = {case.label: case.load() for case in options.robots}
     rows = []
     for label, problem in loaded.items():
         G, *others = counts(problem)

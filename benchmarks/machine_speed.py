@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from benchmarks import cases, compilers, pinocchio_cpp, timing
+from benchmarks import cases, compilers, pinocchio_peer, timing
 from benchmarks.cases import AbsentError
-from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.pinocchio_peer import PinocchioProblem
 
 THERE = {"panda": 0.86e-6, "solo12": 2.38e-6, "anymal": 2.34e-6, "talos": 3.77e-6,
          "talos24": 5.39e-6}  # fmt: skip
@@ -55,13 +55,13 @@ def measured(seconds: float) -> MachineSpeed:
     try:
         if not compilers.find().is_clang:
             return MachineSpeed(reason="there it was compiled by clang, which is not at hand here")
-        library = pinocchio_cpp.compilation().library()
+        library = pinocchio_peer.compilation().library()
         here = {}
         for case in cases.chosen(",".join(THERE)):
             problem = case.load()
             peer = PinocchioProblem(problem)
             inputs = peer.configurations(cases.pool(problem, _POOL))
-            routines = pinocchio_cpp.routines(library, peer, problem.contacts.rows, inputs)
+            routines = pinocchio_peer.routines(library, peer, problem.contacts.rows, inputs)
             samplers = {name: timing.warm(routine) for name, routine in routines.items()}
             times = timing.measure(samplers, seconds)
             here[case.name] = min(each.minimum for each in times.values())

@@ -41,10 +41,9 @@ class Effort:
 
 @dataclass
 class Result:
-    """Measurements of a case; only `reason` if the robot is absent."""
+    """Measurements of a case."""
 
     case: Case
-    reason: str | None = None
     joints: int = 0
     rows: int = 0
     operations: dict[str, int] = field(default_factory=dict)
@@ -61,10 +60,7 @@ class Result:
 
 def best(times: Times, belongs: Callable[[str], bool]) -> Timing | None:
     """Return the least minimum and the least median of some contenders; None without any."""
-    some = [t for name, t in times.items() if belongs(name)]
-    if not some:
-        return None
-    return Timing(min(t.minimum for t in some), min(t.median for t in some))
+    return timing.fastest(t for name, t in times.items() if belongs(name))
 
 
 def is_cpp(name: str) -> bool:
@@ -89,7 +85,7 @@ def measured(contenders: Contenders, effort: Effort) -> Result:
     for size, longer in timing.COLD_BYTES.items():
         samplers = {n: timing.cold(r, size) for n, r in some.items()}
         result.cold[size] = timing.measure(samplers, longer * seconds)
-    calls = {n: timing.python(c.call, c.inputs) for n, c in contenders.python.items()}
+    calls = {name: each.sampler for name, each in contenders.python.items()}
     result.python = timing.measure(calls, seconds)
     result.resident = _resident(contenders, some, seconds)
     result.many = _many(contenders, some, seconds)

@@ -8,10 +8,11 @@ here inertias are dense and links 1 m long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from delassus_ros import Contact, Problem, Robot, Transform
 from delassus_ros.model import WORLD, Body, Coupling, Frame, Inertia, Joint, JointKind
@@ -35,16 +36,48 @@ def dense_inertia(seed: int) -> Inertia:
     return Inertia.from_com(rng.uniform(0.8, 1.2), rng.uniform(0.1, 0.6, 3), about_com)
 
 
-class Links:
-    """A robot under construction: revolute joints about z, each 1 m from the last one.
+class Builder:
+    """A robot of revolute joints under construction.
 
     Parameters
     ----------
-    floating : whether body 0 moves freely; otherwise the first links are on the world.
+    floating : whether body 0 moves freely; otherwise the first bodies are on the world.
     """
 
-    def __init__(self, floating: bool = True) -> None:
+    def __init__(self, floating: bool = False) -> None:
         self.joints = [Joint("root", JointKind.ROOT, WORLD)] if floating else []
+        self.bodies = [Body("body0", dense_inertia(0))] if floating else []
+        self.couplings: list[Coupling] = []
+
+    def add(
+        self,
+        parent: int,
+        place: Transform,
+        inertia: Inertia | None = None,
+        axis: ArrayLike = (0.0, 0.0, 1.0),
+    ) -> int:
+        """Add a joint with its body; return their index."""
+        i = len(self.joints)
+        self.joints.append(Joint(f"joint{i}", JointKind.REVOLUTE, parent, place, axis))
+        self.bodies.append(Body(f"body{i}", inertia or dense_inertia(i)))
+        return i
+
+    def couple(self, joint: int, turned_by: Mapping[int, float]) -> None:
+        """Let a joint turn by Σ ratio · angle of the joints in `turned_by`."""
+        terms = [(self.joints[k].name, -ratio) for k, ratio in turned_by.items()]
+        self.couplings.append(Coupling(f"gear{joint}", ((self.joints[joint].name, 1.0), *terms)))
+
+    def robot(self, name: str, frames: Sequence[Frame] = ()) -> Robot:
+        """Return the robot; without `frames`, frame ``link<i>`` is at the origin of body i."""
+        links = [Frame(f"link{i}", i, Transform()) for i in range(len(self.joints))]
+        return Robot(name, self.joints, self.bodies, frames or links, self.couplings)
+
+
+class Links(Builder):
+    """A robot under construction: joints about z, each 1 m from the last one."""
+
+    def __init__(self, floating: bool = True) -> None:
+        super().__init__(floating)
 
     def chain(
         self, parent: int, count: int, turn: np.ndarray, first: np.ndarray, along: float = 0.0
@@ -57,17 +90,8 @@ class Links:
         """
         step = np.array([1.0, 0.0, 0.0]) + along * turn[:, 2]
         for k in range(count):
-            place = Transform(turn, first if k == 0 else step)
-            name = f"joint{len(self.joints)}"
-            self.joints.append(Joint(name, JointKind.REVOLUTE, parent, place))
-            parent = len(self.joints) - 1
+            parent = self.add(parent, Transform(turn, first if k == 0 else step))
         return parent
-
-    def robot(self, name: str) -> Robot:
-        """Return the robot; frame ``link<i>`` is at the origin of body i."""
-        bodies = [Body(f"body{i}", dense_inertia(i)) for i in range(len(self.joints))]
-        frames = [Frame(f"link{i}", i, Transform()) for i in range(len(self.joints))]
-        return Robot(name, self.joints, bodies, frames)
 
 
 def surfaces(frames: Sequence[str]) -> list[Contact]:
@@ -178,7 +202,7 @@ def moved(problem: Problem) -> Problem:
     return Problem(problem.robot, contacts)
 
 
-class Geared:
+class Geared(Builder):
     """A fixed-base robot under construction whose links are turned by rotors on their parents.
 
     Parameters
@@ -188,16 +212,13 @@ class Geared:
     """
 
     def __init__(self, loose: bool) -> None:
+        super().__init__()
         self._loose = loose
-        self.joints: list[Joint] = []
-        self.bodies: list[Body] = []
-        self.couplings: list[Coupling] = []
 
     def link(self, parent: int) -> int:
         """Add a link that turns about z, about 1 m from the last one; return its index."""
         place = np.zeros(3) if parent == WORLD else np.array([0.9, 0.3, -0.2])
-        i = len(self.joints)
-        return self._add(parent, Transform(rotation(SKEW, 1.0), place), dense_inertia(i))
+        return self.add(parent, Transform(rotation(SKEW, 1.0), place))
 
     def rotor(self, link: int, parent: int, turns: dict[int, float]) -> None:
         """Add a rotor beside a link's joint; it turns Σ ratio · angle of the links in `turns`."""
@@ -207,27 +228,18 @@ class Geared:
             turn = turn @ rotation((0.6, 0.0, 0.8), 0.5)
             body = dense_inertia(link)
             inertia = Inertia(0.01 * body.mass, 0.01 * body.moment, 0.01 * body.rotational)
-        i = self._add(parent, Transform(turn, np.array([0.8, 0.2, 0.1])), inertia)
-        terms = [(self.joints[k].name, -ratio) for k, ratio in turns.items()]
-        self.couplings.append(Coupling(f"gear{i}", ((self.joints[i].name, 1.0), *terms)))
-
-    def _add(self, parent: int, place: Transform, inertia: Inertia) -> int:
-        i = len(self.joints)
-        self.joints.append(Joint(f"joint{i}", JointKind.REVOLUTE, parent, place))
-        self.bodies.append(Body(f"body{i}", inertia))
-        return i
+        self.couple(self.add(parent, Transform(turn, np.array([0.8, 0.2, 0.1])), inertia), turns)
 
     def at_tip(self, name: str, tip: int, contacts: int) -> Problem:
         """Return the problem with 6D contacts around the end of a link."""
         frame = Frame("tip", tip, Transform(np.eye(3), np.array([0.9, 0.3, -0.2])))
-        robot = Robot(name, self.joints, self.bodies, [frame], self.couplings)
         rng = np.random.default_rng(0)
         places = [
             Transform(rotation(SKEW, angle), rng.uniform(-0.1, 0.1, 3))
             for angle in rng.uniform(-3.0, 3.0, contacts)
         ]
         return Problem(
-            robot,
+            self.robot(name, [frame]),
             [Contact(f"tip {k}", "tip", "surface", place) for k, place in enumerate(places)],
         )
 

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arguments import output_of
-from benchmarks.pages import row
+from benchmarks.pages import table
+from benchmarks.pinocchio_peer import symmetric
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.errors import DelassusError
@@ -83,8 +84,7 @@ def of_pinocchio(model: Any, frames: list[str], q: Array) -> Array:
     data = model.createData()
     pin.computeJointJacobians(model, data, q)
     pin.updateFramePlacements(model, data)
-    M = pin.crba(model, data, q)
-    M = np.triu(M) + np.triu(M, 1).T
+    M = symmetric(pin.crba(model, data, q))
     # With one degree of freedom Pinocchio returns vectors.
     rows = [
         pin.getFrameJacobian(model, data, model.getFrameId(name), pin.LOCAL).reshape(6, model.nv)
@@ -95,7 +95,7 @@ def of_pinocchio(model: Any, frames: list[str], q: Array) -> Array:
 
 
 def of_mujoco(model: Any, frames: list[str], qpos: Array) -> Array:
-    """Return the same by MuJoCo's, with its active equalities."""
+    """Return the same at bodies or sites by MuJoCo, with its active equalities."""
     import mujoco
 
     data = mujoco.MjData(model)
@@ -106,10 +106,15 @@ def of_mujoco(model: Any, frames: list[str], qpos: Array) -> Array:
     J = np.zeros((6 * len(frames), model.nv))
     for k, name in enumerate(frames):
         linear, angular = np.zeros((2, 3, model.nv))
-        number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
-        number = int(re.sub(r"\D", "", name)) if number < 0 else number
-        mujoco.mj_jacBody(model, data, linear, angular, number)
-        R = data.xmat[number].reshape(3, 3)
+        number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, name)
+        if number >= 0:
+            mujoco.mj_jacSite(model, data, linear, angular, number)
+            R = data.site_xmat[number].reshape(3, 3)
+        else:
+            number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
+            number = int(re.sub(r"\D", "", name)) if number < 0 else number
+            mujoco.mj_jacBody(model, data, linear, angular, number)
+            R = data.xmat[number].reshape(3, 3)
         J[6 * k : 6 * k + 3], J[6 * k + 3 : 6 * k + 6] = R.T @ linear, R.T @ angular
     if data.ne:
         mujoco.mj_fwdPosition(model, data)
@@ -226,33 +231,31 @@ def short(name: str) -> str:
 
 def section(outcomes: list[Outcome], versions: dict[str, str]) -> str:
     """Return the models' section of the page: names by package, then models with remarks."""
-    read = [each for each in outcomes if each.joints]
-    lines = [
-        HEADING,
-        "",
-        f"`python -m benchmarks.models` reads {len(read)} of {len(outcomes)} models of five",
-        "packages. G of up to four leaf bodies at three random configurations (of robots with",
-        "loops: one closed configuration) is compared with Pinocchio for URDF and with MuJoCo for",
-        "MJCF. Differences are relative, in the Frobenius norm.",
-        "",
-    ]
+    read = sum(each.joints > 0 for each in outcomes)
+    parts: list[object] = [HEADING, _ABOUT.format(read=read, count=len(outcomes))]
     for package, version in versions.items():
         of_package = [each for each in outcomes if each.package == package]
         names = ", ".join(dict.fromkeys(short(each.name) for each in of_package))
         largest = np.nanmax([each.error for each in of_package])
-        lines += [
+        parts.append(
             f"**{package} {version}**: {sum(each.joints > 0 for each in of_package)} of "
-            f"{len(of_package)} files are read, largest difference {largest:.0e}.",
-            *textwrap.wrap(f"Models: {names}.", 110, break_on_hyphens=False),
-            "",
-        ]
-    lines += ["| model with a remark | joints | difference of G | remark |", "|---|---|---|---|"]
-    for each in outcomes:
-        if each.words:
-            error = "" if np.isnan(each.error) else f"{each.error:.0e}"
-            joints = each.joints or "refused"
-            lines.append(row((short(each.name), joints, error, each.words)))
-    return "\n".join([*lines, ""])
+            f"{len(of_package)} files are read, largest difference {largest:.0e}.\n"
+            + textwrap.fill(f"Models: {names}.", 110, break_on_hyphens=False)
+        )
+    rows = [
+        (short(each.name), each.joints or "refused",
+         "" if np.isnan(each.error) else f"{each.error:.0e}", each.words)
+        for each in outcomes if each.words
+    ]  # fmt: skip
+    head = ("model with a remark", "joints", "difference of G", "remark")
+    return "\n\n".join(map(str, [*parts, table(head, rows, None)])) + "\n"
+
+
+_ABOUT = """\
+`python -m benchmarks.models` reads {read} of {count} models of five
+packages. G of up to four leaf bodies at three random configurations (of robots with
+loops: one closed configuration) is compared with Pinocchio for URDF and with MuJoCo for
+MJCF. Differences are relative, in the Frobenius norm."""
 
 
 def main() -> None:

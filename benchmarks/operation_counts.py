@@ -6,7 +6,6 @@ to a size of the problem. The table is written to ``docs/benchmarks/operation_co
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -17,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import mechanisms as make
-from benchmarks import ours
-from benchmarks.arguments import add_output
-from benchmarks.pages import TEXTS, filled, table
+from benchmarks import ours, pages
+from benchmarks.arguments import add_output, parser_of
+from benchmarks.pages import Places, table
 from delassus_ros import Problem, Robot
 from delassus_ros.model.robot import Base
 
@@ -172,8 +171,8 @@ def is_counted(row: Row, name: str, largest: int) -> bool:
     return published <= largest
 
 
-def page(largest: int) -> str:
-    """Return the page, with a dash for counts of more than about `largest`."""
+def places(largest: int) -> Places:
+    """Return the results of the page, with a dash for counts of more than about `largest`."""
     tables: dict[str, list[list[str]]] = {}
     short: list[tuple[float, str]] = []
     for row in rows():
@@ -196,17 +195,16 @@ def page(largest: int) -> str:
         print(*cells, sep=" | ", flush=True)
         tables.setdefault(row.group, []).append(cells)
     head = ("mechanism", *ALGORITHMS)
-    texts = (f"\n## {group}\n\n{table(head, lines, None)}" for group, lines in tables.items())
     listed = (f"- {ratio:.3f}: {where}" for ratio, where in sorted(short, reverse=True))
-    return filled(
-        TEXTS / "operation_counts.md", largest=LARGEST, goal=GOAL, tables="\n".join(texts),
-        short="\n".join(listed),
-    )  # fmt: skip
+    return {
+        "largest": LARGEST, "goal": GOAL, "short": "\n".join(listed),
+        "tables": [[f"## {group}", table(head, lines, None)] for group, lines in tables.items()],
+    }  # fmt: skip
 
 
 def main() -> None:
     """Print the table and write it to the documentation."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(".operation_counts", __doc__)
     parser.add_argument(
         "--largest",
         type=int,
@@ -220,9 +218,7 @@ def main() -> None:
             f"the published counts are not here: this benchmark compares with {PUBLISHED.name} in "
             f"{PUBLISHED.parent}, a folder that is not part of this repository"
         )
-    text = page(arguments.largest)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(text, encoding="utf-8")
+    pages.write(arguments.output, "benchmarks/operation_counts", places(arguments.largest))
 
 
 if __name__ == "__main__":

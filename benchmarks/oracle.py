@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import BESIDE, AbsentError
-from delassus_ros import Contact, Robot, Transform
+from benchmarks.cases import BESIDE, AbsentError, beside
+from delassus_ros import Contact, Problem, Robot, Transform
 from delassus_ros.model import (
     WORLD,
     Body,
@@ -25,9 +25,18 @@ from delassus_ros.model import (
     Joint,
     JointKind,
 )
+from delassus_ros.model.robot import Base
 from delassus_ros.model.spatial import Array
 from delassus_ros.testing.tello import differential
 
+URDFS: Mapping[str, tuple[str, Base]] = {
+    "urdf_four_bar": ("grbda_four_bar", "fixed"),
+    "urdf_mini_cheetah_4ee": ("grbda_mini_cheetah", "floating"),
+    "urdf_mit_humanoid_leg": ("grbda_mit_humanoid_leg", "fixed"),
+    "urdf_planar_leg_linkage": ("grbda_planar_leg_linkage", "fixed"),
+    "urdf_revolute_rotor_chain": ("grbda_revolute_rotor_chain", "fixed"),
+}
+"""URDF+ file and base of the robots that the library read."""
 _NOISE = 1e-14
 _REGULAR = 1e-6
 """Smallest singular value with which rates may be independent."""
@@ -88,6 +97,20 @@ def matrix(state: Mapping[str, Any], key: str = "inv_osim_projection") -> Array:
     G = np.array(state[key], float)
     order = [6 * (r // 6) + (r % 6 + 3) % 6 for r in range(len(G))]
     return np.asarray(G[np.ix_(order, order)])
+
+
+def problem_of(name: str, *more: str) -> Problem:
+    """Return a robot, read from URDF+ if the library read it, with its end effectors.
+
+    Parameters
+    ----------
+    more : as of :func:`contacts_of`.
+    """
+    contacts = contacts_of(name, *more)
+    if name not in URDFS:
+        return Problem(robot(name), contacts)
+    file, base = URDFS[name]
+    return Problem(Robot.from_urdf(beside(file), base), contacts)
 
 
 def robot(name: str, state: int = 0, differentials: bool = True) -> Robot:

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.timing import BatchCall, Routine, Sampler, batch, once
-from delassus_ros import BoundSolver, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros import BoundSolver, DelassusSolver, Problem, algorithms
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.codegen.batch import COLUMNS, ROWS
 from delassus_ros.compiler.codegen.emit import KERNEL
+from delassus_ros.compiler.function import BoundFunction
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.compiler.runtime.batch_kernel import Layout
 from delassus_ros.compiler.runtime.jit import LoadedCode
 from delassus_ros.compiler.runtime.kernel import CompiledKernel, aligned_zeros
-from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import CompilerError
 from delassus_ros.model.spatial import Array
 from delassus_ros.scalars.counts import OperationCount
@@ -84,14 +84,10 @@ def build(problem: Problem, name: str, inputs: Array, use_cache: bool = True) ->
     return Ours(kernel, routine, seconds)
 
 
-def dynamics(robot: Robot, function: str, method: str, inputs: Array) -> Routine:
-    """Return a function of :class:`Dynamics`; `inputs` (count, size) hold its ports in order."""
-    compiled = Dynamics(robot)._function(function, method)
-    _, results, work = compiled._code.sizes
-    code = LoadedCode(compiled._code.code)
-    memory = aligned_zeros(work)
+def bound_routine(bound: BoundFunction, inputs: Array) -> Routine:
+    """Return a bound function for C loops; `inputs` (count, inputs) in the order of its ports."""
     return Routine(
-        code.address(KERNEL), inputs, 0, memory.ctypes.data, keep=(code, memory), size=results
+        bound.address, inputs, 0, bound.work.ctypes.data, keep=bound, size=bound.result.size
     )
 
 

@@ -5,20 +5,19 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import ours, pinocchio_cpp
-from benchmarks.arguments import add_output
+from benchmarks import ours, pages, pinocchio_peer
+from benchmarks.arguments import add_cases, add_output, parser_of
 from benchmarks.cases import CASES, AbsentError, Case, pool
 from benchmarks.compare import Contender, compare, from_python
 from benchmarks.compare import in_c as compared_in_c
-from benchmarks.pages import cell, document, made_on, table
-from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
+from benchmarks.pages import Places, cell, made_on, table
+from benchmarks.pinocchio_peer import PinocchioProblem, pinocchio
 from benchmarks.timing import Routine, Timing
 from delassus_ros import DelassusSolver, Problem
 from delassus_ros.model.spatial import Array
@@ -171,8 +170,8 @@ def in_c(
         If G or a0 differ.
     """
     try:
-        parts = pinocchio_cpp.OUTPUTS_PART
-        library = pinocchio_cpp.compilation(parts).library(print)
+        parts = pinocchio_peer.OUTPUTS_PART
+        library = pinocchio_peer.compilation(parts).library(print)
     except AbsentError as error:
         print(f"no kernels: {error}")
         return {}, 0
@@ -187,7 +186,10 @@ def in_c(
     first = sum(sizes[name] for name in names[: names.index("a0")])
     kernel = replace(mine.routine, size=sum(sizes.values()))
     contenders = {"kernel": _contender(kernel, first)}
-    routines = pinocchio_cpp.all_outputs(library, theirs, rows, stated)
+    size = rows * (rows + 1)
+    routines = pinocchio_peer.routines(
+        library, theirs, rows, stated, pinocchio_peer.ALL, size
+    )
     contenders |= {name: _contender(each, rows**2) for name, each in routines.items()}
     return compare(where, contenders, seconds), len(mine.kernel.code)
 
@@ -202,25 +204,21 @@ def _contender(routine: Routine, first: int) -> Contender:
     return compared_in_c(routine, results)
 
 
-def page(results: Sequence[Result]) -> str:
-    """Return the page."""
+def places(results: Sequence[Result]) -> Places:
+    """Return the results of the page by place."""
     counts = [
         [r.case.label, *(f"{n} ({n / r.operations['G']:.2f})" for n in r.operations.values())]
         for r in results
     ]
-    sections = [
-        ("Benchmark: outputs of a controller in one call", f"{_INTRODUCTION}\n\n{made_on()}"),
-        ("Operations", f"{table(['robot', *SETS], counts)}\n\n{_OPERATIONS}"),
-    ]
     compared = [result for result in results if result.kernels]
-    if compared:
-        names = [*compared[0].kernels, "better route / kernel", "code"]
-        kernels = table(["robot", *names], map(_kernel_row, compared))
-        sections.append(("The kernel beside Pinocchio's C++", f"{_KERNELS}\n\n{kernels}"))
-    names = [*results[0].times, "all", "constrained"]
-    times = table(["robot", *names], map(_times_row, results))
-    sections.append(("Times from Python", f"{_TIMES}\n\n{times}\n\n{_RATIOS}"))
-    return document(*sections)
+    kernels = [*next((each.kernels for each in compared), []), "better route / kernel", "code"]
+    times = [*results[0].times, "all", "constrained"]
+    return {
+        "run": made_on(),
+        "operations": table(["robot", *SETS], counts),
+        "kernels": table(["robot", *kernels], map(_kernel_row, compared)),
+        "times": table(["robot", *times], map(_times_row, results)),
+    }
 
 
 def _kernel_row(result: Result) -> list[str]:
@@ -242,43 +240,23 @@ _COMPARED = {
     "pin.constraintDynamics": "bound.constrained_dynamics",
 }
 """Names of ours by those of Pinocchio's."""
-_INTRODUCTION = """\
-Written by `python -m benchmarks.outputs`. *All* is G, J, M⁻¹Jᵀ, M, h, J̇ẏ, a⁰ and the
-free accelerations; what each is, and how to use it: [controllers](../controllers.md).
-Agreement with Pinocchio is a matter of the tests (`test_oracles.py`,
-`test_contact_space.py`)."""
-_OPERATIONS = "In parentheses as multiples of G alone."
-_KERNELS = """\
-All outputs, called in C, in one run: minimum / median [us]. Pinocchio, compiled
-for this processor: crba, nonLinearEffects, forwardKinematics, contact Jacobians,
-and M⁻¹ by Eigen's dense LLT or by its own sparse factorisation; G and a⁰ agree to
-1e-9. Code that the first cache for instructions cannot hold bounds the kernel: its
-bytes per time are the same for all such robots."""
-_TIMES = """\
-Minimum / median [us], each call at another of 16 configurations, contenders in turns.
-Pinocchio: crba, nle, aba, joint Jacobians, frame accelerations twice, computeMinverse
-and the products; and constraintDynamics with contacts that hold, in one iteration."""
-_RATIOS = "The last two columns are ratios of the median times of Pinocchio and of this package."
-
 
 def main() -> None:
     """Run the cases and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--robots", metavar="NAME,…", default="", help="robots (default: all)")
+    parser = parser_of(".outputs", __doc__)
+    add_cases(parser, CASES)
     parser.add_argument(
         "--seconds", type=float, default=1.0, help="time of each routine [s] (default: 1)"
     )
     add_output(parser, OUTPUT)
     options = parser.parse_args()
-    wanted = options.robots.split(",") if options.robots else [case.name for case in CASES]
     results = []
-    for case in CASES:
-        if case.name in wanted:
-            try:
-                results.append(measured(case, options.seconds))
-            except AbsentError as error:
-                print(f"{case.label}: {error}")
-    options.output.write_text(page(results), encoding="utf-8")
+    for case in options.robots:
+        try:
+            results.append(measured(case, options.seconds))
+        except AbsentError as error:
+            print(f"{case.label}: {error}")
+    pages.write(options.output, "benchmarks/outputs", places(results))
     print(options.output)
 
 

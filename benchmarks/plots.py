@@ -1,88 +1,49 @@
-"""Draws the figures of README.md and clusters.md from the tables of these pages.
+"""Draws the figures of README.md and clusters.md from the results of these pages.
 
-A figure thus agrees with the tables beside it. Its file's comment is a digest of the tables that
-it shows, by which a test knows whether they changed.
+The comment of a figure's file is a digest of the tables that the figure shows, by which a test
+knows whether they changed.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import math
-import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks import style
-from benchmarks.arguments import add_output
+from benchmarks.arguments import add_output, parser_of
 from benchmarks.measure import is_cpp
+from benchmarks.pages import ABSENT, DOCS, Table, tables
 from delassus_ros.drawing.figures import SERIES, save_for_page
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
-_WARM, _GROWTH = "One configuration, warm", "Growth"
+FOLDER = DOCS / "benchmarks"
 _MEDIAN = "time per matrix in warm caches, median [µs]"
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of a page.
-
-    Attributes
-    ----------
-    text : its Markdown.
-    head : headings of its columns.
-    rows : cells of its rows.
-    """
-
-    text: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def column(self, name: str) -> list[float]:
-        """Return the numbers of a column, medians of pairs; NaN where a cell has none."""
-        return [_number(row[self.head.index(name)]) for row in self.rows]
-
-
-def _number(cell: str) -> float:
-    last = cell.rpartition("/")[2].strip()
-    return math.nan if last == "–" else float(last)
-
-
-def tables(page: str, section: str) -> list[Table]:
-    """Return the tables of the section of a page that has this heading."""
-    found = re.search(
-        rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE
-    )
-    if found is None:
-        raise ValueError(f"no section {section!r} in this page")
-    made = []
-    for text in re.findall(r"(?:^\|.*\n?)+", found[1], re.MULTILINE):
-        head, _, *rows = (
-            [cell.strip() for cell in line.strip().strip("|").split("|")]
-            for line in text.strip().splitlines()
-        )
-        made.append(Table(text.strip(), head, rows))
-    return made
+def _numbers(table: Table, name: str) -> list[float]:
+    """Return the numbers of a column, medians of pairs; NaN where a cell has none."""
+    last = (cell.rpartition("/")[2].strip() for cell in table.column(name))
+    return [math.nan if cell == ABSENT else float(cell) for cell in last]
 
 
 def digest(shown: Sequence[Table]) -> str:
     """Return the digest of tables."""
-    return hashlib.sha256("\n".join(table.text for table in shown).encode()).hexdigest()
+    return hashlib.sha256("\n".join(map(str, shown)).encode()).hexdigest()
 
 
 def _peers(table: Table) -> dict[str, list[float]]:
     """Return the medians [µs] of ours and the peers."""
-    routes = [table.column(name) for name in table.head if is_cpp(name)]
+    routes = [_numbers(table, name) for name in table.head if is_cpp(name)]
     best = [min((t for t in times if t == t), default=math.nan)
             for times in zip(*routes, strict=True)]  # fmt: skip
     named = {"ours, auto": "auto", "CasADi": "CasADi"}
-    found = {label: table.column(name) for label, name in named.items() if name in table.head}
+    found = {label: _numbers(table, name) for label, name in named.items() if name in table.head}
     return found | ({"Pinocchio C++, best": best} if routes else {})
 
 
@@ -139,7 +100,7 @@ def growths(shown: Sequence[Table]) -> Figure:
             for name in table.head:
                 if name.endswith(f", {unit}"):
                     shown_as = f"{name.removesuffix(f', {unit}')}: exponent {slopes[name]}"
-                    points = dict(zip(sizes, table.column(name)[:-1], strict=True))
+                    points = dict(zip(sizes, _numbers(table, name)[:-1], strict=True))
                     style.curve(axes, points, shown_as)
             style.sizes(axes, sizes, textwrap.fill(table.head[0], 42), label)
             axes.legend(fontsize="small")
@@ -151,27 +112,26 @@ def clusters(shown: Sequence[Table]) -> Figure:
     (table,) = shown
     library = [name for name in table.head if name.startswith("library's ")]
     ours = table.head[1 : table.head.index(library[0])]
-    values = {name: table.column(name) for name in ours}
-    values |= {f"{name}, another machine": table.column(name) for name in library}
+    values = {name: _numbers(table, name) for name in ours}
+    values |= {f"{name}, another machine": _numbers(table, name) for name in library}
     return _dots([row[0] for row in table.rows], values)
 
 
 FIGURES: Mapping[str, tuple[str, str, Callable[[Sequence[Table]], Figure]]] = {
-    "robots": ("README.md", _WARM, robots),
-    "rows": ("README.md", _WARM, rows),
-    "growth": ("README.md", _GROWTH, growths),
-    "clusters": ("clusters.md", _WARM, clusters),
-    "clusters_growth": ("clusters.md", _GROWTH, growths),
+    "robots": ("README.md", "warm", robots),
+    "rows": ("README.md", "warm", rows),
+    "growth": ("README.md", "growth", growths),
+    "clusters": ("clusters.md", "warm", clusters),
+    "clusters_growth": ("clusters.md", "growth", growths),
 }
-"""By file name without suffix: the page, the section whose tables are shown, and the drawing."""
+"""By file name without suffix: the page, the place whose tables are shown, and the drawing."""
 
 
 def write(page: Path) -> list[Path]:
     """Draw the figures of a page beside it, as PNG, and return them; empty tables have none."""
-    text = page.read_text(encoding="utf-8")
     written = []
-    for name, (of, section, draw) in FIGURES.items():
-        shown = tables(text, section) if of == page.name else []
+    for name, (of, place, draw) in FIGURES.items():
+        shown = tables(page, place) if of == page.name else []
         if any(table.rows for table in shown):
             path = page.with_name(f"{name}.png")
             save_for_page(draw(shown), path, digest(shown))
@@ -181,14 +141,12 @@ def write(page: Path) -> list[Path]:
 
 def main() -> int:
     """Draw the figures of both pages anew; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.plots", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = parser_of(".plots", __doc__)
     add_output(parser, FOLDER, "figures, into the folder of both pages")
     folder = parser.parse_args().output
     for page in ("README.md", "clusters.md"):
-        if not (folder / page).is_file():
-            print(f"no {page} in {folder}", file=sys.stderr)
+        if not (results := (folder / page).with_suffix(".json")).is_file():
+            print(f"no {results.name} in {folder}", file=sys.stderr)
             return 2
         print(*write(folder / page), sep="\n")
     return 0

@@ -20,8 +20,9 @@ from delassus_msgs.msg import ActiveContacts
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from benchmarks import pages
 from benchmarks.arguments import output_of
-from benchmarks.pages import document, table
+from benchmarks.pages import Places, table
 from delassus_ros import Robot
 from delassus_ros.recordings.writer import RecordingWriter
 from delassus_ros.sim import demo_urdf
@@ -94,7 +95,7 @@ def main() -> int:
         times = {workers: many(paths, folder / f"many{workers}", workers) for workers in (1, 2)}
     stages = found["took"]
     assert isinstance(stages, dict)
-    output.write_text(page(long, stages, times), encoding="utf-8")
+    pages.write(output, "benchmarks/recordings", places(long, stages, times))
     return 0
 
 
@@ -110,8 +111,8 @@ def _long(folder: Path, minutes: int) -> list[str]:
     return row
 
 
-def page(long: list[list[str]], stages: dict[str, float], times: dict[int, float]) -> str:
-    """Return the page.
+def places(long: list[list[str]], stages: dict[str, float], times: dict[int, float]) -> Places:
+    """Return the results of the page by place.
 
     Parameters
     ----------
@@ -124,23 +125,18 @@ def page(long: list[list[str]], stages: dict[str, float], times: dict[int, float
         [text, f"{stages[name]:.2f}", f"{100 * stages[name] / total:.1f} %"]
         for name, text in _STAGES.items()
     ]
-    workers = [[str(n), f"{took:.1f}", f"{messages / took:.0f}"] for n, took in times.items()]
-    return document(
-        ("Benchmark: recordings",
-         "Written by `python -m benchmarks.recordings`, on one machine in one run: a quadruped\n"
-         f"on changing feet, {os.cpu_count() or 1} processors, to MCAP and Parquet."),
-        ("One recording, however long",
-         table(["recording", "messages", "took [s]", "messages/s", "peak memory [MB]"], long)),
-        ("Where the time goes",
-         f"One minute at 1 kHz, {60_000 / total:.0f} matrices per second:\n\n"
-         + table(["stage", "s", "share"], shares)),
-        ("Many recordings",
-         f"{COUNT} recordings of {SECONDS:g} s at 1 kHz, {messages} messages, by "
-         f"`delassus bags`:\n\n{table(['workers', 's', 'messages/s'], workers, 0)}\n\n"
-         f"Two workers are {times[1] / times[2]:.2f} times one."),
-    )  # fmt: skip
+    workers = [[n, f"{took:.1f}", f"{messages / took:.0f}"] for n, took in times.items()]
+    return {
+        "processors": os.cpu_count() or 1, "rate": f"{60_000 / total:.0f}", "count": COUNT,
+        "seconds": f"{SECONDS:g}", "messages": messages,
+        "long": table(_HEAD, long),
+        "stages": table(["stage", "s", "share"], shares),
+        "workers": table(["workers", "s", "messages/s"], workers, 0),
+        "ratio": f"{times[1] / times[2]:.2f}",
+    }  # fmt: skip
 
 
+_HEAD = ("recording", "messages", "took [s]", "messages/s", "peak memory [MB]")
 _STAGES = {
     "reading": "reading, putting in order",
     "answering": "gates, messages, monitor",

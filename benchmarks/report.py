@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from benchmarks import casadi_peer, machine, ours
+from benchmarks import casadi_peer, machine, ours, pages
 from benchmarks.measure import MANY, RESIDENT, Result, Times, best, is_cpp, threaded
-from benchmarks.pages import ABSENT, QUICK, TEXTS, about_machine, cell, filled, short, table
+from benchmarks.pages import (
+    ABSENT,
+    QUICK,
+    Block,
+    Places,
+    Table,
+    about_machine,
+    cell,
+    short,
+    table,
+)
 from benchmarks.scaling import Growth, exponent
 from benchmarks.startup import STAGES, StartUp
 from benchmarks.targets import Claim, case_claims, growth_claims, speeds, start_up_claims
@@ -21,6 +32,7 @@ class Report:
     ----------
     is_clang : whether Pinocchio was compiled by clang; None if it was not compiled.
     remarks : about the run as a whole, such as absent peers.
+    left_out : a line per absent robot, with the reason.
     """
 
     is_clang: bool | None
@@ -29,13 +41,13 @@ class Report:
     starts: list[StartUp] = field(default_factory=list)
     growths: list[Growth] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     def claims(self) -> list[Claim]:
         """Return all claims with their outcome; a quick run stops before the large sizes."""
         claims: list[Claim] = []
         for result in self.results:
-            if result.reason is None:
-                claims += case_claims(result, bool(self.is_clang))
+            claims += case_claims(result, bool(self.is_clang))
         for start in self.starts:
             claims += start_up_claims(start)
         for growth in [] if self.quick else self.growths:
@@ -43,7 +55,7 @@ class Report:
         return claims
 
 
-def times_table(results: Sequence[tuple[str, Times]], unit: float, one: str | None) -> str:
+def times_table(results: Sequence[tuple[str, Times]], unit: float, one: str | None) -> Table:
     """Return a table with a row per case and a column per contender.
 
     Parameters
@@ -64,19 +76,19 @@ def times_table(results: Sequence[tuple[str, Times]], unit: float, one: str | No
     return table(head, rows)
 
 
-def claims_table(claims: Sequence[Claim], about: str) -> str:
+def claims_table(claims: Sequence[Claim], about: str) -> list[Block]:
     """Return how many claims hold, and each with its outcome; `about` says how they count."""
     words = {True: "yes", False: "**no**", None: "not claimed"}
     held = sum(claim.holds is True for claim in claims)
     failed = sum(claim.holds is False for claim in claims)
     rows = [[c.what, c.where, c.target, c.found, words[c.holds]] for c in claims]
-    return (
-        f"{held} hold, {failed} do not, {len(claims) - held - failed} are not claimed. {about}\n\n"
-        + table(["claim", "where", "target", "found", "holds"], rows, words=5)
-    )
+    return [
+        f"{held} hold, {failed} do not, {len(claims) - held - failed} are not claimed. {about}",
+        table(["claim", "where", "target", "found", "holds"], rows, words=5),
+    ]
 
 
-def _start_up(report: Report) -> str:
+def _start_up(report: Report) -> Table:
     rows = [
         [
             start.case.label, start.algorithm, f"{start.first:.3f}",
@@ -88,7 +100,7 @@ def _start_up(report: Report) -> str:
     return table(head, rows, words=2)
 
 
-def growth_table(growth: Growth) -> str:
+def growth_table(growth: Growth) -> list[Block]:
     """Return counts and times of a series by size, with the fitted exponents below."""
     names = list(growth.curves)
     head = [growth.series.axis]
@@ -109,20 +121,19 @@ def growth_table(growth: Growth) -> str:
     exponents = [exponent(points) for points, _ in columns]
     rows.append(["exponent", *[ABSENT if e is None else f"{e:.2f}" for e in exponents]])
     notes = [f"{name}: {growth.curves[name].note}" for name in names if growth.curves[name].note]
-    return "\n\n".join([table(head, rows), *notes])
+    return [table(head, rows), *notes]
 
 
-def _operations(results: Sequence[Result]) -> str:
+def _operations(results: Sequence[Result]) -> Table:
     names = list(dict.fromkeys(name for r in results for name in r.operations))
     rows = [[r.case.label, *[str(r.operations.get(n, ABSENT)) for n in names]] for r in results]
     return table(["", *names], rows)
 
 
-def markdown(report: Report) -> str:
-    """Return the whole page."""
+def places(report: Report) -> Places:
+    """Return the results of the page by place."""
     claims = report.claims()
-    done = [r for r in report.results if r.reason is None]
-    absent = [f"- {r.case.label}: {r.reason}" for r in report.results if r.reason is not None]
+    done = report.results
     notes = [f"- {r.case.label}: {note}" for r in done for note in r.notes]
 
     def of(attribute: str) -> list[tuple[str, Times]]:
@@ -130,25 +141,24 @@ def markdown(report: Report) -> str:
 
     sizes = list(dict.fromkeys(size for r in done for size in r.cold))
     cold = [
-        f"After a walk through {size >> 20} MB:\n\n"
-        + times_table([(r.case.label, r.cold[size]) for r in done], 1e-6, ours.CHOSEN)
+        [f"After a walk through {size >> 20} MB:",
+         times_table([(r.case.label, r.cold[size]) for r in done], 1e-6, ours.CHOSEN)]
         for size in sizes
-    ]
-    growths = [growth_table(growth) for growth in report.growths]
-    return filled(
-        TEXTS / "README.md",
-        speeds="" if report.quick else f"{speeds(claims, machine.core())}\n\n",
-        quick=QUICK if report.quick else "", chosen=ours.CHOSEN, casadi=casadi_peer.ALGORITHM,
-        machine=about_machine(("C and C++ compiler", machine.compiler())),
-        remarks="".join(f"{remark}\n\n" for remark in report.remarks),
-        claims=claims_table(claims, _BOTH) + _missed(claims),
-        warm=times_table(of("warm"), 1e-6, ours.CHOSEN), operations=_operations(done),
-        cold="\n\n".join(cold), python=times_table(of("python"), 1e-6, None),
-        resident_count=RESIDENT, resident=times_table(of("resident"), 1e-9, "batch, rows"),
-        many_count=MANY, many=times_table(of("many"), 1e-9, threaded("rows", 1)),
-        start_up=_start_up(report), growth="\n\n".join(growths),
-        left_out="\n".join(absent + notes) or "Nothing.",
-    )  # fmt: skip
+    ]  # fmt: skip
+    return {
+        "speeds": "" if report.quick else speeds(claims, machine.core()),
+        "quick": QUICK if report.quick else "",
+        "chosen": ours.CHOSEN, "casadi": casadi_peer.ALGORITHM,
+        "machine": about_machine(("C and C++ compiler", machine.compiler())),
+        "remarks": report.remarks,
+        "claims": [claims_table(claims, _BOTH), _missed(claims)],
+        "warm": times_table(of("warm"), 1e-6, ours.CHOSEN), "operations": _operations(done),
+        "cold": cold, "python": times_table(of("python"), 1e-6, None),
+        "resident_count": RESIDENT, "resident": times_table(of("resident"), 1e-9, "batch, rows"),
+        "many_count": MANY, "many": times_table(of("many"), 1e-9, threaded("rows", 1)),
+        "start_up": _start_up(report), "growth": map(growth_table, report.growths),
+        "left_out": "\n".join(report.left_out + notes) or "Nothing.",
+    }  # fmt: skip
 
 
 _BOTH = "Ratios are by minimum / by median, and both have to reach the target."
@@ -184,7 +194,7 @@ _REASONS = {
 """Why claims are not met, by what their names begin with."""
 
 
-def _missed(claims: Sequence[Claim]) -> str:
+def _missed(claims: Sequence[Claim]) -> list[str]:
     """Return why the claims that are not met are not."""
     missed = [claim.what for claim in claims if claim.holds is False]
     reasons = [
@@ -192,4 +202,24 @@ def _missed(claims: Sequence[Claim]) -> str:
         for kind, reason in _REASONS.items()
         if any(what.startswith(kind) for what in missed)
     ]
-    return "\n\nWhy some are not met, by kind:\n\n" + "\n".join(reasons) if reasons else ""
+    return ["Why some are not met, by kind:", "\n".join(reasons)] if reasons else []
+
+
+def shortfalls(claims: Sequence[Claim]) -> list[str]:
+    """Return a line per claim that does not hold."""
+    return [
+        f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}"
+        for claim in claims
+        if claim.holds is False
+    ]
+
+
+def with_figures(page: Path, text: str, results: Places) -> None:
+    """Write a page, and its figures if matplotlib is installed."""
+    pages.write(page, text, results)
+    try:
+        from benchmarks import plots
+    except ImportError as error:
+        print(f"no plots: {error}; pip install matplotlib")
+    else:
+        plots.write(page)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks import ours, pinocchio_cpp
+from benchmarks import ours, pinocchio_peer
 from benchmarks.cases import pool, quadruped
 from benchmarks.compare import compare, in_c
 from benchmarks.mechanisms import chain, stem
-from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.pinocchio_peer import PinocchioProblem
 from benchmarks.timing import Routine
 from delassus_ros import Contact, Problem, Transform
 from delassus_ros.errors import DelassusError
@@ -21,8 +21,13 @@ from delassus_ros.model.spatial import Array
 
 ALGORITHMS = ("auto", "pv_osimr")
 PEER = "Pinocchio C++, best"
-PEERS = ("computeDelassusMatrix", "computePvDelassusMatrix")
+PEERS = {
+    name: pinocchio_peer.ROUTES[name]
+    for name in ("computeDelassusMatrix", "computePvDelassusMatrix")
+}
 """The routes that are not cubic in the size."""
+QUICK_SIZES = 2
+"""Sizes of each series in a quick run, too few for an exponent."""
 _POOL = 16
 
 
@@ -111,6 +116,7 @@ def growth(
     library: ctypes.CDLL | None,
     limit: float,
     seconds: float,
+    say: Callable[[str], None],
 ) -> Growth:
     """Trace, compile and time a series.
 
@@ -120,12 +126,14 @@ def growth(
     library : Pinocchio's routes; no peer if None.
     limit : a kernel that is expected to take longer to trace or build [s] ends its curve.
     seconds : per contender and size [s].
+    say : told each size before its kernels are compiled and timed.
     """
     names = series.algorithms
     curves = {name: Curve() for name in (*names, *([PEER] if library else []))}
     traced: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
     built: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
     for x in sizes:
+        say(f"growth with the {series.name}: {x}")
         problem = series.make(x)
         inputs = series.configurations(problem, _POOL)
         routines: dict[str, Routine] = {}
@@ -172,6 +180,6 @@ def _peers(
     if library is None:
         return {}
     peer = PinocchioProblem(problem)
-    return pinocchio_cpp.routines(
+    return pinocchio_peer.routines(
         library, peer, problem.contacts.rows, peer.configurations(inputs), PEERS
     )

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import ours
+from benchmarks.arguments import parser_of
 from benchmarks.cases import CASES, AbsentError, Case
 from delassus_ros import DelassusSolver, Problem, algorithms
 from delassus_ros.compiler.build import checked_positions, splits
@@ -100,9 +100,7 @@ def stages(problem: Problem, name: str) -> dict[str, float]:
 
 def main() -> None:
     """Time one start-up; the stages too if the cache was empty."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.startup", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = parser_of(".startup", __doc__)
     parser.add_argument("case", choices=[case.name for case in CASES])
     parser.add_argument("algorithm", choices=algorithms.names())
     options = parser.parse_args()

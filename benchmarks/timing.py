@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,14 @@ class Timing:
         return Timing(other.minimum / self.minimum, other.median / self.median)
 
 
+def fastest(times: Iterable[Timing]) -> Timing | None:
+    """Return the least minimum and the least median; None without any."""
+    some = list(times)
+    if not some:
+        return None
+    return Timing(min(t.minimum for t in some), min(t.median for t in some))
+
+
 @dataclass(frozen=True)
 class Routine:
     """A function ``int32_t f(const double *in, double *out, double *work)`` with its data.
@@ -72,19 +81,16 @@ class Routine:
 
     def matrix(self, i: int) -> Array:
         """Return the matrix (m, m) for input i."""
-        block = self.results(i)
-        if block is None:
-            return np.full((self.rows, self.rows), np.nan)
-        return self.read(block[: self.rows**2].reshape(self.rows, self.rows))
+        return self.read(self.results(i)[: self.rows**2].reshape(self.rows, self.rows))
 
-    def results(self, i: int) -> Array | None:
-        """Return the output block for input i, or None if the function refuses it."""
+    def results(self, i: int) -> Array:
+        """Return the output block for input i, NaN if the function refuses it."""
         function = ctypes.CFUNCTYPE(
             ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
         )(self.address)
         self.out.fill(0.0)
         status = function(self.inputs[i].ctypes.data, self.out.ctypes.data, self.work)
-        return None if status else self.out.copy()
+        return np.full_like(self.out, np.nan) if status else self.out.copy()
 
 
 @dataclass(frozen=True)
@@ -115,50 +121,45 @@ def _timer() -> ctypes.CDLL:
     return compilers.Compilation(source).library()
 
 
-def _run(function: str, samples: int, *arguments: int) -> Array:
-    """Call a function of timer.c, all of whose arguments are addresses and sizes."""
+def _run(function: str, samples: int, *arguments: int | Array | NDArray[Any]) -> Array:
+    """Call a function of timer.c, all of whose arguments are sizes and addresses of arrays."""
     times = np.empty(samples)
-    numbers = [ctypes.c_int64(value) for value in (*arguments, samples, times.ctypes.data)]
-    getattr(_timer(), function)(*numbers)
+    values = (*arguments, samples, times)
+    numbers = [v.ctypes.data if isinstance(v, np.ndarray) else v for v in values]
+    getattr(_timer(), function)(*map(ctypes.c_int64, numbers))
     return times
 
 
 def warm(routine: Routine) -> Sampler:
     """Time calls one after the other, each with another input."""
-    inputs, out = routine.inputs, routine.out
-    count, step = inputs.shape
+    r = routine
     return lambda n: _run(
-        "time_warm", n, routine.address, inputs.ctypes.data, count, step, out.ctypes.data,
-        routine.work, _LOOPS,
-    )  # fmt: skip
+        "time_warm", n, r.address, r.inputs, *r.inputs.shape, r.out, r.work, _LOOPS
+    )
 
 
 def cold(routine: Routine, size: int) -> Sampler:
     """Time calls that each come after a walk through `size` bytes of other memory."""
-    inputs, out = routine.inputs, routine.out
-    count, step = inputs.shape
-    memory = np.zeros(size, dtype=np.uint8)
+    r, memory = routine, np.zeros(size, dtype=np.uint8)
     return lambda n: _run(
-        "time_cold", n, routine.address, inputs.ctypes.data, count, step, out.ctypes.data,
-        routine.work, memory.ctypes.data, size,
-    )  # fmt: skip
+        "time_cold", n, r.address, r.inputs, *r.inputs.shape, r.out, r.work, memory, size
+    )
 
 
 def each(routine: Routine, inputs: Array, out: Array) -> Sampler:
     """Time a loop that keeps the matrix of every input, in ``out`` (count, m, m)."""
-    count, step = inputs.shape
+    r = routine
     return lambda n: _run(
-        "time_each", n, routine.address, inputs.ctypes.data, count, step, out.ctypes.data,
-        routine.rows**2, routine.work, 1,
-    )  # fmt: skip
+        "time_each", n, r.address, inputs, *inputs.shape, out, r.rows**2, r.work, 1
+    )
 
 
 def batch(call: BatchCall) -> Sampler:
     """Time a batch kernel, called in C."""
+    c = call
     return lambda n: _run(
-        "time_batch", n, call.address, call.inputs.ctypes.data, call.inputs.shape[1],
-        call.out.ctypes.data, call.out.shape[1], call.status.ctypes.data, call.status.size,
-        call.pick.ctypes.data, call.pick.size, call.work.ctypes.data, _LOOPS,
+        "time_batch", n, c.address, c.inputs, c.inputs.shape[1], c.out, c.out.shape[1], c.status,
+        c.status.size, c.pick, c.pick.size, c.work, _LOOPS,
     )  # fmt: skip
 
 

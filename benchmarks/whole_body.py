@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import outputs
+from benchmarks import outputs, pages
 from benchmarks.arguments import output_of
 from benchmarks.compare import compare, from_python
-from benchmarks.pages import document, made_on, times_by_case
-from benchmarks.pinocchio_model import pinocchio
+from benchmarks.pages import Places, made_on, times_by_case
+from benchmarks.pinocchio_peer import pinocchio
 from benchmarks.timing import Timing
 from delassus_ros import DelassusSolver, Problem
 from delassus_ros.model.spatial import Array
@@ -134,29 +134,20 @@ def in_c(seconds: float) -> dict[str, Timing]:
     return times
 
 
-def page(times: dict[str, dict[str, Timing]], kernels: dict[str, Timing]) -> str:
-    """Return the page."""
-    parts = [_INTRODUCTION, made_on(), times_by_case(times, "from Python", "peer / ours")]
-    if kernels:
-        label = {"our quadruped, trunk and feet": kernels}
-        parts += [times_by_case(label, "matrices in C", "better route / kernel"), _IN_C]
-    return document(("Benchmark: a tick of a whole-body controller", "\n\n".join(parts)))
-
-
-_INTRODUCTION = """\
-Written by `python -m benchmarks.whole_body`: the quadruped of `make walk`, 18 rows of
-trunk and feet. *Ours* is G, a⁰ and M⁻¹Jᵀ by one call, and the program for the feet's
-forces; the *peer* M, h, J and J̇q̇ by Pinocchio's calls, and the program for
-accelerations, forces and torques at a time. Both are solved by DAQP and give the same
-torques to 1e-8 of their norm.
-Minimum / median [us], contenders in turns."""
-_IN_C = "Pinocchio in C++ as in [all outputs](outputs.md), with its two factorisations."
+def places(times: dict[str, dict[str, Timing]], kernels: dict[str, Timing]) -> Places:
+    """Return the results of the page by place."""
+    robot, beside = {"our quadruped, trunk and feet": kernels}, "better route / kernel"
+    return {
+        "run": made_on(),
+        "times": times_by_case(times, "from Python", "peer / ours"),
+        "kernels": times_by_case(robot, "matrices in C", beside) if kernels else "",
+    }
 
 
 def main() -> None:
     """Time everything and write the page."""
     output = output_of("whole_body", __doc__, OUTPUT)
-    output.write_text(page(ticks(2.0), in_c(1.0)), encoding="utf-8")
+    pages.write(output, "benchmarks/whole_body", places(ticks(2.0), in_c(1.0)))
     print(output)
 
 

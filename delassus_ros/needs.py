@@ -5,6 +5,10 @@ from __future__ import annotations
 import importlib.util
 import sys
 
+from delassus_ros.errors import DelassusError
+
+ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
+"""Packages of ROS that all programs with a node need."""
 _TARGETS = {"delassus_demo": "demo", "soak": "soak"}
 """Targets of the Makefile that set up a program and run it."""
 
@@ -30,6 +34,19 @@ def missing(program: str, *packages: str) -> str | None:
         f"{program}: needs the Python package {' and '.join(absent)}, not installed for "
         f"{sys.executable}; 'pip install {' '.join(absent)}' with that Python installs it"
     )
+
+
+def require(program: str, *packages: str, ros: tuple[str, ...] = ()) -> None:
+    """Refuse to go on without packages, and packages of ROS.
+
+    Raises
+    ------
+    DelassusError
+        If a package is not installed; names the remedy.
+    """
+    lacking = missing(program, *packages) or missing_ros(program, *ros)
+    if lacking is not None:
+        raise DelassusError(lacking)
 
 
 def _absent(packages: tuple[str, ...]) -> list[str]:

@@ -7,11 +7,9 @@ import sys
 from functools import partial
 from importlib import import_module
 
-from delassus_ros.needs import missing, missing_ros
+from delassus_ros.needs import ROS, missing, missing_ros
 from delassus_ros.stopping import StopRequest
 from delassus_ros.terminal import discard_output
-
-ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
 
 
 def delassus() -> int:

@@ -15,7 +15,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from delassus_ros.sim.clock import OF_OTHERS, SLACK_OF_ESTIMATES, of_plant, realtime_argument
+from delassus_ros.sim.clock import SLACK_OF_ESTIMATES, USE_SIM_TIME, of_plant, realtime_argument
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -74,7 +74,7 @@ def _nodes(context) -> list[Node]:
     nodes = []
     if value("simulated") == "true":
         # Both nodes use the plant's clock.
-        parameters.append(OF_OTHERS)
+        parameters.append(USE_SIM_TIME)
         clock = of_plant(value("realtime") == "true", SLACK_OF_ESTIMATES, "estimates")
         robot = {"rate": 1000, "push_every": 1.0, "velocity_noise": 0.02}
         nodes.append(

@@ -28,7 +28,8 @@ from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.main import main as delassus
 from delassus_ros.contacts import row_scales
 from delassus_ros.drawing import figures
-from delassus_ros.drawing.scene import Placed, Scene, Stage
+from delassus_ros.drawing.ellipsoids import Lengths
+from delassus_ros.drawing.scene import DrawnRobot, Placed, Scene
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.model.reading.xml import parse_xml
@@ -44,14 +45,14 @@ WIDTH, HEIGHT, FRAMES = 720, 470, 22
 GREEN, BLUE, RED = (0.1, 0.7, 0.3, 0.55), (0.2, 0.4, 0.9, 1.0), (0.85, 0.2, 0.15, 1.0)
 FORCE_M_PER_N = 0.009
 FLOOR, LINE = (1.0, 1.0, 1.0, 0.8), (0.55, 0.58, 0.63, 1.0)
-SCALE, LONGEST = 0.25, 0.3
+LENGTHS = Lengths(0.25, 0.3)
 
 
 def ellipsoid(scene: Any, pose: np.ndarray, contact: Placed) -> None:
     """Add the ellipsoid of a contact to what MuJoCo draws; the pose is that of the root link."""
     turn = pose[:3, :3] @ contact.directions
     centre = pose[:3, :3] @ contact.centre + pose[:3, 3]
-    size = contact.mass.semi_axes(SCALE, LONGEST)
+    size = LENGTHS.semi_axes(contact.mass)
     geom = scene.geoms[scene.ngeom]
     mujoco.mjv_initGeom(geom, mujoco.mjtGeom.mjGEOM_ELLIPSOID, size, centre, turn.ravel(), GREEN)
     scene.ngeom += 1
@@ -112,7 +113,7 @@ def film() -> None:
     contacts = [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
     solver = DelassusSolver(Problem(robot, contacts))
     dynamic = DelassusSolver(Problem(robot, contacts, axes="world", outputs=["a0", "h", "J"]))
-    stage = Stage(robot, {c.name: (c.frame, c.placement) for c in contacts})
+    drawn_robot = DrawnRobot(robot, {c.name: (c.frame, c.placement) for c in contacts})
     renderer, camera = mujoco.Renderer(model, HEIGHT, WIDTH), mujoco.MjvCamera()
     camera.lookat[:] = 0.0, 0.0, 0.13
     camera.distance, camera.elevation, camera.azimuth = 1.0, -24.0, 128.0
@@ -125,7 +126,8 @@ def film() -> None:
         data.qpos[:3] = 0.0
         mujoco.mj_forward(model, data)
         q = robot.q({name: data.joint(name).qpos[0] for name in robot.joint_names})
-        drawn = stage.scene(q, LEGS, (0, 3, 6, 9, 12), ("point",) * 4, solver.solve(q).matrix)
+        G = solver.solve(q).matrix
+        drawn = drawn_robot.scene(q, LEGS, (0, 3, 6, 9, 12), ("point",) * 4, G)
         # Its feet, of 2 cm radius, stay on the floor.
         data.qpos[2] = 0.02 - min(contact.centre[2] for contact in drawn.contacts)
         mujoco.mj_forward(model, data)
@@ -163,9 +165,9 @@ def robot_and_masses(axes: Any, urdf: str, problem: Problem, q: np.ndarray) -> N
     """Draw the robot of a description with the effective masses of its contacts."""
     contacts, skeleton = problem.contacts, Skeleton(problem.robot)
     G = DelassusSolver(problem).solve(q).matrix
-    stage = Stage(problem.robot, {c.name: (c.frame, c.placement) for c in contacts})
+    drawn_robot = DrawnRobot(problem.robot, {c.name: (c.frame, c.placement) for c in contacts})
     kinds = tuple(contact.kind_name for contact in contacts)
-    scene = stage.scene(q, contacts.names, contacts.row_offsets, kinds, G)
+    scene = drawn_robot.scene(q, contacts.names, contacts.row_offsets, kinds, G)
     poses = skeleton.poses(q)
     shapes = Shapes.of_urdf(problem.robot, parse_xml(urdf.encode()), None)
     figures.draw_robot(axes, skeleton.bones(poses), scene, shapes.points(poses))

@@ -116,6 +116,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"tests and files not run, by the missing package: {counts}")
 
 
+@pytest.fixture
+def own_algorithms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget with the test which algorithms it registers."""
+    from delassus_ros.algorithms import registry
+
+    registry.names()  # which fills the tables
+    for table in ("_registry", "_aliases", "_broken"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+
+
+@pytest.fixture
+def own_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder for kernels of this test alone, which the first of them makes."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "delassus_ros"
+
+
 @pytest.fixture(scope="module", autouse=True)
 def one_cache_of_kernels(
     request: pytest.FixtureRequest, pytestconfig: pytest.Config

@@ -1,8 +1,11 @@
-"""Robots with closed loops for the tests, closed by construction or by a formula."""
+"""Robots with couplings and loops for the tests, closed by construction or by a formula."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from oracles.textbook import axis_rotation, body_poses
 from urdf_text import INERTIAL, link, robot_xml, straight
 
 from delassus_ros import Robot, Transform
@@ -18,15 +21,32 @@ from delassus_ros.model import (
     LoopKind,
 )
 from delassus_ros.model.clusters import Cluster, clusters_of
-from delassus_ros.model.spatial import skew
 
 BOX = Inertia.from_com(1.0, (0.05, 0.02, -0.1), np.diag([0.02, 0.03, 0.04]))
+Z = np.array([0.0, 0.0, 1.0])
 GROUND, CRANK, COUPLER, ROCKER = 1.0, 0.35, 0.9, 0.7
 """Lengths of the four-bar [m]: its crank turns all the way round."""
 
 
-def along_x(length: float) -> Transform:
-    return Transform(np.eye(3), np.array([length, 0.0, 0.0]))
+def at(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Transform:
+    """Return a translation [m]."""
+    return Transform(translation=np.array([x, y, z]))
+
+
+def hinge(name: str, parent: int, x: float = 0.0, kind: JointKind = JointKind.REVOLUTE) -> Joint:
+    """Return a joint about or along z, at x on its parent."""
+    return Joint(name, kind, parent, at(x), Z)
+
+
+def robot_of(joints: list[Joint], frames: tuple[Frame, ...] = (), **constraints: object) -> Robot:
+    """Return a robot of these joints, each with the same body."""
+    bodies = [Body(joint.name, BOX) for joint in joints]
+    return Robot("test", joints, bodies, frames, **constraints)  # type: ignore[arg-type]
+
+
+def independent(robot: Robot) -> list[str]:
+    """Return the names of the independent joints, by clusters."""
+    return [robot.joints[j].name for cluster in clusters_of(robot) for j in cluster.independent]
 
 
 def four_bar(
@@ -41,21 +61,20 @@ def four_bar(
     mount = mount or Transform()
     joints = [
         Joint("crank", JointKind.REVOLUTE, WORLD, mount),
-        Joint("coupler", JointKind.REVOLUTE, 0, along_x(CRANK)),
+        Joint("coupler", JointKind.REVOLUTE, 0, at(CRANK)),
         Joint(
-            "rocker", JointKind.REVOLUTE, WORLD, mount @ along_x(GROUND),
+            "rocker", JointKind.REVOLUTE, WORLD, mount @ at(GROUND),
             lower=rocker_limits[0], upper=rocker_limits[1],
         ),
     ]  # fmt: skip
-    successor, placement = 2, along_x(ROCKER)
+    successor, placement = 2, at(ROCKER)
     if kind is LoopKind.WELD:
-        joints.append(Joint("pin", JointKind.REVOLUTE, 2, along_x(ROCKER)))
+        joints.append(Joint("pin", JointKind.REVOLUTE, 2, at(ROCKER)))
         successor, placement = 3, Transform()
     joints += extra
-    loop = Loop("knee", kind, 1, successor, along_x(COUPLER), placement)
-    bodies = [Body(joint.name, BOX) for joint in joints]
-    tip = Frame("tip", 1, along_x(COUPLER))
-    return Robot("four_bar", joints, bodies, [tip], couplings, [loop], independent)
+    loop = Loop("knee", kind, 1, successor, at(COUPLER), placement)
+    frames = (Frame("tip", 1, at(COUPLER)),)
+    return robot_of(joints, frames, couplings=couplings, loops=[loop], independent=independent)
 
 
 def four_bar_urdf(*parts: str) -> str:
@@ -117,8 +136,7 @@ def bennett() -> Robot:
         Joint("j3", JointKind.REVOLUTE, 2, first),
     ]
     loop = Loop("bennett", LoopKind.WELD, 3, WORLD, second)
-    bodies = [Body(joint.name, BOX) for joint in joints]
-    return Robot("bennett", joints, bodies, [], (), [loop], ("j0",))
+    return robot_of(joints, loops=[loop], independent=("j0",))
 
 
 def closed_bennett(angle: float) -> list[float]:
@@ -156,19 +174,6 @@ def random_axis(rng: np.random.Generator) -> np.ndarray:
     return axis / np.linalg.norm(axis)
 
 
-def poses(robot: Robot, q: np.ndarray) -> list[Transform]:
-    """Return the pose of every body in the world; revolute and prismatic joints."""
-    found: list[Transform] = []
-    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
-        if joint.kind is JointKind.PRISMATIC:
-            moved = shift(joint.axis, q[offset])
-        else:
-            moved = turn(joint.axis, float(q[offset]))
-        above = Transform() if joint.parent == WORLD else found[joint.parent]
-        found.append(above @ joint.placement @ moved)
-    return found
-
-
 def random_linkage(
     kind: LoopKind,
     seed: int,
@@ -192,24 +197,21 @@ def random_linkage(
         )
         for i in range(count + 1)
     ]  # fmt: skip
-    bodies = [Body(f"b{i}", BOX) for i in range(count + 1)]
     q = rng.uniform(-1.5, 1.5, count + 1)
     q[list(slides)] = rng.uniform(-0.3, 0.3, len(slides))
-    tree = Robot("tree", joints, bodies, [])
-    at = poses(tree, q)
+    placed = body_poses(robot_of(joints), q)
     ends, frame = (first, count), random_pose(rng, length)
-    closing = at[ends[1]].inverse() @ at[ends[0]] @ frame
+    closing = placed[ends[1]].inverse() @ placed[ends[0]] @ frame
     loop = Loop("ring", kind, *ends, frame, closing, random_axis(rng))
     independent = tuple(range(1, 1 + spare))
     names = tuple(joints[i].name for i in independent)
-    robot = Robot("linkage", joints, bodies, [Frame("tip", 1, frame)], (), [loop], names)
+    robot = robot_of(joints, (Frame("tip", 1, frame),), loops=[loop], independent=names)
     members = tuple(range(1, count + 1))
     return robot, Cluster(robot, members, loops=(loop,), independent=independent), q
 
 
 def turn(axis: np.ndarray, angle: float) -> Transform:
-    w = skew(axis)
-    return Transform(np.eye(3) + np.sin(angle) * w + (1 - np.cos(angle)) * w @ w)
+    return Transform(axis_rotation(axis, angle))
 
 
 def shift(axis: np.ndarray, length: float) -> Transform:
@@ -238,3 +240,68 @@ def motions(kind: LoopKind, axes: np.ndarray) -> tuple[Transform, list[Transform
 def tied(robot: Robot) -> Cluster:
     """Return the first cluster with constraints."""
     return next(cluster for cluster in clusters_of(robot) if not cluster.is_ordinary)
+
+
+def stretched_four_bar(
+    kind: LoopKind = LoopKind.HINGE, independent: tuple[str, ...] = (), rod: float = 1.0
+) -> Robot:
+    """Return a four-bar whose crank, rod and rocker are in line, hence singular, at q = 0.
+
+    With another `rod` than 1 m it is open there.
+    """
+    joints = [hinge("crank", WORLD), hinge("rod", 0, 0.5), hinge("rocker", WORLD, 1.0)]
+    loop = Loop("bar", kind, 1, 2, at(rod), at(0.5), Z)
+    return robot_of(joints, loops=[loop], independent=independent)
+
+
+def actuator(
+    lead: float = 0.0, gear: float = 0.0, independent: tuple[str, ...] = ("boom",)
+) -> Robot:
+    """Return a boom on a rod that slides out of a barrel, closed by a pin at the boom's end.
+
+    The rod's screw has a motor that turns by `lead` [rad/m], the boom a rotor behind a gear;
+    0 for none. At q = 0 the rod is in, and the loop is open.
+    """
+    joints = [
+        hinge("boom", WORLD),
+        Joint("barrel", JointKind.REVOLUTE, WORLD, at(y=-1.0), Z),
+        Joint("rod", JointKind.PRISMATIC, 1, at(), np.array([1.0, 0.0, 0.0])),
+    ]
+    couplings = []
+    if lead:
+        joints.append(Joint("motor", JointKind.REVOLUTE, 1, at(), np.array([1.0, 0.0, 0.0])))
+        couplings.append(Coupling("screw", (("motor", -1.0), ("rod", lead))))
+    if gear:
+        joints.append(hinge("rotor", WORLD))
+        couplings.append(Coupling("gear", (("rotor", -1.0), ("boom", gear))))
+    pin = Loop("pin", LoopKind.HINGE, 2, 0, at(), at(1.0), Z)
+    return robot_of(joints, couplings=couplings, loops=[pin], independent=independent)
+
+
+def closed_actuator(boom: float, lead: float = 0.0, gear: float = 0.0) -> dict[str, float]:
+    """Return the positions of an actuator's joints by trigonometry, the rod out."""
+    x, y = np.cos(boom), np.sin(boom) + 1.0
+    rod = float(np.hypot(x, y))
+    q = {"boom": boom, "barrel": float(np.arctan2(y, x)), "rod": rod}
+    return q | ({"motor": lead * rod} if lead else {}) | ({"rotor": gear * boom} if gear else {})
+
+
+def geared_chain(count: int, floating: bool = True) -> Robot:
+    """Return a chain of links with a rotor each, ratio 6: link 2i + 1, rotor 2i + 2."""
+    joints = [Joint("root", JointKind.ROOT, WORLD)] if floating else []
+    couplings, parent = [], len(joints) - 1
+    for i in range(count):
+        joints += [hinge(f"link{i}", parent, 0.3), hinge(f"rotor{i}", parent, 0.3)]
+        parent = len(joints) - 2
+        couplings.append(Coupling(f"gear{i}", ((f"rotor{i}", -1.0), (f"link{i}", 6.0))))
+    return robot_of(joints, couplings=couplings)
+
+
+def within(robot: Robot, middles: tuple[float, ...], reach: float = 0.3) -> Robot:
+    """Return the same robot with limits so far to both sides of these positions."""
+    joints = [
+        replace(joint, lower=middle - reach, upper=middle + reach)
+        for joint, middle in zip(robot.joints, middles, strict=True)
+    ]
+    frames = list(robot.frames.values())
+    return Robot(robot.name, joints, robot.bodies, frames, loops=robot.loops)

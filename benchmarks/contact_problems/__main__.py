@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import sys
 import time
@@ -10,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.contact_problems.fuzz import fuzz
+from benchmarks import pages
+from benchmarks.arguments import add_output, parser_of
+from benchmarks.contact_problems.fuzz import Findings, fuzz
 from benchmarks.contact_problems.generator import ContactProblem, problems
 from benchmarks.contact_problems.measure import PUBLIC, measured
-from benchmarks.contact_problems.page import page
+from benchmarks.contact_problems.page import places
 from benchmarks.contact_problems.solutions import solutions
 from benchmarks.contact_problems.writers import write_fclib, write_parquet
 
@@ -42,17 +43,12 @@ def _say(text: str) -> None:
 
 def main() -> int:
     """Run; return the exit status: 1 if a SOLVED was wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.contact_problems", description=__doc__
-    )
+    parser = parser_of(".contact_problems", __doc__)
     parser.add_argument(
         "--quick", action="store_true",
         help="100 problems, and a page in the folder of the data set, as a test of the benchmark",
     )  # fmt: skip
-    parser.add_argument(
-        "--output", type=Path, default=_ROOT / "build" / "contact_problems", metavar="FOLDER",
-        help="folder of the data set (default: build/contact_problems)",
-    )  # fmt: skip
+    add_output(parser, _ROOT / "build" / "contact_problems", "the folder of the data set")
     parser.add_argument(
         "--fuzz", type=int, metavar="N",
         help=f"number of fuzzed problems (default: {_FUZZED}; with --quick {_QUICK_FUZZED})",
@@ -74,16 +70,17 @@ def main() -> int:
     path = folder / "contact_problems.md"
     if not quick:
         path = _ROOT / "docs" / "benchmarks" / "contact_problems.md"
-    path.write_text(page(solved, outcomes, None), encoding="utf-8")
+    text, findings = "benchmarks/contact_problems", Findings()
+    pages.write(path, text, places(solved, outcomes, findings))
     fuzzed = arguments.fuzz
     if fuzzed is None:
         fuzzed = _QUICK_FUZZED if quick else _FUZZED
     _say(f"{path}; {fuzzed} fuzzed problems")
-    findings = fuzz(0, fuzzed) if fuzzed else None
-    path.write_text(page(solved, outcomes, findings), encoding="utf-8")
+    if fuzzed:
+        findings = fuzz(0, fuzzed)
+        pages.write(path, text, places(solved, outcomes, findings))
     _say("done")
-    if findings is not None and (findings.wrong or findings.not_finite or findings.over_budget):
-        wrong = findings.wrong + findings.not_finite + findings.over_budget
+    if wrong := findings.wrong + findings.not_finite + findings.over_budget:
         print(f"fuzzed problems with wrong results: {wrong[:20]}", file=sys.stderr)
         return 1
     return 0

@@ -6,7 +6,6 @@ import datetime
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
@@ -15,37 +14,32 @@ from benchmarks.contact_problems.fuzz import WRONG, Findings
 from benchmarks.contact_problems.measure import CALLS, PUBLIC, Outcome, steps_of_sequences
 from benchmarks.contact_problems.peers import MOST_STEPS, PEERS
 from benchmarks.contact_problems.solutions import LAWS, Solved
-from benchmarks.pages import table
+from benchmarks.pages import Block, Places, Table, table
 
-_TEXT = Path(__file__).with_name("page.md")
 _PACKAGES = ("numpy", "pin", "daqp", "proxsuite", "clarabel", "h5py", "pyarrow")
 
 Outcomes = Mapping[tuple[str, str], Outcome]
 """By law and name of the solver."""
 
 
-def page(solved: Sequence[Solved], outcomes: Outcomes, findings: Findings | None) -> str:
-    """Return the text of the page, without its last section where there are no findings."""
+def places(solved: Sequence[Solved], outcomes: Outcomes, findings: Findings) -> Places:
+    """Return the results of the page by place."""
     absent = sorted({p.package for p in PEERS} - {o.peer.package for o in outcomes.values()})
     known = machine.processor(), machine.versions(_PACKAGES), str(datetime.date.today())
-    places: dict[str, object] = {
-        "machine": "; ".join(known),
+    return {
+        "machine": "; ".join(known), "remarks": "",
         "count": len(solved), "calls": CALLS, "steps": MOST_STEPS, "public": PUBLIC,
         "families": _families(solved), **{law: _solvers(law, outcomes) for law in LAWS},
-        "absent": f"Not installed, and left out: {', '.join(absent)}.\n\n" if absent else "",
-        "sequences": _sequences(solved),
+        "absent": f"Not installed, and left out: {', '.join(absent)}." if absent else "",
+        "sequences": _sequences(solved), **_fuzzed(findings),
     }  # fmt: skip
-    text = _TEXT.read_text(encoding="utf-8")
-    if findings is None:
-        return text.partition("\n## Fuzzed problems")[0].format(**places)
-    return text.format(**places, **_fuzzed(findings))
 
 
 def _percent(values: object) -> str:
     return f"{round(100.0 * float(np.mean(np.asarray(values, float))), 1):g}"
 
 
-def _families(solved: Sequence[Solved]) -> str:
+def _families(solved: Sequence[Solved]) -> Table:
     head = ("family", "problems", "rows m", "largest m less the rank of G", "contacts",
             "solutions to 1e-10: Coulomb", "convex")  # fmt: skip
     lines = []
@@ -64,7 +58,7 @@ def _families(solved: Sequence[Solved]) -> str:
     return table(head, lines, None)
 
 
-def _solvers(law: str, outcomes: Outcomes) -> str:
+def _solvers(law: str, outcomes: Outcomes) -> list[Block]:
     """Return two tables of the solvers of a law: of all problems, and by family."""
     chosen = [outcome for outcome in outcomes.values() if outcome.peer.law == law]
     families = list(dict.fromkeys(chosen[0].families))
@@ -90,10 +84,10 @@ def _solvers(law: str, outcomes: Outcomes) -> str:
         zip(families, *cells, strict=True), None,
     )  # fmt: skip
     words = "Share to 1e-6 / to 1e-10 in %, and time:"
-    return "\n\n".join([table(head, rows, None), words, by_family])
+    return [table(head, rows, None), words, by_family]
 
 
-def _sequences(solved: Sequence[Solved]) -> str:
+def _sequences(solved: Sequence[Solved]) -> Table:
     problems = [item.problem for item in solved]
     both = [steps_of_sequences(problems, start) for start in (False, True)]
     lines = []
@@ -108,8 +102,8 @@ def _sequences(solved: Sequence[Solved]) -> str:
     return table(head, lines, None)
 
 
-def _fuzzed(found: Findings) -> dict[str, str]:
-    """Return the texts of the section on fuzzed problems by place."""
+def _fuzzed(found: Findings) -> Places:
+    """Return the results of fuzzed problems by place."""
     statuses = list(dict.fromkeys(status for _, status in found.statuses))
     longest = f"0; the longest call took {1e3 * found.longest:.0f} ms on a shared machine"
     outcome = (
@@ -124,7 +118,7 @@ def _fuzzed(found: Findings) -> dict[str, str]:
         for twist in dict.fromkeys(twist for twist, _ in found.statuses)
     )
     return {
-        "fuzzed": f"{found.count:,}".replace(",", " "),
+        "fuzzed": f"{found.count:,}".replace(",", " "), "numbers": f"0 to {found.count - 1}",
         "outcome": table(("", ""), outcome, None),
         "statuses": table(("extreme argument", *statuses), rows, None),
     }

@@ -6,13 +6,13 @@ result is kept in ``build/papers.json`` during a run, so that an interrupted run
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.arguments import add_output
+from benchmarks import pages
+from benchmarks.arguments import add_output, add_quick, folder_of, parser_of
 from benchmarks.papers import cluster_page, efpa, nori, osimr, verdicts
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.page import Page
@@ -21,7 +21,7 @@ from delassus_ros.terminal import replace_line
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "build" / "papers.json"
-PAGES, QUICK = ROOT / "docs" / "papers", ROOT / "build" / "papers"
+PAGES = ROOT / "docs" / "papers"
 
 PAPERS = (
     Page("pv_osimr", osimr.places, osimr.figures, osimr.findings, "PV-OSIMr"),
@@ -42,26 +42,19 @@ ALL = (*PAPERS, Page("verdicts", partial(verdicts.places, PAPERS)))
 
 def main() -> int:
     """Write the pages; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.papers", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument(
-        "--quick", action="store_true",
-        help="one robot of each page, written to build/papers, as a test of the benchmark",
-    )  # fmt: skip
+    parser = parser_of(".papers", __doc__)
+    add_quick(parser, "one robot of each page")
     add_output(parser, PAGES, "the pages")
     parser.add_argument(
         "--page", action="append", choices=[page.name for page in ALL],
         help="a page to write; may be repeated (default: all)",
     )  # fmt: skip
     arguments = parser.parse_args()
-    folder = arguments.output
-    if arguments.quick and folder == PAGES:
-        folder = QUICK
-    pages = [page for page in ALL if not arguments.page or page.name in arguments.page]
+    folder = folder_of(arguments, PAGES)
+    written = [page for page in ALL if not arguments.page or page.name in arguments.page]
     kept = Kept(KEPT)
     try:
-        write(folder, kept, pages, arguments.quick)
+        write(folder, kept, written, arguments.quick)
     except KeyboardInterrupt:
         replace_line("")
         print(f"Interrupted. The same command continues with the results kept in {KEPT}.")
@@ -70,13 +63,12 @@ def main() -> int:
     return 0
 
 
-def write(folder: Path, kept: Kept, pages: Sequence[Page], quick: bool) -> None:
+def write(folder: Path, kept: Kept, written: Sequence[Page], quick: bool) -> None:
     """Write pages and their figures."""
-    folder.mkdir(parents=True, exist_ok=True)
-    kept.parts = len(pages)
-    for kept.done, page in enumerate(pages):
+    kept.parts = len(written)
+    for kept.done, page in enumerate(written):
         path = folder / f"{page.name}.md"
-        path.write_text(page.text(kept, quick), encoding="utf-8")
+        pages.write(path, f"papers/{page.name}", page.places(kept, quick))
         for name, figure in ({} if quick else page.figures(kept)).items():
             save_for_page(figure, folder / f"{name}.png")
         print(path)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.mechanisms import SKEW, Links, rotation
-from delassus_ros import Contact, Problem, Robot, Transform
+from delassus_ros import Contact, Problem, Transform
 from delassus_ros.model import WORLD
 
 _X = (1.0, 0.0, 0.0)
@@ -132,17 +132,9 @@ def zeros(problem: Problem) -> tuple[float, float]:
     """
     robot = problem.robot
     freedoms = [i for i, joint in enumerate(robot.joints) for _ in range(joint.kind.nv)]
-    moved = [{i, *_above(robot, i)} for i in range(len(robot.joints))]
+    moved = [set(robot.path(i)) for i in range(len(robot.joints))]
     H = sum(a in moved[b] or b in moved[a] for a in freedoms for b in freedoms)
     bodies = [robot.frames[contact.frame].body for contact in problem.contacts]
     J = sum(a in moved[body] for body in bodies for a in freedoms)
     n = len(freedoms)
     return 100.0 * (1.0 - H / n**2), 100.0 * (1.0 - J / (n * len(bodies)))
-
-
-def _above(robot: Robot, body: int) -> list[int]:
-    path = []
-    while robot.joints[body].parent != WORLD:
-        body = robot.joints[body].parent
-        path.append(body)
-    return path

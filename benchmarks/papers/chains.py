@@ -9,7 +9,7 @@ with all of that times 1e-4, ratios of gears and belts from 1 to 5. The end effe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.linalg import norm
 from scipy.spatial.transform import Rotation
 
+from benchmarks.mechanisms import Builder
 from benchmarks.pages import table
 from benchmarks.papers.arrays import at_all
 from benchmarks.papers.batched import evaluated, ratios_of
@@ -25,9 +26,9 @@ from benchmarks.papers.kept import Kept
 from benchmarks.papers.methods import APPROXIMATIONS, contenders, measured_here, times_of
 from benchmarks.papers.page import under_headings
 from benchmarks.scaling import exponent
-from delassus_ros import Contact, Problem, Robot, Transform
+from delassus_ros import Contact, Problem, Transform
 from delassus_ros.errors import RobotError
-from delassus_ros.model import WORLD, Body, Coupling, Frame, Inertia, Joint, JointKind
+from delassus_ros.model import WORLD, Frame, Inertia
 from delassus_ros.model.spatial import Array
 from delassus_ros.scalars.functions import Vector
 
@@ -46,44 +47,16 @@ _ROTOR = 1e-4
 _LARGEST_RATIO = 5
 
 
-class _RandomChain:
-    """A fixed-base chain under construction."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self._rng = rng
-        self.joints: list[Joint] = []
-        self.bodies: list[Body] = []
-        self.couplings: list[Coupling] = []
-
-    def body(self, parent: int, scale: float = 1.0) -> int:
-        """Add a body with its joint; return its index."""
-        rng, i = self._rng, len(self.joints)
-        turn = Rotation.from_euler("xyz", rng.uniform(-1.0, 1.0, 3)).as_matrix()
-        place = Transform(turn, rng.uniform(-1.0, 1.0, 3))
-        axis = np.eye(3)[rng.integers(3)]
-        A = rng.uniform(-1.0, 1.0, (3, 3))
-        inertia = Inertia.from_com(
-            scale * rng.uniform(), scale * rng.uniform(-1.0, 1.0, 3), scale * A @ A.T
-        )
-        self.joints.append(Joint(f"joint{i}", JointKind.REVOLUTE, parent, place, axis))
-        self.bodies.append(Body(f"body{i}", inertia))
-        return i
-
-    def rotor(self, parent: int, turned_by: Mapping[int, float]) -> None:
-        """Add a rotor whose angle is Σ ratio · angle of the links in `turned_by`."""
-        i = self.body(parent, _ROTOR)
-        terms = [(self.joints[k].name, -ratio) for k, ratio in turned_by.items()]
-        self.couplings.append(Coupling(f"drive{i}", ((self.joints[i].name, 1.0), *terms)))
-
-    def ratio(self) -> float:
-        """Return the ratio of a gear or belt."""
-        return float(self._rng.integers(1, _LARGEST_RATIO + 1))
-
-    def problem(self, name: str, tip: int) -> Problem:
-        """Return the problem with the end effector on a link."""
-        frame = Frame("tip", tip, Transform(np.eye(3), self._rng.uniform(-1.0, 1.0, 3)))
-        robot = Robot(name, self.joints, self.bodies, [frame], self.couplings)
-        return Problem(robot, [Contact("tip", "tip", "surface")])
+def _body(chain: Builder, rng: np.random.Generator, parent: int, scale: float = 1.0) -> int:
+    """Add a random body with its joint; return its index."""
+    turn = Rotation.from_euler("xyz", rng.uniform(-1.0, 1.0, 3)).as_matrix()
+    place = Transform(turn, rng.uniform(-1.0, 1.0, 3))
+    axis = np.eye(3)[rng.integers(3)]
+    A = rng.uniform(-1.0, 1.0, (3, 3))
+    inertia = Inertia.from_com(
+        scale * rng.uniform(), scale * rng.uniform(-1.0, 1.0, 3), scale * A @ A.T
+    )
+    return chain.add(parent, place, inertia, axis)
 
 
 def random_chain(kind: str, links: int, seed: int) -> Problem:
@@ -96,17 +69,27 @@ def random_chain(kind: str, links: int, seed: int) -> Problem:
     links : even for belts.
     seed : number of the robot.
     """
-    chain, tip = _RandomChain(np.random.default_rng([seed, links, KINDS.index(kind)])), WORLD
+    rng = np.random.default_rng([seed, links, KINDS.index(kind)])
+    chain, tip = Builder(), WORLD
+
+    def ratios(count: int) -> list[float]:
+        return [float(rng.integers(1, _LARGEST_RATIO + 1)) for _ in range(count)]
+
+    def rotor(parent: int, turned_by: Mapping[int, float]) -> None:
+        chain.couple(_body(chain, rng, parent, _ROTOR), turned_by)
+
     for _ in range(links if kind == "gears" else links // 2):
-        parent, tip = tip, chain.body(tip)
+        parent, tip = tip, _body(chain, rng, tip)
         if kind == "gears":
-            chain.rotor(parent, {tip: chain.ratio()})
+            rotor(parent, {tip: ratios(1)[0]})
             continue
-        first, tip = tip, chain.body(tip)
-        gears, belts = (chain.ratio(), chain.ratio()), (chain.ratio(), chain.ratio())
-        chain.rotor(parent, {first: gears[0] * belts[0]})
-        chain.rotor(parent, {first: gears[1] * belts[0], tip: gears[1] * belts[1]})
-    return chain.problem(f"{kind} {links}, robot {seed}", tip)
+        first, tip = tip, _body(chain, rng, tip)
+        gears, belts = ratios(2), ratios(2)
+        rotor(parent, {first: gears[0] * belts[0]})
+        rotor(parent, {first: gears[1] * belts[0], tip: gears[1] * belts[1]})
+    frame = Frame("tip", tip, Transform(np.eye(3), rng.uniform(-1.0, 1.0, 3)))
+    robot = chain.robot(f"{kind} {links}, robot {seed}", [frame])
+    return Problem(robot, [Contact("tip", "tip", "surface")])
 
 
 class States(NamedTuple):
@@ -256,8 +239,8 @@ def found(kept: Kept, size: Size) -> dict[str, Any]:
     return {"kinds": table, "measured": sorted(measured)}
 
 
-def lines(means: Mapping[str, Any], size: Size) -> Iterator[str]:
-    """Yield the tables of both figures, and the errors of approximate methods."""
+def results(means: Mapping[str, Any], size: Size) -> list[object]:
+    """Return the tables of both figures, and the errors of approximate methods."""
     links = [f"{n} links" for n in size.links]
     sections = {}
     for figure, quantity in ((11, "forward"), (13, "matrix")):
@@ -282,15 +265,15 @@ def lines(means: Mapping[str, Any], size: Size) -> Iterator[str]:
         n: max(told["spread"][n] for each in means.values() for told in each.values())
         for n in (size.links[0], size.links[-1])
     }
-    words = " and ".join(f"{100.0 * value:.1f} % with {n} links" for n, value in spreads.items())
-    yield from under_headings(sections, "###")
-    yield (
+    apart = " and ".join(f"{100.0 * value:.1f} % with {n} links" for n, value in spreads.items())
+    words = (
         f"Counts are means over {min(COUNTED, size.robots)} robots of each length, which differ "
-        f"by at most {words}, where axes are parallel by chance. Times are means over "
+        f"by at most {apart}, where axes are parallel by chance. Times are means over "
         f"{size.timed}, errors over {size.robots} robots at {size.states} states each. On the "
         "robots that were counted all methods were compared with a second implementation at "
         "these states."
     )
+    return [*under_headings(sections, "###"), words]
 
 
 def _row(

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
+from benchmarks.pages import Places
 from benchmarks.papers import chains, cluster_claims, cluster_figures, clusters, leg
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.page import Findings, Places, published
+from benchmarks.papers.page import Findings, published
 
 
 class _Run(NamedTuple):
@@ -36,15 +37,15 @@ _WHOLE, _QUICK = _Run(), _Run(("cheetah6",), 0.01, chains.QUICK, 0.05)
 
 
 def places(kept: Kept, quick: bool) -> Places:
-    """Return the lines of the page by place; a quick run has one robot and short chains."""
+    """Return the results of the page by place; a quick run has one robot and short chains."""
     run = _QUICK if quick else _WHOLE
     tables, random = run.tables(kept), run.chains(kept)
     machines = set(random["measured"]).union(*(found.measured for found in tables))
     return {
-        "tables": clusters.lines(tables, published("clusters")),
-        "chains": chains.lines(random["kinds"], run.size),
-        "leg": [leg.table_of(run.leg(kept))],
-        "measured": [f"Times were measured on {'; '.join(sorted(machines))}."],
+        "tables": clusters.results(tables, published("clusters")),
+        "chains": chains.results(random["kinds"], run.size),
+        "leg": leg.table_of(run.leg(kept)),
+        "measured": f"Times were measured on {'; '.join(sorted(machines))}.",
     }
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from benchmarks import cluster_cases
+from benchmarks import cluster_cases, pages
+from benchmarks.cases import chosen
 from benchmarks.pages import table
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.methods import contenders, measured_here, random_states, times_of
@@ -107,7 +108,7 @@ def compared(name: str, quantity: str, seconds: float) -> dict[str, Any]:
 @cache
 def loaded(name: str) -> cluster_cases.Closed:
     """Return the robot of a case; once, as its reader warns of some bodies."""
-    (case,) = (each for each in cluster_cases.CLUSTER_CASES if each.name == name)
+    (case,) = chosen(name, cluster_cases.CLUSTER_CASES)
     return case.load()
 
 
@@ -142,9 +143,9 @@ def verdict(printed: float, found: Mapping[str, float]) -> str:
     return f"depends: {', '.join(close)} reproduce" if close else "does not"
 
 
-def lines(tables: Sequence[Found], printed: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the tables, and that of the authors' library beside table IV as printed."""
-    sections: dict[str, str] = {}
+def results(tables: Sequence[Found], printed: Mapping[str, Any]) -> Iterator[object]:
+    """Return the tables, and that of the authors' library beside table IV as printed."""
+    sections: dict[str, object] = {}
     for found in tables:
         about, rows, refused = found.table, [], {}
         for name, counts in found.robots.items():
@@ -155,7 +156,7 @@ def lines(tables: Sequence[Found], printed: Mapping[str, Any]) -> Iterator[str]:
                     refused[ROBOTS[name]] = count
         heading = f"Table {about.number} and figure {about.figure}: {about.title}"
         reasons = [f"Refused for {name}: {reason}." for name, reason in refused.items()]
-        sections[heading] = "\n\n".join([table(_HEADS, rows, 2), *reasons])
+        sections[heading] = [table(_HEADS, rows, 2), *reasons]
     sections["The authors' library on another processor"] = _library(printed)
     return under_headings(sections, "###")
 
@@ -176,7 +177,7 @@ def _cells(found: Found, name: str, method: str, printed: Mapping[str, Any]) -> 
     return (count, percent(relative["operations"]), time, percent(relative["times"]), text, result)
 
 
-def _library(printed: Mapping[str, Any]) -> str:
+def _library(printed: Mapping[str, Any]) -> pages.Table:
     rows = []
     for column, name in enumerate(printed["columns"]):
         projection, efpa = (printed["library"][each][column] for each in ("projection", "efpa"))

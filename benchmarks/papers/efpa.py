@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 
 from benchmarks import ours, style, timing
 from benchmarks.cases import pool
-from benchmarks.pages import table
+from benchmarks.pages import Places, Table, table
 from benchmarks.papers import asimo, stages
 from benchmarks.papers.asimo import AXES, HANDS_AND_FEET, VARIANTS
 from benchmarks.papers.kept import Kept, counted
 from benchmarks.papers.osimr import count, recounted
-from benchmarks.papers.page import Findings, Places, published, under_headings
+from benchmarks.papers.page import Findings, published, under_headings
 from delassus_ros import Problem
 from delassus_ros.model import WORLD, JointKind
 
@@ -65,7 +65,7 @@ def model(problem: Problem) -> dict[str, int]:
     """
     joints = problem.robot.joints
     ends = [problem.robot.frames[contact.frame].body for contact in problem.contacts]
-    paths = [_path(problem, body) for body in ends]
+    paths = [problem.robot.path(body) for body in ends]
     supported = [sum(i in path for path in paths) for i in range(len(joints))]
     free = joints[0].kind is JointKind.ROOT
     children = [i for i, joint in enumerate(joints) if free and joint.parent == 0]
@@ -90,14 +90,6 @@ def model(problem: Problem) -> dict[str, int]:
     return found
 
 
-def _path(problem: Problem, body: int) -> list[int]:
-    path = []
-    while body != WORLD:
-        path.append(body)
-        body = problem.robot.joints[body].parent
-    return path
-
-
 def _count(kept: Kept, name: str, axes: str, algorithm: str, tools: bool = False) -> int:
     humanoid, ends, _ = VARIANTS[name]
     where = ", end effectors' own axes" if tools else ""
@@ -120,7 +112,7 @@ def _modelled(name: str) -> int:
     return sum(model(humanoid.problem(ends, DH)).values())
 
 
-def _robot() -> str:
+def _robot() -> Table:
     printed = published("efpa")
     base, more = (VARIANTS[name].humanoid.problem("hf", DH) for name in (HANDS_AND_FEET, _MORE))
     (h_zeros, j_zeros), (more_zeros, _) = asimo.zeros(base), asimo.zeros(more)
@@ -145,7 +137,7 @@ def _bars(kept: Kept, choices: Iterable[str] = AXES) -> dict[str, dict[str, int]
     return found
 
 
-def _breakdown(kept: Kept, axes: Iterable[str]) -> str:
+def _breakdown(kept: Kept, axes: Iterable[str]) -> Table:
     rows = (
         (label, *(found.get(name, 0) for name in stages.NAMES), sum(found.values()))
         for label, found in _bars(kept, axes).items()
@@ -153,7 +145,7 @@ def _breakdown(kept: Kept, axes: Iterable[str]) -> str:
     return table(("algorithm, axes of the joints", *stages.NAMES, "sum"), rows)
 
 
-def _operations(kept: Kept, axes: str, names: Iterable[str]) -> str:
+def _operations(kept: Kept, axes: str, names: Iterable[str]) -> Table:
     rows = []
     for name in names:
         found = [_count(kept, name, axes, each) for each in ALGORITHMS]
@@ -163,7 +155,7 @@ def _operations(kept: Kept, axes: str, names: Iterable[str]) -> str:
     return table(("robot, operational space", *heads), rows)
 
 
-def _by_models(kept: Kept, names: Iterable[str]) -> str:
+def _by_models(kept: Kept, names: Iterable[str]) -> Table:
     rows = []
     for name in names:
         ltl = _count(kept, name, DH, "ltl", True)
@@ -171,7 +163,7 @@ def _by_models(kept: Kept, names: Iterable[str]) -> str:
     return table(("robot, operational space", MODEL, "`ltl`", "LTL / EFPA"), rows)
 
 
-def _forms(kept: Kept) -> str:
+def _forms(kept: Kept) -> Table:
     rows = []
     for name in ROBOTS:
         found = {each: count(kept, name, each) for each in BOTH}
@@ -195,7 +187,7 @@ def _times(name: str) -> dict[str, float]:
 
 
 def places(kept: Kept, quick: bool) -> Places:
-    """Return the lines of the page; a quick run has one variant and no robot."""
+    """Return the results of the page by place; a quick run has one variant and no robot."""
     few = 1 if quick else None
     names, axes = list(VARIANTS)[:few], list(AXES)[:few]
     sections = {
@@ -206,7 +198,7 @@ def places(kept: Kept, quick: bool) -> Places:
     }
     if not quick:
         sections["The privileged child: both forms of EFPA"] = _forms(kept)
-    return {"tables": under_headings(sections), "future": [] if quick else [_future(kept)]}
+    return {"tables": under_headings(sections), "future": "" if quick else _future(kept)}
 
 
 def _ratio(kept: Kept, name: str, axes: str, first: str, second: str = "efpa") -> float:
@@ -265,7 +257,7 @@ def findings(kept: Kept) -> Findings:
     yield "RJKA, more limbs", min(grown.values()) > 0.5, f"{words} by our counts"
 
 
-def _future(kept: Kept) -> str:
+def _future(kept: Kept) -> Table:
     """Return the table of the paper's future work."""
     numbers = "; ".join(
         f"{words}: {_count(kept, name, DH, 'efpa')} → {_count(kept, name, DH, 'pv_osimr')} "

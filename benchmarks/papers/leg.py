@@ -17,7 +17,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from benchmarks.cases import beside
-from benchmarks.pages import table
+from benchmarks.pages import Table, table
 from delassus_ros import Contact, Robot, Transform
 from delassus_ros.dynamics import GRAVITY, Dynamics, LoopRates
 from delassus_ros.model.robot import WORLD
@@ -163,7 +163,7 @@ def measured(duration: float = DURATION, every: int = 20) -> dict[str, Any]:
     return found
 
 
-def table_of(found: dict[str, Any]) -> str:
+def table_of(found: dict[str, Any]) -> Table:
     """Return the table of the figure."""
     largest, rms = found["largest"][str(PLOTTED)], found["rms"][str(PLOTTED)]
     rows = []

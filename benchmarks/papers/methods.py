@@ -24,6 +24,7 @@ from delassus_ros import Problem
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.compiler.ir.trace import Trace
+from delassus_ros.dynamics import Dynamics
 from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
 from delassus_ros.errors import RobotError
 from delassus_ros.model.spatial import Array
@@ -90,7 +91,8 @@ def _of_dynamics(problem: Problem, quantity: str, method: Method, name: str) -> 
     def routine(states: Sequence[State]) -> Routine:
         ports = ("q", "rates", GIVEN[quantity], "gravity")
         rows = [list(chain.from_iterable(state[port] for port in ports)) for state in states]
-        return ours.dynamics(problem.robot, quantity, name, np.array(rows))
+        bound = Dynamics(problem.robot).bind(quantity, name)
+        return ours.bound_routine(bound, np.array(rows))
 
     return Contender(
         partial(_count, tree, method, GIVEN[quantity]),
@@ -188,7 +190,10 @@ def times_of(
         for name, method in contenders(problem, quantity, names)
         if not isinstance(method, str)
     }
-    timed = {name: in_c(each, partial(_results, each)) for name, each in routines.items()}
+    timed = {
+        name: in_c(each, lambda i, each=each: [each.results(i)])  # type: ignore[misc]
+        for name, each in routines.items()
+    }
     timed |= {name: replace(timed[name], results=None) for name in APPROXIMATIONS if name in timed}
     ends = (0, len(states) - 1)
     times = compare(problem.robot.name, timed, seconds, _LARGEST_DIFFERENCE, ends)
@@ -198,9 +203,3 @@ def times_of(
 def measured_here() -> str:
     """Return machine and day of a measurement."""
     return f"{machine.processor()}, {datetime.now(timezone.utc).date()}"
-
-
-def _results(routine: Routine, i: int) -> Sequence[Array]:
-    """Return the whole output block of a routine for input i."""
-    routine.matrix(i)
-    return [routine.out.copy()]

@@ -23,11 +23,11 @@ from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import splu
 
 from benchmarks import style
-from benchmarks.mechanisms import rotation
-from benchmarks.pages import table
+from benchmarks.mechanisms import Builder, rotation
+from benchmarks.pages import Places, Table, table
 from benchmarks.papers import matrix_aba
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.page import Findings, Places, under_headings
+from benchmarks.papers.page import Findings, under_headings
 from delassus_ros import Robot, Transform
 from delassus_ros.drawing.figures import SERIES
 from delassus_ros.dynamics import Dynamics
@@ -42,7 +42,7 @@ from delassus_ros.measured import (
 from delassus_ros.measured.observability import dense
 from delassus_ros.measured.quantities import Quantity
 from delassus_ros.measured.system import System
-from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
+from delassus_ros.model import WORLD, Frame, Inertia
 from delassus_ros.model.spatial import Array
 
 SIZES = (2, 4, 6, 8, 12, 16, 20, 24, 30)
@@ -67,20 +67,19 @@ _SLIGHTLY = 0.99
 
 def chain(links: int, taper: float = 0.9, skew: float = 1.5) -> Robot:
     """Return the serial chain ``autoTree(links, 1, skew, taper)`` of Featherstone's spatial_v2."""
-    joints, bodies = [], []
+    build = Builder()
     for k in range(links):
         length, mass = taper**k, taper ** (3 * k)
         before = taper ** (k - 1) if k else 0.0
         # xlt first, then rotx: the offset is along x, which the turn keeps.
         turn = rotation((1.0, 0.0, 0.0), skew) if k else np.eye(3)
         place = Transform(turn, np.array([before, 0.0, 0.0]))
-        joints.append(Joint(f"joint{k}", JointKind.REVOLUTE, k - 1 if k else WORLD, place))
         about = mass * length**2 * np.diag([0.0025, 1.015 / 12.0, 1.015 / 12.0])
         inertia = Inertia.from_com(mass, np.array([0.5 * length, 0.0, 0.0]), about)
-        bodies.append(Body(f"body{k}", inertia))
+        build.add(k - 1 if k else WORLD, place, inertia)
     tip = Transform(np.eye(3), np.array([taper ** (links - 1), 0.0, 0.0]))
     frames = [Frame("first", 0, Transform()), Frame("tip", links - 1, tip)]
-    return Robot(f"chain {links}", joints, bodies, frames)
+    return build.robot(f"chain {links}", frames)
 
 
 @dataclass(frozen=True)
@@ -234,14 +233,14 @@ def results(kept: Kept, case: Case, links: int) -> dict[str, int]:
     return found
 
 
-def _table(kept: Kept, case: Case, sizes: Sequence[int]) -> str:
+def _table(kept: Kept, case: Case, sizes: Sequence[int]) -> Table:
     found = {links: results(kept, case, links) for links in sizes}
     rows = ((links, *counts.values()) for links, counts in found.items())
     return table(("N", *found[sizes[0]]), rows, 0)
 
 
 def places(kept: Kept, quick: bool) -> Places:
-    """Return the lines of the page; a quick run has the two smallest chains of each table."""
+    """Return the results of the page; a quick run has the two smallest chains of each table."""
     few = 2 if quick else None
     sections = {f"{c.figure}: {c.title}": _table(kept, c, c.sizes[:few]) for c in CASES}
     return {"tables": under_headings(sections)}

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from benchmarks import mechanisms, style
 from benchmarks.operation_counts import PAPER_NAMES, Row, rows
-from benchmarks.pages import table
+from benchmarks.pages import Places, Table, table
 from benchmarks.papers.kept import Kept, counted
-from benchmarks.papers.page import Findings, Places, comparison, published, under_headings
+from benchmarks.papers.page import Findings, comparison, published, under_headings
 from benchmarks.scaling import exponent
 from delassus_ros import Contact, Problem, Transform
 
@@ -113,7 +113,7 @@ class Sweep:
         every = {size: _told(name, (algorithm,)) for size, name in self.recounted.items()}
         return {size: told[algorithm] for size, told in every.items() if told}
 
-    def table(self, kept: Kept) -> str:
+    def table(self, kept: Kept) -> Table:
         """Return the table of counts and exponents."""
         limits = published("pv_osimr")["exponents"][self.name]
         rows = []
@@ -211,7 +211,9 @@ def _order(values: Mapping[str, float]) -> list[list[str]]:
     ]
 
 
-def _beside(kept: Kept, mechanisms: Iterable[tuple[str, str]], algorithms: tuple[str, ...]) -> str:
+def _beside(
+    kept: Kept, mechanisms: Iterable[tuple[str, str]], algorithms: tuple[str, ...]
+) -> Table:
     """Return a table of ours beside the released implementation's counts.
 
     Parameters
@@ -230,7 +232,7 @@ def _beside(kept: Kept, mechanisms: Iterable[tuple[str, str]], algorithms: tuple
 
 
 def places(kept: Kept, quick: bool) -> Places:
-    """Return the lines of the page; a quick run has one mechanism of figures 3, 5 and 6 each."""
+    """Return the results of the page; a quick run has one mechanism of figures 3, 5 and 6 each."""
     few = 1 if quick else None
     stems = [(n, k) for k in BRANCHES for n in STEMS][:few]
     atlas, hands = ([(name, name) for name in list(each)[:few]] for each in (ATLAS, HANDS))

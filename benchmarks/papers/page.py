@@ -1,6 +1,6 @@
 """Pages of ``make papers``: prose with places for tables, the paper's claims with their verdicts.
 
-``published.yaml`` has the numbers and claims of the papers, ``texts`` the prose.
+``published.yaml`` has the numbers and claims of the papers, ``benchmarks/texts`` the prose.
 """
 
 from __future__ import annotations
@@ -16,20 +16,16 @@ import yaml
 from matplotlib.figure import Figure
 
 from benchmarks import machine
-from benchmarks.pages import filled, table
+from benchmarks.pages import Places, Table, table
 from benchmarks.papers.kept import Kept
 
-_FOLDER = Path(__file__).parent
+_PUBLISHED = Path(__file__).with_name("published.yaml")
 REPRODUCES, DOES_NOT, DEPENDS = "reproduces", "**does not**", "depends on "
-
-Places = Mapping[str, Iterable[str]]
-"""Lines of a page by their place in its text: ``tables`` for ``{tables}``."""
-
 
 @cache
 def published(paper: str) -> Mapping[str, Any]:
     """Return the numbers and claims printed in a paper."""
-    found: dict[str, Mapping[str, Any]] = yaml.safe_load((_FOLDER / "published.yaml").read_bytes())
+    found: dict[str, Mapping[str, Any]] = yaml.safe_load(_PUBLISHED.read_bytes())
     return found[paper]
 
 
@@ -70,7 +66,7 @@ Findings = Iterator[tuple[str, bool | str, str] | tuple[str, bool | str, str, Ma
 found, and words that the listed texts leave open."""
 
 
-def claims_table(claims: Iterable[Claim]) -> str:
+def claims_table(claims: Iterable[Claim]) -> Table:
     """Return a table of claims."""
     return table(("claim", "printed", "here", "verdict", "likely reason"), claims, None)
 
@@ -99,14 +95,14 @@ class Page:
     Attributes
     ----------
     name : of its file.
-    places : (results, whether the run is quick) → lines by place.
+    places_of : (results, whether the run is quick) → results by place, claims aside.
     figures : results of a whole run → figures by name.
     findings : results of a whole run → what it finds of the paper's claims.
     title : of the paper, for the summary of verdicts.
     """
 
     name: str
-    places: Callable[[Kept, bool], Places]
+    places_of: Callable[[Kept, bool], Places]
     figures: Callable[[Kept], Mapping[str, Figure]] = lambda kept: {}
     findings: Callable[[Kept], Findings] | None = None
     title: str = ""
@@ -116,21 +112,21 @@ class Page:
         found = self.findings(kept) if self.findings else ()
         return [Claim.of(self.name, *each) for each in found]
 
-    def text(self, kept: Kept, quick: bool) -> str:
-        """Return the page; a quick run has no verdicts."""
-        places = {"run": [run()], **self.places(kept, quick)}
-        if self.findings is not None:
-            claims = [] if quick else self.claims(kept)
-            places["claims"] = [claims_table(claims)] if claims else []
-            places["summary"] = [summary(claims) if claims else "A quick run has no verdicts."]
-        texts = {place: "\n".join(lines).strip() for place, lines in places.items()}
-        return filled(_FOLDER / "texts" / f"{self.name}.md", **texts)
+    def places(self, kept: Kept, quick: bool) -> Places:
+        """Return the results of the page by place; a quick run has no verdicts."""
+        found = {"run": run(), **self.places_of(kept, quick)}
+        if self.findings is None:
+            return found
+        if quick:
+            return found | {"claims": "", "summary": "A quick run has no verdicts."}
+        claims = self.claims(kept)
+        return found | {"claims": claims_table(claims), "summary": summary(claims)}
 
 
-def under_headings(texts: Mapping[str, str], level: str = "##") -> Iterator[str]:
-    """Yield the lines of texts by heading."""
-    for heading, text in texts.items():
-        yield from (f"{level} {heading}", "", text, "")
+def under_headings(results: Mapping[str, object], level: str = "##") -> Iterator[object]:
+    """Yield results below their headings."""
+    for heading, result in results.items():
+        yield from (f"{level} {heading}", result)
 
 
 def run() -> str:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.operation_counts import LARGEST, PAPER_NAMES
-from benchmarks.pages import table
+from benchmarks.pages import Block, Places, Table, table
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.osimr import count, is_plotted, recounted
-from benchmarks.papers.page import Page, Places, claims_table, comparison, tally
+from benchmarks.papers.page import Page, claims_table, comparison, tally
 
 
-def _summary(kept: Kept, pages: Sequence[Page]) -> str:
+def _summary(kept: Kept, pages: Sequence[Page]) -> Table:
     rows = ((f"[{page.title}]({page.name}.md)", *tally(page.claims(kept))) for page in pages)
     return table(("paper", "claims", "reproduce", "depend on …", "do not"), rows)
 
 
-def _claims(kept: Kept, page: Page) -> Iterator[str]:
-    yield from ("", f"## {page.title}", "", claims_table(page.claims(kept)))
-    yield from ("", f"Tables and figures: [{page.title}]({page.name}.md).")
+def _claims(kept: Kept, page: Page) -> list[Block]:
+    return [
+        f"## {page.title}", claims_table(page.claims(kept)),
+        f"Tables and figures: [{page.title}]({page.name}.md).",
+    ]  # fmt: skip
 
 
 def _above(kept: Kept, name: str) -> Iterator[tuple[str, ...]]:
@@ -52,7 +54,7 @@ def _not_counted() -> str:
 
 
 def places(pages: Sequence[Page], kept: Kept, quick: bool) -> Places:
-    """Return the lines of the page; a quick run has a mechanism.
+    """Return the results of the page by place; a quick run has a mechanism.
 
     Parameters
     ----------
@@ -62,10 +64,9 @@ def places(pages: Sequence[Page], kept: Kept, quick: bool) -> Places:
     names = list(recounted())[: 1 if quick else None]
     above = [row for name in names for row in _above(kept, name)]
     return {
-        "summary": [_summary(kept, told)] if told else [],
-        "claims": [line for page in told for line in _claims(kept, page)],
+        "summary": _summary(kept, told) if told else "",
+        "claims": [_claims(kept, page) for page in told],
         "above": [
-            table(("mechanism", "algorithm", "generic", "specialised"), above, 2), "",
-            _not_counted(),
+            table(("mechanism", "algorithm", "generic", "specialised"), above, 2), _not_counted(),
         ],
     }  # fmt: skip

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from delassus_ros.cli.imports import add_import
 from delassus_ros.cli.options import (
+    add_algorithm,
     add_degrees,
     add_problem,
     given_joints,
@@ -19,23 +20,22 @@ from delassus_ros.cli.options import (
     warn,
     way_out,
 )
-from delassus_ros.cli.report import Report, about, headline, table
+from delassus_ros.cli.parsing import Verb
+from delassus_ros.cli.report import Report, about, headline, table, waiting
 from delassus_ros.command_line import Whole
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import document_of
-from delassus_ros.needs import missing, missing_ros
-from delassus_ros.terminal import replace_line, visible
+from delassus_ros.needs import ROS, require
+from delassus_ros.terminal import visible
 
 if TYPE_CHECKING:
     from delassus_ros.recordings.episode import Episode, Task
     from delassus_ros.recordings.recording import Recording
 
 _NEEDED = ("mcap", "pyarrow")
-_PROGRESS_PERIOD_S = 0.5
-"""Time between two updates of the progress on a terminal [s]."""
 
 
-def add_bag(parser: argparse.ArgumentParser) -> None:
+def _add_bag(parser: argparse.ArgumentParser) -> None:
     """Add the options of one recording."""
     parser.add_argument(
         "recording",
@@ -45,7 +45,7 @@ def add_bag(parser: argparse.ArgumentParser) -> None:
     _add_task(parser)
 
 
-def add_bags(parser: argparse.ArgumentParser) -> None:
+def _add_bags(parser: argparse.ArgumentParser) -> None:
     """Add the options of many recordings."""
     parser.add_argument(
         "recordings", nargs="+", metavar="RECORDING",
@@ -110,20 +110,28 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
 
 def bag(options: argparse.Namespace) -> Report:
     """Write the matrices that the node would have published for one recording."""
-    _check_packages("delassus bag")
+    require("delassus bag", *_NEEDED, ros=ROS)
     from delassus_ros.recordings.episode import map_episode
 
     path = Path(options.recording)
     task = _task_of(options, [path])
-    episode = map_episode(path, task, progress=_Progress())
-    if sys.stderr.isatty():
-        replace_line("")
+    with waiting() as say:
+        episode = map_episode(path, task, progress=lambda read: say(_progress_of(read)))
     if episode.error and not episode.files:
         raise InputError(episode.error)
-    return Report(_words(episode), dataclasses.asdict(episode), int(_lacks(episode)))
+    return Report(_words(episode), dataclasses.asdict(episode), int(_is_incomplete(episode)))
 
 
-def add_trajectory(parser: argparse.ArgumentParser) -> None:
+BAG = Verb(
+    "bag",
+    "compute the messages of the node, and a table of matrices, from a recording",
+    "run.mcap --params my_robot.yaml -o out",
+    bag,
+    _add_bag,
+)
+
+
+def _add_trajectory(parser: argparse.ArgumentParser) -> None:
     """Add the options of a table of joint positions, and of its outputs."""
     add_problem(parser)
     parser.add_argument(
@@ -159,19 +167,13 @@ def add_trajectory(parser: argparse.ArgumentParser) -> None:
         metavar="VALUES",
         help="positions of joints without a column [rad, m], as hip=0.1",
     )
-    parser.add_argument(
-        "--algorithm",
-        default="auto",
-        metavar="NAME",
-        help="algorithm, one of `delassus list` (default: %(default)s)",
-    )
+    add_algorithm(parser)
+    add_import(parser)
 
 
 def trajectory(options: argparse.Namespace) -> Report:
     """Write a table of matrices for a table of joint positions."""
-    lacking = missing("delassus trajectory", "pyarrow")
-    if lacking is not None:
-        raise DelassusError(lacking)
+    require("delassus trajectory", "pyarrow")
     from delassus_ros.recordings.joint_tables import Source
     from delassus_ros.recordings.trajectory import map_trajectory
 
@@ -205,34 +207,44 @@ def trajectory(options: argparse.Namespace) -> Report:
     return Report(words, {**data, "output": options.output})
 
 
+TRAJECTORY = Verb(
+    "trajectory",
+    "compute the matrices of a table of joint positions (NumPy, CSV, Parquet, LeRobot)",
+    "quadruped.urdf --contact LF_FOOT --data walk.parquet -o matrices.parquet",
+    trajectory,
+    _add_trajectory,
+)
+
+
 def bags(options: argparse.Namespace) -> Report:
     """Write the matrices that the node would have published for many recordings."""
-    _check_packages("delassus bags")
+    require("delassus bags", *_NEEDED, ros=ROS)
     from delassus_ros.recordings.engines import map_recordings
 
     paths = [Path(path) for path in options.recordings]
     task = _task_of(options, paths)
     count = 0
 
-    def done(episode: Episode) -> None:
-        nonlocal count
-        count += 1
-        if sys.stderr.isatty():
-            replace_line(f"{count} of {len(paths)}: {episode.recording}")
-
     began = time.monotonic()
-    found = map_recordings(paths, task, options.workers, options.retries, done)
-    if sys.stderr.isatty():
-        replace_line("")
+    with waiting() as say:
+
+        def done(episode: Episode) -> None:
+            nonlocal count
+            count += 1
+            say(f"{count} of {len(paths)}: {episode.recording}")
+
+        found = map_recordings(paths, task, options.workers, options.retries, done)
     return _summary(found, time.monotonic() - began)
 
 
-def _check_packages(program: str) -> None:
-    lacking = missing(program, *_NEEDED) or missing_ros(
-        program, "rclpy", "delassus_msgs", "delassus_msgs_py"
-    )
-    if lacking is not None:
-        raise DelassusError(lacking)
+BAGS = Verb(
+    "bags",
+    "compute the messages of the node, and tables of matrices, from many recordings, on all "
+    "processors",
+    "data/*.mcap --params my_robot.yaml -o out",
+    bags,
+    _add_bags,
+)
 
 
 def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
@@ -279,22 +291,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-class _Progress:
-    """Shows on a terminal which share of a recording has been read."""
-
-    def __init__(self) -> None:
-        self._said = 0.0
-
-    def __call__(self, recording: Recording) -> None:
-        now = time.monotonic()
-        if sys.stderr.isatty() and now - self._said > _PROGRESS_PERIOD_S and recording.size:
-            self._said = now
-            share = min(recording.position / recording.size, 1.0)
-            bar = "█" * int(30 * share)
-            replace_line(f"{bar:30} {100.0 * share:3.0f} %  {recording.path.name}")
+def _progress_of(recording: Recording) -> str:
+    """Return the share of a recording that has been read, as a bar."""
+    share = min(recording.position / recording.size, 1.0) if recording.size else 0.0
+    return f"{'█' * int(30 * share):30} {100.0 * share:3.0f} %  {recording.path.name}"
 
 
-def _lacks(episode: Episode) -> bool:
+def _is_incomplete(episode: Episode) -> bool:
     """Whether an error or damage ended a recording, or no matrix has rows."""
     return bool(episode.error or episode.damage) or episode.matrices == episode.empty
 
@@ -335,5 +338,5 @@ def _summary(episodes: list[Episode], took: float) -> Report:
         "took": took, "failed": [one.recording for one in failed],
         "episodes": [dataclasses.asdict(one) for one in episodes],
     }  # fmt: skip
-    status = int(any(map(_lacks, episodes)))
+    status = int(any(map(_is_incomplete, episodes)))
     return Report(f"{table(rows, numeric=(1, 2, 3))}\n{last}", data, status)

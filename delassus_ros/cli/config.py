@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from delassus_ros.cli.options import described
+from delassus_ros.cli.options import add_robot, described
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report
 from delassus_ros.robots.base import base_of
 from delassus_ros.robots.description import Description
@@ -46,6 +47,15 @@ _Dumper.add_representer(list, lambda dumper, value: dumper.represent_sequence(
 def propose(options: argparse.Namespace) -> Report:
     """Return a parameter file: contacts at the ends of limbs, with kinds by their shapes."""
     return proposed(options, described(options))
+
+
+CONFIG = Verb(
+    "config",
+    "propose a parameter file of the node for a robot",
+    "my_robot.urdf > my_robot.yaml",
+    propose,
+    add_robot,
+)
 
 
 def proposed(options: argparse.Namespace, description: Description) -> Report:

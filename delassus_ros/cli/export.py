@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from delassus_ros import algorithms
+from delassus_ros.cli.imports import add_import
 from delassus_ros.cli.options import (
     add_axes,
     add_base,
@@ -17,6 +18,7 @@ from delassus_ros.cli.options import (
     problem_of,
     settings_of,
 )
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report, about, compiling, headline, table, waiting
 from delassus_ros.compiler.export import Target, check_name, export
 from delassus_ros.contact_forces.export import export_contact_forces
@@ -31,7 +33,7 @@ _OF_ROBOTS = {"contacts": "--contact", "axes": "--axes", "base": "--base", "lock
 """Options whose values are also in the parameter file of the node."""
 
 
-def add_export(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the problem and of the written files."""
     parser.add_argument(
         "robot",
@@ -104,6 +106,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         help="length along x and width along y [m] of surfaces for which the parameter file has "
         "no dimensions; for --friction",
     )
+    add_import(parser)
 
 
 def export_kernel(options: argparse.Namespace) -> Report:
@@ -179,6 +182,15 @@ def export_kernel(options: argparse.Namespace) -> Report:
             "functions": options.dynamics.split(","), "object": dynamics[0], "header": dynamics[1],
         }  # fmt: skip
     return Report("\n".join([headline(problem), "", table(facts)]), data)
+
+
+EXPORT = Verb(
+    "export",
+    "compile the matrix for C and C++: an object file, its header and a CMake package",
+    "quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.o",
+    export_kernel,
+    _add_options,
+)
 
 
 def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:

@@ -9,7 +9,8 @@ from dataclasses import asdict
 import numpy as np
 
 from delassus_ros.cli import report as text
-from delassus_ros.cli.options import described
+from delassus_ros.cli.options import add_robot, described
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import WORLD, JointKind, Robot
@@ -59,6 +60,15 @@ def inspect_robot(options: argparse.Namespace) -> Report:
         "contacts": [asdict(proposal) for proposal in found],
     }
     return Report("\n".join(parts), data)
+
+
+INSPECT = Verb(
+    "inspect",
+    "show the joints of a robot as a tree, with their places in q, and likely contacts",
+    "quadruped.urdf",
+    inspect_robot,
+    add_robot,
+)
 
 
 def _about(robot: Robot, i: int) -> dict[str, object]:

@@ -6,8 +6,7 @@ import argparse
 import re
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,31 +14,29 @@ from typing import Any
 
 import numpy as np
 
+from delassus_ros.cli.options import add_seconds
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report, table
-from delassus_ros.command_line import duration
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.drawing.force_cones import ForceInCone
-from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing, missing_ros
+from delassus_ros.monitor.latency import MessageRate
+from delassus_ros.needs import ROS, require
 from delassus_ros.stopping import StopRequest
 from delassus_ros.terminal import control, visible
 
 _VIEW_PERIOD_S = 0.2
 """Time between two views [s]."""
-_RATE_WINDOW_S = 1.0
-"""Time over which matrices are counted [s]."""
-_SILENCE_S = 0.5
-"""Time without a matrix after which the last matrix is outdated [s]."""
 
 
-def add_watch(parser: argparse.ArgumentParser) -> None:
+def _add_watch(parser: argparse.ArgumentParser) -> None:
     """Add the node whose matrices are watched, and the duration."""
     _add_node(parser)
-    _add_seconds(parser)
+    add_seconds(parser)
 
 
-def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
+def _add_contacts(parser: argparse.ArgumentParser) -> None:
     """Add the contacts that are published as active."""
     parser.add_argument(
         "names",
@@ -58,7 +55,7 @@ def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
         help="rate of the messages [1/s], each with a new stamp (default: %(default)g)",
     )
     _add_node(parser)
-    _add_seconds(parser)
+    add_seconds(parser)
 
 
 def _add_node(parser: argparse.ArgumentParser) -> None:
@@ -68,51 +65,6 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="name of the node (default: %(default)s)",
     )
-
-
-def _add_seconds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seconds", type=duration, metavar="S", help="duration [s] (default: until Ctrl-C)"
-    )
-
-
-class MessageRate:
-    """Present rate of messages, and time since the last one."""
-
-    def __init__(self) -> None:
-        self._looks: deque[tuple[float, int]] = deque()
-        self._count = 0
-        self._last = self._now = self._gap = 0.0
-
-    def look(self, now: float, came: int) -> None:
-        """Count `came` messages since the previous call, at the present time [s]."""
-        while not self._count and len(self._looks) > 1:
-            # The time until the first message is that of discovery.
-            self._looks.popleft()
-        if came:
-            self._gap = now - self._last if self._count else 0.0
-            self._last = now
-        self._count += came
-        self._now = now
-        self._looks.append((now, self._count))
-        while len(self._looks) > 2 and now - self._looks[1][0] >= _RATE_WINDOW_S:
-            self._looks.popleft()
-
-    @property
-    def rate(self) -> float:
-        """Messages per second over the last 1 s [1/s]."""
-        begin, before = self._looks[0]
-        return (self._count - before) / (self._now - begin) if self._now > begin else 0.0
-
-    @property
-    def silence(self) -> float:
-        """Time since the last message [s]."""
-        return self._now - self._last
-
-    @property
-    def has_stopped(self) -> bool:
-        """Whether the last message is outdated."""
-        return self.silence >= max(_SILENCE_S, 3.0 * self._gap)
 
 
 class _Strange:
@@ -135,7 +87,7 @@ def watch(options: argparse.Namespace) -> Report:
     """Show effective masses of contacts, validity, rank and condition until a request to stop."""
     with _ros("delassus watch") as (node, stopping):
         from delassus_msgs.msg import ContactDynamics, DelassusMatrix
-        from delassus_msgs_py import DynamicsReader, MatrixReader, MessageError
+        from delassus_msgs_py import DynamicsReader, MatrixReader, MessageError, ReceivedDynamics
         from rclpy.qos import QoSProfile, ReliabilityPolicy
 
         from delassus_ros.ros.queue import pop
@@ -146,14 +98,13 @@ def watch(options: argparse.Namespace) -> Report:
         beside = node.create_subscription(
             ContactDynamics, f"{options.node}/dynamics", lambda _: None, qos, raw=True
         )
-        reader, dynamics, end = MatrixReader(), DynamicsReader(), _end(options.seconds)
-        forces: dict[str, Any] = {}
+        reader, dynamics_reader, end = MatrixReader(), DynamicsReader(), _end(options.seconds)
+        dynamics: ReceivedDynamics | None = None
         pace, count, latest, lines = MessageRate(), 0, None, 0
         strange = _Strange(source.topic_name)
-        pace.look(time.monotonic(), 0)
+        pace.update(time.monotonic(), 0)
         while not stopping() and time.monotonic() < end:
             time.sleep(_VIEW_PERIOD_S)
-            before = count
             while (found := pop(source)) is not None:
                 try:
                     latest = reader.read(found[0])
@@ -163,12 +114,14 @@ def watch(options: argparse.Namespace) -> Report:
                 count += 1
             while (found := pop(beside)) is not None:
                 try:
-                    forces = contact_forces_of(dynamics.read(found[0]))
+                    dynamics = dynamics_reader.read(found[0])
                 except MessageError as error:
                     strange.add(str(error))
-            pace.look(time.monotonic(), count - before)
+            pace.update(time.monotonic(), count)
             if sys.stdout.isatty():
-                shown = "\n".join([_view(latest, pace, source.topic_name, forces), *strange.words])
+                shown = "\n".join(
+                    [_view(latest, pace, source.topic_name, dynamics), *strange.words]
+                )
                 control(f"\033[{lines}A\033[J" if lines else "", sys.stdout)
                 print(shown, flush=True)
                 lines = shown.count("\n") + 1
@@ -182,10 +135,19 @@ def watch(options: argparse.Namespace) -> Report:
             )
         data = {"topic": source.topic_name, "rate": pace.rate, "silence": pace.silence,
                 "matrices": count, "unreadable": strange.count, **_about(latest)}  # fmt: skip
-        if forces:
+        if dynamics is not None and (forces := contact_forces_of(dynamics)):
             data["forces"] = forces
-        text = "\n".join([_view(latest, pace, source.topic_name, forces), *strange.words])
+        text = "\n".join([_view(latest, pace, source.topic_name, dynamics), *strange.words])
         return Report("" if lines else text, data, int(strange.count > 0))
+
+
+WATCH = Verb(
+    "watch",
+    "show the matrices of a running node in the terminal",
+    "--node delassus_node",
+    watch,
+    _add_watch,
+)
 
 
 def contacts(options: argparse.Namespace) -> Report:
@@ -194,15 +156,15 @@ def contacts(options: argparse.Namespace) -> Report:
         raise InputError(f"--rate is {options.rate:g}; expected 0.1 to 1000")
     with _ros("delassus contacts") as (node, stopping):
         from delassus_msgs.msg import ActiveContacts, Layout
-        from rclpy.qos import DurabilityPolicy, QoSProfile
 
         from delassus_ros.ros.queue import pop
+        from delassus_ros.ros.topics import LATCHED
 
-        qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        publisher = node.create_publisher(ActiveContacts, options.topic, qos)
+        publisher = node.create_publisher(ActiveContacts, options.topic, LATCHED)
         message = ActiveContacts(names=options.names)
         message.status = [ActiveContacts.ACTIVE] * len(options.names)
-        layouts = node.create_subscription(Layout, f"{options.node}/layout", lambda _: None, qos)
+        topic = f"{options.node}/layout"
+        layouts = node.create_subscription(Layout, topic, lambda _: None, LATCHED)
         strangers: list[str] = []
         end, sent = _end(options.seconds), 0
         while not stopping() and time.monotonic() < end:
@@ -225,7 +187,16 @@ def contacts(options: argparse.Namespace) -> Report:
         return Report(said, data, int(bool(strangers)))
 
 
-def add_record(parser: argparse.ArgumentParser) -> None:
+CONTACTS = Verb(
+    "contacts",
+    "publish the set of active contacts for a running node",
+    "LF_FOOT RH_FOOT",
+    contacts,
+    _add_contacts,
+)
+
+
+def _add_record(parser: argparse.ArgumentParser) -> None:
     """Add the recorded topics and the file."""
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE.mcap", help="recording that is written"
@@ -236,14 +207,12 @@ def add_record(parser: argparse.ArgumentParser) -> None:
         help="regular expression that the whole name of a topic has to match, as "
         "'/joint_states|/active_contacts' (default: all topics except those of ROS itself)",
     )
-    _add_seconds(parser)
+    add_seconds(parser)
 
 
 def record(options: argparse.Namespace) -> Report:
     """Record topics to an MCAP file until a stop is requested."""
-    lacking = missing("delassus record", "mcap")
-    if lacking is not None:
-        raise DelassusError(lacking)
+    require("delassus record", "mcap")
     path = Path(options.output)
     try:
         pattern = None if options.topics is None else re.compile(options.topics)
@@ -273,6 +242,15 @@ def record(options: argparse.Namespace) -> Report:
     return Report("\n".join(lines), data)
 
 
+RECORD = Verb(
+    "record",
+    "record the topics of a running graph to an MCAP file",
+    "-o run.mcap",
+    record,
+    _add_record,
+)
+
+
 def _end(seconds: float | None) -> float:
     return time.monotonic() + seconds if seconds is not None else np.inf
 
@@ -280,9 +258,7 @@ def _end(seconds: float | None) -> float:
 @contextmanager
 def _ros(program: str) -> Iterator[tuple[Any, Callable[[], bool]]]:
     """Provide a node, and a function that returns whether to stop, during a block."""
-    lacking = missing_ros(program, "rclpy", "delassus_msgs", "delassus_msgs_py")
-    if lacking is not None:
-        raise DelassusError(lacking)
+    require(program, ros=ROS)
     from delassus_ros.ros.program import peer
 
     with StopRequest() as stop, peer("delassus_cli") as node:
@@ -335,32 +311,29 @@ def contact_forces_of(received: Any) -> dict[str, Any]:
     }
 
 
-def _view(received: Any, pace: MessageRate, topic: str, forces: Mapping[str, Any]) -> str:
+def _view(received: Any, pace: MessageRate, topic: str, dynamics: Any) -> str:
     """Return the view of the latest matrix, of contact forces and of the rate of matrices."""
     if received is None:
         return f"waiting for {topic} ..."
-    about = _about(received)
-    state = ", ".join([about["validity"], *filter(None, [" + ".join(about["reasons"])])])
-    lines = [f"{topic}: {state}; {pace.rate:.0f} per second"]
+    from delassus_ros.drawing.received import facts_of, words_of_forces
+
+    facts = facts_of(received)
+    lines = [f"{topic}: {facts['state']}; {pace.rate:.0f} per second"]
     if pace.has_stopped:
-        lines = [f"{topic}: SILENT for {pace.silence:.1f} s (the last one was {state})"]
+        lines = [f"{topic}: SILENT for {pace.silence:.1f} s (the last one was {facts['state']})"]
     if received.matrix.size:
         lines.append(
-            f"rank {about['rank']} of {len(received.matrix)}, condition {about['condition']:.4g}, "
-            f"{visible(about['algorithm'])}, {1e6 * received.compute_time:.1f} µs"
+            f"rank {facts['rank']}, condition {facts['condition']}, "
+            f"{visible(facts['algorithm'])}, {1e6 * received.compute_time:.1f} µs"
         )
         rows = [("contact", "lightest", "", "heaviest kg")]
-        rows += [(name, *(f"{m:.4g}" for m in masses)) for name, masses in about["masses"].items()]
+        masses = _about(received)["masses"].items()
+        rows += [(name, *(f"{m:.4g}" for m in values)) for name, values in masses]
         lines += ["", table(rows, numeric=(1, 2, 3))]
-    if forces:
+    if dynamics is not None and (forces := contact_forces_of(dynamics)):
         parts: list[tuple[object, ...]] = [("contact", "normal N", "sideways N", "of cone %")]
         for name, force in forces["contacts"].items():
             shown = (force["normal"], force["sideways"], 100.0 * force["share"])
             parts.append((name, *("-" if np.isnan(value) else f"{value:.4g}" for value in shown)))
-        lines += [
-            "",
-            f"forces {forces['validity']}: {forces['status']}, residual {forces['residual']:.2g}, "
-            f"law {forces['law']}",
-            table(parts, numeric=(1, 2, 3)),
-        ]  # fmt: skip
+        lines += ["", f"forces {words_of_forces(dynamics)}", table(parts, numeric=(1, 2, 3))]
     return "\n".join(lines)

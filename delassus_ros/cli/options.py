@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from delassus_ros.cli.parsing import frames
+from delassus_ros.command_line import duration
 from delassus_ros.contact_forces.forces import ForceOptions
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
@@ -152,6 +153,23 @@ def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
         "--orientation",
         metavar="X,Y,Z,W",
         help="unit quaternion of the root link; needed for world axes with a floating base",
+    )
+
+
+def add_algorithm(parser: argparse.ArgumentParser, default: str = "auto") -> None:
+    """Add the algorithm."""
+    parser.add_argument(
+        "--algorithm",
+        default=default,
+        metavar="NAME",
+        help="algorithm, one of `delassus list` (default: %(default)s)",
+    )
+
+
+def add_seconds(parser: argparse.ArgumentParser) -> None:
+    """Add how long the verb runs."""
+    parser.add_argument(
+        "--seconds", type=duration, metavar="S", help="duration [s] (default: until Ctrl-C)"
     )
 
 

@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delassus_ros.cli.options import given_joints, warn
+from delassus_ros.cli.options import add_seconds, given_joints, warn
 from delassus_ros.closure import Closure
-from delassus_ros.command_line import Whole, duration
+from delassus_ros.command_line import Whole
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing
 from delassus_ros.robots.description import Description
 from delassus_ros.robots.pose import default_posture
 from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
     from delassus_ros.drawing.shapes import Shapes
-    from delassus_ros.drawing.viewer import Dial, Viewer
+    from delassus_ros.drawing.viewer import JointSlider, Viewer
 
 _TURN, _SLIDE = np.pi, 1.0
 """Half the range of the slider of a joint without limits [rad, m]."""
@@ -43,22 +42,13 @@ def add_page(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address, but open no browser"
     )
-    parser.add_argument(
-        "--seconds", type=duration, metavar="S", help="duration [s] (default: until Ctrl-C)"
-    )
+    add_seconds(parser)
 
 
 def end_of(options: argparse.Namespace, stop: StopRequest) -> Callable[[], bool]:
     """Return a function that returns whether to end: on request, or after the options' time."""
     end = np.inf if options.seconds is None else time.monotonic() + options.seconds
     return lambda: stop.requested or time.monotonic() > end
-
-
-def refuse_without_viser(program: str) -> None:
-    """Refuse to show a page without the packages that do."""
-    lacking = missing(program, "viser")
-    if lacking is not None:
-        raise InputError(lacking)
 
 
 def shapes_of(description: Description, robot: Robot) -> Shapes:
@@ -124,11 +114,11 @@ def q_at(robot: Robot, closure: Closure | None, positions: Mapping[str, float]) 
     return result.q
 
 
-def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[Dial]]:
+def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[JointSlider]]:
     """Return the sliders of joints, in groups by limb."""
-    from delassus_ros.drawing.viewer import Dial
+    from delassus_ros.drawing.viewer import JointSlider
 
-    groups: dict[str, list[Dial]] = {}
+    groups: dict[str, list[JointSlider]] = {}
     children: dict[int, int] = {}
     for joint in robot.joints:
         children[joint.parent] = children.get(joint.parent, 0) + 1
@@ -145,7 +135,7 @@ def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[Dial]]:
         low = joint.lower if np.isfinite(joint.lower) else start[joint.name] - reach
         high = joint.upper if np.isfinite(joint.upper) else start[joint.name] + reach
         if low < high:
-            dial = Dial(joint.name, "rad" if angle else "m", low, high, start[joint.name])
+            dial = JointSlider(joint.name, "rad" if angle else "m", low, high, start[joint.name])
             groups.setdefault(label[i], []).append(dial)
     return groups
 

@@ -1,4 +1,4 @@
-"""Parsing of the command line, with suggestions for wrong arguments, and completion."""
+"""Verbs, parsing of the command line with suggestions for wrong arguments, and completion."""
 
 from __future__ import annotations
 
@@ -6,15 +6,49 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from delassus_ros.cli.report import Report
 from delassus_ros.errors import DelassusError, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.terminal import control, visible
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*):=(.*)", re.DOTALL)
 """An argument of xacro, as ROS writes it."""
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb of the command line; its module declares it.
+
+    Attributes
+    ----------
+    summary : line about the verb, without capital and full stop.
+    example : arguments of an example.
+    run : function from options to a report.
+    add_options : function that adds the options of the verb, besides ``--json``.
+    """
+
+    name: str
+    summary: str
+    example: str
+    run: Callable[[argparse.Namespace], Report]
+    add_options: Callable[[argparse.ArgumentParser], None]
+
+    def add_to(self, verbs: argparse._SubParsersAction[SuggestingParser]) -> None:
+        """Add the parser of the verb."""
+        parser = verbs.add_parser(
+            self.name,
+            help=self.summary,
+            description=f"{self.summary[0].upper()}{self.summary[1:]}.",
+            epilog=f"example:\n  delassus {self.name} {self.example}".rstrip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--json", action="store_true", help="answer as JSON, for programs")
+        parser.set_defaults(run=self.run, parser=parser, warnings=())
+        self.add_options(parser)
 
 
 class SuggestingParser(argparse.ArgumentParser):

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from delassus_ros.cli.imports import add_import
 from delassus_ros.cli.options import (
+    add_algorithm,
     add_configuration,
     add_problem,
     described,
@@ -18,19 +20,19 @@ from delassus_ros.cli.options import (
     problem_with,
 )
 from delassus_ros.cli.page import shapes_of
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.posture import closure_of, positions_of, posture_of
 from delassus_ros.cli.report import Report, about, compiling, headline, progress, table, waiting
 from delassus_ros.cli.tables import is_table, plot_table
 from delassus_ros.closure.samples import closed_inputs
-from delassus_ros.conditioning.monitor import ConditionSettings
+from delassus_ros.conditioning.monitor import ConditionSettings, condition_of, scaled_eigenvalues
 from delassus_ros.contacts import row_scales
-from delassus_ros.drawing.ellipsoids import SINGULAR
-from delassus_ros.drawing.scene import Stage
+from delassus_ros.drawing.scene import DrawnRobot
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, rotation_from_quaternion
-from delassus_ros.needs import missing
+from delassus_ros.needs import missing, require
 from delassus_ros.problem import Problem
 from delassus_ros.robots.description import Description
 from delassus_ros.robots.pose import default_posture
@@ -45,7 +47,7 @@ _PEER = "ltl"
 """Algorithm whose time is drawn beside that of the chosen algorithm."""
 
 
-def add_plot(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the plotted problem, the file, and the configuration to which the robot moves."""
     add_problem(parser)
     add_configuration(parser, " and --to")
@@ -63,21 +65,15 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
         "forms of --q; without --to, condition numbers are plotted for "
         f"{_STEPS} random configurations, sorted",
     )
-    parser.add_argument(
-        "--algorithm",
-        default="auto",
-        metavar="NAME",
-        help="algorithm, one of `delassus list` (default: %(default)s)",
-    )
+    add_algorithm(parser)
+    add_import(parser)
 
 
 def plot(options: argparse.Namespace) -> Report:
     """Write a figure of four panels: robot, matrix, condition and time; or one of a table."""
     if is_table(options.robot):
         return plot_table(options)
-    lacking = missing("delassus plot", "matplotlib")
-    if lacking is not None:
-        raise InputError(lacking)
+    require("delassus plot", "matplotlib")
     from delassus_ros.drawing import figures
 
     description = described(options)
@@ -89,9 +85,9 @@ def plot(options: argparse.Namespace) -> Report:
         solver = DelassusSolver(problem, options.algorithm)
     G = solver.solve(q, base_orientation=orientation).matrix
     skeleton = Skeleton(robot)
-    stage = Stage(robot, {c.name: (c.frame, c.placement) for c in contacts if c.ends})
+    drawn_robot = DrawnRobot(robot, {c.name: (c.frame, c.placement) for c in contacts if c.ends})
     kinds = tuple(contact.kind_name for contact in contacts)
-    scene = stage.scene(
+    scene = drawn_robot.scene(
         q, contacts.names, contacts.row_offsets, kinds, G, _world(problem, orientation)
     )
     figure, (body, matrix, condition, times) = figures.new_figure(4)
@@ -104,10 +100,7 @@ def plot(options: argparse.Namespace) -> Report:
     figures.draw_times(times, lasting)
     figure.suptitle(textwrap.fill(headline(problem), _TITLE))
     output = options.output or f"{Path(options.robot).stem}.svg"
-    try:
-        figures.save(figure, Path(output))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{output!r} cannot be written: {error}") from error
+    figures.save(figure, Path(output))
     facts = [
         ("figure", output),
         *about_q.items(),
@@ -125,6 +118,15 @@ def plot(options: argparse.Namespace) -> Report:
     return Report("\n".join([headline(problem), "", table(facts)]), data)
 
 
+PLOT = Verb(
+    "plot",
+    "draw a robot with its ellipsoids, the matrix, condition numbers and computing times",
+    "quadruped.urdf --contact LF_FOOT --contact RH_FOOT --to LF_KFE=-2.0 -o quadruped.svg",
+    plot,
+    _add_options,
+)
+
+
 def _outlines(description: Description, robot: Robot, poses: Array) -> list[Array]:
     """Return the farthest points (n, 3) of the robot's shapes; none without their packages."""
     if missing("delassus plot", "trimesh", "scipy") is not None:
@@ -134,7 +136,7 @@ def _outlines(description: Description, robot: Robot, poses: Array) -> list[Arra
 
 def _range(conditions: Array, along: str) -> str:
     """Return a text about the range of condition numbers, with the configurations."""
-    singular = conditions > SINGULAR
+    singular = np.isinf(conditions)
     if singular.all():
         return f"singular everywhere, {along}"
     most = "infinite (singular)" if singular.any() else f"{conditions.max():.4g}"
@@ -175,8 +177,7 @@ def _conditions(
     scales = row_scales(problem.contacts, ConditionSettings().characteristic_length)
     turn = None if orientation is None else np.tile(orientation, (len(way), 1))
     matrices = solver.solve_batch(way, base_orientation=turn).matrix
-    values = np.linalg.eigvalsh(matrices * np.outer(scales, scales))
-    found = values[:, -1] / np.maximum(values[:, 0], 1e-16 * values[:, -1])
+    found = condition_of(scaled_eigenvalues(matrices, scales))
     return (found if options.to is not None else np.sort(found)), along
 
 

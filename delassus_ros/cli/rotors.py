@@ -7,11 +7,17 @@ import argparse
 import numpy as np
 
 from delassus_ros.cli import report as text
-from delassus_ros.cli.options import contacts_of, described
+from delassus_ros.cli.options import add_contacts, add_robot, contacts_of, described
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report
 from delassus_ros.model.robot import JointKind
 from delassus_ros.rotor_report import RotorReport, rotor_report
 from delassus_ros.terminal import visible
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add_robot(parser)
+    add_contacts(parser)
 
 
 def report(options: argparse.Namespace) -> Report:
@@ -53,6 +59,15 @@ def report(options: argparse.Namespace) -> Report:
     parts += ["", f"With g²J and locked rotors instead, G of {names} is off by {error:.2%}",
               "(largest ‖ΔG‖/‖G‖ of 20 random configurations)."]  # fmt: skip
     return Report("\n".join(parts), data)
+
+
+ROTORS = Verb(
+    "rotors",
+    "show how the rotors of a geared robot become inertias and armatures of its links",
+    "docs/geared_leg.urdf --base fixed --contact sole",
+    report,
+    _add_options,
+)
 
 
 def _armatures(found: RotorReport) -> list[tuple[object, ...]]:

@@ -21,6 +21,7 @@ from delassus_ros.cli.options import (
     tell_proposed,
 )
 from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report
 from delassus_ros.closure import Closure
@@ -31,7 +32,7 @@ from delassus_ros.model.edit import to_lock
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing, missing_ros
+from delassus_ros.needs import ROS, require
 from delassus_ros.processes import Command, Programs
 from delassus_ros.robots.description import Description
 from delassus_ros.robots.wheels import lowest_points
@@ -47,10 +48,10 @@ _SILENCE_S = 1.0
 """Time without a matrix after which the page shows a notice [s]."""
 _FIRST_LIMIT_S = 300.0
 """Longest wait for a running node, and for the first matrix where an end is wanted [s]."""
-_ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py", "threadpoolctl")
+_NEEDED = ("viser", "trimesh")
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the robot, the parameters of the node, and the page."""
     add_robot(parser)
     add_reference(parser)
@@ -70,7 +71,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Report:
     """Start a node for a robot, publish its inputs, and show its matrices in the browser."""
-    refuse_without(("viser", "trimesh"), "delassus run")
+    require("delassus run", *_NEEDED, ros=(*ROS, "threadpoolctl"))
     from delassus_ros.ros.program import peer
 
     description = described(options)
@@ -109,8 +110,8 @@ def run(options: argparse.Namespace) -> Report:
             print(f"delassus_node starts in ROS domain {os.environ.get('ROS_DOMAIN_ID', '0')}",
                   file=sys.stderr, flush=True)  # fmt: skip
             wheels = {description.limbs.frame(body) for body in description.limbs.wheels}
-            stand = _Stand(graph, text, settings.contacts, wheels)
-            viewer = _viewer(description, robot, stand.contacts, options)
+            inputs = _NodeInputs(graph, text, settings.contacts, wheels)
+            viewer = _viewer(description, robot, inputs.contacts, options)
             try:
                 if not options.own_joint_states:
                     viewer.add_dials(dials(robot, moved))
@@ -120,21 +121,30 @@ def run(options: argparse.Namespace) -> Report:
                     if children.dead():
                         raise DelassusError(children.report())
                     if not options.own_joint_states:
-                        stand.publish(robot, closure, {**start, **viewer.positions})
-                    stand.touch(viewer.active)
+                        inputs.publish(robot, closure, {**start, **viewer.positions})
+                    inputs.touch(viewer.active)
                     return stop.requested
 
-                count = _follow(stand.topics, viewer, step, options.seconds)
+                count = _follow(inputs.topics, viewer, step, options.seconds)
             finally:
                 viewer.close()
-    data = {"robot": robot.name, "address": viewer.address, "contacts": stand.contacts,
+    data = {"robot": robot.name, "address": viewer.address, "contacts": inputs.contacts,
             "matrices": count}  # fmt: skip
     return Report(f"{robot.name}: {count} matrices were shown", data)
 
 
+RUN = Verb(
+    "run",
+    "start a node for a robot, with joint states by sliders, and show the robot in the browser",
+    "my_robot.urdf",
+    run,
+    _add_options,
+)
+
+
 def view_node(options: argparse.Namespace) -> Report:
     """Show the matrices of a running node in the browser."""
-    refuse_without(("viser", "trimesh"), "delassus view")
+    require("delassus view", *_NEEDED, ros=(*ROS, "threadpoolctl"))
     from delassus_ros.drawing.received import NodeTopics
     from delassus_ros.ros.program import peer
 
@@ -157,13 +167,6 @@ def view_node(options: argparse.Namespace) -> Report:
         finally:
             viewer.close()
     return Report(f"{topics.robot.name}: {count} matrices were shown", {"matrices": count})
-
-
-def refuse_without(packages: tuple[str, ...], program: str) -> None:
-    """Refuse to start without ROS or packages of the page."""
-    lacking = missing(program, *packages) or missing_ros(program, *_ROS)
-    if lacking is not None:
-        raise DelassusError(lacking)
 
 
 def _viewer(
@@ -191,8 +194,8 @@ def _follow(
     while not step():
         now = time.monotonic()
         received = topics.latest()
-        if received is not None and topics.stage is not None:
-            poses = topics.stage.poses(topics.q())
+        if received is not None and topics.drawn_robot is not None:
+            poses = topics.drawn_robot.poses(topics.q())
             shown = Snapshot(poses, topics.scene(received), facts_of(received))
             viewer.show(shown)
             if not count:
@@ -210,7 +213,7 @@ def _follow(
     return count
 
 
-class _Stand:
+class _NodeInputs:
     """The publishers that a node needs: robot description, joint states and active contacts."""
 
     def __init__(
@@ -220,7 +223,8 @@ class _Stand:
         from sensor_msgs.msg import JointState
         from std_msgs.msg import String
 
-        from delassus_ros.drawing.received import LATCHED, NodeTopics
+        from delassus_ros.drawing.received import NodeTopics
+        from delassus_ros.ros.topics import LATCHED
 
         self._node = node
         self._moving = [c for c in contacts if c.moving == "pose" and c.frame in wheels]

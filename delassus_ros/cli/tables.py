@@ -15,7 +15,7 @@ import numpy.typing as npt
 from delassus_ros.cli.report import Report, table
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing
+from delassus_ros.needs import require
 
 _KEYS = (("episode_index", "stamp"), ("episode_index", "frame_index"), ("frame_index",))
 """Keys of rows that belong to the same instant in two tables; the first key that both tables have
@@ -40,9 +40,7 @@ class Rows:
     """
 
     def __init__(self, path: str) -> None:
-        lacking = missing("delassus", "pyarrow")
-        if lacking is not None:
-            raise InputError(lacking)
+        require("delassus", "pyarrow")
         import pyarrow
         from pyarrow import parquet
 
@@ -109,9 +107,7 @@ def _array(column: Any) -> Array:
 
 def plot_table(options: argparse.Namespace) -> Report:
     """Write a figure of a table: contacts, condition, effective masses, and the worst matrix."""
-    lacking = missing("delassus plot", "matplotlib")
-    if lacking is not None:
-        raise InputError(lacking)
+    require("delassus plot", "matplotlib")
     from delassus_ros.drawing import figures
 
     rows = Rows(options.robot)
@@ -137,10 +133,7 @@ def plot_table(options: argparse.Namespace) -> Report:
         panels[3].set_title(f"worst conditioned, at {rows.at(worst)}")
     output = options.output or f"{Path(options.robot).stem}.svg"
     figure.suptitle(rows.headline)
-    try:
-        figures.save(figure, Path(output))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{output!r} cannot be written: {error}") from error
+    figures.save(figure, Path(output))
     facts.append(("figure", output))
     data: dict[str, Any] = {"figure": output, "rows": len(rows), **rows.about}
     if worst is not None:

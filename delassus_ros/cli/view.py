@@ -29,18 +29,18 @@ from delassus_ros.cli.page import (
     end_of,
     first_pose,
     q_at,
-    refuse_without_viser,
     shapes_of,
 )
+from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report, about, compiling, headline, waiting
 from delassus_ros.cli.run import view_node
 from delassus_ros.closure import Closure
 from delassus_ros.command_line import positive
-from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing, missing_ros
+from delassus_ros.needs import ROS, require
 from delassus_ros.problem import Problem
 from delassus_ros.robots.description import BUILT_IN
 from delassus_ros.robots.wheels import lowest_points
@@ -48,16 +48,14 @@ from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.solver import DelassusSolver
 from delassus_ros.stopping import StopRequest
 
-_ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
-
 if TYPE_CHECKING:
     from delassus_ros.cli.recorded import Played
-    from delassus_ros.drawing.snapshot import Moment, Photographer
+    from delassus_ros.drawing.snapshot import Moment, SnapshotSolver
     from delassus_ros.drawing.viewer import Viewer
     from delassus_ros.robots.description import Description
 
 
-def add_view(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the robot, its contacts and first pose, and the page."""
     add_robot(parser, required=False)
     parser.add_argument(
@@ -104,10 +102,10 @@ def view(options: argparse.Namespace) -> Report:
             f"name a robot: the path of a URDF or MJCF file, or one of {', '.join(BUILT_IN)}; or "
             "--node for a running node"
         )
-    refuse_without_viser("delassus view")
+    require("delassus view", "viser")
     # trimesh takes an import that is interrupted for a missing package, and goes on.
     with StopRequest() as early:
-        from delassus_ros.drawing.snapshot import Moment, Photographer, force_problem
+        from delassus_ros.drawing.snapshot import Moment, SnapshotSolver, force_problem
         from delassus_ros.drawing.viewer import Viewer
     if early.requested:
         raise KeyboardInterrupt
@@ -129,7 +127,7 @@ def view(options: argparse.Namespace) -> Report:
     with StopRequest() as stop:
         viewer = Viewer(robot, shapes, problem.contacts.names, options.port)
         try:
-            photographer = Photographer(
+            snapshots = SnapshotSolver(
                 solver, options.forces, viewer.soles(problem.contacts),
                 partial(lowest_points, robot, problem.contacts),
             )  # fmt: skip
@@ -138,8 +136,8 @@ def view(options: argparse.Namespace) -> Report:
                 at = by_sliders(viewer, robot, closure, start)
             else:
                 at = by_time(viewer, robot, closure, seconds, moments)
-            viewer.activate(photographer.standing(at().q))
-            draw = drawing(viewer, photographer, at)
+            viewer.activate(snapshots.standing(at().q))
+            draw = drawing(viewer, snapshots, at)
             draw()
             announce(viewer, options)
             viewer.run(draw, end_of(options, stop))
@@ -150,8 +148,17 @@ def view(options: argparse.Namespace) -> Report:
     return Report(headline(problem), data, int(bool(options.warnings)))
 
 
+VIEW = Verb(
+    "view",
+    "show a robot in the browser, with sliders for joints and live ellipsoids",
+    "my_robot.urdf --forces",
+    view,
+    _add_options,
+)
+
+
 def drawing(
-    viewer: Viewer, photographer: Photographer, at: Callable[[], Moment]
+    viewer: Viewer, snapshots: SnapshotSolver, at: Callable[[], Moment]
 ) -> Callable[[], None]:
     """Return a function that draws the robot at the moment that `at` returns.
 
@@ -169,7 +176,7 @@ def drawing(
         moment = latest[0]
         if moment.active is not None and list(moment.active) != viewer.active:
             viewer.activate(moment.active)
-        viewer.show(photographer.snapshot(moment, viewer.active), warning or moment.warning)
+        viewer.show(snapshots.snapshot(moment, viewer.active), warning or moment.warning)
 
     return draw
 
@@ -220,9 +227,7 @@ def replayed(options: argparse.Namespace, description: Description) -> Played | 
     """Return the states of a recording; None of a table, and where positions alone are read."""
     if options.data is None or not _is_recording(Path(options.data)):
         return None
-    lacking = missing("delassus view", "mcap") or missing_ros("delassus view", *_ROS)
-    if lacking is not None:
-        raise DelassusError(lacking)
+    require("delassus view", "mcap", ros=ROS)
     from delassus_ros.cli.recorded import played
 
     return played(options, description)
@@ -237,16 +242,12 @@ def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Arra
     """Return times (N,) [s] and configurations (N, nq) of a recording or table."""
     path = Path(options.data)
     if _is_recording(path):
-        lacking = missing("delassus view", "mcap") or missing_ros("delassus view", "rclpy")
-        if lacking is not None:
-            raise DelassusError(lacking)
+        require("delassus view", "mcap", ros=("rclpy",))
         from delassus_ros.recordings.positions import recorded_positions
 
         return recorded_positions(path, problem.robot, partial(warn, options))
     if path.suffix not in (".npy", ".npz", ".csv"):
-        lacking = missing("delassus view", "pyarrow")
-        if lacking is not None:
-            raise DelassusError(lacking)
+        require("delassus view", "pyarrow")
     from delassus_ros.recordings.joint_tables import Source
     from delassus_ros.recordings.trajectory import configurations
 

@@ -21,18 +21,19 @@ from enum import IntEnum
 import numpy as np
 
 from delassus_ros.arguments import instance, number, numbers
-from delassus_ros.conditioning.structural_rank import (
-    StructuralRank,
-    numerical_rank,
-    unit_scales,
-)
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M, Array
 from delassus_ros.problem import Problem
 from delassus_ros.solver.contact_space import RANK_TOLERANCE
+from delassus_ros.solver.structural_rank import (
+    StructuralRank,
+    numerical_rank,
+    unit_scales,
+)
 
-__all__ = ["ConditionMonitor", "ConditionSettings", "Conditioning", "Damping", "Examination"]
+__all__ = ["ConditionMonitor", "ConditionSettings", "Conditioning", "Damping", "Examination",
+           "condition_of", "scaled_eigenvalues"]  # fmt: skip
 
 _FLOAT = np.dtype(np.float64)
 
@@ -77,6 +78,22 @@ class Examination:
     damping: float
 
 
+def scaled_eigenvalues(matrices: Array, scales: Array) -> Array:
+    """Return the ascending eigenvalues (…, m) of S G S, for matrices (…, m, m) and scales (m,)."""
+    return np.asarray(np.linalg.eigvalsh(matrices * np.outer(scales, scales)), dtype=np.float64)
+
+
+def condition_of(eigenvalues: Array) -> Array:
+    """Return condition numbers (…) of scaled matrices from their ascending eigenvalues (…, m).
+
+    Condition numbers are infinite for singular matrices, whose rank by the node is below m.
+    """
+    smallest, largest = eigenvalues[..., 0], eigenvalues[..., -1]
+    found = np.full(largest.shape, np.inf)
+    np.divide(largest, smallest, out=found, where=~(smallest <= RANK_TOLERANCE * largest))
+    return found
+
+
 class ConditionMonitor:
     """Examines consecutive matrices of a problem; for control loops, one monitor per thread.
 
@@ -84,7 +101,7 @@ class ConditionMonitor:
     ----------
     problem : problem of the examined matrices; all contacts are active at first.
     structural : matrices (N, m, m) of all contacts at generic configurations, by
-        :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
+        :func:`~delassus_ros.solver.structural_rank.generic_matrices`.
     settings : thresholds and damping; may be changed at any time by assignment.
 
     Raises

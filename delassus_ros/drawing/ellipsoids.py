@@ -15,8 +15,6 @@ import numpy as np
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
-SINGULAR = 1e14
-"""Condition number above which a matrix counts as singular."""
 _HEAVY = 1e9
 """Effective mass [kg] above which a direction counts as immobile: rounding of singular blocks."""
 
@@ -57,16 +55,6 @@ class EffectiveMass:
         roots: Array = self.directions * np.sqrt(np.where(self.masses < np.inf, self.masses, 0.0))
         return roots
 
-    def semi_axes(self, scale: float, longest: float) -> Array:
-        """Return the semi-axes (3,) of the ellipsoid [m].
-
-        Parameters
-        ----------
-        scale : length per mass [m/kg].
-        longest : longest semi-axis [m]; the shortest is at least a hundredth, so as to be visible.
-        """
-        return np.clip(scale * self.masses, 0.01 * longest, longest)
-
 
 @dataclass(frozen=True)
 class Lengths:
@@ -75,7 +63,8 @@ class Lengths:
     Attributes
     ----------
     scale : length of a semi-axis per mass [m/kg].
-    longest : longest semi-axis, for all larger masses [m].
+    longest : longest semi-axis, for all larger masses [m]; the shortest is at least a hundredth,
+        so as to be visible.
     """
 
     scale: float
@@ -94,6 +83,14 @@ class Lengths:
         """
         lightest = min((m for mass in masses for m in mass.masses if m < np.inf), default=1.0)
         return cls(float(f"{size / 16.0 / lightest:.2g}"), float(f"{size / 6.0:.2g}"))
+
+    def times(self, factor: float) -> Lengths:
+        """Return the lengths times a factor."""
+        return Lengths(factor * self.scale, factor * self.longest)
+
+    def semi_axes(self, mass: EffectiveMass) -> Array:
+        """Return the semi-axes (3,) of an ellipsoid [m]."""
+        return np.clip(self.scale * mass.masses, 0.01 * self.longest, self.longest)
 
     def cuts(self, masses: Sequence[EffectiveMass]) -> bool:
         """Return whether a semi-axis is cut at :attr:`longest`."""

@@ -21,14 +21,17 @@ from mpl_toolkits.mplot3d.proj3d import proj_transform
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from delassus_ros.drawing.ellipsoids import SINGULAR, Lengths
+from delassus_ros.drawing.ellipsoids import Lengths
+from delassus_ros.drawing.force_cones import force_scale
 from delassus_ros.drawing.heat_map import DECADES, shares
 from delassus_ros.drawing.labels import above, raised
-from delassus_ros.drawing.scene import FAINT, Placed, Scene
+from delassus_ros.drawing.scene import BLUE, BONE, GREEN, Placed, Scene
 from delassus_ros.drawing.skeleton import size_of
+from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
-_INK, _BONE, _BLUE, _GREEN = "#20242c", "#8a93a3", "#3f6fd8", "#2fae62"
+_INK = "#20242c"
+_BONE, _BLUE, _GREEN = (f"#{bytes(colour).hex()}" for colour in (BONE, BLUE, GREEN))
 SERIES = cycler(
     color=[_INK, "#e08a1e", _BLUE, "#b3362b", _GREEN, _BONE, "#7a3fb0", "#946312"],
     linestyle=[
@@ -53,7 +56,7 @@ def ellipsoid_surface(contact: Placed, lengths: Lengths) -> tuple[Array, Array, 
     v = np.linspace(0.0, np.pi, _SPHERE // 2)
     sphere = np.stack([np.outer(np.cos(u), np.sin(v)), np.outer(np.sin(u), np.sin(v)),
                        np.outer(np.ones_like(u), np.cos(v))])  # fmt: skip
-    axes = contact.directions * contact.mass.semi_axes(lengths.scale, lengths.longest)
+    axes = contact.directions * lengths.semi_axes(contact.mass)
     x, y, z = np.tensordot(axes, sphere, 1) + contact.centre[:, None, None]
     return x, y, z
 
@@ -72,10 +75,7 @@ def draw_robot(
     masses = [contact.mass for contact in scene.contacts]
     lengths = Lengths.fitting(size_of(bones), masses)
     _draw_body(axes, bones, shapes)
-    for (i, j), share in scene.couplings.items():
-        if share < FAINT:
-            continue
-        ends = scene.contacts[i].centre, scene.contacts[j].centre
+    for ends, share in scene.lines:
         line = {"color": _BLUE, "linewidth": 1.0 + 3.0 * share, "alpha": 0.6}
         axes.plot(*zip(*ends, strict=True), linestyle="--", **line)
     tags, drawn = [], []
@@ -83,8 +83,7 @@ def draw_robot(
         surface = ellipsoid_surface(contact, lengths)
         axes.plot_surface(*surface, color=_GREEN, alpha=0.5, linewidth=0, rasterized=True)
         drawn.append(np.reshape(surface, (3, -1)).T)
-        semi_axes = contact.mass.semi_axes(lengths.scale, lengths.longest)
-        tags.append((contact.name, contact.centre, above(contact, semi_axes)))
+        tags.append((contact.name, contact.centre, above(contact, lengths)))
     axes.add_artist(NameTags(tags))
     axes.view_init(elev=18, azim=-55)
     _fill(axes, [np.reshape(bones, (-1, 3)), *drawn, *shapes])
@@ -198,7 +197,7 @@ def draw_friction(
     friction : coefficient of all contacts.
     shapes : points (n, 3) of visual shapes, whose hulls are drawn.
     """
-    scale = size_of(bones) / (5.0 * max(float(np.linalg.norm(forces, axis=1).max()), 1e-300))
+    scale = force_scale(size_of(bones), forces)
     _draw_body(axes, bones, shapes)
     around = np.linspace(0.0, 2.0 * np.pi, _SPHERE)
     drawn = []
@@ -228,11 +227,12 @@ def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence
 
 
 def draw_condition(axes: Any, conditions: Array, along: str) -> None:
-    """Draw condition numbers along a path, from 0 to 1, or their distribution."""
-    shown = np.where(conditions > SINGULAR, np.nan, conditions)
+    """Draw condition numbers along a path, from 0 to 1, or sorted; infinite ones are left out."""
+    singular = np.isinf(conditions)
+    shown = np.where(singular, np.nan, conditions)
     axes.plot(np.linspace(0.0, 1.0, len(conditions)), shown, color=_BLUE)
     _fit_scale(axes, shown)
-    if (conditions > SINGULAR).all():
+    if singular.all():
         axes.text(0.5, 0.5, "singular everywhere", ha="center", transform=axes.transAxes)
         axes.set_yticks([])
     axes.set_xlabel(along)
@@ -321,10 +321,9 @@ def save(figure: Figure, path: Path) -> None:
 
     Raises
     ------
-    ValueError
-        For a format that matplotlib does not support; names the supported formats.
-    OSError
-        If the file cannot be written.
+    InputError
+        If the file cannot be written, or for a format that matplotlib does not support; names the
+        supported formats.
     """
     metadata = {"Date": None} if path.suffix in (".svg", ".svgz") else None
     # Letters as text: files are smaller, and readers can search and copy words.
@@ -332,8 +331,11 @@ def save(figure: Figure, path: Path) -> None:
         "svg.hashsalt": "delassus_ros", "svg.fonttype": "none",
         "font.sans-serif": ["DejaVu Sans", "sans-serif"],
     }  # fmt: skip
-    with matplotlib.rc_context(settings):
-        figure.savefig(path, dpi=150, metadata=metadata)
+    try:
+        with matplotlib.rc_context(settings):
+            figure.savefig(path, dpi=150, metadata=metadata)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)!r} cannot be written: {error}") from error
 
 
 def save_for_page(figure: Figure, path: Path, comment: str = "") -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import Array, rotation_between
 
 BOUNDARY = 0.999
 """Share of its cone from which a force counts as sliding: the solve is exact to 1e-6."""
@@ -72,6 +73,11 @@ class PlacedForce:
     friction: float
     parts: ForceInCone
 
+    @property
+    def upright(self) -> Array:
+        """Rotation (3, 3) of a cone about z into the friction cone."""
+        return rotation_between((0.0, 0.0, 1.0), self.normal)
+
     @classmethod
     def of(
         cls, contact: str, pose: Array, axes: Array, wrench: Array, normal: Array, friction: float
@@ -90,6 +96,20 @@ class PlacedForce:
             contact, pose[:3, 3] + axes @ pressure(wrench), axes @ force, axes @ normal, friction,
             ForceInCone.of(force, normal, friction),
         )  # fmt: skip
+
+
+def force_scale(size: float, forces: Iterable[Array]) -> float:
+    """Return the length per force [m/N] by which the largest one is a fifth of the robot's size.
+
+    Without a force above 0 N the length is 0.
+
+    Parameters
+    ----------
+    size : size of the robot [m].
+    forces : (3,) each [N].
+    """
+    largest = max((float(np.linalg.norm(force)) for force in forces), default=0.0)
+    return size / (5.0 * largest) if largest else 0.0
 
 
 def pressure(wrench: Array) -> Array:

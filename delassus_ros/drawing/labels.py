@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from delassus_ros.drawing.ellipsoids import Lengths
 from delassus_ros.drawing.scene import Placed
 from delassus_ros.model.spatial import Array
 
 
-def above(contact: Placed, semi_axes: Array) -> Array:
-    """Return the point (3,) above a contact, as high as the top of the contact's ellipsoid [m].
-
-    Parameters
-    ----------
-    semi_axes : (3,) of the drawn ellipsoid, along the directions of the contact's masses [m].
-    """
-    top = float(np.linalg.norm(contact.directions[2] * semi_axes))
+def above(contact: Placed, lengths: Lengths) -> Array:
+    """Return the point (3,) above a contact, as high as the top of the contact's ellipsoid [m]."""
+    top = float(np.linalg.norm(contact.directions[2] * lengths.semi_axes(contact.mass)))
     return np.asarray(contact.centre + (0.0, 0.0, top))
 
 

@@ -17,12 +17,11 @@ from rclpy.node import Node
 from sensor_msgs.msg import Image
 from visualization_msgs.msg import Marker, MarkerArray
 
-from delassus_ros.contacts import cone_axes
 from delassus_ros.drawing.ellipsoids import Lengths
 from delassus_ros.drawing.force_cones import PlacedForce, cone_surface
 from delassus_ros.drawing.heat_map import heat_map
 from delassus_ros.drawing.received import NodeTopics, facts_of, words_of_forces
-from delassus_ros.drawing.scene import FAINT, Scene, Stage, quaternion_of
+from delassus_ros.drawing.scene import DrawnRobot, Scene, quaternion_of
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.parameters import PARAMETERS
@@ -109,7 +108,7 @@ class MarkerNode(Node):
         self._pictures = self.create_publisher(Image, "~/heat_map", 10)
         self._topics = NodeTopics(self, self._warn)
         self._drawn: dict[tuple[str, int], Marker] = {}
-        self._lengths_of_stage: Stage | None = None
+        self._lengths_of_robot: DrawnRobot | None = None
         self._next_picture = 0.0
         self._force_scale = values["force"]
 
@@ -140,11 +139,11 @@ class MarkerNode(Node):
 
     def _draw(self) -> bool:
         watched = self._watched(self._markers) or self._watched(self._pictures)
-        received, stage = self._topics.latest(watched), self._topics.stage
-        if received is None or stage is None:
+        received, drawn_robot = self._topics.latest(watched), self._topics.drawn_robot
+        if received is None or drawn_robot is None:
             return False
         if self._watched(self._markers):
-            self._markers.publish(MarkerArray(markers=list(self._shown(received, stage))))
+            self._markers.publish(MarkerArray(markers=list(self._shown(received, drawn_robot))))
         now = time.monotonic()
         if received.matrix.size and now >= self._next_picture and self._watched(self._pictures):
             self._next_picture = now + _PICTURE_PERIOD
@@ -157,31 +156,29 @@ class MarkerNode(Node):
 
     # Published messages.
 
-    def _shown(self, received: ReceivedMatrix, stage: Stage) -> Iterator[Marker]:
+    def _shown(self, received: ReceivedMatrix, drawn_robot: DrawnRobot) -> Iterator[Marker]:
         """Yield the markers of a matrix, and deletions of markers that are no longer drawn."""
         self._stamp = received.stamp
         scene = self._topics.scene(received)
         before, self._drawn = self._drawn, {}
         colour = _COLOURS[received.validity]
-        lengths = self._lengths_of(scene, stage)
+        lengths = self._lengths_of(scene, drawn_robot)
         for k, contact in enumerate(scene.contacts):
             marker = self._marker(before, "effective mass", k, Marker.SPHERE, (*colour, _CLEAR))
             _place(marker, contact.centre, quaternion_of(contact.directions))
-            axes = 2.0 * contact.mass.semi_axes(lengths.scale, lengths.longest)
+            axes = 2.0 * lengths.semi_axes(contact.mass)
             marker.scale.x, marker.scale.y, marker.scale.z = axes.tolist()
             yield marker
-        for number, ((i, j), share) in enumerate(scene.couplings.items()):
-            if share < FAINT:
-                continue
+        for number, (ends, share) in enumerate(scene.lines):
             blue = (0.3, 0.5, 0.95, 0.8)
             marker = self._marker(before, "couplings", number, Marker.LINE_LIST, blue)
-            ends = scene.contacts[j].centre, scene.contacts[i].centre
-            marker.points = [Point(x=x, y=y, z=z) for x, y, z in (end.tolist() for end in ends)]
-            marker.scale.x = stage.size * (_THINNEST + (_THICKEST - _THINNEST) * share)
+            marker.points = [Point(x=x, y=y, z=z) for x, y, z in ends.tolist()]
+            marker.scale.x = drawn_robot.size * (_THINNEST + (_THICKEST - _THINNEST) * share)
             yield marker
         forces = self._topics.forces(received)
         if forces is not None:
-            yield from self._shown_forces(before, forces[1], forces[0].forces_validity, stage)
+            colour_of_forces = _COLOURS[forces[0].forces_validity]
+            yield from self._shown_forces(before, forces[1], colour_of_forces, drawn_robot)
         text = self._marker(before, "state", 0, Marker.TEXT_VIEW_FACING, (*colour, 1.0))
         text.scale.z = 0.05
         text.pose.position.z = 0.5
@@ -197,38 +194,37 @@ class MarkerNode(Node):
         self,
         before: dict[tuple[str, int], Marker],
         placed: Sequence[PlacedForce],
-        validity: int,
-        stage: Stage,
+        colour: tuple[float, ...],
+        drawn_robot: DrawnRobot,
     ) -> Iterator[Marker]:
         """Yield an arrow and a friction cone for each contact that pushes."""
-        scale = self._force_scale or stage.size / stage.weight
-        shaft = _SHAFT * stage.size
-        colour = _COLOURS[validity]
+        scale = self._force_scale or drawn_robot.size / drawn_robot.weight
+        shaft = _SHAFT * drawn_robot.size
         for k, each in enumerate(placed):
             if not scale * each.parts.normal > 0.0:
                 # A contact that does not push has neither an arrow nor a cone.
                 continue
             own = _SLIDING if each.parts.slides else colour
             arrow = self._marker(before, "contact forces", k, Marker.ARROW, (*own, 1.0))
-            ends = each.point, each.point + scale * each.force
-            arrow.points = [Point(x=x, y=y, z=z) for x, y, z in (end.tolist() for end in ends)]
+            ends = np.array([each.point, each.point + scale * each.force])
+            arrow.points = [Point(x=x, y=y, z=z) for x, y, z in ends.tolist()]
             arrow.scale.x, arrow.scale.y, arrow.scale.z = shaft, 2.0 * shaft, 0.0
             yield arrow
             cone = self._marker(before, "friction cones", k, Marker.TRIANGLE_LIST, (*own, _CONE))
-            _place(cone, each.point, quaternion_of(cone_axes(each.normal).T))
+            _place(cone, each.point, quaternion_of(each.upright))
             height = scale * each.parts.normal
             cone.scale.x = cone.scale.y = cone.scale.z = height
             cone.points = _cone(each.friction)
             yield cone
 
-    def _lengths_of(self, scene: Scene, stage: Stage) -> Lengths:
+    def _lengths_of(self, scene: Scene, drawn_robot: DrawnRobot) -> Lengths:
         """Return the scale of masses of the robot's first matrix, so that drawings compare."""
-        if self._lengths is not None and self._lengths_of_stage is stage:
+        if self._lengths is not None and self._lengths_of_robot is drawn_robot:
             return self._lengths
-        fitting = Lengths.fitting(stage.size, [contact.mass for contact in scene.contacts])
+        fitting = Lengths.fitting(drawn_robot.size, [contact.mass for contact in scene.contacts])
         lengths = Lengths(self._scale or fitting.scale, self._longest or fitting.longest)
         self._lengths = lengths if scene.contacts else None
-        self._lengths_of_stage = stage
+        self._lengths_of_robot = drawn_robot
         return lengths
 
     @staticmethod

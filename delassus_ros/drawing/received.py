@@ -16,33 +16,25 @@ from delassus_msgs_py import (
 )
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 
 from delassus_ros.drawing.force_cones import PlacedForce
-from delassus_ros.drawing.scene import Scene, Stage
+from delassus_ros.drawing.scene import DrawnRobot, Scene
 from delassus_ros.drawing.skeleton import completed
 from delassus_ros.errors import DelassusError, InputError, RobotError, listed
-from delassus_ros.inputs.findings import Reason, names_of
+from delassus_ros.inputs.findings import Reason, Validity, names_of
 from delassus_ros.inputs.orientation import OrientationInput
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.node.forces import LAW_NAMES, STATUS_NAMES
 from delassus_ros.ros.queue import pop
-from delassus_ros.ros.topics import FEW
+from delassus_ros.ros.topics import FEW, LATCHED, LATEST
 
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-_VALIDITIES = {
-    DelassusMatrix.VALIDITY_OK: "OK",
-    DelassusMatrix.VALIDITY_DEGRADED: "DEGRADED",
-    DelassusMatrix.VALIDITY_INVALID: "INVALID",
-}
 _APART_NS = 100_000_000
 """Largest difference between the stamps of a matrix and of forces that are drawn with it [ns]."""
-_LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class NodeTopics:
@@ -58,7 +50,7 @@ class NodeTopics:
     Attributes
     ----------
     layout : layout of the matrices; None before the first.
-    stage : the robot on which matrices are drawn; None before its description and the layout.
+    drawn_robot : robot on which matrices are drawn; None before its description and the layout.
     description : its URDF.
     positions : latest positions of joints by name [rad, m].
     """
@@ -70,9 +62,9 @@ class NodeTopics:
         self._sources: dict[str, Subscription] = {}
         for name, kind, qos in (
             ("robot_description", String, LATCHED), ("layout", Layout, LATCHED),
-            ("joint_states", JointState, _LATEST), ("odometry", Odometry, _LATEST),
-            ("imu", Imu, _LATEST), ("contact_placements", ContactPlacements, FEW),
-            ("delassus", DelassusMatrix, _LATEST), ("dynamics", ContactDynamics, _LATEST),
+            ("joint_states", JointState, LATEST), ("odometry", Odometry, LATEST),
+            ("imu", Imu, LATEST), ("contact_placements", ContactPlacements, FEW),
+            ("delassus", DelassusMatrix, LATEST), ("dynamics", ContactDynamics, LATEST),
         ):  # fmt: skip
             of_node = name in ("layout", "delassus", "dynamics")
             topic = f"{source}/{name}" if of_node else name
@@ -82,7 +74,7 @@ class NodeTopics:
         self._dynamics: ReceivedDynamics | None = None
         self._orientation: OrientationInput | None = None
         self.layout: Layout | None = None
-        self.stage: Stage | None = None
+        self.drawn_robot: DrawnRobot | None = None
         self.robot: Robot | None = None
         self.root = ""
         self.description = ""
@@ -103,7 +95,7 @@ class NodeTopics:
             self._warn("matrix", str(error))
             return None
         layout = self.layout
-        if layout is None or self.stage is None or layout.layout_id != received.layout_id:
+        if layout is None or self.drawn_robot is None or layout.layout_id != received.layout_id:
             self._warn("layout", self.lacking())
             return None
         return received
@@ -116,14 +108,14 @@ class NodeTopics:
         DelassusError
             If an input cannot be drawn, such as a position that is NaN.
         """
-        if self.stage is None or not received.matrix.size:
+        if self.drawn_robot is None or not received.matrix.size:
             return Scene()
         world = None
         if received.axes == DelassusMatrix.AXES_WORLD:
             world = self._world(received.stamp)
             if world is None:
                 return Scene()
-        scene = self.stage.scene(
+        scene = self.drawn_robot.scene(
             self.positions, received.contacts, received.row_offsets, received.kinds,
             np.array(received.matrix), world,
         )  # fmt: skip
@@ -146,7 +138,7 @@ class NodeTopics:
             If an input cannot be drawn, such as a position that is NaN.
         """
         found = self._dynamics
-        if found is None or found.forces is None or self.stage is None:
+        if found is None or found.forces is None or self.drawn_robot is None:
             return None
         if found.layout_id != received.layout_id or abs(found.stamp - received.stamp) > _APART_NS:
             return None
@@ -158,7 +150,7 @@ class NodeTopics:
             world = self._world(found.stamp)
             if world is None:
                 return nothing
-        placed = self.stage.forces(
+        placed = self.drawn_robot.forces(
             self.positions, found.contacts, found.row_offsets, found.forces, found.friction,
             found.normals, world,
         )  # fmt: skip
@@ -201,8 +193,8 @@ class NodeTopics:
             self.positions.update(zip(state.name, state.position, strict=True))
         while (placements := self._taken("contact_placements")) is not None:
             for name, pose in zip(placements.names, placements.poses, strict=False):
-                if self.stage is not None and name in self.stage.frames:
-                    self.stage.frames[name] = self.stage.frames[name][0], _transform(pose)
+                if self.drawn_robot is not None and name in self.drawn_robot.frames:
+                    self.drawn_robot.move(name, _transform(pose))
         dynamics = self._taken("dynamics")
         if dynamics is not None:
             try:
@@ -234,7 +226,8 @@ class NodeTopics:
             self._warn("robot", f"the robot description is of another robot: it has no {names}")
             return
         places = zip(layout.contacts, frames, layout.placements, strict=True)
-        self.stage = Stage(robot, {name: (f, _transform(pose)) for name, f, pose in places if f})
+        placed = {name: (frame, _transform(pose)) for name, frame, pose in places if frame}
+        self.drawn_robot = DrawnRobot(robot, placed)
         self.robot, self.root = robot, next(iter(robot.frames))
         self.positions.clear()
         self._orientation = OrientationInput(robot) if layout.base == "floating" else None
@@ -269,13 +262,13 @@ class NodeTopics:
 
 def facts_of(received: ReceivedMatrix) -> dict[str, str]:
     """Return texts about the state of a matrix, its rank and its condition."""
-    state = _VALIDITIES[received.validity]
+    state = Validity(received.validity).name
     if received.reasons:
         state += f": {names_of(Reason(received.reasons))}"
     facts = {"state": state}
     if received.matrix.size:
         facts["rank"] = f"{received.rank} of {len(received.matrix)}"
-        facts["condition"] = "-" if received.condition < 0 else f"{received.condition:.3g}"
+        facts["condition"] = "-" if received.condition < 0 else f"{received.condition:.4g}"
         facts["algorithm"] = received.algorithm
     return facts
 
@@ -283,7 +276,7 @@ def facts_of(received: ReceivedMatrix) -> dict[str, str]:
 def words_of_forces(received: ReceivedDynamics) -> str:
     """Return a text about validity, status, residual and law of a message's contact forces."""
     status = STATUS_NAMES.get(received.forces_status, "no status")
-    words = f"{_VALIDITIES[received.forces_validity]}: {status}"
+    words = f"{Validity(received.forces_validity).name}: {status}"
     law = LAW_NAMES.get(received.forces_law)
     return words if law is None else f"{words}, residual {received.forces_residual:.2g}, law {law}"
 

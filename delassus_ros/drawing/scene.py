@@ -9,15 +9,17 @@ import numpy as np
 
 from delassus_ros.drawing.ellipsoids import EffectiveMass, coupling, linear_blocks
 from delassus_ros.drawing.force_cones import PlacedForce
-from delassus_ros.drawing.skeleton import Skeleton, completed, size_of
+from delassus_ros.drawing.skeleton import Skeleton, completed, homogeneous, size_of
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform
 
 _GRAVITY = 9.81
 """Acceleration of gravity [m/s²]."""
-FAINT = 0.02
+_FAINT = 0.02
 """Couplings below this are not drawn."""
+GREEN, BLUE, BONE = (47, 174, 98), (63, 111, 216), (138, 147, 163)
+"""Colours of ellipsoids, of couplings and forces, and of the robot."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,22 @@ class Scene:
     couplings: Mapping[tuple[int, int], float] = field(default_factory=dict)
     unknown: Sequence[str] = ()
 
+    @property
+    def lines(self) -> list[tuple[Array, float]]:
+        """Ends (2, 3) at the contacts [m] of the couplings that are drawn, and the couplings."""
+        return [
+            (np.array([self.contacts[i].centre, self.contacts[j].centre]), share)
+            for (i, j), share in self.couplings.items()
+            if share >= _FAINT
+        ]
 
-class Stage:
+
+class DrawnRobot:
     """A robot on which matrices are drawn.
 
     Parameters
     ----------
-    frames : by contact, (frame of the robot, pose of the contact in the frame); may change.
+    frames : by contact, (frame of the robot, pose of the contact in the frame).
 
     Attributes
     ----------
@@ -80,12 +91,14 @@ class Stage:
         """Return the pose (4, 4) of a frame in the root link, from the poses of bodies."""
         return self._skeleton.frame(poses, name)
 
+    def move(self, contact: str, placement: Transform) -> None:
+        """Set the pose of a contact in its frame."""
+        self.frames[contact] = self.frames[contact][0], placement
+
     def pose(self, poses: Array, contact: str) -> Array:
         """Return the pose (4, 4) of a contact in the root link, from the poses of bodies."""
         frame, placement = self.frames[contact]
-        found: Array = self._skeleton.frame(poses, frame).copy()
-        found[:3, 3] += found[:3, :3] @ placement.translation
-        found[:3, :3] = found[:3, :3] @ placement.rotation
+        found: Array = self._skeleton.frame(poses, frame) @ homogeneous(placement)
         return found
 
     def scene(
@@ -112,12 +125,7 @@ class Stage:
         InputError
             If a contact is unknown, or its block is not finite.
         """
-        q, untold = (
-            completed(self._robot, positions)
-            if isinstance(positions, Mapping)
-            else (positions, [])
-        )
-        poses = self._skeleton.poses(q)
+        poses, untold = self._poses(positions)
         placed, rows = [], []
         for i, block in linear_blocks(G, row_offsets, kinds).items():
             if contacts[i] not in self.frames:
@@ -136,7 +144,7 @@ class Stage:
 
     def forces(
         self,
-        positions: Mapping[str, float],
+        positions: Mapping[str, float] | Array,
         contacts: tuple[str, ...],
         row_offsets: tuple[int, ...],
         forces: Array,
@@ -151,7 +159,7 @@ class Stage:
         positions, world : as for :meth:`scene`.
         contacts, row_offsets, forces, friction, normals : as in ContactDynamics.
         """
-        poses = self._skeleton.poses(completed(self._robot, positions)[0])
+        poses, _ = self._poses(positions)
         found = []
         for k, contact in enumerate(contacts):
             if contact not in self.frames:
@@ -163,6 +171,13 @@ class Stage:
                 PlacedForce.of(contact, pose, axes, wrench, normals[k], float(friction[k]))
             )
         return found
+
+    def _poses(self, positions: Mapping[str, float] | Array) -> tuple[Array, list[str]]:
+        """Return the poses of bodies, and the names of joints with unknown position."""
+        if not isinstance(positions, Mapping):
+            return self._skeleton.poses(positions), []
+        q, unknown = completed(self._robot, positions)
+        return self._skeleton.poses(q), unknown
 
 
 def quaternion_of(rotation: Array) -> Array:

@@ -20,6 +20,7 @@ import numpy as np
 import trimesh
 from numpy.typing import NDArray
 
+from delassus_ros.drawing.skeleton import homogeneous
 from delassus_ros.errors import RobotError
 from delassus_ros.model.joint import WORLD
 from delassus_ros.model.mechanism import Mechanism
@@ -205,8 +206,7 @@ def _turn_y_up(visuals: Sequence[_Visual]) -> None:
     turned = [v for v in visuals if any(mesh.metadata.get(_Y_UP) for mesh in v.meshes)]
     as_written = sum(visual.distance(np.eye(3)) for visual in turned)
     if sum(visual.distance(_Y_TO_Z) for visual in turned) < 0.5 * as_written:
-        matrix = np.eye(4)
-        matrix[:3, :3] = _Y_TO_Z
+        matrix = homogeneous(Transform(_Y_TO_Z))
         for visual in turned:
             for mesh in visual.meshes:
                 mesh.apply_transform(matrix)
@@ -216,10 +216,7 @@ def _shape(
     robot: Mechanism, name: str, mesh: trimesh.Trimesh, place: Transform, colour: Colour | None
 ) -> Shape:
     frame = robot.frames[name]
-    pose = frame.placement @ place
-    matrix = np.eye(4)
-    matrix[:3, :3], matrix[:3, 3] = pose.rotation, pose.translation
-    mesh.apply_transform(matrix)
+    mesh.apply_transform(homogeneous(frame.placement @ place))
     return Shape(name, frame.body, mesh, colour or _colour_of(mesh))
 
 

@@ -25,7 +25,7 @@ class Skeleton:
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
-        placements = [_matrix(joint.placement) for joint in robot.joints]
+        placements = [homogeneous(joint.placement) for joint in robot.joints]
         self._placements = np.array(placements).reshape(-1, 4, 4)
         turning = [
             i for i, joint in enumerate(robot.joints) if joint.kind.nq == joint.kind.nv == 1
@@ -44,7 +44,7 @@ class Skeleton:
             for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True))
             if i not in set(turning)
         ]
-        self._frames = {name: _matrix(frame.placement) for name, frame in robot.frames.items()}
+        self._frames = {name: homogeneous(frame.placement) for name, frame in robot.frames.items()}
         # Without the frames of loops closed by rows, which are no ends of limbs.
         self._last = {frame.body: name for name, frame in robot.clustered.frames.items()}
 
@@ -57,7 +57,7 @@ class Skeleton:
         motions[self._single, :3, :3] = np.eye(3) + sine * self._w + (1.0 - cosine) * self._ww
         motions[self._single, :3, 3] = values[:, None] * self._slide
         for i, joint, entries in self._others:
-            motions[i] = _matrix(_motion(joint, q[entries]))
+            motions[i] = homogeneous(_motion(joint, q[entries]))
         poses: Array = self._placements @ motions
         for i, joint in enumerate(self._robot.joints):
             if joint.parent != WORLD:
@@ -96,7 +96,7 @@ def size_of(points: ArrayLike) -> float:
     return float(np.ptp(found, axis=0).max() if len(found) else 0.0) or 1.0
 
 
-def _matrix(pose: Transform) -> Array:
+def homogeneous(pose: Transform) -> Array:
     """Return a pose as a homogeneous matrix (4, 4)."""
     found = np.eye(4)
     found[:3, :3], found[:3, 3] = pose.rotation, pose.translation

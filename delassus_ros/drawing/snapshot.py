@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.conditioning.monitor import ConditionSettings
-from delassus_ros.conditioning.structural_rank import numerical_rank
+from delassus_ros.conditioning.monitor import ConditionSettings, condition_of, scaled_eigenvalues
 from delassus_ros.drawing.force_cones import PlacedForce
-from delassus_ros.drawing.scene import Scene, Stage
+from delassus_ros.drawing.scene import DrawnRobot, Scene
 from delassus_ros.errors import DelassusError
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
+from delassus_ros.solver.structural_rank import numerical_rank
 
 GRAVITY = (0.0, 0.0, -9.81)
 """Gravity [m/s²] of a robot whose root link is level."""
@@ -84,7 +84,7 @@ def force_problem(problem: Problem) -> Problem:
     return Problem(problem.robot, problem.contacts, "world", _FORCE_OUTPUTS)
 
 
-class Photographer:
+class SnapshotSolver:
     """Computes snapshots of a robot, whose root link is level unless its orientation is known.
 
     Parameters
@@ -109,7 +109,7 @@ class Photographer:
         self._places = places
         contacts = self._problem.contacts
         self.robot = self._problem.robot
-        self.stage = Stage(
+        self.drawn_robot = DrawnRobot(
             self.robot, {c.name: (c.frame, c.placement) for c in contacts if c.ends}
         )
         self._ports = {port.name for port in self._problem.inputs}
@@ -120,7 +120,7 @@ class Photographer:
         Errors of the computation are among the facts: the robot is shown anyway.
         """
         moment = moment if isinstance(moment, Moment) else Moment(moment)
-        poses = self.stage.poses(moment.q)
+        poses = self.drawn_robot.poses(moment.q)
         upright = np.array(_UPRIGHT)
         turn = rotation_from_quaternion(moment.inputs.get("base_orientation", upright))
         if not active:
@@ -129,12 +129,12 @@ class Photographer:
         try:
             solution, held = self._solved(moment, active, poses)
             scene = self._scene(moment.q, solution, turn)
-            facts = condition_of(solution)
+            facts = facts_of(solution)
             forces: Sequence[PlacedForce] = ()
             if self.friction is not None and held is None:
                 facts["contact forces"] = "torques and rates are unknown"
             elif self.friction is not None:
-                forces, words = self._forces(solution, poses, turn, self.friction, bool(held))
+                forces, words = self._forces(moment.q, solution, turn, self.friction, bool(held))
                 facts["contact forces"] = words
         except DelassusError as error:
             return Snapshot(poses, facts={"matrix": str(error)}, turn=turn)
@@ -148,26 +148,26 @@ class Photographer:
         contacts = self._problem.contacts
         if self.robot.base == "fixed":
             return list(contacts.names)
-        poses = self.stage.poses(q)
+        poses = self.drawn_robot.poses(q)
         self._move(poses)
-        heights = {c.name: float(self.stage.pose(poses, c.name)[2, 3]) for c in contacts}
-        ground = min(heights.values()) + _LEVEL * self.stage.size
+        heights = {c.name: float(self.drawn_robot.pose(poses, c.name)[2, 3]) for c in contacts}
+        ground = min(heights.values()) + _LEVEL * self.drawn_robot.size
         return [name for name, height in heights.items() if height <= ground]
 
     def _move(self, poses: Array) -> Mapping[str, Transform]:
         """Return the placements of contacts that move, and draw these contacts there."""
         if self._places is None:
             return {}
-        frames = {c.frame: self.stage.frame(poses, c.frame) for c in self._problem.contacts}
+        frames = {c.frame: self.drawn_robot.frame(poses, c.frame) for c in self._problem.contacts}
         placed = self._places(frames)
         for name, placement in placed.items():
-            self.stage.frames[name] = self.stage.frames[name][0], placement
+            self.drawn_robot.move(name, placement)
         return placed
 
     def _scene(self, q: Array, solution: Solution, turn: Array) -> Scene:
         kinds = {contact.name: contact.kind_name for contact in self._problem.contacts}
         world = None if self._problem.axes == "contact" else turn.T
-        return self.stage.scene(
+        return self.drawn_robot.scene(
             q, solution.contacts, solution.row_offsets,
             tuple(kinds[name] for name in solution.contacts), solution.matrix, world,
         )  # fmt: skip
@@ -198,25 +198,22 @@ class Photographer:
         return self._solver.solve(moment.q, active=active, torques=torques, **known), held
 
     def _forces(
-        self, solution: Solution, poses: Array, turn: Array, friction: float, held: bool
+        self, q: Array, solution: Solution, turn: Array, friction: float, held: bool
     ) -> tuple[list[PlacedForce], str]:
         """Return the contact forces, and a text about their status."""
         names, offsets = solution.contacts, solution.row_offsets
         sizes = [self._soles.get(name, _SOLE) for name in names]
         found = solution.contact_forces(friction, dimensions=sizes)
-        placed = [
-            PlacedForce.of(
-                name, self.stage.pose(poses, name), turn.T,
-                found.forces[offsets[k] : offsets[k + 1]], np.array([0.0, 0.0, 1.0]), friction,
-            )
-            for k, name in enumerate(names)
-        ]  # fmt: skip
+        placed = self.drawn_robot.forces(
+            q, names, offsets, found.forces, np.full(len(names), friction),
+            np.tile((0.0, 0.0, 1.0), (len(names), 1)), turn.T,
+        )  # fmt: skip
         words = f"{found.status.name}, residual {found.residual:.1e}"
         if not held:
             return placed, f"{words}; {_TIPS}: {_too_few(solution)} cannot hold it"
         if np.abs(found.accelerations).max(initial=0.0) <= _STILL:
             return placed, words
-        outside = self._outside(solution, poses, turn)
+        outside = self._outside(solution, self.drawn_robot.poses(q), turn)
         if self.robot.base == "floating" and outside > 0.0:
             return placed, (
                 f"{words}; {_TIPS}: its centre of mass is {outside:.2g} m outside of the area "
@@ -236,7 +233,7 @@ class Photographer:
         contacts = {contact.name: contact for contact in self._problem.contacts}
         corners = []
         for name in solution.contacts:
-            pose, contact = self.stage.pose(poses, name), contacts[name]
+            pose, contact = self.drawn_robot.pose(poses, name), contacts[name]
             half = np.zeros(2)
             if contact.kind_name == "surface":
                 half = 0.5 * np.array(contact.dimensions or self._soles.get(name, _SOLE))
@@ -269,17 +266,15 @@ def holding_torques(solution: Solution, floating: bool) -> tuple[Array, bool]:
     return torques, left <= 1e-6 * float(np.abs(h[:6]).max())
 
 
-def condition_of(solution: Solution) -> dict[str, str]:
+def facts_of(solution: Solution) -> dict[str, str]:
     """Return texts about rank and condition of a matrix, as the node computes them by default."""
     scales = solution.scales(ConditionSettings().characteristic_length)
-    scaled = solution.matrix * np.outer(scales, scales)
-    eigenvalues = np.asarray(np.linalg.eigvalsh(scaled), dtype=np.float64)
+    eigenvalues = scaled_eigenvalues(solution.matrix, scales)
     rank, expected = numerical_rank(eigenvalues), solution.structural_rank()
     size = len(solution.matrix)
-    condition = "infinite: a singular posture"
-    if rank >= expected and expected:
-        condition = f"{eigenvalues[-1] / eigenvalues[size - expected]:.4g}"
+    condition = condition_of(eigenvalues[size - expected :]) if expected else np.inf
     rows = f"{rank} of {size} rows"
     if expected < size:
         rows += f", at most {expected}: contacts are redundant"
-    return {"rank": rows, "condition": condition}
+    words = "infinite: a singular posture" if np.isinf(condition) else f"{condition:.4g}"
+    return {"rank": rows, "condition": words}

@@ -18,22 +18,19 @@ import viser
 
 from delassus_ros.contacts import Contact
 from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths
-from delassus_ros.drawing.force_cones import PlacedForce, cone_surface
+from delassus_ros.drawing.force_cones import PlacedForce, cone_surface, force_scale
 from delassus_ros.drawing.labels import above, raised
 from delassus_ros.drawing.page_server import PageServer
-from delassus_ros.drawing.scene import FAINT, Scene, quaternion_of
+from delassus_ros.drawing.scene import BLUE, BONE, GREEN, Scene, quaternion_of
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton, size_of
 from delassus_ros.drawing.snapshot import Snapshot
 from delassus_ros.model.joint import WORLD
 from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array, rotation_between
+from delassus_ros.model.spatial import Array
 
-_GREEN, _BLUE, _BONE = (47, 174, 98), (63, 111, 216), (138, 147, 163)
 _CLEAR, _CONE = 0.6, 0.25
 """Opacity of ellipsoids and of friction cones."""
-_LARGEST_FORCE = 0.2
-"""Length of the largest force, as a share of the robot's size."""
 _LETTERS = 0.035
 """Height of the letters of contacts' names, as a share of the robot's size."""
 _BACK, _UP = np.array([0.8, -0.48, 0.36]), np.array([0.0, 0.0, 1.0])
@@ -47,7 +44,7 @@ _ROOT = "/robot"
 
 
 @dataclass(frozen=True)
-class Dial:
+class JointSlider:
     """A joint that the user moves.
 
     Attributes
@@ -84,6 +81,7 @@ class Timeline:
         self._button = gui.add_button("Play", icon=viser.Icon.PLAYER_PLAY)
         self._button.on_click(lambda _: self.pause() if self.is_playing else self.play())
         self.slider.on_update(self._moved)
+
     def play(self) -> None:
         """Play from the slider's time on, or from the start if the slider is at the end."""
         if self.slider.value >= self._last:
@@ -173,7 +171,7 @@ class Viewer:
 
     # What the user moves.
 
-    def add_dials(self, groups: Mapping[str, Sequence[Dial]]) -> None:
+    def add_dials(self, groups: Mapping[str, Sequence[JointSlider]]) -> None:
         """Add sliders of joints in folders, and a button that puts all of them back."""
         for label, dials in groups.items():
             with self.server.gui.add_folder(label, expand_by_default=len(groups) < 3):
@@ -334,38 +332,30 @@ class Viewer:
             self._look_at(points)
 
     def _ellipsoids(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
-        masses = [contact.mass for contact in scene.contacts]
-        if self._lengths is None and masses:
+        if not scene.contacts:
+            return {}
+        if self._lengths is None:
             # The scale stays, so that ellipsoids of different postures can be compared.
-            self._lengths = Lengths.fitting(self.size, masses)
+            self._lengths = Lengths.fitting(self.size, [found.mass for found in scene.contacts])
+        lengths = self._lengths.times(self._scale.value)
         drawn: dict[str, viser.SceneNodeHandle] = {}
         for contact in scene.contacts:
-            if self._lengths is None:
-                break
             name = f"{_ROOT}/ellipsoids/{_key(contact.name)}"
             ball = self._drawn.get(name)
             if not isinstance(ball, viser.IcosphereHandle):
                 ball = self.server.scene.add_icosphere(
-                    name, 1.0, _GREEN, opacity=_CLEAR, cast_shadow=False, receive_shadow=False
+                    name, 1.0, GREEN, opacity=_CLEAR, cast_shadow=False, receive_shadow=False
                 )
             ball.position = contact.centre
             ball.wxyz = np.roll(quaternion_of(contact.directions), 1)
-            axes = contact.mass.semi_axes(self._lengths.scale, self._lengths.longest)
-            ball.scale = tuple((self._scale.value * axes).tolist())
+            ball.scale = tuple(lengths.semi_axes(contact.mass).tolist())
             drawn[name] = ball
-        return drawn | self._names(scene)
+        return drawn | self._names(scene, lengths)
 
-    def _names(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
+    def _names(self, scene: Scene, lengths: Lengths) -> dict[str, viser.SceneNodeHandle]:
         """Draw the names of contacts, none over another as seen at first."""
-        lengths = self._lengths
-        if lengths is None or not scene.contacts:
-            return {}
         height = _LETTERS * self.size
-        places = np.array([
-            above(contact, self._scale.value
-                  * contact.mass.semi_axes(lengths.scale, lengths.longest))
-            for contact in scene.contacts
-        ])  # fmt: skip
+        places = np.array([above(contact, lengths) for contact in scene.contacts])
         sizes = [
             (height * (0.65 * len(contact.name) + 1.0), 2.0 * height) for contact in scene.contacts
         ]
@@ -388,24 +378,17 @@ class Viewer:
         return drawn
 
     def _couplings(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
-        ends, colours = [], []
-        for (i, j), share in scene.couplings.items():
-            if share >= FAINT:
-                ends.append([scene.contacts[i].centre, scene.contacts[j].centre])
-                shade = 1.0 - share
-                colours.append([[int(c + (225 - c) * shade) for c in _BLUE]] * 2)
-        if not ends:
+        if not scene.lines:
             return {}
+        ends, shares = zip(*scene.lines, strict=True)
+        colours = [[[int(c + (225 - c) * (1.0 - share)) for c in BLUE]] * 2 for share in shares]
         name = f"{_ROOT}/couplings"
         return {name: self.server.scene.add_line_segments(
             name, np.array(ends), np.array(colours, dtype=np.uint8), thickness=0.005 * self.size
         )}  # fmt: skip
 
     def _forces(self, forces: Sequence[PlacedForce]) -> dict[str, viser.SceneNodeHandle]:
-        largest = max((float(np.linalg.norm(each.force)) for each in forces), default=0.0)
-        if not largest:
-            return {}
-        scale = _LARGEST_FORCE * self.size / largest
+        scale = force_scale(self.size, [each.force for each in forces])
         width = 0.006 * self.size
         drawn: dict[str, viser.SceneNodeHandle] = {}
         for each in forces:
@@ -415,16 +398,15 @@ class Viewer:
             name = f"{_ROOT}/forces/{_key(each.contact)}"
             ends = np.array([[each.point, each.point + scale * each.force]])
             drawn[name] = self.server.scene.add_arrows(
-                name, ends, _BLUE, shaft_radius=width, head_radius=2.5 * width,
+                name, ends, BLUE, shaft_radius=width, head_radius=2.5 * width,
                 head_length=4.0 * width,
             )  # fmt: skip
             cone = f"{_ROOT}/cones/{_key(each.contact)}"
             vertices, faces = cone_surface(scale * each.parts.normal, each.friction)
-            upright = rotation_between((0.0, 0.0, 1.0), each.normal)
             drawn[cone] = self.server.scene.add_mesh_simple(
-                cone, vertices, faces, color=_BLUE, opacity=_CONE, side="double",
-                position=each.point, wxyz=np.roll(quaternion_of(upright), 1), cast_shadow=False,
-                receive_shadow=False,
+                cone, vertices, faces, color=BLUE, opacity=_CONE, side="double",
+                position=each.point, wxyz=np.roll(quaternion_of(each.upright), 1),
+                cast_shadow=False, receive_shadow=False,
             )  # fmt: skip
         return drawn
 
@@ -434,7 +416,7 @@ class Viewer:
         if not len(bones):
             return {}
         width = 0.01 * self.size
-        return {name: self.server.scene.add_line_segments(name, bones, _BONE, thickness=width)}
+        return {name: self.server.scene.add_line_segments(name, bones, BONE, thickness=width)}
 
     def _table(self, snapshot: Snapshot, warning: str) -> str:
         """Return the numbers of a snapshot as HTML."""

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 from delassus_msgs_py.cdr import ORIGIN, STAMP, MessageLayout, NotPlainError
+from delassus_msgs_py.memory import MessageMemory
 from sensor_msgs.msg import JointState
 
+from delassus_ros.recent import Recent
 from delassus_ros.ros.messages import deserialized
 
 _DOUBLE = np.dtype("<f8")
@@ -17,6 +19,8 @@ _NUMBERS = ("position", "velocity", "effort")
 _CHANGING = frozenset(("header.stamp.sec", "header.stamp.nanosec", *_NUMBERS))
 _MOST_KNOWN = 8
 """Layouts that are remembered: several publishers may send parts of a robot's joints."""
+
+
 class ReceivedJoints:
     """Contents of a joint state; :meth:`JointStateReader.read` overwrites them.
 
@@ -43,13 +47,15 @@ class _Known:
     NotPlainError is raised if the places of the fields cannot be computed.
     """
 
-    __slots__ = ("_constant", "_places", "state")
+    __slots__ = ("_constant", "_places", "_state")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, names: list[str]) -> None:
         layout = MessageLayout(JointState, data)
+        if layout.texts["name"] != names:
+            raise NotPlainError("the middleware reads other names")
         self._constant = layout.constant(_CHANGING)
-        self.state = ReceivedJoints()
-        self.state.names = layout.texts["name"]
+        self._state = ReceivedJoints()
+        self._state.names = names
         self._places = tuple(
             (place.length, place.offset) if place.length else None
             for place in (layout.places[name] for name in _NUMBERS)
@@ -61,7 +67,7 @@ class _Known:
 
     def read(self, data: bytes) -> ReceivedJoints:
         """Return the contents of a message for which :meth:`fits` is true."""
-        state = self.state
+        state = self._state
         state.sec, state.nanosec = STAMP.unpack_from(data, ORIGIN)
         values, velocities, efforts = self._places
         state.values = np.frombuffer(data, _DOUBLE, *values) if values else _NONE
@@ -72,62 +78,30 @@ class _Known:
         return state
 
 
-class JointStateReader:
+class JointStateReader(MessageMemory[ReceivedJoints]):
     """Reads the numbers from the bytes of sensor_msgs/JointState.
 
     One message of a publisher mostly differs from the one before in its stamp and values alone.
-    Where the other bytes (frame, names, numbers of values) are those of a message that has come
-    before, only stamp and values are read. Everything else is left to
-    :func:`rclpy.serialization.deserialize_message`.
+    Where the other bytes (frame, names, numbers of values) are those of an earlier message, only
+    stamp and values are read. :meth:`read` raises UnreadableError if the bytes are not a joint
+    state, or more than :data:`LARGEST`; its result is overwritten by the next call.
     """
 
     def __init__(self) -> None:
-        self._known: list[_Known] = []
+        super().__init__(self._contents, self._known_layout, _MOST_KNOWN)
+        self._names: Recent[tuple[str, ...], list[str]] = Recent(_MOST_KNOWN)
 
-    def read(self, data: bytes) -> ReceivedJoints:
-        """Return the values of a joint state; overwritten by the next one.
-
-        Raises
-        ------
-        UnreadableError
-            If the bytes are not a joint state, or more than :data:`LARGEST`.
-        """
-        for known in self._known:
-            if known.fits(data):
-                return known.read(data)
-        return self._learn(data)
-
-    def _learn(self, data: bytes) -> ReceivedJoints:
-        """Deserialize the whole message, and remember its layout."""
+    def _contents(self, data: bytes) -> ReceivedJoints:
         message = deserialized(data, JointState, "a joint state")
         state = ReceivedJoints()
         state.sec, state.nanosec = message.header.stamp.sec, message.header.stamp.nanosec
-        state.names, state.values = list(message.name), np.array(message.position)
+        # The gates find index maps of joints by the identity of this list.
+        names = tuple(message.name)
+        state.names = self._names.get(names) or list(names)
+        self._names.put(names, state.names)
+        state.values = np.array(message.position)
         state.motion = np.array(message.velocity), np.array(message.effort)
-        known = _known(data)
-        if known is None or not state.values.size or not _is_same(known.read(data), state):
-            return state
-        for other in self._known:
-            if other.state.names == known.state.names:
-                # The gates find index maps of joints by the identity of this list.
-                known.state.names = other.state.names
-        self._known = [known, *self._known[: _MOST_KNOWN - 1]]
-        return known.state
+        return state
 
-
-def _known(data: bytes) -> _Known | None:
-    """Return the layout of a joint state; None if only the middleware can read it."""
-    try:
-        return _Known(data)
-    except NotPlainError:
-        return None
-
-
-def _is_same(found: ReceivedJoints, expected: ReceivedJoints) -> bool:
-    """Whether both ways of reading agree; otherwise the middleware uses another layout."""
-    return (
-        found.names == expected.names
-        and (found.sec, found.nanosec) == (expected.sec, expected.nanosec)
-        and found.values.tobytes() == expected.values.tobytes()
-        and [row.tobytes() for row in found.motion] == [row.tobytes() for row in expected.motion]
-    )
+    def _known_layout(self, data: bytes, received: ReceivedJoints) -> _Known | None:
+        return _Known(data, received.names) if received.values.size else None

@@ -11,9 +11,10 @@ import math
 from collections import Counter, deque
 from collections.abc import Sequence
 
-import numpy as np
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import ReceivedMatrix
 
-from delassus_ros.monitor.checked import TOLERANCE, WINDOW, CheckedMatrix, Comparisons
+from delassus_ros.monitor.comparison import TOLERANCE, WINDOW, Comparisons, copy_of
 from delassus_ros.monitor.latency import Percentiles
 from delassus_ros.monitor.sequence import SequenceGaps, SequenceNumbers
 from delassus_ros.recent import Recent
@@ -41,25 +42,25 @@ class Agreement(Comparisons):
         self.invalid: Counter[int] = Counter()
         self.wrong_set = 0
         self.sizes: Counter[int] = Counter()
-        self.last: CheckedMatrix | None = None
+        self.last: ReceivedMatrix | None = None
         self._first_stamp: int | None = None
         self._first_reference: int | None = None
         self._last_reference = 0
         self._numbers = SequenceNumbers()
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
-        self._references: Recent[int, CheckedMatrix] = Recent(WINDOW)
+        self._references: Recent[int, ReceivedMatrix] = Recent(WINDOW)
         self._unanswered: set[int] = set()
         self._lost_answers = 0
         self._last_stamp = 0
         # By stamp; None for an INVALID message, which holds no matrix.
-        self._waiting: Recent[int, CheckedMatrix | None] = Recent(WINDOW)
+        self._waiting: Recent[int, ReceivedMatrix | None] = Recent(WINDOW)
         self._dropped = 0
         self._gaps = SequenceGaps(WINDOW)
         self._sets: Recent[int, frozenset[str]] = Recent(WINDOW)
 
-    def add_reference(self, reference: CheckedMatrix) -> None:
+    def add_reference(self, received: ReceivedMatrix) -> None:
         """Add the reference of one joint state."""
-        stamp = reference.stamp
+        reference, stamp = copy_of(received), received.stamp
         oldest = self._references.put(stamp, reference)
         if self._first_reference is None:
             self._first_reference = stamp
@@ -77,24 +78,22 @@ class Agreement(Comparisons):
         """Add a set of active contacts, by its stamp [ns]."""
         self._sets.put(stamp, frozenset(active))
 
-    def add_invalid(self, stamp: int, sequence: int, reasons: int) -> None:
-        """Add a message without a matrix: stamp of its joint state [ns], number, reasons."""
-        skipped = self._numbers.count(sequence)
-        self.invalid[reasons] += 1
-        self._answer(stamp, None, skipped)
-
-    def add_matrix(self, sample: CheckedMatrix, sequence: int, latency: float) -> None:
-        """Add a matrix.
+    def add(self, received: ReceivedMatrix, latency: float) -> None:
+        """Add a message of the node, with a matrix or INVALID.
 
         Parameters
         ----------
         latency
-            Time from the stamp of the joint state to the arrival of the matrix [s]; NaN if
+            Time from the stamp of the joint state to the arrival of the message [s]; NaN if
             unknown.
         """
-        skipped = self._numbers.count(sequence)
+        skipped = self._numbers.count(received.sequence)
+        if received.validity == DelassusMatrix.VALIDITY_INVALID:
+            self.invalid[received.reasons] += 1
+            self._answer(received.stamp, None, skipped)
+            return
         self.matrices += 1
-        self.last = sample
+        self.last = sample = copy_of(received)
         self.sizes[len(sample.matrix)] += 1
         if not math.isnan(latency):
             self._latencies.append(latency)
@@ -134,14 +133,6 @@ class Agreement(Comparisons):
             values = values[-_RECENT:]
         return Percentiles.of(values)
 
-    def condition(self) -> float:
-        """2-norm condition number of the last matrix; NaN without a finite matrix."""
-        if self.last is None or not self.last.matrix.size:
-            return math.nan
-        if not np.isfinite(self.last.matrix).all():
-            return math.nan
-        return float(np.linalg.cond(self.last.matrix))
-
     def faults(self) -> list[str]:
         """Return a text about the faults of the run; empty without faults."""
         if self.matrices == 0:
@@ -172,7 +163,7 @@ class Agreement(Comparisons):
             )
         return reasons
 
-    def _answer(self, stamp: int, sample: CheckedMatrix | None, skipped: int) -> None:
+    def _answer(self, stamp: int, sample: ReceivedMatrix | None, skipped: int) -> None:
         self._gaps.end(stamp, skipped)
         if stamp <= 0:
             # The node has not received a joint state yet.
@@ -190,14 +181,12 @@ class Agreement(Comparisons):
         if oldest is not None:
             self._dropped += self._needs_reference(oldest[1])
 
-    def _needs_reference(self, sample: CheckedMatrix | None) -> bool:
+    def _needs_reference(self, sample: ReceivedMatrix | None) -> bool:
         if sample is None or not sample.contacts or self._first_reference is None:
             return False
         return sample.stamp >= self._first_reference
 
-    def _check_set(self, sample: CheckedMatrix) -> None:
-        if sample.contacts_stamp is None:
-            return
+    def _check_set(self, sample: ReceivedMatrix) -> None:
         active = self._sets.get(sample.contacts_stamp)
         if active is None or active == frozenset(sample.contacts):
             return

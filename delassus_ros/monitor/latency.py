@@ -1,13 +1,19 @@
-"""Percentiles of times from a stamp to an arrival, without ROS."""
+"""Latencies and rates of messages, without ROS."""
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+_RATE_WINDOW_S = 1.0
+"""Time over which messages are counted [s]."""
+_SILENCE_S = 0.5
+"""Time without a message after which the last message is outdated [s]."""
 
 
 @dataclass(frozen=True)
@@ -33,3 +39,41 @@ class Percentiles:
             f"p50 {1e3 * self.p50:.3f}, p99 {1e3 * self.p99:.3f}, p99.9 {1e3 * self.p999:.3f}, "
             f"max {1e3 * self.worst:.2f} ms"
         )
+
+
+class MessageRate:
+    """Present rate of messages, and time since the last one."""
+
+    def __init__(self) -> None:
+        self._counts: deque[tuple[float, int]] = deque()
+        self._count = 0
+        self._last = self._now = self._gap = 0.0
+
+    def update(self, now: float, count: int) -> None:
+        """Note the number of messages so far, at the present time [s]."""
+        while not self._count and len(self._counts) > 1:
+            # The time until the first message is that of discovery.
+            self._counts.popleft()
+        if count > self._count:
+            self._gap = now - self._last if self._count else 0.0
+            self._last = now
+        self._count, self._now = count, now
+        self._counts.append((now, count))
+        while len(self._counts) > 2 and now - self._counts[1][0] >= _RATE_WINDOW_S:
+            self._counts.popleft()
+
+    @property
+    def rate(self) -> float:
+        """Messages per second over the last 1 s [1/s]."""
+        begin, before = self._counts[0]
+        return (self._count - before) / (self._now - begin) if self._now > begin else 0.0
+
+    @property
+    def silence(self) -> float:
+        """Time since the last message [s]."""
+        return self._now - self._last
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the last message is outdated."""
+        return self.silence >= max(_SILENCE_S, 3.0 * self._gap)

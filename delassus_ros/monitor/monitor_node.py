@@ -20,8 +20,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 
 from delassus_ros.errors import InputError, unknown
+from delassus_ros.inputs.findings import Reason, names_of
 from delassus_ros.monitor.agreement import Agreement
-from delassus_ros.monitor.checked import TOLERANCE, checked_matrix_of, nanoseconds
+from delassus_ros.monitor.comparison import TOLERANCE, nanoseconds
 from delassus_ros.monitor.pair_report import PairReport
 from delassus_ros.monitor.view import View, describe_agreement, milliseconds
 from delassus_ros.ros.executor import executing
@@ -29,12 +30,6 @@ from delassus_ros.ros.program import Program, report
 
 _POLL = 0.002  # s between looks at the queues
 _DEPTH = 2000  # messages: two seconds in which the monitor may be busy or not scheduled
-
-_REASONS = {
-    getattr(DelassusMatrix, name): name.removeprefix("REASON_")
-    for name in dir(type(DelassusMatrix))
-    if name.startswith("REASON_")
-}
 
 REFERENCES = ("simulator", "node")
 """Values of the parameter ``reference_source``."""
@@ -178,10 +173,8 @@ class MonitorNode(Node):
         """Return the number of INVALID messages, with their reasons."""
         if not self.agreement.invalid:
             return "0 INVALID"
-        parts = [
-            f"{' + '.join(name for bit, name in sorted(_REASONS.items()) if reasons & bit)}: {n}"
-            for reasons, n in self.agreement.invalid.items()
-        ]
+        found = self.agreement.invalid.items()
+        parts = [f"{names_of(Reason(reasons))}: {n}" for reasons, n in found]
         return f"{self.agreement.invalid.total()} INVALID ({', '.join(parts)})"
 
     def _silence(self) -> list[str]:
@@ -200,19 +193,16 @@ class MonitorNode(Node):
         if self.pairs is not None:
             self.pairs.receive(0, received)
         else:
-            self.agreement.add_reference(checked_matrix_of(received))
+            self.agreement.add_reference(received)
 
     def _on_matrix(self, data: bytes, arrival: int) -> None:
         received = self._matrices.read(data)
         if self.pairs is not None:
             self.pairs.receive(1, received)
             return
-        if received.validity == DelassusMatrix.VALIDITY_INVALID:
-            self.agreement.add_invalid(received.stamp, received.sequence, received.reasons)
-            return
         # Arrivals are in system time, which differs from the time of simulated stamps.
         latency = math.nan if self._simulated else 1e-9 * (arrival - received.stamp)
-        self.agreement.add_matrix(checked_matrix_of(received), received.sequence, latency)
+        self.agreement.add(received, latency)
 
 
 def _ignore(_message: object) -> None:

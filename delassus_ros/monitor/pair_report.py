@@ -7,7 +7,6 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
 from std_msgs.msg import Float64
 
-from delassus_ros.monitor.checked import checked_matrix_of
 from delassus_ros.monitor.pairs import Pairs
 from delassus_ros.ros.diagnostics import Entry, to_message
 from delassus_ros.ros.health import Level
@@ -34,7 +33,7 @@ class PairReport(Pairs):
 
     def receive(self, side: int, received: ReceivedMatrix) -> None:
         """Add a message of the first (0) or the second (1) node."""
-        relative = self.add(side, checked_matrix_of(received))
+        relative = self.add(side, received)
         if relative is not None:
             self._errors.publish(Float64(data=relative))
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from delassus_ros.monitor.checked import TOLERANCE, WINDOW, CheckedMatrix, Comparisons
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import ReceivedMatrix
+
+from delassus_ros.monitor.comparison import TOLERANCE, WINDOW, Comparisons, copy_of
 from delassus_ros.monitor.pairing import Instants
 
 _TIMES = 1000  # latest compute times kept
@@ -31,18 +34,18 @@ class Pairs(Comparisons):
         self.one_sided = 0
         self.unlike = 0
         self.algorithms = ["", ""]
-        self._instants: Instants[int, CheckedMatrix] = Instants((0, 1), WINDOW)
+        self._instants: Instants[int, ReceivedMatrix] = Instants((0, 1), WINDOW)
         self._times = (deque[float](maxlen=_TIMES), deque[float](maxlen=_TIMES))
 
-    def add(self, side: int, answer: CheckedMatrix) -> float | None:
+    def add(self, side: int, answer: ReceivedMatrix) -> float | None:
         """Add the answer of the first (0) or the second (1) node to a joint state.
 
         The error is returned if the message completes a pair of matrices that can be compared.
         """
-        if answer.valid:
+        if answer.validity != DelassusMatrix.VALIDITY_INVALID:
             self.algorithms[side] = answer.algorithm
             self._times[side].append(answer.compute_time)
-        both = self._instants.add(answer.stamp, side, answer)
+        both = self._instants.add(answer.stamp, side, copy_of(answer))
         return None if both is None else self._hold(both[0], both[1])
 
     @property
@@ -104,14 +107,15 @@ class Pairs(Comparisons):
             f"{self.unpaired[0]} and {self.unpaired[1]} without counterpart"
         )
 
-    def _hold(self, first: CheckedMatrix, second: CheckedMatrix) -> float | None:
+    def _hold(self, first: ReceivedMatrix, second: ReceivedMatrix) -> float | None:
         if first.contacts_stamp != second.contacts_stamp:
             self.unlike += 1
             return None
-        if not (first.valid and second.valid):
-            if first.valid != second.valid:
+        invalid = [one.validity == DelassusMatrix.VALIDITY_INVALID for one in (first, second)]
+        if any(invalid):
+            if not all(invalid):
                 self.one_sided += 1
-                lacking = _NAMES[first.valid]
+                lacking = _NAMES[invalid.index(True)]
                 self.fault(f"stamp {first.stamp}: INVALID from the {lacking}, not from the other")
             return None
         between = f" of {first.algorithm} and {second.algorithm}"

@@ -5,31 +5,15 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections import deque
 from types import TracebackType
 from typing import TextIO
 
 from delassus_ros.monitor.agreement import Agreement
+from delassus_ros.monitor.latency import MessageRate
 from delassus_ros.terminal import visible
 
 _REFRESH = 0.25  # s between frames on a terminal
 _LINE = 1.0  # s between lines elsewhere
-
-
-class Rate:
-    """Events per second over the last second or so."""
-
-    def __init__(self) -> None:
-        self._past = deque([(time.monotonic(), 0)])
-
-    def update(self, count: int) -> float:
-        """Add the present count and return the rate [1/s]."""
-        now = time.monotonic()
-        while len(self._past) > 1 and self._past[1][0] <= now - 1.0:
-            self._past.popleft()
-        start, before = self._past[0]
-        self._past.append((now, count))
-        return (count - before) / (now - start) if now > start else 0.0
 
 
 def milliseconds(seconds: float) -> str:
@@ -50,16 +34,17 @@ def describe_agreement(agreement: Agreement) -> str:
 
 def rows(agreement: Agreement, rate: float) -> list[tuple[str, str]]:
     """Return the rows of the view, as pairs of label and value."""
-    if agreement.last is None:
+    last = agreement.last
+    if last is None:
         return [("state", f"waiting for the first matrix ({agreement.invalid.total()} INVALID)")]
     latency = agreement.latency(recent=True)
-    size = len(agreement.last.matrix)
+    size = len(last.matrix)
     return [
-        ("active contacts", visible(" ".join(agreement.last.contacts)) or "none"),
+        ("active contacts", visible(" ".join(last.contacts)) or "none"),
         ("matrix", f"{size} x {size}"),
         ("rate", f"{rate:.0f} Hz"),
         ("latency", f"p50 {milliseconds(latency.p50)}, p99 {milliseconds(latency.p99)}"),
-        ("condition", f"{agreement.condition():.3g}"),
+        ("condition", "-" if last.condition < 0.0 else f"{last.condition:.3g}"),
         ("agreement", describe_agreement(agreement)),
         (
             "missing",
@@ -84,7 +69,8 @@ class View:
         self._live = _LiveTable(self._stream) if self._stream.isatty() else None
         self._period = _LINE if self._live is None else _REFRESH
         self._due = time.monotonic() + self._period
-        self._rate = Rate()
+        self._pace = MessageRate()
+        self._pace.update(time.monotonic(), 0)
 
     def __enter__(self) -> View:
         """Begin to draw."""
@@ -107,7 +93,8 @@ class View:
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + self._period
-        shown = rows(self._agreement, self._rate.update(self._agreement.matrices))
+        self._pace.update(time.monotonic(), self._agreement.matrices)
+        shown = rows(self._agreement, self._pace.rate)
         if self._live is not None:
             self._live.draw(shown)
         else:

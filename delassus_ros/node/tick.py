@@ -11,10 +11,6 @@ from delassus_msgs.msg import Layout
 
 from delassus_ros.closure import Closure
 from delassus_ros.conditioning.monitor import Conditioning, ConditionMonitor, Examination
-from delassus_ros.conditioning.structural_rank import (
-    closed_configurations,
-    generic_matrices,
-)
 from delassus_ros.errors import ProblemError
 from delassus_ros.inputs.contact_estimator import ContactEstimator
 from delassus_ros.inputs.contacts import ContactInput
@@ -39,6 +35,7 @@ from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.bound import BoundSolver
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
+from delassus_ros.solver.structural_rank import generic_matrices
 
 
 class Bindings:
@@ -133,7 +130,7 @@ class DelassusTick(Tick):
         INVALID (a silence counts as one), and skipped for a newer one; since :meth:`begin`.
     last : the last published message.
     structural : matrices of all contacts at generic configurations; see
-        :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
+        :func:`~delassus_ros.solver.structural_rank.generic_matrices`.
 
     Raises
     ------
@@ -165,6 +162,11 @@ class DelassusTick(Tick):
         self._turns_rows = any(port.name == _ORIENTATION for port in problem.inputs)
         if orientation is None and self._turns_rows:
             raise ProblemError("axes 'world' with base 'floating' needs an orientation input")
+        if closure is None and problem.robot.clustered.is_closed:
+            raise ProblemError(
+                f"robot {problem.robot.name!r} has loops or couplings: they need a closure, which "
+                "computes the joints that are not measured"
+            )
         self._limits = limits = Limits() if limits is None else limits
         self.published = self.refused = self.superseded = 0
         self.last = LastAnswer()
@@ -186,8 +188,7 @@ class DelassusTick(Tick):
         """Time of the node's clock when the latest joint state was read [ns]."""
         self._motion_fault: Finding | None = None
         self._matrix_of: tuple[Solution, Array] | None = None
-        configurations = None if closure is None else closed_configurations(closure)
-        self.structural = generic_matrices(solver, configurations=configurations)
+        self.structural = generic_matrices(solver)
         self._monitor = ConditionMonitor(problem, self.structural, limits.condition)
         self._output = MatrixOutput(layout)
         self._summary = SummaryOutput(layout, limits.condition.characteristic_length)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.closure import Closure
-from delassus_ros.conditioning.monitor import ConditionSettings
+from delassus_ros.conditioning.monitor import ConditionSettings, condition_of, scaled_eigenvalues
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model.positions import q_of
@@ -267,9 +267,7 @@ def _columns(problem: Problem, chosen: Sequence[str], kept: Mapping[str, Any]) -
 def _conditions(matrices: Array, scales: Array) -> Array:
     found = np.full(len(matrices), np.nan)
     there = np.isfinite(matrices).all(axis=(1, 2))
-    values = np.linalg.eigvalsh(matrices[there] * np.outer(scales, scales))
-    with np.errstate(divide="ignore"):
-        found[there] = values[:, -1] / np.maximum(values[:, 0], 0.0)
+    found[there] = condition_of(scaled_eigenvalues(matrices[there], scales))
     return found
 
 

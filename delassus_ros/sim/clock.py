@@ -8,7 +8,7 @@ SLACK = 0.004
 """Time by which commands may be late in real time [s]; the controllers tolerate 10 ms."""
 SLACK_OF_ESTIMATES = 0.02
 """Time by which estimates may be late in real time [s]: no torque depends on estimates."""
-OF_OTHERS: dict[str, Any] = {"use_sim_time": True}
+USE_SIM_TIME: dict[str, Any] = {"use_sim_time": True}
 """Parameters of every node but the plant."""
 
 

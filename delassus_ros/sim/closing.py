@@ -13,11 +13,11 @@ import numpy as np
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import Loop, LoopKind, Robot
-from delassus_ros.model.clusters import Cluster, clusters_of
-from delassus_ros.sim.reference import FloatArray
+from delassus_ros.model.clusters import clusters_of
+from delassus_ros.sim.reference import FloatArray, IntArray
 
 _STIFF = (0.004, 1.0)  # time constant [s] and damping ratio of the equalities
-_TOLERANCE = 1e-13  # m, at which a linkage counts as closed
+_TOLERANCE = 1e-13  # m, at which a loop counts as closed
 _MOST_ITERATIONS = 20
 
 
@@ -63,6 +63,9 @@ def dependent_joints(robot: Robot) -> set[str]:
 class Closing:
     """Dependent positions and velocities of a robot from its independent ones.
 
+    Couplings and loops are rows of one system of equations, whose gaps are zero where all of them
+    close: first a row per coupling [rad], then three rows per loop [m].
+
     Parameters
     ----------
     model : the compiled model of :func:`add_equalities`, with a free base as first joint.
@@ -70,28 +73,22 @@ class Closing:
     """
 
     def __init__(self, model: mujoco.MjModel, robot: Robot) -> None:
-        self._model = model
-        self._data = mujoco.MjData(model)
-        clusters = [cluster for cluster in clusters_of(robot) if not cluster.is_ordinary]
-        self._gears = [_Gear(model, robot, c) for c in clusters if not c.loops]
-        self._linkages = [_Linkage(model, robot, c) for c in clusters if c.loops]
-        parts: list[_Part] = [*self._gears, *self._linkages]
-        dependent = [int(dof) for part in parts for dof in part.dependent_dofs]
-        free = [dof for dof in range(model.nv) if dof not in dependent]
-        self._columns = [
-            np.array([free.index(int(dof)) for dof in linkage.independent_dofs])
-            for linkage in self._linkages
-        ]
-        self._map = np.zeros((model.nv, len(free)))
-        self._map[free, range(len(free))] = 1.0
-        for gear in self._gears:
-            columns = np.array([free.index(int(dof)) for dof in gear.independent_dofs])
-            self._map[np.ix_(gear.dependent_dofs, columns)] = gear.ratio
+        self._model, self._data = model, mujoco.MjData(model)
+        self._ratios = np.zeros((len(robot.couplings), model.nv))
+        for row, coupling in zip(self._ratios, robot.couplings, strict=True):
+            for name, ratio in coupling.ratios:
+                row[model.joint(name).dofadr] = ratio
+        self._offsets = np.array([coupling.offset for coupling in robot.couplings])
+        self._loops = {loop.name: _ends(model, robot, loop) for loop in robot.loops}
+        dependent = [int(model.joint(name).dofadr[0]) for name in dependent_joints(robot)]
+        self._dependent = np.array(sorted(dependent), dtype=np.intp)
+        self._free = np.setdiff1d(np.arange(model.nv), self._dependent)
+        self._positions: IntArray = model.jnt_qposadr[model.dof_jntid]
 
     @property
     def is_trivial(self) -> bool:
         """Whether the robot has no couplings and loops."""
-        return not (self._gears or self._linkages)
+        return not len(self._dependent)
 
     def close(self, qpos: FloatArray) -> None:
         """Write the dependent positions into MuJoCo's generalised positions, (nq,).
@@ -99,67 +96,51 @@ class Closing:
         Raises
         ------
         RobotError
-            If a linkage cannot be closed near `qpos`.
+            If a loop cannot be closed near `qpos`.
         """
-        for gear in self._gears:
-            qpos[gear.dependent] = gear.ratio @ qpos[gear.independent] + gear.offset
-        for linkage in self._linkages:
-            self._close_linkage(linkage, qpos)
-
-    def velocity_map(self, data: mujoco.MjData) -> FloatArray:
-        """Return E (nv, n): independent velocities → all; `data` has its kinematics computed."""
-        E: FloatArray = self._map.copy()
-        for linkage, columns in zip(self._linkages, self._columns, strict=True):
-            K = linkage.jacobian(data)
-            E[np.ix_(linkage.dependent_dofs, columns)] = -np.linalg.lstsq(
-                K[:, linkage.dependent_dofs], K[:, linkage.independent_dofs], rcond=None
-            )[0]
-        return E
-
-    def _close_linkage(self, linkage: _Linkage, qpos: FloatArray) -> None:
-        model, data = self._model, self._data
+        if self.is_trivial:
+            return
+        model, data, places = self._model, self._data, self._positions[self._dependent]
         data.qpos[:] = qpos
         # In the base's frame, where numbers are small.
         data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
         for _ in range(_MOST_ITERATIONS):
             mujoco.mj_kinematics(model, data)
             mujoco.mj_comPos(model, data)
-            gap = linkage.gap(data)
-            if np.abs(gap).max() < _TOLERANCE:
-                qpos[linkage.dependent] = data.qpos[linkage.dependent]
+            gaps = self._gaps(data)
+            if np.abs(gaps).max() < _TOLERANCE:
+                qpos[places] = data.qpos[places]
                 return
-            K = linkage.jacobian(data)[:, linkage.dependent_dofs]
-            data.qpos[linkage.dependent] -= np.linalg.lstsq(K, gap, rcond=None)[0]
-        raise RobotError(f"linkage {linkage.name!r} does not close; gap {gap} m")
+            K = self._jacobian(data)[:, self._dependent]
+            data.qpos[places] -= np.linalg.lstsq(K, gaps, rcond=None)[0]
+        of_loops = dict(zip(self._loops, gaps[len(self._offsets) :].reshape(-1, 3), strict=True))
+        name, gap = max(of_loops.items(), key=lambda item: float(np.abs(item[1]).max()))
+        raise RobotError(f"linkage {name!r} does not close; gap {gap} m")
 
+    def velocity_map(self, data: mujoco.MjData) -> FloatArray:
+        """Return E (nv, n): independent velocities → all; `data` has its kinematics computed."""
+        K = self._jacobian(data)
+        E = np.zeros((self._model.nv, len(self._free)))
+        E[self._free, range(len(self._free))] = 1.0
+        solved, *_ = np.linalg.lstsq(K[:, self._dependent], K[:, self._free], rcond=None)
+        E[self._dependent] = -solved
+        return E
 
-class _Part:
-    """Addresses of a cluster's joints in MuJoCo's positions and velocities."""
+    def _gaps(self, data: mujoco.MjData) -> FloatArray:
+        """Return the gaps of couplings [rad] and between the ends of loops [m]."""
+        couplings = self._ratios @ data.qpos[self._positions] + self._offsets
+        loops = [a.position(data) - b.position(data) for a, b in self._loops.values()]
+        return np.concatenate([couplings, *loops])
 
-    def __init__(self, model: mujoco.MjModel, robot: Robot, cluster: Cluster) -> None:
-        self.name = ", ".join(cluster.constraint_names)
-        joints = robot.joints
-        independent = [model.joint(joints[i].name) for i in cluster.independent]
-        dependent = [model.joint(joints[i].name) for i in cluster.dependent]
-        self.independent = np.array([int(j.qposadr[0]) for j in independent])
-        self.dependent = np.array([int(j.qposadr[0]) for j in dependent])
-        self.independent_dofs = np.array([int(j.dofadr[0]) for j in independent])
-        self.dependent_dofs = np.array([int(j.dofadr[0]) for j in dependent])
-
-
-class _Gear(_Part):
-    """A cluster of couplings: dependent = ratio · independent + offset."""
-
-    def __init__(self, model: mujoco.MjModel, robot: Robot, cluster: Cluster) -> None:
-        super().__init__(model, robot, cluster)
-        names = [joint.name for joint in robot.joints]
-        K = np.zeros((len(cluster.couplings), len(names)))
-        for row, coupling in zip(K, cluster.couplings, strict=True):
-            for name, ratio in coupling.ratios:
-                row[names.index(name)] = ratio
-        solve = -np.linalg.inv(K[:, list(cluster.dependent)])
-        self.ratio = solve @ K[:, list(cluster.independent)]
-        self.offset = solve @ [coupling.offset for coupling in cluster.couplings]
+    def _jacobian(self, data: mujoco.MjData) -> FloatArray:
+        """Return the derivative of the gaps by the velocities, (rows, nv)."""
+        rows = [self._ratios]
+        for ends in self._loops.values():
+            first, second = np.zeros((2, 3, self._model.nv))
+            for out, end in zip((first, second), ends, strict=True):
+                mujoco.mj_jac(self._model, data, out, None, end.position(data), end.body)
+            rows.append(first - second)
+        return np.concatenate(rows)
 
 
 @dataclass(frozen=True)
@@ -170,29 +151,6 @@ class _End:
     def position(self, data: mujoco.MjData) -> FloatArray:
         place: FloatArray = data.xpos[self.body] + data.xmat[self.body].reshape(3, 3) @ self.point
         return place
-
-
-class _Linkage(_Part):
-    """A cluster closed at points."""
-
-    def __init__(self, model: mujoco.MjModel, robot: Robot, cluster: Cluster) -> None:
-        super().__init__(model, robot, cluster)
-        self._model = model
-        self._ends = [_ends(model, robot, loop) for loop in cluster.loops]
-
-    def gap(self, data: mujoco.MjData) -> FloatArray:
-        """Return the gaps between the ends of loops (3 · loops,) [m]."""
-        return np.concatenate([a.position(data) - b.position(data) for a, b in self._ends])
-
-    def jacobian(self, data: mujoco.MjData) -> FloatArray:
-        """Return the derivative of the gaps (3 · loops, nv)."""
-        rows = []
-        for ends in self._ends:
-            first, second = np.zeros((2, 3, self._model.nv))
-            for out, end in zip((first, second), ends, strict=True):
-                mujoco.mj_jac(self._model, data, out, None, end.position(data), end.body)
-            rows.append(first - second)
-        return np.concatenate(rows)
 
 
 def _ends(model: mujoco.MjModel, robot: Robot, loop: Loop) -> tuple[_End, _End]:

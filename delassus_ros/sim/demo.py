@@ -12,7 +12,7 @@ from pathlib import Path
 from delassus_ros.command_line import duration
 from delassus_ros.errors import DelassusError
 from delassus_ros.monitor.agreement import Agreement
-from delassus_ros.needs import missing_ros
+from delassus_ros.needs import ROS, missing_ros
 from delassus_ros.processes import Command, Programs
 from delassus_ros.ros.domains import own_domains
 from delassus_ros.sim import ROBOTS
@@ -20,7 +20,6 @@ from delassus_ros.stopping import StopRequest
 
 _FIRST_LIMIT = 300.0  # s until the first matrix that can be compared, on any machine
 _TOPICS = {"delassus": "delassus_node/delassus", "reference": "simulator/reference"}
-_NEEDED = ("rclpy", "delassus_msgs", "delassus_msgs_py", "mujoco", "rich")
 # The first variable is read up to Fast DDS 2, the second by later versions.
 _FAST_DDS_PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 _SOURCE = Path(__file__).resolve().parents[2]
@@ -208,7 +207,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; return the exit status."""
     options = _parser().parse_args(arguments)
-    fault = missing_ros("delassus_demo", *_NEEDED)
+    fault = missing_ros("delassus_demo", *ROS, "mujoco", "rich")
     if fault is not None:
         print(fault, file=sys.stderr)
         return 2

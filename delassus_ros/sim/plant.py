@@ -396,10 +396,8 @@ class Plant:
 
     def reference_all(self) -> FloatArray:
         """Delassus matrix of all contacts as points, in the order of `contact_names`, 1/kg."""
-        qpos = self._data.qpos
-        if not self._closing.is_trivial:
-            qpos = qpos.copy()
-            self._closing.close(qpos)
+        qpos = self.posture
+        self._closing.close(qpos)
         return self._reference.matrix(qpos)
 
     @property

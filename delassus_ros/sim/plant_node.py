@@ -1,14 +1,15 @@
 """ROS node that simulates a robot, in real time or in lockstep: delassus_plant.
 
-:class:`PlantNode` is also the base of the node of :mod:`delassus_ros.sim.simulator_node`.
+With a gait it is delassus_simulator, see :mod:`delassus_ros.sim.simulator_node`.
 """
 
 from __future__ import annotations
 
+import array
 import dataclasses
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.executors import Executor
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
@@ -31,11 +31,13 @@ from delassus_ros.ros.arrival import stamp_of
 from delassus_ros.ros.executor import executing
 from delassus_ros.ros.messages import stamp_in
 from delassus_ros.ros.program import Program
+from delassus_ros.ros.topics import LATCHED, LATEST
+from delassus_ros.sim import ROBOTS as WALKING
 from delassus_ros.sim.pace import Pace
 from delassus_ros.sim.settings import STEP_S
 
 if TYPE_CHECKING:
-    from delassus_ros.sim.plant import Plant, Sensed
+    from delassus_ros.sim.plant import Plant, Sensed, Truth
     from delassus_ros.sim.reference import FloatArray
 
 _CONTACTS_PERIOD = 50_000_000  # ns; the set of contacts is repeated at least this often
@@ -54,6 +56,10 @@ _ANSWERS: dict[str, tuple[str, type]] = {
 """Topics and types of the answers to joint states, by the values of the parameter answers."""
 STAMP = {"stamp": ("header.stamp.sec", "header.stamp.nanosec")}
 """Fields of a stamp in a serialized message."""
+_NUMBER = {"number": ("sequence", "contacts_stamp.sec", "contacts_stamp.nanosec")}
+"""Further fields of a reference that change from one to the next."""
+_EXTRA_JOINT = "gripper"
+"""Joint in joint states with a gait that the URDF lacks: consumers pick joints by name."""
 
 _HELP = """\
 usage: delassus_plant [--ros-args ...]
@@ -72,6 +78,9 @@ publishes   joint_states        sensor_msgs/JointState, with velocities and effo
             active_contacts     delassus_msgs/ActiveContacts (latched), by force with hysteresis
             robot_description   std_msgs/String (latched)
             ~/contact_force/LF  geometry_msgs/WrenchStamped in the contact's frame, per contact
+            ~/odometry          nav_msgs/Odometry in place of odometry: with the parameter truth
+            ~/reference         delassus_msgs/DelassusMatrix, computed by MuJoCo: with the
+                                parameter reference
             /clock              rosgraph_msgs/Clock: in lockstep
 parameters  robot               quadruped (the default), geared (a quadruped with geared joints
                                 and a four-bar on its trunk), humanoid, arm (over a table) or
@@ -84,6 +93,9 @@ parameters  robot               quadruped (the default), geared (a quadruped wit
                                 0: each joint state waits for the previous answer (0)
             answers             commands, estimates or matrices: messages that answer joint states
                                 (commands)
+            reference           publish ~/reference (false)
+            truth               publish the state without noise, and forces of the same instant
+                                (false)
             view                open MuJoCo's viewer (false)
             record              file.npy for the positions of the robot, 25 times a second ("")
             push_every          time between pushes of the base [s]; 0: no pushes (0)
@@ -103,6 +115,9 @@ class PlantNode(Node):
     Parameters
     ----------
     rate : default number of joint states per second.
+    gait : the drives follow a gait instead of torques. Joint states then have their joints in
+        alphabetical order, with one joint that is not part of the robot, as from a
+        joint_state_broadcaster with more hardware than one robot; the base has no sensor.
 
     Attributes
     ----------
@@ -111,12 +126,7 @@ class PlantNode(Node):
         lockstep.
     """
 
-    world = "odom"
-    """Frame of the floor."""
-    odometry: str | None = "odometry"
-    """Topic of the motion of a free base; None if the motion is not published."""
-
-    def __init__(self, name: str = "plant", rate: int = 500) -> None:
+    def __init__(self, name: str = "plant", rate: int = 500, gait: bool = False) -> None:
         super().__init__(name)
         rate = self._read("rate", rate, "Joint states per second; a divisor of 1000.")
         steps = round(1.0 / STEP_S)
@@ -131,7 +141,7 @@ class PlantNode(Node):
         if not 0.0 <= slack < np.inf:
             raise InputError(f"parameter 'slack' is {slack}; expected a time of 0 s or more")
         self._slack = round(1e9 * slack)
-        self.plant = self._make_plant()
+        self.plant = self._make_walking() if gait else self._make_plant()
         default = "commands" if self.plant.takes_torques else "matrices"
         answers = self._read("answers", default, f"One of {', '.join(_ANSWERS)}.")
         if answers not in _ANSWERS:
@@ -141,28 +151,32 @@ class PlantNode(Node):
         self._record = self._read("record", "", "File for postures, NumPy's .npy; empty: none.")
         self._postures: list[FloatArray] = []
         self.late = 0
-        self._frames = 0
+        self._ticks = 0
         self._random = np.random.default_rng(self.plant.settings.seed)
         self._was_silent, self._silences = self.plant.silent, 0
         self._stamp = self._contacts_stamp = self._contacts_due = 0  # ns
         self._states: tuple[int, ...] = ()
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-        self._make_messages()
+        text = "Publish the state without noise, and forces of the same instant."
+        self._wants_truth: bool = self._read("truth", False, text)
+        self._truth: Truth | None = None
+        self._world = "world" if self._wants_truth else "odom"
+        self._make_messages(gait)
         self._joints = self.create_publisher(
             JointState,
             "joint_states",
             10,
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
-        self._contacts = self.create_publisher(ActiveContacts, "active_contacts", latched)
-        if self.odometry is not None:
-            self._base = self.create_publisher(Odometry, self.odometry, 10)
+        self._contacts = self.create_publisher(ActiveContacts, "active_contacts", LATCHED)
+        self._tells_base = self._wants_truth or not gait
+        if self._tells_base:
+            topic = "~/odometry" if self._wants_truth else "odometry"
+            self._base = self.create_publisher(Odometry, topic, 10)
             self._forces = [
                 self.create_publisher(WrenchStamped, f"~/contact_force/{name}", 10)
                 for name in self.plant.contact_names
             ]
-        self._description = self.create_publisher(String, "robot_description", latched)
+        self._description = self.create_publisher(String, "robot_description", LATCHED)
         self._description.publish(String(data=self.plant.urdf))
         self._simulated = self.create_publisher(Clock, "/clock", 10) if self._lockstep else None
         # Stamps of the newest joint state and of the newest answered joint state [ns]; 0: none
@@ -170,20 +184,33 @@ class PlantNode(Node):
         self._asked = self._answered = 0
         if self.plant.takes_torques:
             self._commands = self.create_subscription(
-                JointState, _ANSWERS["commands"][0], self._on_command, newest
+                JointState, _ANSWERS["commands"][0], self._on_command, LATEST
             )
         if self._lockstep and answers != "commands":
-            self.create_subscription(kind, self._answers, self._on_answer, newest, raw=True)
+            self.create_subscription(kind, self._answers, self._on_answer, LATEST, raw=True)
+        text = "Publish the physics engine's own matrix of all feet on ~/reference."
+        self._reference = _Reference(self) if self._read("reference", gait, text) else None
+
+    def _make_walking(self) -> Plant:
+        """Return the robot with a gait that parameters choose."""
+        # Imported late, here and below: the modules need the physics engine, which main checks.
+        from delassus_ros.sim.quadruped import stepping_quadruped
+
+        return stepping_quadruped(self._robot(WALKING))
+
+    def _robot(self, robots: Sequence[str]) -> str:
+        """Return the name of the robot by its parameter."""
+        robot: str = self._read("robot", robots[0], f"One of {', '.join(robots)}.")
+        if robot not in robots:
+            raise InputError(unknown("robot", robot, robots))
+        return robot
 
     def _make_plant(self) -> Plant:
-        """Return the robot that parameters choose."""
-        # Imported here, as the modules need the physics engine, which main checks first.
+        """Return the robot under torques that parameters choose."""
         from delassus_ros.sim.plants import OWN, ROBOTS, make_plant
         from delassus_ros.sim.settings import PlantSettings
 
-        robot = self._read("robot", ROBOTS[0], f"One of {', '.join(ROBOTS)}.")
-        if robot not in ROBOTS:
-            raise InputError(unknown("robot", str(robot), ROBOTS))
+        robot = self._robot(ROBOTS)
         changed = OWN.get(robot, {})
         settings = PlantSettings(
             **{
@@ -195,34 +222,24 @@ class PlantNode(Node):
         )
         return make_plant(robot, settings)
 
-    def _make_messages(self) -> None:
+    def _make_messages(self, gait: bool) -> None:
         """Serialize the messages whose numbers a tick overwrites."""
-        names = self.message_joints()
+        names = list(self.plant.joint_names)
+        if gait:
+            names = sorted([*names, _EXTRA_JOINT])
         self._places = [names.index(name) for name in self.plant.joint_names]
         zeros = [0.0] * len(names)
         joints = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
         fields = ("position", "velocity", "effort")
         self._joint_bytes = SerializedMessage(joints, STAMP, fields)
         base = Odometry(child_frame_id=self.plant.root)
-        base.header.frame_id = self.world
+        base.header.frame_id = self._world
         groups = {
             "pose": [f"pose.pose.position.{x}" for x in "xyz"]
             + [f"pose.pose.orientation.{x}" for x in "xyzw"],
             "twist": [f"twist.twist.{part}.{x}" for part in ("linear", "angular") for x in "xyz"],
         }
         self._base_bytes = SerializedMessage(base, {**STAMP, **groups})
-
-    def message_joints(self) -> list[str]:
-        """Return the names of the joints in a joint state."""
-        return list(self.plant.joint_names)
-
-    def sense(self) -> Sensed:
-        """Return the published state."""
-        return self.plant.sense()
-
-    def wrenches(self) -> FloatArray:
-        """Return the published forces and moments of the floor on the feet (k, 6) [N, N m]."""
-        return self.plant.contact_wrenches()
 
     def _read(self, name: str, default: Any, words: str) -> Any:
         descriptor = ParameterDescriptor(description=words, read_only=True)
@@ -270,6 +287,9 @@ class PlantNode(Node):
     def tick(self) -> None:
         """Simulate one period and publish its end."""
         plant = self.plant
+        if self._reference is not None and self._ticks:
+            # Of the last tick, as work right after a joint state delays the nodes that wait.
+            self._reference.publish(self._ticks, self._stamp, self._contacts_stamp)
         # In ticks: remainders of a division of times are just below 1 or just above 0 by rounding.
         every, tick = round(self._push_every / self.period), round(plant.time / self.period)
         if self._push_every and tick and tick % every == 0:
@@ -280,10 +300,10 @@ class PlantNode(Node):
         for _ in range(self._substeps):
             plant.step()
         self._tell_silence()
-        sensed = self.sense()
-        self._publish(self._now(), sensed)
-        self._frames += 1
-        if self._show is not None and self._frames % _FRAME == 0:
+        self._truth = plant.truth() if self._wants_truth else None
+        self._publish(self._now(), plant.sense() if self._truth is None else self._truth)
+        self._ticks += 1
+        if self._show is not None and self._ticks % _FRAME == 0:
             self._show()
         if self._record and plant.time % RECORDED < self.period:
             self._postures.append(plant.posture)
@@ -309,7 +329,7 @@ class PlantNode(Node):
             self._simulated.publish(Clock(clock=Time(sec=sec, nanosec=nanosec)))
         # The set of contacts is published before its joint state.
         self._publish_contacts(stamp)
-        if self.odometry is not None:
+        if self._tells_base:
             # First, so that contact forces have arrived when the joint state is answered.
             self._publish_base(stamp, sensed)
             self._publish_forces(stamp)
@@ -333,9 +353,11 @@ class PlantNode(Node):
         if not any(publisher.get_subscription_count() for publisher in self._forces):
             return
         wrench = WrenchStamped()
-        wrench.header.stamp, wrench.header.frame_id = _time(stamp), self.world
+        wrench.header.stamp, wrench.header.frame_id = _time(stamp), self._world
         f, m = wrench.wrench.force, wrench.wrench.torque
-        for publisher, numbers in zip(self._forces, self.wrenches(), strict=True):
+        truth = self._truth
+        wrenches = self.plant.contact_wrenches() if truth is None else truth.wrenches
+        for publisher, numbers in zip(self._forces, wrenches, strict=True):
             f.x, f.y, f.z, m.x, m.y, m.z = numbers.tolist()
             publisher.publish(wrench)
 
@@ -412,6 +434,35 @@ class PlantNode(Node):
         """Write the recorded postures, if recording is enabled."""
         if self._record:
             np.save(self._record, np.array(self._postures))
+
+
+class _Reference:
+    """Publisher of MuJoCo's own matrix of all contacts on ``~/reference``."""
+
+    def __init__(self, node: PlantNode) -> None:
+        self._plant = node.plant
+        names = self._plant.contact_names
+        m = 3 * len(names)
+        message = DelassusMatrix()
+        message.contacts = list(names)
+        message.kinds = ["point"] * len(names)
+        message.status = [ActiveContacts.ACTIVE] * len(names)
+        message.row_offsets = [3 * i for i in range(len(names) + 1)]
+        message.axes = DelassusMatrix.AXES_CONTACT
+        message.validity = DelassusMatrix.VALIDITY_OK
+        message.input_age = float("nan")
+        message.algorithm = "mujoco"
+        message.matrix = array.array("d", bytes(8 * m * m))
+        self._publisher = node.create_publisher(DelassusMatrix, "~/reference", 10)
+        self._message = SerializedMessage(message, {**STAMP, **_NUMBER}, ("matrix",))
+        self._matrix = self._message.arrays["matrix"].reshape(m, m)
+
+    def publish(self, sequence: int, stamp: int, contacts_stamp: int) -> None:
+        """Publish the matrix at the present positions; stamps are in ns."""
+        self._matrix[...] = self._plant.reference_all()
+        self._message.set("stamp", *divmod(stamp, 10**9))
+        self._message.set("number", sequence, *divmod(contacts_stamp, 10**9))
+        self._publisher.publish(self._message.to_bytes())
 
 
 def _time(stamp: int) -> Time:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.compiler.codegen.contact_code import OVERFLOWED, REDUNDANT, SOLVED
 from delassus_ros.compiler.codegen.python_call import NOT_TAKEN
-from delassus_ros.compiler.runtime.contact_code import constrained
+from delassus_ros.compiler.loops import CompiledLoops, compiled_loops
 from delassus_ros.compiler.runtime.kernel import BoundKernel, Kernel, aligned_zeros
 from delassus_ros.contact_forces.forces import ForceOptions
 from delassus_ros.contact_forces.results import ContactForces
@@ -24,8 +24,10 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import row_of
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
+from delassus_ros.solver import constrained_dynamics
+from delassus_ros.solver.bound_friction import BoundFriction
+from delassus_ros.solver.constrained_dynamics import OVERFLOWED, REDUNDANT, SOLVED
 from delassus_ros.solver.contact_space import CONTRADICTION, PROXIMAL, STEPS, is_settled
-from delassus_ros.solver.friction import BoundFriction
 from delassus_ros.solver.inputs import InputArrays, InputCheck
 from delassus_ros.solver.solution import Solution, task_names
 from delassus_ros.solver.structural_rank import Structure
@@ -407,6 +409,21 @@ class ConstrainedMotion:
     status: Status
 
 
+@cache
+def _constrained_code() -> CompiledLoops:
+    def sample(calls: Mapping[str, Callable[..., int]], seed: int) -> bytes:
+        random, (k, n) = np.random.default_rng(seed), (6, 9)
+        J = random.normal(size=(k, n))
+        sizes = k, k, k, n * k, n, k * k, k, n
+        blocks = [J @ J.T, *(random.uniform(size=size) for size in sizes)]
+        binding = array("q", [k, n, *(block.ctypes.data for block in blocks)])
+        outcome = calls["constrained_dynamics"](binding.buffer_info()[0])
+        return bytes([outcome]) + b"".join(block.tobytes() for block in blocks)
+
+    public = {"constrained_dynamics": [ctypes.c_void_p]}
+    return compiled_loops([constrained_dynamics], public, sample, held=True)
+
+
 class _ConstrainedDynamics:
     """Constrained forward dynamics of a bound solution with its present contacts."""
 
@@ -423,8 +440,9 @@ class _ConstrainedDynamics:
         )  # fmt: skip
         self._arrays = arrays  # keeps the memory alive that the code reads
         self._a0, self._scales = a0, solution.scales()
-        self._binding = array("q", [*(block.ctypes.data for block in arrays), k, n])
-        function, self._code = constrained()
+        self._binding = array("q", [k, n, *(block.ctypes.data for block in arrays)])
+        self._code = _constrained_code()
+        function = self._code.calls["constrained_dynamics"]
         self._run = partial(function, self._binding.buffer_info()[0])
 
     def compute(

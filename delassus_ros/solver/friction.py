@@ -1,10 +1,10 @@
-"""The contact-force solvers of a solution's active contacts."""
+"""Contact-force solvers of active contacts: friction, dimensions and options of each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,22 +12,15 @@ from numpy.typing import ArrayLike
 from delassus_ros.arguments import numbers
 from delassus_ros.contact_forces.forces import ForceOptions, ForceSolver, SolverOptions, solver_for
 from delassus_ros.contact_forces.machine_code import SPEED
-from delassus_ros.contact_forces.results import ContactForces, Law
-from delassus_ros.contact_forces.rows import per_contact
+from delassus_ros.contact_forces.results import Law
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import OutputArrays
 from delassus_ros.problem import Problem
-from delassus_ros.recent import Recent
-
-if TYPE_CHECKING:
-    from delassus_ros.solver.solution import Solution
 
 PerContact: TypeAlias = ArrayLike | Mapping[str, float]
 """Numbers of contacts: one for all, one for each active contact, or by name."""
-_MOST_SETS = 64
-"""Number of sets of active contacts whose solvers are kept; n contacts have 2**n sets."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +72,9 @@ def active_solver(
         If there is no problem, a coefficient is missing, a contact is a selection, or `options`
         have a restitution.
     """
-    contacts = _contacts(problem, active)
-    _refuse_unknown(problem, friction)
-    kinds, coefficients, known = _arguments(contacts, friction, options)
+    contacts = contacts_of(problem, active)
+    refuse_unknown(problem, friction)
+    kinds, coefficients, known = solver_arguments(contacts, friction, options)
     if restitution is not None:
         known["restitution"] = _of_active("restitution", restitution, active)
     return solver_for(kinds, coefficients, known)
@@ -97,18 +90,19 @@ def new_solver(
     InputError
         If a coefficient is missing, or a contact is a selection or a surface without dimensions.
     """
-    kinds, coefficients, known = _arguments(_contacts(problem, active), friction, options)
+    kinds, coefficients, known = solver_arguments(contacts_of(problem, active), friction, options)
     return ForceSolver(kinds, coefficients, **known)
 
 
-def _refuse_unknown(problem: Problem | None, friction: PerContact | None) -> None:
+def refuse_unknown(problem: Problem | None, friction: PerContact | None) -> None:
+    """Raise InputError if friction by name has a contact that the problem lacks."""
     if problem is not None and isinstance(friction, Mapping):
         for name in friction:
             if name not in problem.contacts.names:
                 raise InputError(f"friction: {problem.contacts.unknown(str(name))}")
 
 
-def _arguments(
+def solver_arguments(
     contacts: Sequence[Contact], friction: PerContact | None, options: ForceOptions
 ) -> tuple[list[str], ArrayLike, SolverOptions]:
     """Return the arguments of a solver; :func:`active_solver` explains."""
@@ -134,7 +128,8 @@ def _of_active(what: str, values: PerContact, active: Sequence[str]) -> ArrayLik
     return [values[name] for name in active]
 
 
-def _contacts(problem: Problem | None, active: Sequence[str]) -> list[Contact]:
+def contacts_of(problem: Problem | None, active: Sequence[str]) -> list[Contact]:
+    """Return the active contacts; InputError for contacts other than points and surfaces."""
     if problem is None:
         raise InputError("this solution has no problem, which tells the kinds of contacts")
     by_name = {contact.name: contact for contact in problem.contacts}
@@ -229,79 +224,3 @@ def accelerations_and_velocities(solution: OutputArrays) -> tuple[Array, Array]:
     a0, v = solution.output("a0"), solution.output("v")
     turning = solution.secondary.get("turning")
     return (a0 if turning is None else a0 + turning), v
-
-
-class BoundFriction:
-    """Contact forces of a bound solution, without new arrays: a solver per set of contacts.
-
-    Parameters
-    ----------
-    solution : of the bound solver, with a problem and the output ``a0``.
-    friction : coefficient of contacts that have none; or one for each contact of the problem, or
-        by name, instead of the contacts'; None for the contacts' alone.
-    options : arguments of the solver; those per contact are for all contacts of the problem.
-
-    Raises
-    ------
-    InputError
-        For wrong arguments; a coefficient may be missing of no contact, active or not.
-    """
-
-    def __init__(
-        self, solution: Solution, friction: PerContact | None, options: ForceOptions
-    ) -> None:
-        solution.output("a0")
-        problem = solution.problem
-        _refuse_unknown(problem, friction)
-        self._names = () if problem is None else problem.contacts.names
-        self._kinds, coefficients, self._options = _arguments(
-            _contacts(problem, self._names), friction, options
-        )
-        ForceSolver(self._kinds, coefficients, **self._options)  # refuses wrong arguments
-        self._friction = per_contact("friction", coefficients, len(self._names))
-        self._solution = solution
-        self._solvers: Recent[tuple[str, ...], ForceSolver] = Recent(_MOST_SETS)
-        self._last: ContactForces | None = None
-        self.select()
-
-    def select(self) -> None:
-        """Follow the active contacts of the solution."""
-        found = self._solution
-        self._solver, self._v = self._of_active(), found.output("v")
-        self._a0 = self._material = found.output("a0")
-        self._turning = found.secondary.get("turning")
-        if self._turning is not None:
-            self._material = np.empty(len(self._a0))
-
-    def compute(self, warm: bool) -> ContactForces:
-        """Return the forces; see :meth:`BoundSolver.contact_forces`."""
-        solver, last = self._solver, self._last
-        start = None
-        if warm and last is not None:
-            own = solver.result
-            if last is not own:
-                start = last.start(own.contacts, own.cone_offsets)
-            elif own.is_start:
-                start = own.cone_forces
-        if self._turning is not None:
-            np.add(self._a0, self._turning, out=self._material)
-        found = self._last = solver.solve_in_place(
-            self._solution.matrix, self._material, start, self._v
-        )
-        return found
-
-    def _of_active(self) -> ForceSolver:
-        active = self._solution.contacts
-        solver = self._solvers.get(active)
-        if solver is None:
-            rows = [self._names.index(name) for name in active]
-            options = self._options.copy()
-            options["dimensions"] = np.asarray(options["dimensions"])[rows]
-            options["normals"] = [(options["normals"] or ())[row] for row in rows]
-            compliance = numbers("compliance", options.get("compliance", 0.0))
-            options["compliance"] = compliance[rows] if compliance.ndim else compliance
-            kinds = [self._kinds[row] for row in rows]
-            solver = ForceSolver(kinds, self._friction[rows], **options)
-            solver.result.contacts = active
-            self._solvers.put(active, solver)
-        return solver

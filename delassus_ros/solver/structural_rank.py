@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from delassus_ros.arguments import count as whole
 from delassus_ros.arguments import numbers
 from delassus_ros.contacts import ContactSet, row_scales
-from delassus_ros.errors import InputError, NumericalError, ProblemError
+from delassus_ros.errors import InputError, NumericalError
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.couplings import follow
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
@@ -66,6 +66,8 @@ _RANGE = 0.2
 """Least range of positions from which joints are drawn [rad or m]."""
 _GENERIC = 3
 """Number of matrices for a structural rank; one matrix is enough almost surely."""
+_DRAWN = 10
+"""Number of configurations that are drawn for each matrix."""
 _CACHED = 4096
 """Number of active sets whose rank is cached; 12 contacts have 4096 sets."""
 
@@ -88,74 +90,41 @@ def numerical_rank(eigenvalues: Array, tolerance: float = RANK_TOLERANCE) -> int
     return int(np.count_nonzero(eigenvalues > tolerance * eigenvalues[-1]))
 
 
-def generic_matrices(
-    solver: Binds,
-    count: int = 3,
-    seed: int = 0,
-    configurations: ArrayLike | None = None,
-) -> Array:
+def generic_matrices(solver: Binds, count: int = 3, seed: int = 0) -> Array:
     """Return G of all contacts (count, m, m) at generic configurations.
 
-    Moving contacts are placed at random within 0.1 m of their placements, in any orientation.
+    Joints are drawn within their limits where these leave a range of at least 0.2 rad or 0.2 m;
+    joints of loops follow closed configurations near the neutral one. Moving contacts are placed
+    at random within 0.1 m of their placements, in any orientation.
 
     Parameters
     ----------
     solver : solver of the problem.
     count : number of matrices; one is enough almost surely.
-    seed : seed of the random configurations, which are within the joints' limits where these
-        leave a range of at least 0.2 rad or 0.2 m.
-    configurations : (N, nq) configurations instead of random ones; required for robots with loops
-        or couplings, whose joints cannot be drawn independently; see
-        :func:`~delassus_ros.conditioning.structural_rank.closed_configurations`.
+    seed : seed of the random configurations.
 
     Raises
     ------
-    ProblemError
-        For a robot with loops or couplings without configurations.
     InputError
-        If the configurations have the wrong shape or values, or `count` is no positive whole
-        number.
+        If `count` is no positive whole number.
     NumericalError
         If no matrix could be computed at any configuration.
     """
-    problem = solver.problem
-    count = whole("count", count)
-    rng = np.random.default_rng(seed)
-    if configurations is not None:
-        at = np.atleast_2d(numbers("configurations", configurations))
-        if at.ndim != 2 or not len(at):
-            raise InputError(
-                f"configurations have shape {at.shape}, expected (N, {problem.robot.nq}) with "
-                "N >= 1"
-            )
-        count = len(at)
-    elif problem.robot.clustered.is_closed:
-        raise ProblemError(
-            f"robot {problem.robot.name!r} has loops or couplings, so that generic "
-            "configurations cannot be drawn joint by joint; give configurations that close them"
-        )
-    else:
-        # More than needed, as some may fail: a massless joint has no matrix in some postures.
-        at = np.array([_random_q(problem.robot, rng) for _ in range(10 * count)])
-    found = _matrices_at(problem, solver.bind(), at, count, rng)
+    problem, count = solver.problem, whole("count", count)
+    found = _matrices(problem, solver.bind(), count, seed)
     if not found:
         raise NumericalError(
-            f"{solver.algorithm}: no matrix at any of {len(at)} generic configurations of "
+            f"{solver.algorithm}: no matrix at any of {_DRAWN * count} generic configurations of "
             f"robot {problem.robot.name!r}; its mass matrix may be singular everywhere"
         )
     return np.stack(found)
 
 
-def _matrices_at(
-    problem: Problem,
-    bound: Bound,
-    configurations: Iterable[Array],
-    count: int,
-    rng: np.random.Generator,
-) -> list[Array]:
+def _matrices(problem: Problem, bound: Bound, count: int, seed: int) -> list[Array]:
     """Return up to `count` matrices of all contacts, skipping configurations that fail."""
-    check, found = InputCheck(problem), list[Array]()
-    for q in configurations:
+    rng, check, found = np.random.default_rng(seed), InputCheck(problem), list[Array]()
+    # More than needed, as some may fail: a massless joint has no matrix in some postures.
+    for q in _generic_configurations(problem.robot.clustered, _DRAWN * count, rng):
         for name, values in check.single({"q": q, **_random_places(problem, rng)}).items():
             bound.inputs[name][...] = values
         solution = bound.solve()
@@ -196,9 +165,8 @@ class Structure:
             return self._ranks.of(rows)
 
     def _found(self) -> StructuralRank:
-        problem, rng = self._problem, np.random.default_rng(0)
-        configurations = _generic_configurations(problem.robot.clustered, rng)
-        found = _matrices_at(problem, self._bind(), configurations, _GENERIC, rng)
+        problem = self._problem
+        found = _matrices(problem, self._bind(), _GENERIC, seed=0)
         m = problem.contacts.rows
         matrices = np.stack(found) if found else np.eye(m)[np.newaxis]
         return StructuralRank(matrices, unit_scales(problem.contacts))
@@ -284,9 +252,9 @@ def _rank_of(rest: Array, noise: float) -> int:
     return len(rest)
 
 
-def _generic_configurations(robot: Robot, rng: np.random.Generator) -> list[Array]:
-    """Return random configurations; loops are closed near the reference."""
-    found_q = [_random_q(robot, rng) for _ in range(10 * _GENERIC)]
+def _generic_configurations(robot: Robot, count: int, rng: np.random.Generator) -> list[Array]:
+    """Return random configurations; loops are closed near the neutral one."""
+    found_q = [_random_q(robot, rng) for _ in range(count)]
     if robot.is_closed:
         for cluster in clusters_of(robot):
             if cluster.is_constant:

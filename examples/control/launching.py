@@ -13,7 +13,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from delassus_ros.sim.clock import OF_OTHERS, of_plant, realtime_argument
+from delassus_ros.sim.clock import USE_SIM_TIME, of_plant, realtime_argument
 
 # Matrices of some rows are no work for threads, which would only take the processors away.
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
@@ -62,7 +62,7 @@ def scene(
             )
         ]
 
-    follow = [word for name in OF_OTHERS for word in ("-p", f"{name}:=true")]
+    follow = [word for name in USE_SIM_TIME for word in ("-p", f"{name}:=true")]
     if "friction" in plant:
         # The controller predicts forces with the friction of the plant.
         follow += ["-p", f"friction:={plant['friction']}"]
@@ -74,7 +74,7 @@ def scene(
             Node(
                 package="delassus_ros",
                 executable="delassus_node",
-                parameters=[str(folder / "node.yaml"), OF_OTHERS],
+                parameters=[str(folder / "node.yaml"), USE_SIM_TIME],
                 **common,
             ),
             ExecuteProcess(

@@ -20,7 +20,7 @@ from typing import Any
 from delassus_ros.processes import Command, Programs
 from delassus_ros.ros.executor import executing
 from delassus_ros.ros.program import ros
-from delassus_ros.sim.clock import OF_OTHERS, of_plant
+from delassus_ros.sim.clock import USE_SIM_TIME, of_plant
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.plant_node import RECORDED
 from delassus_ros.stopping import StopRequest
@@ -44,7 +44,7 @@ def _parameter(text: str) -> str:
     name, sign, _ = text.partition(":=")
     if not name or not sign:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME:=VALUE")
-    if name in {"lockstep", *OF_OTHERS}:
+    if name in {"lockstep", *USE_SIM_TIME}:
         raise argparse.ArgumentTypeError(
             f"{name} is not for one node: all go by the plant's clock, see --realtime"
         )
@@ -135,7 +135,7 @@ def commands(
     realtime : the plant keeps to the machine's clock.
     """
     file = ("--ros-args", "--params-file", str(folder / "node.yaml"))
-    follow = assigned(OF_OTHERS)
+    follow = assigned(USE_SIM_TIME)
     rest, more = set_to([*follow, *node]), set_to([*follow, *own])
     return [
         plant_command(of_plant(realtime), plant),

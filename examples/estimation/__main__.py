@@ -12,7 +12,7 @@ from pathlib import Path
 from control.run import assigned, module, parser, plant_command, run, set_to
 
 from delassus_ros.processes import Command
-from delassus_ros.sim.clock import OF_OTHERS, SLACK_OF_ESTIMATES, of_plant
+from delassus_ros.sim.clock import SLACK_OF_ESTIMATES, USE_SIM_TIME, of_plant
 
 from .watcher import EstimateWatcher
 
@@ -58,7 +58,7 @@ def programs_of(
     realtime : the plant keeps to the machine's clock.
     """
     file = ("--ros-args", "--params-file", str(_CONFIG))
-    own = set_to([*assigned(OF_OTHERS), *estimator])
+    own = set_to([*assigned(USE_SIM_TIME), *estimator])
     clock = of_plant(realtime, SLACK_OF_ESTIMATES, "estimates")
     return [
         plant_command(clock, [*_PLANT, f"rate:={rate}", *plant]),

@@ -27,7 +27,7 @@ from rclpy.utilities import try_shutdown
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.monitor.checked import nanoseconds
+from delassus_ros.monitor.comparison import nanoseconds
 from delassus_ros.monitor.pairing import Instants
 from force_prediction.books import Books
 from force_prediction.floors import Floor, MujocoFloor, RigidFloor

@@ -20,13 +20,13 @@ from delassus_ros.cli import main as command_line
 from delassus_ros.cli.options import parameters_of
 from delassus_ros.compiler.export import c_string
 from delassus_ros.conditioning.monitor import Damping
-from delassus_ros.conditioning.structural_rank import generic_matrices, unit_scales
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.ranges import PlausibleRanges
 from delassus_ros.node.matrix import make_layout
 from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.solver.solver import DelassusSolver
+from delassus_ros.solver.structural_rank import generic_matrices, unit_scales
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What comes beside a Delassus matrix: ContactDynamics messages to and from numpy."""
+"""Reader and writer of ContactDynamics messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from delassus_msgs.msg import ContactDynamics
 
 from .cdr import MessageLayout
 from .errors import WITH_VALUES, MessageError, check_validity
-from .memory import MessageMemory
+from .memory import MessageMemory, deserialized
 
 _Array = npt.NDArray[np.float64]
 _DOUBLE = np.dtype("<f8")
@@ -197,7 +197,7 @@ class DynamicsReader:
     """
 
     def __init__(self) -> None:
-        self._memory = MessageMemory(ContactDynamics, dynamics_to_numpy, _layout)
+        self._memory = MessageMemory(_whole, _layout)
 
     def read(self, data: bytes) -> ReceivedDynamics:
         """Return what a message says; overwritten by the next one, but for the blocks.
@@ -215,6 +215,11 @@ class DynamicsReader:
 
         """
         return self._memory.read(data)
+
+
+def _whole(data: bytes) -> ReceivedDynamics:
+    """Return the contents of a message by the middleware."""
+    return dynamics_to_numpy(deserialized(data, ContactDynamics))
 
 
 def _layout(data: bytes, received: ReceivedDynamics) -> _Known | None:

@@ -12,7 +12,7 @@ from delassus_msgs.msg import DelassusMatrix
 from .cdr import MessageLayout
 from .errors import WITH_VALUES, MessageError
 from .matrix import matrix_to_numpy
-from .memory import MessageMemory
+from .memory import MessageMemory, deserialized
 
 _STAMP = ("header.stamp.sec", "header.stamp.nanosec")
 _NUMBER = ("sequence", "contacts_stamp.sec", "contacts_stamp.nanosec")
@@ -117,7 +117,7 @@ class MatrixReader:
 
     def __init__(self) -> None:
         self.layout_id: str | None = None
-        self._memory = MessageMemory(DelassusMatrix, ReceivedMatrix.of, _layout)
+        self._memory = MessageMemory(_whole, _layout)
         self._latest: ReceivedMatrix | None = None
         self._read_at = self._sequence = 0
 
@@ -184,6 +184,11 @@ class MatrixReader:
         self.layout_id = received.layout_id
         self._sequence, self._latest = received.sequence, received
         self._read_at = time.monotonic_ns()
+
+
+def _whole(data: bytes) -> ReceivedMatrix:
+    """Return the contents of a message by the middleware."""
+    return ReceivedMatrix.of(deserialized(data, DelassusMatrix))
 
 
 def _layout(data: bytes, received: ReceivedMatrix) -> _Known | None:

@@ -254,7 +254,7 @@ def test_status_and_order_cost_no_conversion(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_sets_that_come_often_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = MatrixReader()
     often = make_message(("often",))
-    for k in range(3 * memory._MOST_KNOWN):
+    for k in range(200):
         reader.read(serialize_message(make_message((f"contact{k}",))))
         check(reader.read(serialize_message(often)), often)
     monkeypatch.setattr(memory, "deserialize_message", None)

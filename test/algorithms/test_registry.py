@@ -32,17 +32,6 @@ class Theirs(Dense):
 """
 
 
-@pytest.fixture
-def clean():
-    """Forget what the test registers."""
-    tables = (registry._registry, registry._aliases, registry._broken)
-    before = [dict(table) for table in tables]
-    yield
-    for table, kept in zip(tables, before, strict=True):
-        table.clear()
-        table.update(kept)
-
-
 def test_built_in_algorithms_are_there() -> None:
     names = algorithms.names()
     assert {"dense", "pv_osimr"} <= set(names)
@@ -64,7 +53,7 @@ def test_an_unknown_name_lists_what_there_is() -> None:
     assert all(name in said for name in algorithms.names())
 
 
-def test_a_taken_name_is_refused_even_to_a_class_of_the_same_name(clean) -> None:
+def test_a_taken_name_is_refused_even_to_a_class_of_the_same_name(own_algorithms) -> None:
     source = "from delassus_ros.algorithms import TracedAlgorithm\n"
     source += "class Dense(TracedAlgorithm):\n    def evaluate(self, problem, x): return {}\n"
     scope = {"__name__": "theirs"}
@@ -74,7 +63,7 @@ def test_a_taken_name_is_refused_even_to_a_class_of_the_same_name(clean) -> None
     assert type(algorithms.get("dense")).__module__ == "delassus_ros.algorithms.dense"
 
 
-def test_a_module_may_be_loaded_again(clean) -> None:
+def test_a_module_may_be_loaded_again(own_algorithms) -> None:
     again = type(algorithms.get("dense"))
     assert algorithms.register("dense")(again) is again
     assert algorithms.get("dense").name == "dense"
@@ -111,17 +100,16 @@ def test_a_solver_reports_the_algorithm_that_was_asked_for(alias: str) -> None:
 
 @pytest.mark.parametrize("alias", ALIASES)
 def test_an_alias_takes_the_kernel_that_its_algorithm_has_built(
-    alias: str, monkeypatch, tmp_path
+    alias: str, monkeypatch, own_kernels: Path
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     expected = DelassusSolver(problem(), ALIASES[alias])
-    stored = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    stored = sorted(own_kernels.iterdir())
     assert stored
     built: list[object] = []
     monkeypatch.setattr(build, "_build", lambda *given: built.append(given))
     again = DelassusSolver(problem(), alias)
     assert built == []
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == stored
+    assert sorted(own_kernels.iterdir()) == stored
     q = problem().robot.neutral() + 0.1
     assert np.array_equal(again.solve(q).matrix, expected.solve(q).matrix)
 
@@ -139,7 +127,7 @@ def test_the_papers_spellings_are_taken(written: str, meant: str) -> None:
     assert DelassusSolver(problem(), written).algorithm == meant
 
 
-def test_an_exact_name_comes_before_another_spelling(clean) -> None:
+def test_an_exact_name_comes_before_another_spelling(own_algorithms) -> None:
     @algorithms.register("EFPA")
     def theirs(tree, K, x):
         """Another one."""
@@ -157,7 +145,7 @@ def test_a_similar_name_is_hinted_at_whatever_its_case(written: str, meant: str)
         algorithms.get(written)
 
 
-def test_a_function_of_the_tree_is_an_algorithm(clean) -> None:
+def test_a_function_of_the_tree_is_an_algorithm(own_algorithms) -> None:
     @algorithms.register("theirs", aliases=("mine",), version=3)
     def theirs(tree, K, x):
         """KJR again."""
@@ -172,13 +160,13 @@ def test_a_function_of_the_tree_is_an_algorithm(clean) -> None:
 
 
 @pytest.mark.parametrize("taken", ["efpa", "projection"])
-def test_a_name_that_is_taken_is_refused_also_as_an_alias(clean, taken: str) -> None:
+def test_a_name_that_is_taken_is_refused_also_as_an_alias(own_algorithms, taken: str) -> None:
     with pytest.raises(AlgorithmError, match=f"{taken!r} is taken by delassus_ros.algorithms"):
         algorithms.register("theirs", aliases=(taken,))(lambda tree, K, x: [])
     assert "theirs" not in algorithms.names()
 
 
-def test_an_algorithm_that_refuses_gives_its_reason(clean) -> None:
+def test_an_algorithm_that_refuses_gives_its_reason(own_algorithms) -> None:
     @algorithms.register("picky")
     class Picky(TracedAlgorithm):
         """Refuses everything."""
@@ -193,7 +181,7 @@ def test_an_algorithm_that_refuses_gives_its_reason(clean) -> None:
         DelassusSolver(problem(), "picky")
 
 
-def test_an_algorithm_must_be_of_one_of_the_two_kinds(clean) -> None:
+def test_an_algorithm_must_be_of_one_of_the_two_kinds(own_algorithms) -> None:
     @algorithms.register("neither")
     class Neither(Algorithm):
         """Is neither traced nor numeric."""

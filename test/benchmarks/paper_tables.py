@@ -1,9 +1,22 @@
-"""Tables II to IV of the cluster paper's page, read back."""
+"""Tables of the papers' pages by heading, and the methods of tables II to IV."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
+
+from benchmarks import pages
+from benchmarks.pages import Table
+
+
+def by_heading(page: Path) -> dict[str, Table]:
+    """Return the tables of a page that stand below a heading of their own."""
+    blocks = pages.read(page)["tables"]
+    return {
+        str(heading).lstrip("# "): table
+        for heading, table in zip(blocks, blocks[1:], strict=False)
+        if isinstance(table, Table)
+    }
 
 
 class MethodRow(NamedTuple):
@@ -26,17 +39,16 @@ class MethodRow(NamedTuple):
 
 def method_rows(page: Path) -> dict[tuple[str, str, str], MethodRow]:
     """Return the rows by table, robot and method."""
-    found, table, robot = {}, "", ""
-    for line in page.read_text("utf-8").splitlines():
-        if line.startswith("### Table "):
-            table = line.split()[2]
-        cells = [cell.strip() for cell in line[1:-1].split("|")]
-        if line[:1] != "|" or len(cells) != 8 or cells[1][:1] != "`":
+    found, robot = {}, ""
+    for heading, table in by_heading(page).items():
+        if not heading.startswith("Table "):
             continue
-        robot = cells[0] or robot
-        count = int(cells[2]) if cells[2].isdigit() else None
-        shares = (_share(cells[3]), _share(cells[5]), _share(cells[6]))
-        found[table, robot, cells[1].strip("`")] = MethodRow(count, *shares, cells[7])
+        for label, method, operations, relative, _, slower, printed, verdict in table.rows:
+            robot = label or robot
+            count = int(operations) if operations.isdigit() else None
+            shares = map(_share, (relative, slower, printed))
+            key = heading.split()[1], robot, method.strip("`")
+            found[key] = MethodRow(count, *shares, verdict)
     return found
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.pages import TEXTS
-
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(
     file.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__main__")
     for file in ROOT.glob("benchmarks/**/*.py")
     if '__name__ == "__main__"' in file.read_text(encoding="utf-8")
 )
-NOT_WRITING = {f"benchmarks.{name}" for name in ("claims", "startup", "friction", "gradients")}
-"""Benchmarks that print."""
+NOT_WRITING = {
+    f"benchmarks.{name}" for name in ("claims", "startup", "friction", "gradients", "pages")
+}
+"""Benchmarks that print, and what fills pages anew."""
 SAMPLE = "benchmarks.operation_counts"
 """Benchmark that `make test` asks for help; each of them imports for a second or two."""
 
@@ -40,17 +40,6 @@ def test_help_is_printed_and_nothing_is_run(module: str) -> None:
     assert "usage:" in found.stdout
     assert ("--output" in found.stdout) == (module not in NOT_WRITING)
     assert before == {file: file.stat().st_mtime_ns for file in (ROOT / "docs").rglob("*.md")}
-
-
-@pytest.mark.parametrize("name", ["README", "clusters", "operation_counts"])
-def test_prose_of_page_is_written_by_its_program(name: str) -> None:
-    """No sentence is added by hand, such as that times are older than counts."""
-    page = (ROOT / "docs" / "benchmarks" / f"{name}.md").read_text(encoding="utf-8")
-    text = (TEXTS / f"{name}.md").read_text(encoding="utf-8").replace("{quick}", "")
-    first, *parts = (part.strip() for part in re.split(r"{\w+}", text))
-    assert page.startswith(first)
-    for part in parts:
-        assert part in page, part
 
 
 def test_a_benchmark_without_its_file_says_so(tmp_path: Path, monkeypatch, capsys) -> None:

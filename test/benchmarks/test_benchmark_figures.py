@@ -8,32 +8,27 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from benchmarks import plots
+from benchmarks import pages, plots
+from benchmarks.pages import Table, table, tables
 from delassus_ros.drawing.figures import SERIES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = """# Benchmarks
-
-## One configuration, warm
-
-|  | auto | CasADi | C++ crba | C++ other | **best C++ / auto** |
-|---|---:|---:|---:|---:|---:|
-| Panda, hand 6D, m=6 | 0.1 / 0.2 | 0.3 / 0.4 | 3 / 5 | 4 / 4.5 | 30 / 22 |
-| Talos, 2 feet 6D, m=12 | 0.5 / 0.6 | – | 7 / 8 | – | 14 / 13 |
-
-## Growth
-
-| joints of a chain | auto, operations | auto, µs | peer, µs |
-|---|---:|---:|---:|
-| 8 | 100 | 0.2 | 3 |
-| 16 | 200 | 0.4 | – |
-| exponent | 1.00 | 1.00 | – |
-"""
+WARM = table(
+    ("", "auto", "CasADi", "C++ crba", "C++ other", "**best C++ / auto**"),
+    [
+        ("Panda, hand 6D, m=6", "0.1 / 0.2", "0.3 / 0.4", "3 / 5", "4 / 4.5", "30 / 22"),
+        ("Talos, 2 feet 6D, m=12", "0.5 / 0.6", "–", "7 / 8", "–", "14 / 13"),
+    ],
+)
+GROWTH = table(
+    ("joints of a chain", "auto, operations", "auto, µs", "peer, µs"),
+    [(8, 100, 0.2, 3), (16, 200, 0.4, "–"), ("exponent", "1.00", "1.00", "–")],
+)
 
 
-def shown(name: str, text: str | None = None) -> list[plots.Table]:
-    page, section, _ = plots.FIGURES[name]
-    return plots.tables(text or (plots.FOLDER / page).read_text(encoding="utf-8"), section)
+def shown(name: str) -> list[Table]:
+    page, place, _ = plots.FIGURES[name]
+    return tables(plots.FOLDER / page, place)
 
 
 def drawn(figure) -> list[dict[str, tuple[list[float], list[float]]]]:
@@ -51,15 +46,15 @@ def test_times_are_the_medians_of_the_table_and_of_the_best_route() -> None:
         "CasADi": [0.4, nan],
         "Pinocchio C++, best": [4.5, 8.0],
     }
-    (robots,) = drawn(plots.robots(shown("robots", PAGE)))
+    (robots,) = drawn(plots.robots([WARM]))
     assert {name: x for name, (x, _) in robots.items()} == expected
-    (rows,) = drawn(plots.rows(shown("rows", PAGE)))
+    (rows,) = drawn(plots.rows([WARM]))
     assert {name: y for name, (_, y) in rows.items()} == expected
     assert all(x == [6, 12] for x, _ in rows.values())
 
 
 def test_growth_shows_counts_beside_times_with_their_exponents() -> None:
-    counts, times = drawn(plots.growths(shown("growth", PAGE)))
+    counts, times = drawn(plots.growths([GROWTH]))
     assert counts == {"auto: exponent 1.00": ([8, 16], [100.0, 200.0])}
     nan = pytest.approx(float("nan"), nan_ok=True)
     assert times["auto: exponent 1.00"] == ([8, 16], [0.2, 0.4])
@@ -99,9 +94,10 @@ def test_words_of_figures_do_not_overlap(name: str) -> None:
 
 def test_a_page_without_tables_has_no_figures(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
-    page.write_text("# Benchmarks\n\n## One configuration, warm\n\n## Growth\n", encoding="utf-8")
+    results = pages.read(plots.FOLDER / page.name)
+    pages.write(page, "benchmarks/README", results | {"warm": [], "growth": []})
     assert plots.write(page) == []
-    page.write_text(PAGE, encoding="utf-8")
+    pages.write(page, "benchmarks/README", results | {"warm": [WARM], "growth": [GROWTH]})
     written = plots.write(page)
     assert [path.name for path in written] == ["robots.png", "rows.png", "growth.png"]
     with Image.open(written[0]) as figure:

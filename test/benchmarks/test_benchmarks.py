@@ -18,15 +18,14 @@ from benchmarks import (
     contenders,
     measure,
     ours,
-    pinocchio_cpp,
-    pinocchio_python,
+    pinocchio_peer,
     scaling,
     targets,
     timing,
 )
 from benchmarks.cases import AbsentError, Case
 from benchmarks.compare import TOLERANCE, WrongResultError
-from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.pinocchio_peer import PinocchioProblem
 from benchmarks.timing import Timing
 from delassus_ros import Problem
 from delassus_ros.compiler.runtime.batch_kernel import Layout
@@ -139,7 +138,7 @@ def test_casadi_computes_the_matrix(problem):
 def test_pinocchio_from_python_computes_the_matrix_of_its_argument(problem):
     peer = PinocchioProblem(problem)
     inputs = peer.configurations(cases.pool(problem))
-    for route in pinocchio_python.routes(peer).values():
+    for route in pinocchio_peer.routes(peer).values():
         for i in (7, 2):
             assert error_of(problem, i, route.read(route.call(inputs[i]))) < TOLERANCE
 
@@ -169,15 +168,15 @@ def test_contacts_that_pinocchio_does_not_have_are_named():
 def test_pinocchio_in_cpp_computes_the_matrix(problem):
     needs_compiler()
     try:
-        library = pinocchio_cpp.compilation().library()
+        library = pinocchio_peer.compilation().library()
     except AbsentError as error:
         if "compilation failed" in str(error):
             raise
         pytest.skip(str(error))
     peer = PinocchioProblem(problem)
     inputs = peer.configurations(cases.pool(problem))
-    found = pinocchio_cpp.routines(library, peer, problem.contacts.rows, inputs)
-    assert set(found) == set(pinocchio_cpp.ROUTES)
+    found = pinocchio_peer.routines(library, peer, problem.contacts.rows, inputs)
+    assert set(found) == set(pinocchio_peer.ROUTES)
     # In turns: they share what they compute in.
     for i in (0, 5, 2):
         for name, routine in found.items():
@@ -186,20 +185,20 @@ def test_pinocchio_in_cpp_computes_the_matrix(problem):
 
 def test_parts_of_the_cpp_peer_have_their_functions():
     """`make bench ARGS=--quick` compiles the first part alone."""
-    source = Path(pinocchio_cpp.__file__).with_name("pinocchio_peer.cpp").read_text("utf-8")
+    source = Path(pinocchio_peer.__file__).with_name("pinocchio_peer.cpp").read_text("utf-8")
     found = {}
     for part, text in re.findall(r"^#ifdef (PEER_\w+)\n(.*?)^#endif", source, re.DOTALL | re.M):
         for name in re.findall(r"^EXPORTED int32_t (\w+)", text, re.MULTILINE):
             found[name] = part
-    (first,) = pinocchio_cpp.EFPA
+    (first,) = pinocchio_peer.EFPA
     by_part = {
-        first: [pinocchio_cpp.ROUTES["computeDelassusMatrix"]],
-        "PEER_ROUTES": list(pinocchio_cpp.ROUTES.values())[1:],
-        pinocchio_cpp.OUTPUTS_PART[0]: pinocchio_cpp.ALL.values(),
-        pinocchio_cpp.DYNAMICS_PART[0]: pinocchio_cpp.DYNAMICS.values(),
+        first: [pinocchio_peer.ROUTES["computeDelassusMatrix"]],
+        "PEER_ROUTES": list(pinocchio_peer.ROUTES.values())[1:],
+        pinocchio_peer.OUTPUTS_PART[0]: pinocchio_peer.ALL.values(),
+        pinocchio_peer.DYNAMICS_PART[0]: pinocchio_peer.DYNAMICS.values(),
     }
     assert found == {name: part for part, names in by_part.items() for name in names}
-    assert pinocchio_cpp.ALL_ROUTES == (first, "PEER_ROUTES")
+    assert pinocchio_peer.ALL_ROUTES == (first, "PEER_ROUTES")
 
 
 def test_waiting_for_a_compiler_is_told():
@@ -223,7 +222,7 @@ def test_a_wrong_matrix_ends_the_run(monkeypatch):
     case = Case("quadruped", "quadruped", "quadruped", cases.quadruped)
     monkeypatch.setattr(contenders, "textbook", lambda problem, inputs: np.eye(12))
     with pytest.raises(WrongResultError, match="quadruped: .* differs from the defin"):
-        contenders.Contenders(case, cases.quadruped(), ("auto",), 10**6)
+        contenders.Contenders(case, cases.quadruped(), ("auto",), 10**6).finish(None)
 
 
 def test_too_large_a_kernel_is_left_out_with_its_count():

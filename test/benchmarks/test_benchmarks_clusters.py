@@ -134,7 +134,8 @@ def result_of(**changes) -> clusters.ClusterResult:
 
 
 def outcome(result: clusters.ClusterResult, speed: MachineSpeed = SAME) -> dict[str, bool | None]:
-    return {claim.what: claim.holds for claim in cluster_report.claims([result], [], speed)}
+    run = clusters.Run(False, speed, [result])
+    return {claim.what: claim.holds for claim in cluster_report.claims(run)}
 
 
 def test_claims_hold_at_their_limits_and_not_beyond():
@@ -191,13 +192,14 @@ def test_growth_is_claimed_of_what_is_linear():
         name: scaling.Curve({x: float(x) for x in clusters.CHAIN.sizes}, {6: 1e-7})
         for name in clusters.ALGORITHMS
     }
-    made = cluster_report.claims([], [scaling.Growth(clusters.CHAIN, curves)], SAME)
+    run = clusters.Run(False, SAME, growths=[scaling.Growth(clusters.CHAIN, curves)])
+    made = cluster_report.claims(run)
     assert {claim.where.rpartition(", ")[2] for claim in made} == set(cluster_report.GROWING)
     assert {claim.what for claim in made} == {"exponent of the count"}
     assert {claim.holds for claim in made} == {True}
     for curve in curves.values():
         curve.counts[200] *= 2.0
-    made = cluster_report.claims([], [scaling.Growth(clusters.CHAIN, curves)], SAME)
+    made = cluster_report.claims(run)
     assert {claim.holds for claim in made} == {False}
 
 

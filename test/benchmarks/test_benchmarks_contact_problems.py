@@ -12,10 +12,11 @@ import pytest
 from benchmarks.contact_problems import fuzz, writers
 from benchmarks.contact_problems.generator import FAMILIES, ContactProblem, problems
 from benchmarks.contact_problems.measure import Outcome, steps_of_sequences
-from benchmarks.contact_problems.page import page
+from benchmarks.contact_problems.page import places
 from benchmarks.contact_problems.peers import PEERS, pyramid
 from benchmarks.contact_problems.residual import point_residual, residual
 from benchmarks.contact_problems.solutions import LAWS, Solved, solutions
+from benchmarks.pages import filled
 from delassus_ros.model.spatial import Array
 
 
@@ -156,7 +157,8 @@ def test_the_page_has_its_tables(solved: list[Solved]) -> None:
             outcomes[peer.law, peer.name] = Outcome(
                 peer, families, residuals, [3] * count, [1e-6] * count
             )
-    text = page(solved, outcomes, fuzz.fuzz(0, 100))
+    found = places(solved, outcomes, fuzz.fuzz(0, 100))
+    text = filled("benchmarks/contact_problems", found)
     assert text.count("| ours, 1e-10 | 100 % | 100 % |") == 2
     for family in FAMILIES:
         assert text.count(f"\n| {family} |") >= 3

@@ -9,7 +9,7 @@ import pytest
 import small
 from linkages import closed_four_bar, four_bar
 
-from benchmarks import dynamics
+from benchmarks import dynamics, ours
 from benchmarks.cases import Case
 from benchmarks.compare import WrongResultError
 from benchmarks.timing import Timing
@@ -21,10 +21,6 @@ pytestmark = pytest.mark.needs("pinocchio")
 SECONDS = 0.001
 
 
-def rows_of(page: str, robot: str) -> list[str]:
-    return [line for line in page.splitlines() if line.startswith(f"| {robot} |")]
-
-
 def test_open_robots_are_timed_beside_pinocchio() -> None:
     """Without a compiler of C++ from Python alone."""
     robot = small.walker(floating=False, legs=1)
@@ -32,9 +28,9 @@ def test_open_robots_are_timed_beside_pinocchio() -> None:
     found = list(dynamics.measured_open(case, None, SECONDS))
     assert [one.function for one in found] == list(dynamics.TARGETS)
     assert all(one.ratio is None and len(one.python) == 2 for one in found)
-    rows = rows_of(dynamics.page(found, [], [], "day"), "tiny")
-    assert [row.count("|") for row in rows] == [11] * len(found)
-    assert all("not measured" in row for row in rows)
+    rows = dynamics.places(found, [], [], "day")["open"].rows
+    assert [(row[0], len(row)) for row in rows] == [("tiny", 10)] * len(found)
+    assert all("not measured" in row[6] for row in rows)
 
 
 def test_robots_with_loops_are_timed_by_every_exact_method() -> None:
@@ -47,7 +43,8 @@ def test_robots_with_loops_are_timed_by_every_exact_method() -> None:
     inverse, forward = found[:2]
     assert list(inverse.times) == ["c_rnea", "projected"]
     assert list(forward.times) == ["c_aba", "projection", "lagrange"]
-    assert len(rows_of(dynamics.page([], found, [], "day"), "four-bar")) == 7
+    rows = dynamics.places([], found, [], "day")["closed"].rows
+    assert [row[0] for row in rows] == ["four-bar"] * 7
 
 
 def test_ratios_are_to_the_faster_contender_and_held_by_both_numbers() -> None:
@@ -58,7 +55,8 @@ def test_ratios_are_to_the_faster_contender_and_held_by_both_numbers() -> None:
     assert (round(ratio.minimum, 6), round(ratio.median, 6)) == (7.0, 4.5)
     two = {"ours": Timing(1e-6, 1e-6), "Pinocchio": Timing(2e-6, 2e-6)}
     shown = dynamics.Measured("robot, m=3", "quadruped", "forward", {"": 5}, times, two)
-    assert "≥ 6: **no**" in dynamics.page([shown], [], [], "day")
+    (row,) = dynamics.places([shown], [], [], "day")["open"].rows
+    assert row[6] == "≥ 6: **no**"
 
 
 def test_wrong_results_are_not_timed() -> None:
@@ -67,7 +65,7 @@ def test_wrong_results_are_not_timed() -> None:
         four_bar(), 1, np.array([closed_four_bar(0.3 + 0.2 * k) for k in (0, 1)])
     )
     routines = {
-        name: dynamics.routine(bound, np.ascontiguousarray(given))
+        name: ours.bound_routine(bound, np.ascontiguousarray(given))
         for name, given in (("ours", inputs), ("theirs", inputs[::-1]))
     }
     contenders = {

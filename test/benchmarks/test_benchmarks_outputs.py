@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import cases, outputs
-from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.pinocchio_peer import PinocchioProblem
 from delassus_ros import DelassusSolver, Problem
 
 pytestmark = pytest.mark.needs("pinocchio")

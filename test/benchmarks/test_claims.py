@@ -9,9 +9,12 @@ import pytest
 
 from benchmarks.cases import AbsentError
 from benchmarks.claims import MEASURES, Statement, report, statements
+from benchmarks.measure import is_cpp
+from benchmarks.pages import tables
 from benchmarks.targets import Claim, speeds
 
 ROOT = Path(__file__).resolve().parents[2]
+REPORT = ROOT / "docs" / "benchmarks" / "README.md"
 FIGURE = re.compile(r"\d[\d.]*(?: to [\d.]+)? (?:times|µs|us|ms|s|%|seconds)\b|a microsecond")
 """Figures of performance as README writes them; durations of a demo are none."""
 
@@ -44,29 +47,27 @@ def test_every_figure_of_readme_is_listed() -> None:
     assert not found, f"benchmarks/claims.yaml lacks these figures of README.md: {found}"
 
 
-def rows(page: Path, columns: int) -> list[list[str]]:
-    """Return the rows of a page's tables with so many columns."""
-    lines = page.read_text(encoding="utf-8").splitlines()
-    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
-    return [row for row in cells if len(row) == columns]
-
-
 def test_the_pages_have_the_speeds_of_the_table() -> None:
     """README, home page and report say the same, and it follows from the table of the report."""
-    report_page = ROOT / "docs" / "benchmarks" / "README.md"
-    claims = [Claim(*row[:4], None) for row in rows(report_page, 5)]
+    (table,) = tables(REPORT, "claims")
+    claims = [Claim(*row[:4], None) for row in table.rows]
     expected = speeds(claims, "AMD EPYC, AVX-512")
     for page in ("README.md", "docs/index.md", "docs/benchmarks/README.md"):
         text = re.sub(r" \(\[benchmarks\]\([^)]*\)\)", "", (ROOT / page).read_text("utf-8"))
         assert plain(text).count(expected) == 1, page
-    assert "| processor | AMD EPYC, " in report_page.read_text(encoding="utf-8")
+    assert "| processor | AMD EPYC, " in REPORT.read_text(encoding="utf-8")
 
 
 def test_the_time_of_the_quadruped_is_that_of_the_table() -> None:
-    found = [row for row in rows(ROOT / "docs" / "benchmarks" / "README.md", 18)]
-    (row,) = [row for row in found if row[0] == "our quadruped, 4 feet, m=12"]
-    _, ours = (float(number) for number in row[1].split(" / "))
-    peers = [float(cell.split(" / ")[1]) for cell in row[13:17]]
+    (table,) = tables(REPORT, "warm")
+    at = table.column("").index("our quadruped, 4 feet, m=12")
+    medians = {
+        name: float(table.column(name)[at].partition(" / ")[2])
+        for name in table.head
+        if name == "auto" or is_cpp(name)
+    }
+    ours, *peers = medians.values()
+    assert len(peers) == 4
     said = f"G in {ours:.2f} instead of {min(peers):.1f} microseconds for a quadruped"
     assert said in plain((ROOT / "README.md").read_text(encoding="utf-8"))
 

@@ -12,6 +12,7 @@ from numpy.linalg import norm
 from on_floats import solver_on_floats
 from paper_tables import method_rows
 
+from benchmarks import pages
 from benchmarks.cases import BESIDE
 from benchmarks.papers import (
     chains,
@@ -204,10 +205,9 @@ def test_the_verdicts_of_the_page_are_those_of_its_numbers() -> None:
 
 
 def test_every_claim_of_the_page_has_a_verdict() -> None:
-    section = PAGE.read_text("utf-8").partition("## Claims")[2].partition("\n## ")[0]
-    claims = [line.split(" | ") for line in section.splitlines() if line[:1] == "|"][2:]
-    assert len(claims) == 23
-    for claim in claims:
+    (claims,) = pages.tables(PAGE, "claims")
+    assert len(claims.rows) == 23
+    for claim in claims.rows:
         assert len(claim) == 5, claim
         assert claim[3].split(" on ")[0] in ("reproduces", "depends", "**does not**"), claim
 

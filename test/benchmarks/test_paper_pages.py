@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from paper_tables import method_rows
+from paper_tables import by_heading, method_rows
 from PIL import Image
 
 from benchmarks import style
 from benchmarks.cases import BESIDE
 from benchmarks.mechanisms import stem
 from benchmarks.ours import operations as operations_of
+from benchmarks.pages import Table, read, tables
 from benchmarks.papers import __main__ as papers
 from benchmarks.papers import asimo, efpa, kept, matrix_aba, nori, osimr, stages
 from benchmarks.papers.kept import Kept
@@ -33,10 +34,9 @@ from delassus_ros.scalars.graph import Graph
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "papers"
 
 
-def tables(name: str) -> list[list[str]]:
-    """Return the cells of the rows of a page's tables."""
-    lines = (PAGES / f"{name}.md").read_text("utf-8").splitlines()
-    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines if line[:1] == "|"]
+def rows_of(name: str) -> list[list[str]]:
+    """Return the rows of the tables that stand below headings on a page."""
+    return [row for table in by_heading(PAGES / f"{name}.md").values() for row in table.rows]
 
 
 def test_a_quick_run_gives_rows_of_the_pages(
@@ -49,6 +49,7 @@ def test_a_quick_run_gives_rows_of_the_pages(
     assert papers.main() == 0
     assert not (tmp_path / "kept.json").exists()
     for page in papers.ALL:
+        assert set(read(tmp_path / f"{page.name}.md")) == set(read(PAGES / f"{page.name}.md"))
         whole = (PAGES / f"{page.name}.md").read_text("utf-8").splitlines()
         written = (tmp_path / f"{page.name}.md").read_text("utf-8")
         assert not re.search(r"\{\w+\}", written), "a place of the text is left"
@@ -124,20 +125,19 @@ def test_the_pages_say_by_which_run_they_were_written() -> None:
 
 def test_every_claim_is_in_the_summary() -> None:
     """Nothing is left out, and the numbers of verdicts are those of the claims."""
-    whole = (PAGES / "verdicts.md").read_text("utf-8")
-    for page in papers.PAPERS:
-        rows = [row for row in tables(page.name) if len(row) == 5]
-        claims = [row for row in rows if row[3].startswith((REPRODUCES, DEPENDS, DOES_NOT))]
-        assert len(claims) >= 4
-        for cells in claims:
-            assert f"| {' | '.join(cells)} |" in whole
-        told = summary([Claim(*cells) for cells in claims])
-        assert told in (PAGES / f"{page.name}.md").read_text("utf-8")
-        numbers = [
-            sum(cells[3].startswith(verdict) for cells in claims)
+    verdicts = PAGES / "verdicts.md"
+    every, (numbers,) = tables(verdicts, "claims"), tables(verdicts, "summary")
+    for page, table, row in zip(papers.PAPERS, every, numbers.rows, strict=True):
+        assert [table] == tables(PAGES / f"{page.name}.md", "claims")
+        assert len(table.rows) >= 4
+        claims = [Claim(*cells) for cells in table.rows]
+        assert all(each.verdict.startswith((REPRODUCES, DEPENDS, DOES_NOT)) for each in claims)
+        assert read(PAGES / f"{page.name}.md")["summary"] == [summary(claims)]
+        counts = [
+            sum(each.verdict.startswith(verdict) for each in claims)
             for verdict in (REPRODUCES, DEPENDS, DOES_NOT)
         ]
-        assert f"| {len(claims)} | {' | '.join(map(str, numbers))} |" in whole
+        assert row[1:] == [str(number) for number in (len(claims), *counts)]
 
 
 def test_known_differences_are_told() -> None:
@@ -145,8 +145,11 @@ def test_known_differences_are_told() -> None:
     text = (PAGES / "verdicts.md").read_text("utf-8")
     for printed in ("+19.9 %", "−34 %; −24 %", "−1.5 %", "significantly more efficient"):
         assert printed in text
-    rows = {row[0].partition(":")[2].strip(): row for row in tables("verdicts") if len(row) == 5}
-    verdicts = {claim: row[3] for claim, row in rows.items()}
+    verdicts = {
+        claim.partition(":")[2].strip(): verdict
+        for table in tables(PAGES / "verdicts.md", "claims")
+        for claim, _, _, verdict, _ in table.rows
+    }
     assert verdicts["PV-OSIMr remains significantly faster than EFPA"] == DOES_NOT
     assert verdicts["feet and hands: PV-OSIM needs fewer operations than PV-OSIMr"].startswith(
         DEPENDS
@@ -158,13 +161,12 @@ def test_known_differences_are_told() -> None:
 
 def test_all_counts_above_the_released_implementation_s_are_told() -> None:
     """Generic and specialised, of all mechanisms; those of test_operation_counts among them."""
-    page = (PAGES / "verdicts.md").read_text("utf-8")
-    section = page.partition("## Where our counts")[2].partition("\n## ")[0]
-    told = set(re.findall(r"^\| (.*?) \| `(\w+)` \|", section, re.MULTILINE))
-    table = (PAGES.parent / "benchmarks" / "operation_counts.md").read_text("utf-8")
-    listed = re.findall(r"^- 1\.\d+: (.*), (\w+)$", table, re.MULTILINE)
+    (above,) = tables(PAGES / "verdicts.md", "above")
+    told = {(name, algorithm.strip("`")) for name, algorithm, *_ in above.rows}
+    (short,) = read(PAGES.parent / "benchmarks" / "operation_counts.md")["short"]
+    listed = re.findall(r"^- 1\.\d+: (.*), (\w+)$", str(short), re.MULTILINE)
     assert len(listed) > 3 and set(listed) <= told
-    both = re.findall(r"(\d+) / (\d+), ([+−][\d.]+) %", section)
+    both = re.findall(r"(\d+) / (\d+), ([+−][\d.]+) %", str(above))
     assert len(both) > len(told)
     for ours, theirs, share in both:
         assert round(100.0 * (int(ours) / int(theirs) - 1.0), 1) == float(share.replace("−", "-"))
@@ -193,7 +195,7 @@ def test_bars_and_curves_differ_without_colour() -> None:
 
 
 def test_the_reading_of_the_efpa_paper_holds() -> None:
-    rows = [row for row in tables("efpa") if len(row) == 8 and row[1].isdigit()]
+    rows = [row for row in rows_of("efpa") if len(row) == 8 and row[1].isdigit()]
     number = len(asimo.VARIANTS)
     assert len(rows) == len(asimo.AXES) * number
     for _, ltl, by_efpa, kjr, pv_osim, pv_osimr, first, second in rows:
@@ -209,7 +211,7 @@ def test_the_reading_of_the_efpa_paper_holds() -> None:
         assert ratios["hands of four fingers with 3 joints each, hands and feet"] > 1.3 * base
     general, dh, right = (float(group[0][6]) for group in groups)
     assert general < dh < 1.0 < right
-    (model,) = [row for row in tables("efpa") if row[0] == asimo.HANDS_AND_FEET and len(row) == 4]
+    (model,) = [row for row in rows_of("efpa") if row[0] == asimo.HANDS_AND_FEET and len(row) == 4]
     assert model[3] == "0.78" and round(int(model[2]) / int(model[1]), 2) == 0.78
 
 
@@ -323,17 +325,11 @@ def test_the_matrix_form_of_the_articulated_body_algorithm_solves_the_system(lin
 
 
 def test_the_reading_of_nori_s_paper_holds() -> None:
-    heads: dict[str, list[str]] = {}
-    rows: dict[str, dict[int, dict[str, int]]] = {}
-    for line in (PAGES / "nori.md").read_text("utf-8").splitlines():
-        if line.startswith("## "):
-            title = line.removeprefix("## ")
-        if line.startswith("| N |"):
-            heads[title] = [cell.strip() for cell in line[1:-1].split("|")]
-        elif re.match(r"\| \d+ \|", line):
-            cells = [int(cell) for cell in line[1:-1].split("|")]
-            rows.setdefault(title, {})[cells[0]] = dict(zip(heads[title], cells, strict=True))
-    forward, inverse, cells = (rows[f"{c.figure}: {c.title}"] for c in nori.CASES)
+    found = by_heading(PAGES / "nori.md")
+    forward, inverse, cells = (
+        {int(row[0]): dict(zip(table.head, map(int, row), strict=True)) for row in table.rows}
+        for table in (found[f"{case.figure}: {case.title}"] for case in nori.CASES)
+    )
     assert all(found[nori.FACTORS] == 0 for found in inverse.values())
     fewer = [n for n, found in forward.items() if found[nori.UMFPACK] < found[nori.ABA]]
     assert fewer == [2, 4]
@@ -346,8 +342,8 @@ def test_the_reading_of_nori_s_paper_holds() -> None:
 
 
 def test_the_reading_of_the_pv_osimr_paper_holds() -> None:
-    page = (PAGES / "pv_osimr.md").read_text("utf-8")
-    over_n, over_m, root, every = (fits(page, sweep.title) for sweep in osimr.SWEEPS)
+    found = by_heading(PAGES / "pv_osimr.md")
+    over_n, over_m, root, every = (fits(found[sweep.title]) for sweep in osimr.SWEEPS)
     for table in (over_n, over_m):
         assert set(table) == set(osimr.ALGORITHMS)
         assert all(0.0 < found <= float(told) for _, found, _, told in table.values())
@@ -362,7 +358,7 @@ def test_the_reading_of_the_pv_osimr_paper_holds() -> None:
     assert abs(last["pv_osimr"] / last["efpa"] - 1.0) < 0.015
     assert abs(last["kjr"] / last["efpa"] - 0.5) < 0.02
 
-    stems = {row[0]: counts_of(row[1:4]) for row in tables("pv_osimr") if row[0][:5] == "stem "}
+    stems = {row[0]: counts_of(row[1:4]) for row in rows_of("pv_osimr") if row[0][:5] == "stem "}
     assert len(stems) == len(osimr.STEMS) * len(osimr.BRANCHES)
     assert {name for name, (efpa, pv, _) in stems.items() if pv > efpa} == {
         "stem 50, branches 10", "stem 100, branches 10"
@@ -372,7 +368,7 @@ def test_the_reading_of_the_pv_osimr_paper_holds() -> None:
 
     robots = {
         row[0]: counts_of(row[1:5])
-        for row in tables("pv_osimr")
+        for row in rows_of("pv_osimr")
         if row[0] in (*osimr.ATLAS, *osimr.HANDS)
     }
     feet, points, _ = (robots[name] for name in osimr.ATLAS)
@@ -393,18 +389,14 @@ def test_both_forms_of_pv_osimr_have_the_same_nodes_on_the_page() -> None:
     assert any(wide_nodes(tree) for tree in trees)
 
 
-def fits(page: str, title: str) -> dict[str, tuple[int, float, str, str]]:
-    """Return the last count, both fits and what is printed, by algorithm, of a table.
+def fits(table: Table) -> dict[str, tuple[int, float, str, str]]:
+    """Return the last count, both fits and what is printed, by algorithm.
 
     The fit is that of the counts of the row.
     """
-    lines = page.partition(f"## {title}\n")[2].partition("\n## ")[0].splitlines()
-    head, _, *rows = (
-        [c.strip() for c in line[1:-1].split("|")] for line in lines if line[:1] == "|"
-    )
-    sizes = [int(cell.partition("= ")[2]) for cell in head[1:-4]]
+    sizes = [int(cell.partition("= ")[2]) for cell in table.head[1:-4]]
     found = {}
-    for name, *numbers, fit, again, told, _ in rows:
+    for name, *numbers, fit, again, told, _ in table.rows:
         points = dict(zip(sizes, map(float, numbers), strict=True))
         assert f"{exponent(points):.2f}" == fit
         found[name.strip("`")] = (int(numbers[-1]), float(fit), again, told)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import operation_counts
+from benchmarks import operation_counts, pages
 from delassus_ros.algorithms.pv_osimr import pv_osimr
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,8 @@ def comparisons(text: str) -> list[tuple[str, str, float]]:
 
 def rows(page: Path) -> list[set[str]]:
     """Return the numbers of each row of the tables of a page."""
-    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    lines = [pages.row(cells) for place in pages.read(page)
+             for table in pages.tables(page, place) for cells in table.rows]  # fmt: skip
     return [set(re.findall(rf"(?<![\w.]){NUMBER}(?![\w.])", line)) for line in lines]
 
 
@@ -51,15 +52,14 @@ def test_the_comparisons_are_those_of_the_tables() -> None:
 def test_the_table_counts_every_published_mechanism() -> None:
     if not operation_counts.PUBLISHED.is_file():
         pytest.skip("no ../shared/oracle/operation_counts.json beside the repository")
-    text = COUNTS.read_text(encoding="utf-8")
-    missing = [row.name for row in operation_counts.rows() if f"| {row.name} |" not in text]
-    assert missing == []
+    tables = pages.tables(COUNTS, "tables")
+    counted = {name: cells for table in tables for name, *cells in table.rows}
+    assert set(counted) == {row.name for row in operation_counts.rows()}
     for row in operation_counts.rows():
         for name, paper in operation_counts.PAPER_NAMES.items():
             published = row.published.get(paper)
             if published is not None and published <= operation_counts.LARGEST:
-                (line,) = re.findall(rf"^\| {re.escape(row.name)} \|.*$", text, re.MULTILINE)
-                cell = line.split(" | ")[1 + operation_counts.ALGORITHMS.index(name)]
+                cell = counted[row.name][operation_counts.ALGORITHMS.index(name)]
                 assert re.match(rf"\d+ / \d+ of {published} ", cell), (row.name, name)
 
 

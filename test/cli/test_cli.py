@@ -33,16 +33,16 @@ from urdf_text import INERTIAL, inertial, joint, link, robot_xml, straight
 import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, TracedAlgorithm, registry
-from delassus_ros.cli import commands, parsing
+from delassus_ros.cli import compare, parsing
 from delassus_ros.cli import main as cli_main
 from delassus_ros.cli import report as text
 from delassus_ros.cli.main import main
 from delassus_ros.conditioning.monitor import ConditionMonitor
-from delassus_ros.conditioning.structural_rank import generic_matrices
 from delassus_ros.robots.pose import pose_of
 from delassus_ros.robots.proposals import ASSUMED
 from delassus_ros.solver import solver
 from delassus_ros.solver.friction import ForceSettings
+from delassus_ros.solver.structural_rank import generic_matrices
 
 LEGS = ("--contact", "LF_FOOT", "--contact", "RH_FOOT:surface")
 CONTACTS = [Contact("LF_FOOT", "LF_FOOT"), Contact("RH_FOOT", "RH_FOOT", "surface")]
@@ -465,7 +465,7 @@ def test_compared_algorithms_take_turns_and_begin_with_calls_that_do_not_count(m
 
     calls: list[tuple[str, bytes]] = []
     problem = Problem(ROBOT, [Contact("LF", "LF_FOOT")])
-    times = commands._times(problem, [Solver("a"), Solver("b")], 120, None)
+    times = compare._times(problem, [Solver("a"), Solver("b")], 120, None)
     assert [len(found) for found in times] == [120, 120]
     assert all((found > 0.0).all() for found in times)
     blocks = [(name, list(block)) for name, block in groupby(calls, lambda call: call[0])]

@@ -20,9 +20,10 @@ from processes import Program, python
 from ros_support import Graph, graph_of_programs
 
 from delassus_ros import Robot
-from delassus_ros.cli.live import MessageRate, _Strange, _view, contact_forces_of
+from delassus_ros.cli.live import _Strange, _view, contact_forces_of
 from delassus_ros.cli.main import main
 from delassus_ros.cli.ros2 import DelassusCommand
+from delassus_ros.monitor.latency import MessageRate
 from delassus_ros.node.delassus_node import DelassusNode
 
 FEET = ("LF", "RF", "LH", "RH")
@@ -154,8 +155,8 @@ def test_forces_are_shown_with_their_share_of_the_cone() -> None:
     )  # fmt: skip
     matrix = ReceivedMatrix.of(DelassusMatrix())
     pace = MessageRate()
-    pace.look(0.0, 0)
-    lines = _view(matrix, pace, "topic", contact_forces_of(received)).splitlines()
+    pace.update(0.0, 0)
+    lines = _view(matrix, pace, "topic", received).splitlines()
     at = lines.index("forces DEGRADED: INACCURATE, residual 2e-07, law convex")
     rows = [line.split() for line in lines[at + 2 : at + 5]]
     assert rows == [
@@ -192,36 +193,6 @@ def test_watch_reports_duration_of_silence(graph, node, capfd) -> None:
     validity = {DelassusMatrix.VALIDITY_OK: "OK", DelassusMatrix.VALIDITY_INVALID: "INVALID"}
     assert re.match(r"/gone/delassus: SILENT for \d+\.\d s \(the last one was ", head), head
     assert validity[last.validity] in head and "per second" not in head
-
-
-def test_the_pace_is_that_of_the_last_second_and_not_of_discovery() -> None:
-    pace = MessageRate()
-    for k in range(50):
-        pace.look(0.2 * k, 0)
-    for k in range(50, 60):
-        pace.look(0.2 * k, 20)
-    assert pace.rate == pytest.approx(100.0) and pace.silence == 0.0
-    for k in range(60, 63):
-        pace.look(0.2 * k, 0)
-    assert pace.rate == pytest.approx(40.0) and pace.silence == pytest.approx(0.6)
-    assert pace.has_stopped
-    for k in range(63, 70):
-        pace.look(0.2 * k, 0)
-    assert pace.rate == 0.0 and pace.silence == pytest.approx(2.0)
-
-
-def test_the_pace_is_told_from_the_first_ones_on_and_slow_nodes_are_not_silent() -> None:
-    pace = MessageRate()
-    for now, came in ((0.0, 0), (0.2, 0), (0.4, 200)):
-        pace.look(now, came)
-    assert pace.rate == pytest.approx(1000.0)
-    slow = MessageRate()
-    for k in range(30):
-        slow.look(0.2 * k, int(k % 5 == 0))
-        assert not slow.has_stopped or k < 5
-    for k in range(30, 42):
-        slow.look(0.2 * k, 0)
-    assert slow.has_stopped
 
 
 def test_contacts_that_the_node_has_not_are_named(graph, node) -> None:

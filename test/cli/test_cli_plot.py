@@ -77,7 +77,9 @@ def test_positions_beyond_any_joint_refused(capsys) -> None:
 
 def test_contacts_that_constrain_each_other_are_singular_everywhere(capsys, tmp_path) -> None:
     twice = ("--contact", "LF_FOOT", "--contact", "again=LF_FOOT")
-    out = output(capsys, "plot", QUADRUPED, *twice, "-o", str(tmp_path / "twice.svg"))
+    twice += ("-o", str(tmp_path / "twice.svg"))
+    assert answer(capsys, "plot", QUADRUPED, *twice)["conditions"] == [None] * 200
+    out = output(capsys, "plot", QUADRUPED, *twice)
     assert "condition  singular everywhere, share of random configurations\n" in out
 
 

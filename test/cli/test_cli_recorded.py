@@ -19,7 +19,7 @@ from delassus_ros.cli.options import described
 from delassus_ros.cli.recorded import played
 from delassus_ros.cli.view import by_time, drawing
 from delassus_ros.drawing.shapes import Shapes
-from delassus_ros.drawing.snapshot import Photographer
+from delassus_ros.drawing.snapshot import SnapshotSolver
 from delassus_ros.drawing.viewer import Viewer
 from delassus_ros.recordings.episode import Task, map_episode
 
@@ -80,11 +80,11 @@ def test_boxes_robot_and_forces_follow_the_recording(tmp_path: Path, capsys) -> 
     expected = rows(path, tmp_path / "out", axes="world", outputs=["a0", "forces"], friction=0.5)
     assert found is not None and len(found.moments) == len(expected) == STEPS
     problem = found.solver.problem
-    photographer = Photographer(found.solver, 0.5)
+    snapshots = SnapshotSolver(found.solver, 0.5)
     viewer = Viewer(problem.robot, Shapes(()), problem.contacts.names)
     try:
         at_slider = by_time(viewer, problem.robot, None, found.seconds, found.moments)
-        draw = drawing(viewer, photographer, at_slider)
+        draw = drawing(viewer, snapshots, at_slider)
         assert viewer.timeline is not None
         for k in (0, 10, 60, 99):
             viewer.timeline.slider.value = found.seconds[k]
@@ -96,7 +96,7 @@ def test_boxes_robot_and_forces_follow_the_recording(tmp_path: Path, capsys) -> 
             assert viewer.active == touching == list(moment.active or ()) and len(touching) == 2
             base = viewer.server.scene.get_handle_by_name("/robot")
             np.testing.assert_allclose(np.roll(base.wxyz, -1), tilt(k), atol=1e-6)
-            snapshot = photographer.snapshot(moment, viewer.active)
+            snapshot = snapshots.snapshot(moment, viewer.active)
             solution = found.solver.solve(moment.q, active=moment.active, **moment.inputs)
             expected_G = G[np.ix_(known, known)]
             np.testing.assert_allclose(solution.matrix, expected_G, rtol=1e-10, atol=1e-12)
@@ -128,7 +128,7 @@ def test_reason_of_a_moment_without_matrix(tmp_path: Path) -> None:
     assert found.moments[0].active == ("LF", "RH") and not found.moments[0].warning
     last = found.moments[-1]
     assert last.active == () and "no set of active contacts has come" in last.warning
-    facts = Photographer(found.solver).snapshot(last, ()).facts
+    facts = SnapshotSolver(found.solver).snapshot(last, ()).facts
     assert facts == {"matrix": last.warning}
 
 

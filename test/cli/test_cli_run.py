@@ -113,7 +113,7 @@ def test_each_new_matrix_is_shown_and_counted_once(capsys, monkeypatch) -> None:
     arriving = [None, matrix, matrix, None, matrix, None]
     shown = []
     topics = SimpleNamespace(
-        stage=SimpleNamespace(poses=lambda q: ("poses", q)), q=lambda: "q",
+        drawn_robot=SimpleNamespace(poses=lambda q: ("poses", q)), q=lambda: "q",
         latest=lambda: arriving.pop(0), scene=lambda received: ("scene", received),
     )  # fmt: skip
     viewer = SimpleNamespace(neutral=lambda: None, show=lambda *drawn: shown.append(drawn))

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hanging import HANG_S
 from linkages import (
-    BOX,
     GROUND,
     REFERENCE,
     ROCKER,
     assembled,
     four_bar,
     reach_of_the_rocker,
+    robot_of,
     same_turn,
 )
 
@@ -27,7 +27,7 @@ from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.closure import closure as closure_module
 from delassus_ros.compiler.newton import newton_for
 from delassus_ros.errors import InputError, RobotError
-from delassus_ros.model import WORLD, Body, Coupling, Joint, JointKind
+from delassus_ros.model import WORLD, Coupling, Joint, JointKind
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_a_gear_alone_goes_any_way_at_once():
     joints = [Joint("link", JointKind.REVOLUTE, WORLD), Joint("rotor", JointKind.REVOLUTE, WORLD)]
     joints.append(Joint("free", JointKind.PRISMATIC, 0))
     gear = Coupling("gear", (("rotor", -1.0), ("link", 100.0)))
-    robot = Robot("geared", joints, [Body(j.name, BOX) for j in joints], [], [gear])
+    robot = robot_of(joints, couplings=[gear])
     closure = Closure(robot)
     for link in (3.0, -500.0, 1e6):
         result = closure.solve({"free": 0.3, "link": link})
@@ -132,7 +132,7 @@ def test_joints_that_are_only_coupled_are_not_held_to_their_limits():
         Joint("follower", JointKind.REVOLUTE, WORLD, lower=0.0, upper=0.8757),
     ]
     opposite = Coupling("opposite", (("follower", 1.0), ("leader", 1.0)))
-    robot = Robot("gripper", joints, [Body(j.name, BOX) for j in joints], [], [opposite])
+    robot = robot_of(joints, couplings=[opposite])
     closure = Closure(robot)
     for name, sign in (("leader", 1.0), ("follower", -1.0)):
         result = closure.solve({name: sign * 0.5})
@@ -390,7 +390,7 @@ def test_a_problem_may_be_given_for_its_robot():
 
 def test_an_open_chain_needs_everything():
     joints = [Joint("a", JointKind.REVOLUTE, WORLD), Joint("b", JointKind.PLANAR, 0)]
-    robot = Robot("open", joints, [Body("a", BOX), Body("b", BOX)], [])
+    robot = robot_of(joints)
     result = Closure(robot).solve({"b": [1.0, 2.0, 3.0], "a": 0.5})
     assert result.status is ClosureStatus.OK and result.q.tolist() == [0.5, 1.0, 2.0, 3.0]
     assert result.residual == 0.0
@@ -399,7 +399,7 @@ def test_an_open_chain_needs_everything():
 def test_no_joint_gets_positions_of_another():
     """Too few of one and too many of the next are as many as expected."""
     joints = [Joint("a", JointKind.PLANAR, WORLD), Joint("b", JointKind.PLANAR, 0)]
-    closure = Closure(Robot("open", joints, [Body("a", BOX), Body("b", BOX)], []))
+    closure = Closure(robot_of(joints))
     with pytest.raises(InputError, match="joint 'a' is measured with 2 numbers, expected 3"):
         closure.solve({"a": [1.0, 2.0], "b": [3.0, 4.0, 5.0, 6.0]})
     with pytest.raises(InputError, match="joint 'b' is measured with 1 number, expected 3"):

@@ -7,22 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import robots
-import small_loops
 from linkages import (
     REFERENCE,
-    along_x,
     assembled,
+    at,
     bennett,
     closed_bennett,
     four_bar,
+    hinge,
     random_linkage,
     random_pose,
     reach_of_the_rocker,
+    robot_of,
     same_turn,
     tied,
 )
 from seeds import seeds
-from small_loops import at, hinge
 
 from delassus_ros import Robot, Transform
 from delassus_ros.closure import Closure, ClosureStatus
@@ -144,12 +144,10 @@ def test_random_four_bars_never_change_their_branch(seed):
         pytest.skip("this one does not close")
     robot = four_bar()
     joints = list(robot.joints)
-    joints[1] = replace(joints[1], placement=along_x(crank))
-    joints[2] = replace(joints[2], placement=along_x(ground))
+    joints[1] = replace(joints[1], placement=at(crank))
+    joints[2] = replace(joints[2], placement=at(ground))
     (loop,) = robot.loops
-    loop = replace(
-        loop, predecessor_placement=along_x(coupler), successor_placement=along_x(rocker)
-    )
+    loop = replace(loop, predecessor_placement=at(coupler), successor_placement=at(rocker))
     robot = Robot("any", joints, robot.bodies, [], (), [loop], ("crank",))
     closure = Closure(robot, {"crank": start, "coupler": 0.5})
 
@@ -224,7 +222,7 @@ def test_redundant_loops_are_on_the_branch_of_their_own_reference(kind, geared):
     gears = [Coupling(name, ((f"motor {name}", -1.0), (name, 6.0))) for name in geared]
     ends = ("b", 2, at(1.0)), ("c", 3, at(2.0, 0.3))
     loops = [Loop(f"pin {name}", kind, 1, crank, pin, at(0.5)) for name, crank, pin in ends]
-    robot = small_loops.assembled(joints, couplings=gears, loops=loops)
+    robot = robot_of(joints, couplings=gears, loops=loops)
     positions = {"a": 0.8, "platform": -0.8, "b": 0.8, "c": 0.8}
     positions |= {f"motor {name}": 4.8 for name in geared}
     closure = Closure(robot, positions)
@@ -245,7 +243,7 @@ def tripled(x):
 def test_whole_turns_of_joints_in_functions_count():
     joints = [hinge("driver", WORLD), replace(hinge("follower", 0), lower=-3.0, upper=3.0)]
     cam = FunctionConstraint("cam", ("driver",), tripled, 1, dependent=("follower",))
-    closure = Closure(small_loops.assembled(joints).with_constraints(functions=[cam]))
+    closure = Closure(robot_of(joints).with_constraints(functions=[cam]))
     assert closure.solve({"driver": 0.9}).status is ClosureStatus.OK
     assert closure.solve({"driver": 1.2}).status is ClosureStatus.OUTSIDE_LIMITS
     off = closure.solve({"driver": 0.5, "follower": 1.5 + 2.0 * np.pi})

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linkages import BOX, REFERENCE, along_x, assembled, four_bar, same_turn
+from linkages import REFERENCE, assembled, at, four_bar, robot_of, same_turn
 
 from delassus_ros import Robot
 from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
-from delassus_ros.model import WORLD, Body, Coupling, FunctionConstraint, Joint, JointKind
+from delassus_ros.model import WORLD, Coupling, FunctionConstraint, Joint, JointKind
 
 
 class Counted:
@@ -34,7 +34,7 @@ class Counted:
 def mimic(ratio: float, offset: float = 0.0) -> Robot:
     joints = [Joint(name, JointKind.REVOLUTE, WORLD) for name in ("finger", "thumb")]
     coupling = Coupling("mimic", (("thumb", -1.0), ("finger", ratio)), offset)
-    return Robot("hand", joints, [Body(j.name, BOX) for j in joints], [], [coupling])
+    return robot_of(joints, couplings=[coupling])
 
 
 @pytest.mark.parametrize("ratio", [1.0, 2.0, 10.0, 0.3])
@@ -168,8 +168,7 @@ def two_linkages(factor: float) -> Robot:
     joints = [*robot.joints, *again]
     other = replace(knee, name="elbow", predecessor=4, successor=5)
     gear = Coupling("gear", (("crank_2", -1.0), ("crank", factor)), 0.8 * (1.0 - factor))
-    bodies = [Body(joint.name, BOX) for joint in joints]
-    return Robot("two", joints, bodies, [], [gear], [knee, other], ("crank",))
+    return robot_of(joints, couplings=[gear], loops=[knee, other], independent=("crank",))
 
 
 @pytest.mark.parametrize(("factor", "reached"), [(1.5, True), (-2.0, True), (2.0**0.5, False)])
@@ -244,7 +243,7 @@ def test_a_wheel_beside_a_loop_does_not_keep_its_crank_from_going_the_other_way(
     """A longer crank, which does not get past π: from 2.4 to -2.4 it has to go through 0."""
     robot = four_bar(extra=(motor("wheel"),))
     joints = list(robot.joints)
-    joints[1] = replace(joints[1], placement=along_x(0.65))
+    joints[1] = replace(joints[1], placement=at(0.65))
     robot = Robot("long", joints, robot.bodies, [], (), robot.loops, ("crank",))
     bound = Closure(robot, {"crank": 2.4, "coupler": -1.0}).bind(["crank", "wheel"])
     counted = Counted(bound, monkeypatch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import counted
 import numpy as np
 import pytest
-from small_loops import actuator, closed_actuator
+from linkages import actuator, closed_actuator
 
 from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.closure.reference import reference_configuration

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import robots
-from linkages import BOX
+from linkages import robot_of
 from oracles import paper_library
 
 from delassus_ros import Robot
 from delassus_ros.closure import Closure, ClosureStatus
-from delassus_ros.model import WORLD, Body, Joint, JointKind, LoopKind
+from delassus_ros.model import WORLD, Joint, JointKind, LoopKind
 from delassus_ros.rbda.constraints import residual
 from delassus_ros.testing.tello import differential, hip_differential
 
@@ -43,10 +43,8 @@ def test_functions_close_like_loops():
     states = paper_library.data("tello_with_arms_1ee")
     names = ("rotor1", "rotor2", "link1", "link2")
     joints = [Joint(name, JointKind.REVOLUTE, WORLD) for name in names]
-    robot = Robot(
-        "hip", joints, [Body(name, BOX) for name in names], [],
-        functions=[differential("hip", names)], independent=names[:2],
-    )  # fmt: skip
+    functions = [differential("hip", names)]
+    robot = robot_of(joints, functions=functions, independent=names[:2])
     closure = Closure(robot, {"link1": 0.0, "link2": 0.0})
     assert np.abs(hip_differential(closure.reference.tolist())).max() <= 1e-12
     for state in states["states"]:

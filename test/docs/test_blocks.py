@@ -27,9 +27,7 @@ import yaml
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
-from delassus_ros import algorithms
 from delassus_ros.adapter import settings as adapter_settings
-from delassus_ros.algorithms import registry
 from delassus_ros.cli import main as cli
 from delassus_ros.cli.options import parameters_of
 from delassus_ros.errors import DelassusError
@@ -220,8 +218,11 @@ BLOCKS = [(page, kind) for page in PAGES for kind in SYBILS if [*SYBILS[kind].pa
 
 
 @pytest.fixture(name="desk")
-def make_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with the files that pages speak of, where the blocks run."""
+def make_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_algorithms: None) -> Path:
+    """Return a folder with the files that pages speak of, where the blocks run.
+
+    An algorithm that a page registers is known to this page alone.
+    """
     desk = tmp_path / "desk"
     (desk / "docs").mkdir(parents=True)
     shutil.copy(ROOT / "docs" / "geared_leg.urdf", desk / "docs")
@@ -232,9 +233,6 @@ def make_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copy(ROOT / "config" / "quadruped.yaml", desk / name)
     (desk / "mining").symlink_to(ROOT / "examples" / "mining")
     monkeypatch.chdir(desk)
-    algorithms.names()  # which fills the registry
-    # An algorithm that a page registers is known to this page alone.
-    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
     return desk
 
 

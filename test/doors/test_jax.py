@@ -62,10 +62,8 @@ def test_vmap_of_4096() -> None:
         assert close(found[k], gradient(PLAIN, {"q": Q[k]})["q"])
 
 
-def test_a_definition_that_was_loaded_anew_is_another_function(monkeypatch) -> None:
+def test_a_definition_that_was_loaded_anew_is_another_function(own_algorithms) -> None:
     """As a cell of a notebook that is run again registers under the same name."""
-    registry.names()
-    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
     ltl, q = registry.get("ltl"), jnp.array([0.3, 0.2])
     for scale in (1.0, 2.0):
 

@@ -39,14 +39,14 @@ def test_along_its_directions_a_contact_feels_its_effective_masses() -> None:
         force = 7.0 * direction
         np.testing.assert_allclose(block @ force, force / m, atol=1e-12)
     np.testing.assert_allclose(
-        mass.semi_axes(0.1, 100.0), np.maximum(0.1 * mass.masses, 1.0), rtol=1e-12
+        Lengths(0.1, 100.0).semi_axes(mass), np.maximum(0.1 * mass.masses, 1.0), rtol=1e-12
     )
 
 
 def test_where_nothing_moves_the_mass_is_infinite_and_drawn_at_its_longest() -> None:
     mass = EffectiveMass.of(np.diag([0.0, 0.5, 1e-17]))
     assert mass.masses.tolist()[0] == 2.0 and np.isinf(mass.masses[1:]).all()
-    assert mass.semi_axes(0.02, 0.3).tolist() == [0.04, 0.3, 0.3]
+    assert Lengths(0.02, 0.3).semi_axes(mass).tolist() == [0.04, 0.3, 0.3]
 
 
 def test_lengths_fit_the_robot_and_know_what_they_cut() -> None:

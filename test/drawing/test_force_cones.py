@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from delassus_ros import Transform
-from delassus_ros.drawing.force_cones import ForceInCone, PlacedForce, cone_surface, pressure
+from delassus_ros.drawing.force_cones import (
+    ForceInCone,
+    PlacedForce,
+    cone_surface,
+    force_scale,
+    pressure,
+)
 
 Z = np.array([0.0, 0.0, 1.0])
 
@@ -55,3 +61,9 @@ def test_the_surface_of_a_cone_is_where_friction_ends() -> None:
     assert sorted(set(faces[:, 1])) == list(range(1, len(vertices)))
     edges = vertices[faces[:, 1]] - vertices[faces[:, 2]]
     assert np.linalg.norm(edges, axis=1).max() < 0.06
+
+
+def test_largest_force_is_a_fifth_of_the_robot() -> None:
+    forces = [np.array([0.0, 3.0, 4.0]), np.array([0.0, 0.0, 1.0])]
+    assert force_scale(2.0, forces) == pytest.approx(0.08)
+    assert force_scale(2.0, []) == force_scale(2.0, [np.zeros(3)]) == 0.0

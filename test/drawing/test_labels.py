@@ -11,9 +11,9 @@ import pytest
 import robots
 
 from delassus_ros import Contact, Problem, Robot
-from delassus_ros.drawing.ellipsoids import EffectiveMass
+from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths
 from delassus_ros.drawing.labels import above, raised
-from delassus_ros.drawing.scene import Placed, Scene, Stage
+from delassus_ros.drawing.scene import DrawnRobot, Placed, Scene
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.drawing.snapshot import Snapshot
@@ -37,12 +37,12 @@ def scene_of(name: str) -> tuple[Robot, Scene, Array]:
     make, frames = ROBOTS[name]
     robot = Robot.from_urdf(make())
     problem = Problem(robot, [Contact(frame) for frame in frames])
-    stage = Stage(robot, {c.name: (c.frame, c.placement) for c in problem.contacts})
+    drawn_robot = DrawnRobot(robot, {c.name: (c.frame, c.placement) for c in problem.contacts})
     q = robot.q(pose_of(robot))
     G = textbook(problem, {"q": q})
     offsets = problem.contacts.row_offsets
-    scene = stage.scene(q, problem.contacts.names, offsets, ("point",) * 4, G)
-    return robot, scene, stage.poses(q)
+    scene = drawn_robot.scene(q, problem.contacts.names, offsets, ("point",) * 4, G)
+    return robot, scene, drawn_robot.poses(q)
 
 
 def covered(low: Array, high: Array) -> list[tuple[int, int]]:
@@ -77,7 +77,7 @@ def test_a_name_is_above_its_ellipsoid() -> None:
     turned = np.array([[0.0, 0.0, 1.0], [0.8, -0.6, 0.0], [0.6, 0.8, 0.0]])
     mass = EffectiveMass(np.array([1.0, 2.0, 3.0]), turned)
     contact = Placed("foot", np.array([1.0, 2.0, 3.0]), mass, turned)
-    top = above(contact, np.array([0.1, 0.2, 0.3]))
+    top = above(contact, Lengths(0.1, 0.3))
     sphere = np.random.default_rng(0).normal(size=(3, 20000))
     surface = turned @ (np.array([[0.1], [0.2], [0.3]]) * sphere / np.linalg.norm(sphere, axis=0))
     assert top[:2].tolist() == [1.0, 2.0]

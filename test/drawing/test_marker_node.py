@@ -25,7 +25,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from delassus_ros import Robot
 from delassus_ros.drawing import received
 from delassus_ros.drawing.marker_node import MarkerNode
-from delassus_ros.drawing.scene import Stage
+from delassus_ros.drawing.scene import DrawnRobot
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import rotation_from_quaternion
@@ -306,7 +306,7 @@ def test_lines_words_and_what_disappears(graph: Graph) -> None:
         m.id: (m.pose.position.x, m.pose.position.y, m.pose.position.z)
         for m in of(markers, "effective mass")
     }
-    size = Stage(drawn.robot, {}).size
+    size = DrawnRobot(drawn.robot, {}).size
     for line in of(markers, "couplings"):
         start, end = ((p.x, p.y, p.z) for p in line.points)
         assert {start, end} <= set(centres.values()) and start != end
@@ -316,7 +316,7 @@ def test_lines_words_and_what_disappears(graph: Graph) -> None:
     (text,) = of(markers, "state")
     message = graph.matrices[-1]
     assert text.text.splitlines()[0].startswith("OK") and colour(text) == GREEN
-    assert f"rank {message.rank} of 12, condition {message.condition:.3g}, pv_osimr" in text.text
+    assert f"rank {message.rank} of 12, condition {message.condition:.4g}, pv_osimr" in text.text
     assert "semi-axes: 1 kg is 50 mm, cut to 4 to 400 mm" in text.text
     # One contact less: its ellipsoid and lines are deleted, once.
     before = len(drawn.arrays)
@@ -432,7 +432,7 @@ def test_without_a_scale_the_robot_says_it_and_it_stays(graph: Graph) -> None:
     drawn = Drawn(graph, drawn={})
     graph.touch(["LF", "RF"])
     markers = drawn.until(lambda m: len(of(m, "effective mass")) == 2, "two ellipsoids")
-    size = Stage(drawn.robot, {}).size
+    size = DrawnRobot(drawn.robot, {}).size
     axes = np.array([(m.scale.x, m.scale.y, m.scale.z) for m in of(markers, "effective mass")]) / 2
     assert axes.min() == pytest.approx(size / 16, rel=0.06)
     assert axes.max() == pytest.approx(size / 6, rel=0.06)

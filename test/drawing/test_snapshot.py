@@ -12,7 +12,7 @@ from wheels import RADIUS, wheeled
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.contact_forces import ForceStatus
-from delassus_ros.drawing.snapshot import GRAVITY, Photographer, force_problem, holding_torques
+from delassus_ros.drawing.snapshot import GRAVITY, SnapshotSolver, force_problem, holding_torques
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.robots.proposals import proposals
 from delassus_ros.robots.shapes import LinkShapes
@@ -38,7 +38,7 @@ def bent(robot: Robot) -> np.ndarray:
 def test_a_snapshot_has_the_matrix_of_the_active_contacts(quadruped: Problem) -> None:
     solver = DelassusSolver(quadruped, "auto")
     q = bent(quadruped.robot)
-    found = Photographer(solver).snapshot(q, ["LF", "RH"])
+    found = SnapshotSolver(solver).snapshot(q, ["LF", "RH"])
     G = solver.solve(q, active=["LF", "RH"]).matrix
     assert [placed.name for placed in found.scene.contacts] == ["LF", "RH"]
     masses = 1.0 / np.linalg.eigvalsh(G[:3, :3])[::-1]
@@ -46,14 +46,14 @@ def test_a_snapshot_has_the_matrix_of_the_active_contacts(quadruped: Problem) ->
     values = np.linalg.eigvalsh(G)
     assert found.facts["rank"] == "6 of 6 rows"
     assert float(found.facts["condition"]) == pytest.approx(values[-1] / values[0], rel=1e-3)
-    nothing = Photographer(solver).snapshot(q, [])
+    nothing = SnapshotSolver(solver).snapshot(q, [])
     assert nothing.facts == {"matrix": "no contact is active"} and not nothing.scene.contacts
 
 
 def test_forces_carry_the_weight_and_keep_the_posture(quadruped: Problem) -> None:
     solver = DelassusSolver(force_problem(quadruped), "auto")
     q = bent(quadruped.robot)
-    found = Photographer(solver, friction=0.7).snapshot(q, LEGS)
+    found = SnapshotSolver(solver, friction=0.7).snapshot(q, LEGS)
     total = sum(force.force for force in found.forces)
     mass = sum(body.inertia.mass for body in quadruped.robot.bodies)
     np.testing.assert_allclose(total, [0.0, 0.0, 9.81 * mass], atol=1e-6)
@@ -81,22 +81,22 @@ def test_torques_hold_all_joints(quadruped: Problem) -> None:
 
 
 def test_robot_that_tips_over_is_told_why(quadruped: Problem) -> None:
-    photographer = Photographer(DelassusSolver(force_problem(quadruped), "auto"), friction=0.7)
+    snapshots = SnapshotSolver(DelassusSolver(force_problem(quadruped), "auto"), friction=0.7)
     q = bent(quadruped.robot)
     for active, words in (
         (["LF"], "with these contacts the robot tips over: one point cannot hold it"),
         (["LF", "RH"], "with these contacts the robot tips over: two points cannot hold it"),
     ):
-        assert photographer.snapshot(q, active).facts["contact forces"].endswith(words)
+        assert snapshots.snapshot(q, active).facts["contact forces"].endswith(words)
     # With its feet far behind, the robot falls on its head.
     legs = {f"{leg}_{joint}": angle for leg in LEGS
             for joint, angle in (("HFE", 1.3), ("KFE", -0.3))}  # fmt: skip
     back = quadruped.robot.q(legs)
-    words = photographer.snapshot(back, LEGS).facts["contact forces"]
+    words = snapshots.snapshot(back, LEGS).facts["contact forces"]
     found = re.search(r"tips over: its centre of mass is (\S+) m outside of the area", words)
     assert found is not None, words
-    poses = photographer.stage.poses(back)
-    feet = np.array([photographer.stage.pose(poses, leg)[:3, 3] for leg in LEGS])
+    poses = snapshots.drawn_robot.poses(back)
+    feet = np.array([snapshots.drawn_robot.pose(poses, leg)[:3, 3] for leg in LEGS])
     bodies = quadruped.robot.bodies
     along_x = sum(pose[0, :3] @ body.inertia.moment + body.inertia.mass * pose[0, 3]
                   for body, pose in zip(bodies, poses, strict=True))  # fmt: skip
@@ -112,16 +112,16 @@ def test_wheels_are_drawn_and_carry_at_their_lowest_points() -> None:
     ends = proposals(robot, LinkShapes.of_urdf(robot, description))
     problem = Problem(robot, [end.contact() for end in ends])
     for wanted, friction in ((problem, None), (force_problem(problem), 0.7)):
-        photographer = Photographer(
+        snapshots = SnapshotSolver(
             DelassusSolver(wanted, "auto"), friction,
             places=partial(lowest_points, robot, problem.contacts),
         )  # fmt: skip
         for turn in (0.0, 2.0):
             q = robot.q({"left_axle": turn, "right_axle": -turn})
-            found = photographer.snapshot(q, problem.contacts.names)
+            found = snapshots.snapshot(q, problem.contacts.names)
             places = {placed.name: placed.centre for placed in found.scene.contacts}
             np.testing.assert_allclose(places["left_wheel"], (0, 0.22, -0.4 - RADIUS), atol=1e-4)
-            assert photographer.standing(q) == ["left_wheel", "right_wheel"]
+            assert snapshots.standing(q) == ["left_wheel", "right_wheel"]
 
 
 def test_forces_of_soles_are_at_their_centres_of_pressure() -> None:
@@ -129,7 +129,7 @@ def test_forces_of_soles_are_at_their_centres_of_pressure() -> None:
     problem = Problem(robot, [Contact(name, frame, "surface") for name, frame in FEET.items()])
     solver = DelassusSolver(force_problem(problem), "auto")
     soles = dict.fromkeys(FEET, SOLE)
-    found = Photographer(solver, 0.7, soles).snapshot(robot.q(POSTURE), tuple(FEET))
+    found = SnapshotSolver(solver, 0.7, soles).snapshot(robot.q(POSTURE), tuple(FEET))
     assert found.facts["contact forces"].startswith("SOLVED")
     for force, placed in zip(found.forces, found.scene.contacts, strict=True):
         x, y, z = np.abs(force.point - placed.centre)
@@ -139,7 +139,7 @@ def test_forces_of_soles_are_at_their_centres_of_pressure() -> None:
     mass = sum(body.inertia.mass for body in robot.bodies)
     assert total == pytest.approx(9.81 * mass, rel=1e-6)
     # The resultant passes through the centre of mass: the moment about it has no part in x, y.
-    poses = Photographer(solver).stage.poses(robot.q(POSTURE))
+    poses = SnapshotSolver(solver).drawn_robot.poses(robot.q(POSTURE))
     centre = sum(body.inertia.moment @ pose[:3, :3].T + body.inertia.mass * pose[:3, 3]
                  for body, pose in zip(robot.bodies, poses, strict=True)) / mass  # fmt: skip
     np.testing.assert_allclose(moments[:2], np.cross(centre, [0, 0, total])[:2], atol=1e-4)

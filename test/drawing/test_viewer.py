@@ -29,7 +29,7 @@ from delassus_ros.cli.view import (
 from delassus_ros.closure import Closure
 from delassus_ros.drawing.ellipsoids import Lengths
 from delassus_ros.drawing.shapes import Shapes
-from delassus_ros.drawing.snapshot import Moment, Photographer, force_problem
+from delassus_ros.drawing.snapshot import Moment, SnapshotSolver, force_problem
 from delassus_ros.drawing.viewer import Viewer
 from delassus_ros.model.reading.xml import parse_xml
 
@@ -43,15 +43,15 @@ STANDING = {f"{leg}_{joint}": angle for leg in LEGS
 @contextmanager
 def shown(
     problem: Problem, shapes: Shapes, friction: float | None = None, closure: Closure | None = None
-) -> Iterator[tuple[Viewer, Callable[[], None], Photographer]]:
-    photographer = Photographer(DelassusSolver(problem, "auto"), friction)
+) -> Iterator[tuple[Viewer, Callable[[], None], SnapshotSolver]]:
+    snapshots = SnapshotSolver(DelassusSolver(problem, "auto"), friction)
     viewer = Viewer(problem.robot, shapes, problem.contacts.names)
     try:
         start = first_pose(POSE, problem.robot, closure)
         viewer.add_dials(dials(problem.robot, start))
-        draw = drawing(viewer, photographer, by_sliders(viewer, problem.robot, closure, start))
+        draw = drawing(viewer, snapshots, by_sliders(viewer, problem.robot, closure, start))
         draw()
-        yield viewer, draw, photographer
+        yield viewer, draw, snapshots
     finally:
         viewer.close()
 
@@ -65,11 +65,11 @@ def quadruped() -> tuple[Problem, Shapes]:
 
 def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
     problem, shapes = quadruped()
-    with shown(problem, shapes) as (viewer, draw, photographer):
+    with shown(problem, shapes) as (viewer, draw, snapshots):
         scene = viewer.server.scene
         q = problem.robot.q({**first_pose(POSE, problem.robot, None), "LF_KFE": -2.0})
-        expected = photographer.snapshot(q, LEGS).scene.contacts[0]
-        first = photographer.snapshot(problem.robot.q(viewer.positions), LEGS).scene
+        expected = snapshots.snapshot(q, LEGS).scene.contacts[0]
+        first = snapshots.snapshot(problem.robot.q(viewer.positions), LEGS).scene
         before = np.array(scene.get_handle_by_name(LF).position)
         assert np.linalg.norm(before - expected.centre) > 0.01
         viewer.move({"LF_KFE": -2.0})
@@ -78,11 +78,11 @@ def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
         ball = scene.get_handle_by_name(LF)
         np.testing.assert_allclose(ball.position, expected.centre, atol=1e-3)
         lengths = Lengths.fitting(viewer.size, [placed.mass for placed in first.contacts])
-        axes = expected.mass.semi_axes(lengths.scale, lengths.longest)
+        axes = lengths.semi_axes(expected.mass)
         np.testing.assert_allclose(ball.scale, axes, rtol=1e-6)
         knee = problem.robot.joint_names.index("LF_KFE")
         body = scene.get_handle_by_name(f"/robot/body_{knee + 1}")
-        pose = photographer.stage.poses(q)[knee + 1]
+        pose = snapshots.drawn_robot.poses(q)[knee + 1]
         np.testing.assert_allclose(body.position, pose[:3, 3], atol=1e-3)
         viewer.activate(["RF", "RH"])
         draw()
@@ -102,14 +102,14 @@ def test_a_body_without_its_mesh_is_a_line() -> None:
 
 def test_a_robot_stands_on_the_ground_whatever_its_pose() -> None:
     problem, shapes = quadruped()
-    with shown(problem, shapes) as (viewer, draw, photographer):
+    with shown(problem, shapes) as (viewer, draw, snapshots):
         base = viewer.server.scene.get_handle_by_name("/robot")
         height = base.position[2]
         bent = {name: 1.5 * angle for name, angle in STANDING.items()}
         viewer.move(bent)
         draw()
         assert height - base.position[2] > 0.02
-        feet = photographer.snapshot(problem.robot.q(bent), LEGS).scene.contacts
+        feet = snapshots.snapshot(problem.robot.q(bent), LEGS).scene.contacts
         lowest = min(foot.centre[2] for foot in feet) + base.position[2]
         # The radius of a foot.
         assert 0.0 < lowest < 0.03
@@ -117,11 +117,11 @@ def test_a_robot_stands_on_the_ground_whatever_its_pose() -> None:
 
 def test_forces_are_drawn_in_their_cones() -> None:
     problem, shapes = quadruped()
-    with shown(force_problem(problem), shapes, 0.7) as (viewer, draw, photographer):
+    with shown(force_problem(problem), shapes, 0.7) as (viewer, draw, snapshots):
         scene = viewer.server.scene
         viewer.move(STANDING)
         draw()
-        forces = photographer.snapshot(problem.robot.q(STANDING), LEGS).forces
+        forces = snapshots.snapshot(problem.robot.q(STANDING), LEGS).forces
         arrow = scene.get_handle_by_name("/robot/forces/LF")
         tip, end = np.array(arrow.points[0], dtype=float)
         np.testing.assert_allclose(
@@ -140,14 +140,14 @@ def test_loops_follow_the_sliders_of_the_independent_joints() -> None:
     robot = Robot.from_urdf(leg, "fixed")
     problem = Problem(robot, [Contact("sole", "sole")])
     closure = Closure(robot)
-    with shown(problem, Shapes(()), closure=closure) as (viewer, draw, photographer):
+    with shown(problem, Shapes(()), closure=closure) as (viewer, draw, snapshots):
         assert set(viewer.positions) == set(closure.independent)
         ball = viewer.server.scene.get_handle_by_name("/robot/ellipsoids/sole")
         joint = closure.independent[-1]
         viewer.move({joint: 0.3})
         draw()
         q = closure.solve({**viewer.positions}).q
-        expected = photographer.snapshot(q, ["sole"]).scene.contacts[0]
+        expected = snapshots.snapshot(q, ["sole"]).scene.contacts[0]
         np.testing.assert_allclose(ball.position, expected.centre, atol=1e-6)
         # Without shapes the skeleton is drawn.
         assert viewer.server.scene.get_handle_by_name("/robot/bones") is not None
@@ -156,15 +156,15 @@ def test_loops_follow_the_sliders_of_the_independent_joints() -> None:
 def test_a_time_slider_shows_the_latest_configuration_before_it() -> None:
     problem, shapes = quadruped()
     Q = np.random.default_rng(0).uniform(-0.3, 0.3, (3, problem.robot.nq))
-    with shown(problem, shapes) as (viewer, _, photographer):
+    with shown(problem, shapes) as (viewer, _, snapshots):
         moments = [Moment(q) for q in Q]
         at = by_time(viewer, problem.robot, None, np.array([0.0, 1.0, 2.0]), moments)
         assert viewer.timeline is not None
-        draw = drawing(viewer, photographer, at)
+        draw = drawing(viewer, snapshots, at)
         for seconds, row in ((0.0, 0), (0.9, 0), (1.0, 1), (2.0, 2)):
             viewer.timeline.slider.value = seconds
             draw()
-            expected = photographer.snapshot(Q[row], LEGS).scene.contacts[0].centre
+            expected = snapshots.snapshot(Q[row], LEGS).scene.contacts[0].centre
             ball = viewer.server.scene.get_handle_by_name(LF)
             np.testing.assert_allclose(ball.position, expected, atol=1e-6)
 
@@ -212,15 +212,15 @@ def test_a_recording_of_a_robot_with_loops_is_shown_with_closed_loops(tmp_path: 
     options = argparse.Namespace(data=str(path), reference=None, warnings=())
     seconds, Q = timeline(options, problem)
     assert seconds.tolist() == [0.0, 1.0, 2.0]
-    with shown(problem, Shapes(()), closure=closure) as (viewer, _, photographer):
+    with shown(problem, Shapes(()), closure=closure) as (viewer, _, snapshots):
         at = by_time(viewer, robot, closure, seconds, [Moment(q) for q in Q])
-        draw = drawing(viewer, photographer, at)
+        draw = drawing(viewer, snapshots, at)
         assert viewer.timeline is not None
         for moment, angle in zip(seconds, angles, strict=True):
             viewer.timeline.slider.value = float(moment)
             draw()
             q = closure.solve(dict.fromkeys(closure.independent, angle)).q
-            expected = photographer.snapshot(q, ["sole"]).scene.contacts[0].centre
+            expected = snapshots.snapshot(q, ["sole"]).scene.contacts[0].centre
             ball = viewer.server.scene.get_handle_by_name("/robot/ellipsoids/sole")
             np.testing.assert_allclose(ball.position, expected, atol=1e-6)
             assert "rank" in viewer.words
@@ -244,12 +244,12 @@ def drawn_meanwhile(viewer: Viewer, draw: Callable[[], None]) -> Iterator[None]:
 def test_the_button_of_the_page_plays_a_recording() -> None:
     problem, shapes = quadruped()
     Q = np.linspace(problem.robot.q(STANDING), 0.5 * problem.robot.q(STANDING), 500)
-    photographer = Photographer(DelassusSolver(problem, "auto"))
+    snapshots = SnapshotSolver(DelassusSolver(problem, "auto"))
     viewer = Viewer(problem.robot, shapes, LEGS)
     try:
         moments = [Moment(q) for q in Q]
         at = by_time(viewer, problem.robot, None, np.linspace(0.0, 5.0, 500), moments)
-        draw = drawing(viewer, photographer, at)
+        draw = drawing(viewer, snapshots, at)
         draw()
         ball = viewer.server.scene.get_handle_by_name(LF)
         before, timeline = np.array(ball.position), viewer.timeline
@@ -269,7 +269,7 @@ def test_the_button_of_the_page_plays_a_recording() -> None:
             wait_until(lambda: text() == "Pause", "word Pause")
             wait_until(lambda: timeline.slider.value >= 5.0, "end of the recording")
             wait_until(lambda: text() == "Play", "word Play")
-            expected = photographer.snapshot(Q[-1], LEGS).scene.contacts[0].centre
+            expected = snapshots.snapshot(Q[-1], LEGS).scene.contacts[0].centre
             wait_until(lambda: np.allclose(ball.position, expected, atol=1e-6), "last state")
             assert np.linalg.norm(expected - before) > 0.01
     finally:

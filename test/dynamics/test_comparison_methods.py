@@ -9,6 +9,8 @@ import pinocchio as pin
 import pytest
 from cluster_robots import coupled, random_problem
 from linkages import closed_four_bar, four_bar
+from oracles import GRAVITY
+from oracles.pinocchio_models import PinocchioDynamics
 from passive import with_passive
 
 from delassus_ros import Robot
@@ -18,7 +20,6 @@ from delassus_ros.dynamics.regressor import PARAMETERS, inertial_parameters
 from delassus_ros.errors import InputError, RobotError
 from delassus_ros.model import Joint, JointKind, Transform
 from delassus_ros.model.clusters import clusters_of
-from delassus_ros.pinocchio_model import PinocchioModel
 from delassus_ros.rbda.joint_space import mass_matrix
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.rotors import independent_tree
@@ -29,7 +30,6 @@ from delassus_ros.testing import random_problem as random_open_problem
 
 SMALL = 256
 """Bytes of a call's passing integers; an array takes more."""
-GRAVITY = np.array([1.0, -2.0, -9.0])
 
 
 def geared(seed: int) -> tuple[Robot, np.ndarray]:
@@ -87,28 +87,11 @@ def test_approximate_methods_are_the_recursions_of_the_independent_tree(reflecte
     independent = independent_tree(robot, reflected=reflected)
     kept = [robot.q_offsets[i] for i in independent.kept]
     assert len(kept) == robot.nq - len([i for c in clusters_of(robot) for i in c.dependent])
-    torques = torques_of_pinocchio(independent.robot, q[kept], rates, accelerations)
+    torques = PinocchioDynamics(independent.robot, q[kept]).inverse(rates, accelerations)
     method = "approximate" if reflected else "unconstrained"
     found = dynamics.inverse(q, rates, accelerations, GRAVITY, method=method)
     close(found, torques, 1e-10)
     close(dynamics.forward(q, rates, torques, GRAVITY, method=method), accelerations, 1e-9)
-
-
-def torques_of_pinocchio(
-    robot: Robot, q: np.ndarray, rates: np.ndarray, accelerations: np.ndarray
-) -> np.ndarray:
-    built = PinocchioModel(robot)
-    model = built.model
-    model.armature = np.zeros(robot.nv)
-    model.gravity.linear = GRAVITY
-    at = built.configuration({"q": q})
-    data = model.createData()
-    torques = pin.rnea(model, data, at, rates, accelerations)
-    return np.asarray(torques + armatures(robot) * accelerations)
-
-
-def armatures(robot: Robot) -> np.ndarray:
-    return np.array([joint.armature for joint in robot.joints for _ in range(joint.kind.nv)])
 
 
 @pytest.mark.parametrize("seed", [1, 3])
@@ -117,10 +100,8 @@ def test_coriolis_matrices_and_gravity_of_open_chains_agree_with_pinocchio(seed:
     dynamics = Dynamics(robot)
     q = np.random.default_rng(seed).uniform(-1, 1, robot.nq)
     rates, _ = random_motion(dynamics)
-    built = PinocchioModel(robot)
-    model, at = built.model, built.configuration({"q": q})
-    model.gravity.linear = GRAVITY
-    data = model.createData()
+    peer = PinocchioDynamics(robot, q)
+    model, data, at = peer.model, peer.data, peer.q
     g = pin.computeGeneralizedGravity(model, data, at).copy()
     h = pin.nonLinearEffects(model, data, at, rates)
     close(dynamics.coriolis(q, rates) @ rates, h - g, 1e-10)
@@ -168,14 +149,11 @@ def test_regressors_of_open_chains_agree_with_pinocchio() -> None:
     dynamics = Dynamics(robot)
     q = np.random.default_rng(1).uniform(-1, 1, robot.nq)
     rates, accelerations = random_motion(dynamics)
-    built = PinocchioModel(robot)
-    model = built.model
-    model.gravity.linear = GRAVITY
-    at = built.configuration({"q": q})
-    data = model.createData()
+    peer = PinocchioDynamics(robot, q)
+    inertias = list(peer.model.inertias)[1:]
     expected = pin.computeJointTorqueRegressor(
-        model, data, at, rates, accelerations
-    ) @ np.concatenate([inertia.toDynamicParameters() for inertia in list(model.inertias)[1:]])
+        peer.model, peer.data, peer.q, rates, accelerations
+    ) @ np.concatenate([inertia.toDynamicParameters() for inertia in inertias])
     found = dynamics.regressor(q, rates, accelerations, GRAVITY) @ inertial_parameters(robot)
     close(found, expected, 1e-10)
 

@@ -9,6 +9,8 @@ import pytest
 import robots
 from cluster_robots import coupled, random_problem
 from linkages import closed_four_bar, four_bar
+from oracles import GRAVITY
+from oracles.pinocchio_models import PinocchioDynamics
 from passive import with_passive
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
@@ -17,11 +19,9 @@ from delassus_ros.dynamics import Dynamics
 from delassus_ros.dynamics.derivatives import derivatives_of_forward, derivatives_of_inverse
 from delassus_ros.dynamics.methods import recursive_forward, recursive_inverse
 from delassus_ros.model import JointKind
-from delassus_ros.pinocchio_model import PinocchioModel
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.tangents import directions
 
-GRAVITY = np.array([1.0, -2.0, -9.0])
 STEP = mpmath.mpf(10) ** -20
 
 
@@ -47,11 +47,9 @@ def test_derivatives_of_a_quadruped_agree_with_pinocchio(base: str) -> None:
     robot = robot.with_armature({j.name: 0.0 for j in robot.joints if j.armature})
     tree = RobotTree(robot)
     q = np.random.default_rng(0).uniform(-1, 1, robot.nq)
-    built = PinocchioModel(robot)
-    model, at = built.model, built.configuration({"q": q})
-    model.gravity.linear = GRAVITY
     # Results of Pinocchio are views of the data.
-    data = model.createData()
+    peer = PinocchioDynamics(robot, q)
+    model, data, at = peer.model, peer.data, peer.q
     for derivatives, theirs, given in (
         (derivatives_of_inverse, pin.computeRNEADerivatives, "accelerations"),
         (derivatives_of_forward, pin.computeABADerivatives, "torques"),

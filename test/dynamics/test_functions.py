@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import coupled
-from oracles import paper_library
-from small_loops import geared_chain
+from linkages import geared_chain
+from oracles import GRAVITY, paper_library
 
 from delassus_ros import Robot, Transform
 from delassus_ros.dynamics import FUNCTIONS, Dynamics
@@ -30,7 +30,6 @@ METHODS = [
 ]
 SMALL = 256
 """Bytes of a call's passing integers; an array takes more."""
-GRAVITY = np.array([1.0, -2.0, -9.0])
 
 
 def close(value: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
@@ -147,17 +146,14 @@ def test_coriolis_matrices_and_regressors_of_pinocchio(base: str) -> None:
     nonLinearEffects; the quadruped has none.
     """
     import pinocchio as pin
-
-    from delassus_ros.pinocchio_model import PinocchioModel
+    from oracles.pinocchio_models import PinocchioDynamics
 
     robot = Robot.from_urdf(robots.quadruped(), base=base)
     rng = np.random.default_rng(1)
     q = rng.uniform(-1, 1, robot.nq)
     rates, ydd = rng.normal(size=(2, robot.nv))
-    built = PinocchioModel(robot)
-    model, at = built.model, built.configuration({"q": q})
-    model.gravity.linear = GRAVITY
-    data = model.createData()
+    peer = PinocchioDynamics(robot, q)
+    model, data, at = peer.model, peer.data, peer.q
     tree = RobotTree(robot, build=lambda problem: spanning_tree(problem, regrouped=False))
     x = {
         "q": q.tolist(), "rates": rates.tolist(), "accelerations": ydd.tolist(),

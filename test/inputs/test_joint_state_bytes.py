@@ -89,14 +89,6 @@ def test_publishers_take_turns_without_being_read_anew(monkeypatch: pytest.Monke
             assert list(read.values) == list(state.position)
 
 
-def test_only_a_few_lists_are_remembered() -> None:
-    reader = JointStateReader()
-    for k in range(50):
-        state = JointState(name=[f"joint{k}"], position=[float(k)])
-        assert list(reader.read(serialize_message(state)).values) == [float(k)]
-    assert len(reader._known) <= 8
-
-
 @pytest.mark.parametrize("big", [b"\x00\x00\x00\x00", b"\x00\x07\x00\x00"])
 def test_another_encapsulation_goes_the_long_way(monkeypatch, big: bytes) -> None:
     sent = serialize_message(JointState(name=["a"], position=[1.0]))

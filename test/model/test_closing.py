@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linkages import COUPLER, ROCKER, four_bar_urdf
+from linkages import COUPLER, ROCKER, four_bar_urdf, independent
 from oracles.textbook import mass_matrix
-from small_loops import independent
 from urdf_text import coupling, joint, link, robot_xml
 
 from delassus_ros.closure import Closure

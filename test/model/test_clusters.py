@@ -6,8 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
+from linkages import Z, at, geared_chain, hinge, robot_of, stretched_four_bar
 from seeds import seeds
-from small_loops import Z, assembled, at, four_bar, geared_chain, hinge
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import (
@@ -63,14 +63,14 @@ def test_a_belt_over_two_links_takes_both_with_their_rotors() -> None:
         Coupling("gear", (("motor a", -1.0), ("a", 6.0))),
         Coupling("belt", (("motor b", -1.0), ("a", 9.0), ("b", 9.0))),
     ]
-    (cluster,) = clusters_of(assembled([*joints, hinge("c", 3)], couplings=couplings))[:-1]
+    (cluster,) = clusters_of(robot_of([*joints, hinge("c", 3)], couplings=couplings))[:-1]
     assert (cluster.joints, cluster.independent) == ((0, 1, 2, 3), (0, 3))
 
 
 def test_joints_between_coupled_ones_belong_to_the_cluster() -> None:
     joints = [hinge("a", WORLD), hinge("b", 0), hinge("c", 1), hinge("d", 2)]
     coupling = Coupling("tip follows base", (("c", 1.0), ("a", -1.0)))
-    clusters = clusters_of(assembled(joints, couplings=[coupling]))
+    clusters = clusters_of(robot_of(joints, couplings=[coupling]))
     assert [cluster.joints for cluster in clusters] == [(0, 1, 2), (3,)]
     assert clusters[0].independent == (0, 1)
 
@@ -81,7 +81,7 @@ def test_a_loop_takes_both_branches_from_the_nearest_common_ancestor() -> None:
         hinge("hand", 2),
     ]  # fmt: skip
     loop = Loop("parallel", LoopKind.POINT, 2, 3, at(0.5), at(1.2), Z)
-    clusters = clusters_of(assembled(joints, loops=[loop]))
+    clusters = clusters_of(robot_of(joints, loops=[loop]))
     assert [cluster.joints for cluster in clusters] == [(0,), (1, 2, 3), (4,)]
     assert clusters[1].parent == 0
     assert not clusters[1].is_constant
@@ -91,15 +91,15 @@ def test_a_loop_back_to_an_ancestor_takes_the_branch_between() -> None:
     joints = [hinge(name, i - 1, 1.0) for i, name in enumerate("abcd")]
     for ends in ((0, 3), (3, 0)):
         loop = Loop("chain", LoopKind.POINT, *ends, at(), at(1.0), Z)
-        assert groups(assembled(joints, loops=[loop])) == [(0,), (1, 2, 3)]
+        assert groups(robot_of(joints, loops=[loop])) == [(0,), (1, 2, 3)]
     loop = Loop("ground", LoopKind.POINT, 3, WORLD, at(), at(1.0), Z)
-    assert groups(assembled(joints, loops=[loop])) == [(0, 1, 2, 3)]
+    assert groups(robot_of(joints, loops=[loop])) == [(0, 1, 2, 3)]
 
 
 def test_constraints_that_share_a_joint_are_in_one_cluster_and_others_are_not() -> None:
     joints = [hinge(name, WORLD) for name in "abcdef"]
     couplings = [Coupling(pair, ((pair[0], 1.0), (pair[1], 2.0))) for pair in ("ac", "bd", "ce")]
-    clusters = clusters_of(assembled(joints, couplings=couplings))
+    clusters = clusters_of(robot_of(joints, couplings=couplings))
     assert [cluster.joints for cluster in clusters] == [(0, 2, 4), (1, 3), (5,)]
     assert [coupling.name for coupling in clusters[0].couplings] == ["ac", "ce"]
 
@@ -107,7 +107,7 @@ def test_constraints_that_share_a_joint_are_in_one_cluster_and_others_are_not() 
 def test_functions_tie_the_joints_that_they_name() -> None:
     joints = [hinge(name, WORLD) for name in "abc"]
     function = FunctionConstraint("cam", ("a", "c"), same, rows=1)
-    clusters = clusters_of(assembled(joints, functions=[function]))
+    clusters = clusters_of(robot_of(joints, functions=[function]))
     assert [cluster.joints for cluster in clusters] == [(0, 2), (1,)]
     assert clusters[0].functions == (function,)
     assert clusters[0].constraint_names == ("cam",)
@@ -175,7 +175,7 @@ def test_groups_are_the_strong_components_of_the_graph(seed: int) -> None:
 
 
 def test_clusters_are_found_once_and_alike_in_a_copy() -> None:
-    robot = four_bar()
+    robot = stretched_four_bar()
     assert clusters_of(robot) is clusters_of(robot)
     (copied,) = clusters_of(pickle.loads(pickle.dumps(robot)))
     assert copied.independent == clusters_of(robot)[0].independent
@@ -203,7 +203,7 @@ def test_refuses_what_makes_no_constraint(make, words) -> None:
 
 def test_refuses_a_loop_between_a_floating_base_and_the_world() -> None:
     joints = [Joint("root", JointKind.ROOT, WORLD), hinge("leg", 0)]
-    robot = assembled(joints, loops=[Loop("foot", LoopKind.POINT, 1, WORLD)])
+    robot = robot_of(joints, loops=[Loop("foot", LoopKind.POINT, 1, WORLD)])
     with pytest.raises(RobotError, match="loop 'foot' ties the floating base to the world: read"):
         clusters_of(robot)
 
@@ -218,4 +218,4 @@ def test_refuses_joints_of_several_freedoms_in_a_loop(kind: JointKind) -> None:
         ({"functions": [FunctionConstraint("tie", ("a", "c"), same, 1)]}, "constraint"),
     ):
         with pytest.raises(RobotError, match=f"{what} 'tie' {message}"):
-            clusters_of(assembled(joints, **constraint))
+            clusters_of(robot_of(joints, **constraint))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from small_loops import assembled, hinge
+from linkages import hinge, robot_of
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import (
@@ -51,15 +51,15 @@ JOINTS = [Joint("root", JointKind.ROOT, WORLD), hinge("a", 0), hinge("b", 0)]
 )
 def test_refuses_constraints_that_do_not_fit(constraints: dict[str, object], words: str) -> None:
     with pytest.raises(RobotError, match=words):
-        assembled(JOINTS, **constraints)
-    robot = assembled(JOINTS)
+        robot_of(JOINTS, **constraints)
+    robot = robot_of(JOINTS)
     with pytest.raises(RobotError, match=words):
         robot.with_constraints(**constraints)  # type: ignore[arg-type]
 
 
 def test_constraints_are_added_to_those_that_are_there() -> None:
     first, second = Coupling("x", (("a", 1.0),)), Coupling("y", (("b", 1.0),))
-    robot = assembled(JOINTS, couplings=[first], independent=["a"])
+    robot = robot_of(JOINTS, couplings=[first], independent=["a"])
     more = robot.with_constraints([second])
     assert more.couplings == (first, second)
     assert (more.independent, more.with_constraints(independent=[]).independent) == (("a",), ())

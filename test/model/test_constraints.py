@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 from linkages import (
-    BOX,
     COUPLER,
     assembled,
     bennett,
@@ -17,9 +16,9 @@ from linkages import (
     four_bar,
     motions,
     null_space,
-    poses,
     random_linkage,
     random_pose,
+    robot_of,
     spans,
     tied,
 )
@@ -29,10 +28,8 @@ from delassus_ros import Robot, Transform
 from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.model import (
     WORLD,
-    Body,
     Cluster,
     Coupling,
-    Frame,
     FunctionConstraint,
     Joint,
     JointKind,
@@ -97,7 +94,7 @@ def test_free_motions_of_a_kind_have_no_residual(kind):
     for motion, closed in [(free, True)] + [(each, False) for each in held]:
         loop = Loop("l", kind, 0, 1, at, at @ motion, axes[:, 2])
         # Both frames are then where `motion` takes the first one: bodies lie upon each other.
-        robot = Robot("r", joints, [Body("a", BOX), Body("b", BOX)], [], (), [loop])
+        robot = robot_of(joints, loops=[loop])
         rows = residual(robot, Cluster(robot, (0, 1), loops=(loop,)), [0.0, 0.0])
         assert (np.abs(rows).max() < 1e-14) == closed
 
@@ -173,9 +170,7 @@ def chain(count: int, couplings, independent=()) -> Robot:
         Joint(f"j{i}", JointKind.REVOLUTE, i - 1, random_pose(np.random.default_rng(i)))
         for i in range(count)
     ]
-    bodies = [Body(joint.name, BOX) for joint in joints]
-    tip = [Frame("tip", count - 1, Transform())]
-    return Robot("chain", joints, bodies, tip, couplings, (), independent)
+    return robot_of(joints, couplings=couplings, independent=independent)
 
 
 def test_couplings_have_constant_exact_jacobians():
@@ -361,15 +356,7 @@ def test_frames_half_a_turn_apart_do_not_count_as_closed():
     joints = [Joint("a", JointKind.REVOLUTE, WORLD), Joint("b", JointKind.REVOLUTE, WORLD)]
     for kind, turned in ((LoopKind.POINT, False), (LoopKind.HINGE, True), (LoopKind.WELD, True)):
         loop = Loop("l", kind, 0, 1, half)
-        robot = Robot("r", joints, [Body("a", BOX), Body("b", BOX)], [], (), [loop])
+        robot = robot_of(joints, loops=[loop])
         rows = residual(robot, Cluster(robot, (0, 1), loops=(loop,)), [0.0, 0.0])
         assert np.abs(rows).max() < 1e-14
         assert is_turned(robot, loop, [0.0, 0.0]) == turned
-
-
-def test_poses_of_the_test_agree_with_the_frames_of_the_rows():
-    robot, cluster, q = random_linkage(LoopKind.POINT, 31)
-    at, (loop,) = poses(robot, q), cluster.loops
-    ends = [at[loop.predecessor] @ loop.predecessor_placement,
-            at[loop.successor] @ loop.successor_placement]  # fmt: skip
-    assert np.allclose(ends[0].translation, ends[1].translation, atol=1e-14)

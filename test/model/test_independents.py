@@ -7,7 +7,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from small_loops import Z, actuator, assembled, at, four_bar, geared_chain, hinge, independent
+from linkages import (
+    Z,
+    actuator,
+    at,
+    geared_chain,
+    hinge,
+    independent,
+    robot_of,
+    stretched_four_bar,
+)
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import (
@@ -29,7 +38,7 @@ from delassus_ros.model.spatial import rotation_from_rpy
 def coupled(*couplings: Coupling, stated: tuple[str, ...] = ()) -> Robot:
     """Return three joints on the world, coupled."""
     joints = [hinge(name, WORLD) for name in "abc"]
-    return assembled(joints, couplings=couplings, independent=stated)
+    return robot_of(joints, couplings=couplings, independent=stated)
 
 
 def screwed(q: list[float]) -> list[float]:
@@ -105,13 +114,13 @@ def test_fine_screws_that_turn_together(lead: float) -> None:
 
 @pytest.mark.parametrize("kind", [LoopKind.POINT, LoopKind.HINGE])
 def test_a_four_bar_has_one_freedom_however_many_rows_close_it(kind: LoopKind) -> None:
-    (cluster,) = clusters_of(four_bar(kind))
+    (cluster,) = clusters_of(stretched_four_bar(kind))
     assert len(cluster.independent) == 1 and len(cluster.dependent) == 2
 
 
 @pytest.mark.parametrize("name", ["crank", "rod", "rocker"])
 def test_any_joint_of_a_four_bar_can_be_stated(name: str) -> None:
-    assert independent(four_bar(independent=(name,))) == [name]
+    assert independent(stretched_four_bar(independent=(name,))) == [name]
 
 
 def test_a_slider_crank_has_one_freedom() -> None:
@@ -122,11 +131,11 @@ def test_a_slider_crank_has_one_freedom() -> None:
         Joint("slide", JointKind.PRISMATIC, WORLD, along_x, Z),
     ]
     pin = Loop("pin", LoopKind.POINT, 1, 2, at(0.8), at(), Z)
-    assert len(independent(assembled(joints, loops=[pin]))) == 1
+    assert len(independent(robot_of(joints, loops=[pin]))) == 1
 
 
 def test_motors_are_independent_as_far_as_possible() -> None:
-    (group,) = groups_of(four_bar())
+    (group,) = groups_of(stretched_four_bar())
     for joint in range(3):
         assert independent_joints(group, [joint]) == (joint,)
     chosen = independent_joints(group, [0, 2])
@@ -136,7 +145,7 @@ def test_motors_are_independent_as_far_as_possible() -> None:
 
 
 def test_the_choice_is_the_same_every_time() -> None:
-    assert independent(four_bar()) == independent(four_bar())
+    assert independent(stretched_four_bar()) == independent(stretched_four_bar())
 
 
 def test_rounded_angles_do_not_make_redundant_rows_count() -> None:
@@ -148,21 +157,21 @@ def test_rounded_angles_do_not_make_redundant_rows_count() -> None:
         Joint("rocker", JointKind.REVOLUTE, WORLD, upright @ at(1.0), Z),
     ]
     loop = Loop("bar", LoopKind.HINGE, 1, 2, at(0.8) @ upright, at(0.5), Z)
-    assert len(independent(assembled(joints, loops=[loop]))) == 1
+    assert len(independent(robot_of(joints, loops=[loop]))) == 1
 
 
 def test_highly_geared_motors_can_be_stated() -> None:
-    plain = four_bar()
+    plain = stretched_four_bar()
     gear = Coupling("gear", (("motor", 1e-6), ("crank", 1.0)))
     joints = [*plain.joints, hinge("motor", WORLD)]
     for name in ("crank", "motor", "rocker"):
-        robot = assembled(joints, loops=plain.loops, couplings=[gear], independent=[name])
+        robot = robot_of(joints, loops=plain.loops, couplings=[gear], independent=[name])
         assert independent(robot) == [name]
 
 
 def test_loops_and_couplings_in_one_cluster() -> None:
-    plain = four_bar()
-    robot = assembled(
+    plain = stretched_four_bar()
+    robot = robot_of(
         [*plain.joints, hinge("motor", WORLD)],
         loops=plain.loops,
         couplings=[Coupling("gear", (("motor", -1.0), ("crank", 50.0)))],
@@ -178,34 +187,34 @@ def test_loops_and_couplings_in_one_cluster() -> None:
 def test_joints_that_a_function_gives_are_dependent() -> None:
     joints = [hinge(name, WORLD) for name in "abc"]
     function = FunctionConstraint("cam", ("b",), doubled, 2, ("a", "c"))
-    assert independent(assembled(joints, functions=[function])) == ["b"]
+    assert independent(robot_of(joints, functions=[function])) == ["b"]
 
 
 def test_a_function_may_turn_a_motor_far() -> None:
     """A screw as a function: the boom alone is free, as with a coupling."""
     robot = actuator(independent=())
     function = FunctionConstraint("screw", ("rod",), screwed, 1, ("motor",))
-    geared = assembled([*robot.joints, hinge("motor", 1)], loops=robot.loops, functions=[function])
+    geared = robot_of([*robot.joints, hinge("motor", 1)], loops=robot.loops, functions=[function])
     assert len(independent(geared)) == 1
 
 
 def test_an_implicit_function_leaves_its_rank() -> None:
     joints = [hinge(name, WORLD) for name in "abc"]
     function = FunctionConstraint("circle", ("a", "c"), crossed, 1)
-    assert len(independent(assembled(joints, functions=[function]))) == 2
+    assert len(independent(robot_of(joints, functions=[function]))) == 2
 
 
 def test_a_function_may_be_undefined_somewhere() -> None:
     joints = [hinge(name, WORLD) for name in "ab"]
     function = FunctionConstraint("root", ("a", "b"), rooted, 1)
-    assert len(independent(assembled(joints, functions=[function]))) == 1
+    assert len(independent(robot_of(joints, functions=[function]))) == 1
 
 
 # --- motions ----------------------------------------------------------------------------------
 
 
 def test_null_motions_keep_loops_closed() -> None:
-    (group,) = groups_of(four_bar())
+    (group,) = groups_of(stretched_four_bar())
     closure, q, motions = null_motions(group)
     assert motions.shape == (3, 1)
     assert np.abs(closure.gap(q)).max() < 1e-9
@@ -256,42 +265,43 @@ REFUSED = [
     ),
     # No translation along y, no rotation about x and z: both joints turn about z.
     (
-        lambda: assembled(
+        lambda: robot_of(
             [hinge("crank", WORLD), hinge("rod", 0, 0.3)],
             loops=[Loop("rail", LoopKind.PLANAR, WORLD, 1, at(), at(0.8), np.eye(3)[1])],
         ),
         "loop 'rail': joints 'crank', 'rod' cannot move",
     ),
     (
-        lambda: four_bar(LoopKind.POINT, rod=2.5),
+        lambda: stretched_four_bar(LoopKind.POINT, rod=2.5),
         r"loop 'bar' does not close: a gap of 0.5 \(m or rad\) .* joints 'crank', 'rod', "
         "'rocker'; check its frames",
     ),
     # Not in the plane of its joints.
     (
-        lambda: assembled(
-            list(four_bar().joints),
+        lambda: robot_of(
+            list(stretched_four_bar().joints),
             loops=[Loop("bar", LoopKind.HINGE, 1, 2, at(1.0, z=0.02), at(0.5), Z)],
         ),
         r"loop 'bar' does not close: a gap of 0.02",
     ),
     # The bar is fine; the second loop welds the rod's end at a right angle to what it meets.
     (
-        lambda: assembled(
-            [*four_bar().joints, hinge("lever", WORLD, 0.9)],
+        lambda: robot_of(
+            [*stretched_four_bar().joints, hinge("lever", WORLD, 0.9)],
             loops=[
-                *four_bar().loops, Loop("weld", LoopKind.WELD, 1, 3, at(0.8) @ UPRIGHT, at(0.5)),
+                *stretched_four_bar().loops,
+                Loop("weld", LoopKind.WELD, 1, 3, at(0.8) @ UPRIGHT, at(0.5)),
             ],
         ),
         r"loop 'weld' does not close, not even without the others: a gap of 1\.\d+ .* "
         r"joints 'crank', 'rod', 'lever'; check .*; as a point it would",
     ),
     (
-        lambda: four_bar(independent=("crank", "rod")),
+        lambda: stretched_four_bar(independent=("crank", "rod")),
         "loop 'bar': 2 .*'crank', 'rod'.*3 joints .* need 1",
     ),
     (
-        lambda: assembled(
+        lambda: robot_of(
             [hinge(name, WORLD) for name in "ab"],
             functions=[FunctionConstraint("odd", ("a", "b"), two_rows, 1)],
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from small_loops import assembled, four_bar, geared_chain, hinge
+from linkages import geared_chain, hinge, robot_of, stretched_four_bar
 
 from delassus_ros.model import WORLD, Coupling, FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.clusters import groups_of
@@ -20,14 +20,14 @@ def test_coupling_rows_are_scaled_to_their_largest_factor() -> None:
         Coupling("one", (("c", -8.0), ("a", 2.0)), 4.0),
         Coupling("two", (("b", 1.0), ("a", 0.5))),
     )
-    group = JointGroup(assembled(joints, couplings=couplings), (0, 1, 2), couplings)
+    group = JointGroup(robot_of(joints, couplings=couplings), (0, 1, 2), couplings)
     assert group.columns == {"a": 0, "b": 1, "c": 2}
     expected = np.array([[0.25, 0.0, -1.0, 0.5], [0.5, 1.0, 0.0, 0.0]])
     assert np.array_equal(group.coupling_rows(), expected)
 
 
 def test_described_names_every_constraint() -> None:
-    robot = four_bar().with_constraints(
+    robot = stretched_four_bar().with_constraints(
         [Coupling("g", (("crank", 1.0), ("rocker", 1.0)))],
         functions=[FunctionConstraint("cam", ("rod",), cam, 1)],
     )
@@ -43,7 +43,7 @@ def test_linear_joints_are_in_no_loop_and_no_input_of_a_function() -> None:
     names = ("base", "crank", "rod", "rocker", "rotor", "cam", "follower")
     parents = (WORLD, 0, 1, 0, 0, 0, 0)
     joints = [hinge(name, parent, 0.5) for name, parent in zip(names, parents, strict=True)]
-    robot = assembled(
+    robot = robot_of(
         joints,
         couplings=[Coupling("g", (("rotor", 9.0), ("crank", 1.0), ("base", 1.0), ("cam", 1.0)))],
         loops=[Loop("bar", LoopKind.HINGE, 2, 3)],

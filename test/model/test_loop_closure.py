@@ -5,9 +5,8 @@ from __future__ import annotations
 import counted
 import numpy as np
 import pytest
-from linkages import motions, turn
+from linkages import actuator, closed_actuator, motions, stretched_four_bar, turn
 from oracles.textbook import body_poses, mass_matrix
-from small_loops import actuator, closed_actuator, four_bar
 
 from delassus_ros.model import WORLD, Coupling, JointKind, Loop, LoopKind, Robot, Transform
 from delassus_ros.model.clusters import clusters_of, groups_of
@@ -60,7 +59,7 @@ def test_free_motions_of_a_kind_have_no_gap(kind: LoopKind) -> None:
     }
     held += half_turns.get(kind, [])
     for move, is_free in [(free, True), *((each, False) for each in held)]:
-        tree = four_bar()
+        tree = stretched_four_bar()
         at_zero = body_poses(tree, np.zeros(3))
         placement = at_zero[2].inverse() @ at_zero[1] @ move
         loop = Loop("loop", kind, 1, 2, Transform(), placement)
@@ -80,7 +79,7 @@ def test_closes_from_nearby(kind: LoopKind) -> None:
 
 
 def test_closes_stretched_four_bars_at_more_than_one_configuration() -> None:
-    closure, _ = closure_of(four_bar())
+    closure, _ = closure_of(stretched_four_bar())
     found = closed_jacobians(closure)
     assert len(found) == 5
     ranks = [int(np.linalg.matrix_rank(jacobian, tol=1e-6)) for _, jacobian in found]
@@ -127,7 +126,7 @@ def test_motors_and_rotors_do_not_change_how_their_loop_closes(
 
 
 def test_says_what_does_not_close() -> None:
-    closure, _ = closure_of(four_bar(rod=3.0))
+    closure, _ = closure_of(stretched_four_bar(rod=3.0))
     assert closed_jacobians(closure) == []
     what, gap = closure.worst()
     assert what == "loop 'bar'"
@@ -135,7 +134,7 @@ def test_says_what_does_not_close() -> None:
 
 
 def test_the_reference_is_inside_the_limits() -> None:
-    robot = four_bar()
+    robot = stretched_four_bar()
     joints = [
         type(joint)(
             joint.name, joint.kind, joint.parent, joint.placement, joint.axis, 0.0, *limits

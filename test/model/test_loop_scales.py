@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linkages import BOX, COUPLER, CRANK, along_x, four_bar, random_linkage
+from linkages import COUPLER, CRANK, at, four_bar, random_linkage, robot_of
 from linkages import assembled as closed_form
+from on_floats import outputs_on_floats
 from oracles.textbook import body_jacobians, body_poses, mass_matrix
 from seeds import seeds
 
-from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import ClosureStatus
 from delassus_ros.closure.reference import reference_configuration
-from delassus_ros.compiler.build import evaluate
 from delassus_ros.errors import RobotError
 from delassus_ros.model import (
     WORLD,
@@ -100,13 +100,11 @@ def ring(kind: LoopKind, seed: int = 3) -> tuple[Robot, np.ndarray]:
         else j
         for j in joints
     ]
-    tree = Robot("ring", joints, robot.bodies[1:], [Frame("tip", 0, along_x(0.25))])
-    at = body_poses(tree, q[1:])
-    end = at[on_world.successor].inverse() @ at[on_world.predecessor]
+    placed = body_poses(robot_of(joints), q[1:])
+    end = placed[on_world.successor].inverse() @ placed[on_world.predecessor]
     closing = end @ on_world.predecessor_placement
     loops = [replace(on_world, successor_placement=closing)]
-    whole = Robot("ring", joints, robot.bodies[1:], list(tree.frames.values()), (), loops)
-    return whole, q[1:]
+    return robot_of(joints, (Frame("tip", 0, at(0.25)),), loops=loops), q[1:]
 
 
 def exact(position: np.ndarray) -> np.ndarray:
@@ -238,7 +236,7 @@ def own_sizes(robot: Robot, sizes: dict[str, float]) -> dict[int, float]:
 
 def matrix(problem: Problem, q: np.ndarray, name: str = "ltl") -> np.ndarray:
     """Return G by an algorithm, uncompiled."""
-    return np.array(evaluate(problem, algorithms.get(name), {"q": q})["G"], dtype=float)
+    return outputs_on_floats(problem, name, {"q": q})["G"]
 
 
 def tip(robot: Robot) -> Problem:
@@ -335,10 +333,9 @@ def test_an_open_chain_does_not_feel_where_it_is_mounted() -> None:
     axis = np.array([0.48, 0.6, 0.64])
     joints = [
         Joint("turn", JointKind.REVOLUTE, WORLD, Transform(), axis),
-        Joint("bend", JointKind.REVOLUTE, 0, along_x(0.5)),
+        Joint("bend", JointKind.REVOLUTE, 0, at(0.5)),
     ]
-    bodies = [Body(joint.name, BOX) for joint in joints]
-    robot = Robot("arm", joints, bodies, [Frame("tip", 1, along_x(0.25))])
+    robot = robot_of(joints, (Frame("tip", 1, at(0.25)),))
     q = np.array([0.4, -0.9])
     expected = reference_matrix(tip(robot), q, {})
     for away in (0.0, 2.0**9, 2.0**17):
@@ -365,10 +362,7 @@ def test_a_gap_counts_by_the_size_of_the_loop_not_by_its_distance() -> None:
     short = Transform(np.eye(3), np.array([COUPLER, 0.0, 0.05]))
     (loop,) = robot.loops
     for away in (0.0, 1e3):
-        open_one = Robot(
-            "open", robot.joints, robot.bodies, [], (),
-            [replace(loop, predecessor_placement=short)],
-        )  # fmt: skip
+        open_one = robot_of(list(robot.joints), loops=[replace(loop, predecessor_placement=short)])
         with pytest.raises(RobotError, match=r"'knee' does not close: a gap of 0.00078"):
             clusters_of(scaled(open_one, 2.0**-6, np.array([away, 0.0, 0.0])))
 
@@ -378,12 +372,11 @@ def test_lengths_that_move_nothing_are_no_size_of_a_loop() -> None:
     far = 1e3
     joints = [
         Joint("crank", JointKind.REVOLUTE, WORLD),
-        Joint("coupler", JointKind.REVOLUTE, 0, along_x(0.002)),
-        Joint("slide", JointKind.PRISMATIC, WORLD, along_x(-far), np.array([1.0, 0.0, 0.0])),
+        Joint("coupler", JointKind.REVOLUTE, 0, at(0.002)),
+        Joint("slide", JointKind.PRISMATIC, WORLD, at(-far), np.array([1.0, 0.0, 0.0])),
     ]
-    pin = Loop("pin", LoopKind.POINT, 1, 2, along_x(0.003), along_x(far))
-    bodies = [Body(joint.name, BOX) for joint in joints]
-    robot = Robot("slider", joints, bodies, [Frame("tip", 1, along_x(0.003))], (), [pin])
+    pin = Loop("pin", LoopKind.POINT, 1, 2, at(0.003), at(far))
+    robot = robot_of(joints, (Frame("tip", 1, at(0.003)),), loops=[pin])
     assert size_of(robot, pin) == pytest.approx(0.005, rel=0.5)
     crank, coupler = 0.7, -0.7 - np.arcsin(0.002 / 0.003 * np.sin(0.7))
     q = np.array([crank, coupler, 0.002 * np.cos(crank) + 0.003 * np.cos(crank + coupler)])
@@ -433,14 +426,13 @@ def test_couplings_of_several_freedoms_hold_in_any_order(seed: int) -> None:
     """What moves one of them is rounding for another's joints."""
     random = np.random.default_rng(seed)
     joints = [Joint(f"j{i}", JointKind.REVOLUTE, WORLD) for i in range(8)]
-    bodies = [Body(joint.name, BOX) for joint in joints]
     couplings = []
     for number in range(4):
         chosen = random.choice(8, random.integers(2, 4), replace=False)
         ratios = tuple((f"j{k}", float(random.uniform(-9.0, 9.0))) for k in chosen)
         couplings.append(Coupling(f"c{number}", ratios))
     for order in (1, -1):
-        robot = Robot("gears", joints, bodies, [], couplings[::order])
+        robot = robot_of(joints, couplings=couplings[::order])
         assert sum(len(each.independent) for each in clusters_of(robot)) == 4
 
 

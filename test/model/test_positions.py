@@ -7,15 +7,14 @@ import warnings
 import numpy as np
 import pytest
 import robots
-from linkages import four_bar
+from linkages import four_bar, robot_of
 from on_floats import matrix_at
 from oracles import relative, symmetric
-from small import BOX
 from test_ranges import PRISMATIC, REVOLUTE, chain
 
 from delassus_ros import Closure, DelassusWarning, Robot
 from delassus_ros.errors import RobotError
-from delassus_ros.model import WORLD, Body, Coupling, Frame, Joint, JointKind, Transform
+from delassus_ros.model import WORLD, Coupling, Joint, JointKind
 
 
 def gripper() -> Robot:
@@ -137,8 +136,7 @@ def mobile() -> Robot:
         Joint("hip", REVOLUTE, 0),
         Joint("pack", JointKind.FLOATING, 1),
     ]
-    bodies = [Body(joint.name, BOX) for joint in joints]
-    return Robot("mobile", joints, bodies, [Frame("tip", 1, Transform())])
+    return robot_of(joints)
 
 
 def test_planar_and_floating_joints_go_by_name() -> None:

@@ -6,10 +6,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from small import BOX
+from linkages import robot_of
 
 from delassus_ros.errors import InputError
-from delassus_ros.model import WORLD, Body, Coupling, Joint, JointKind, Robot
+from delassus_ros.model import WORLD, Coupling, Joint, JointKind, Robot
 from delassus_ros.model.ranges import PlausibleRanges
 
 REVOLUTE, PRISMATIC = JointKind.REVOLUTE, JointKind.PRISMATIC
@@ -20,8 +20,7 @@ def chain(*joints: tuple[str, JointKind, float, float], couplings=()) -> Robot:
         Joint(name, kind, k - 1 if k else WORLD, lower=lower, upper=upper)
         for k, (name, kind, lower, upper) in enumerate(joints)
     ]
-    bodies = [Body(joint.name, BOX) for joint in made]
-    return Robot("chain", made, bodies, [], couplings)
+    return robot_of(made, couplings=couplings)
 
 
 ARM = chain(

@@ -4,33 +4,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import ReceivedMatrix
+from received_matrices import received_matrix
 
 from delassus_ros.monitor.agreement import Agreement
-from delassus_ros.monitor.checked import CheckedMatrix, relative_error
+from delassus_ros.monitor.comparison import relative_error
 
 FEET = ("LF", "RF", "LH", "RH")
 
 
-def matrix_of(
-    contacts: tuple[str, ...], stamp: int, contacts_stamp: int | None = None
-) -> CheckedMatrix:
+def matrix_of(contacts: tuple[str, ...], stamp: int, contacts_stamp: int = 0) -> ReceivedMatrix:
     """Return a matrix whose entries depend on stamp and contact names, not on their order."""
     rng = np.random.default_rng(stamp)
     root = rng.normal(size=(12, 12))
     whole = root @ root.T
     rows = [3 * FEET.index(name) + k for name in contacts for k in range(3)]
     offsets = tuple(range(0, 3 * len(contacts) + 1, 3))
-    return CheckedMatrix(stamp, contacts, offsets, whole[np.ix_(rows, rows)], contacts_stamp)
+    matrix = whole[np.ix_(rows, rows)]
+    return received_matrix(stamp, contacts, offsets, matrix, contacts_stamp=contacts_stamp)
 
 
-def with_matrix(sample: CheckedMatrix, matrix: np.ndarray) -> CheckedMatrix:
+def with_matrix(sample: ReceivedMatrix, matrix: np.ndarray) -> ReceivedMatrix:
     """Return the sample with another matrix."""
-    return CheckedMatrix(
-        sample.stamp, sample.contacts, sample.offsets, matrix, sample.contacts_stamp
-    )
+    return replace(sample, matrix=matrix)
+
+
+def add(books: Agreement, sample: ReceivedMatrix, sequence: int, latency: float) -> None:
+    """Add a matrix with a number."""
+    books.add(replace(sample, sequence=sequence), latency)
+
+
+def add_invalid(books: Agreement, stamp: int, sequence: int, reasons: int) -> None:
+    """Add a message without a matrix."""
+    invalid = DelassusMatrix.VALIDITY_INVALID
+    sample = received_matrix(stamp, validity=invalid, sequence=sequence, reasons=reasons)
+    books.add(sample, 1e-4)
 
 
 def kept(references: Iterable[int] = (), answers: Mapping[int, int] | None = None) -> Agreement:
@@ -45,7 +58,7 @@ def kept(references: Iterable[int] = (), answers: Mapping[int, int] | None = Non
 def answer(books: Agreement, numbers: Mapping[int, int]) -> None:
     """Add matrices of all feet: sequence numbers by stamp."""
     for stamp, number in numbers.items():
-        books.add_matrix(matrix_of(FEET, stamp), number, 1e-4)
+        add(books, matrix_of(FEET, stamp), number, 1e-4)
 
 
 @pytest.mark.parametrize("contacts", [FEET, ("RH", "LF"), ("RF", "LH", "LF"), ()])
@@ -57,7 +70,7 @@ def test_comparison_goes_by_name_not_by_place(contacts: tuple[str, ...]) -> None
 def test_comparison_sees_swapped_contacts() -> None:
     """Right numbers under the wrong names are an error."""
     right = matrix_of(("LF", "RH"), 5)
-    swapped = CheckedMatrix(5, ("RH", "LF"), right.offsets, right.matrix)
+    swapped = received_matrix(5, ("RH", "LF"), right.row_offsets, right.matrix)
     assert relative_error(swapped, matrix_of(FEET, 5)) > 0.1
 
 
@@ -72,7 +85,7 @@ def test_comparison_with_what_does_not_fit_is_infinite() -> None:
     """Unknown contact, other kind, wrong size; NaN stays NaN."""
     reference, sample = matrix_of(("LF", "RF"), 5), matrix_of(("LF",), 5)
     assert relative_error(matrix_of(("RH",), 5), reference) == math.inf
-    assert relative_error(CheckedMatrix(5, ("LF",), (0, 6), np.eye(6)), reference) == math.inf
+    assert relative_error(received_matrix(5, ("LF",), (0, 6), np.eye(6)), reference) == math.inf
     assert relative_error(with_matrix(sample, np.eye(2)), reference) == math.inf
     assert math.isnan(relative_error(with_matrix(sample, np.full((3, 3), math.nan)), reference))
 
@@ -83,7 +96,7 @@ def test_matrices_and_references_match_in_either_order(reference_first: bool) ->
     books = Agreement()
     steps = [
         lambda: books.add_reference(matrix_of(FEET, 7)),
-        lambda: books.add_matrix(matrix_of(("LF", "RH"), 7), 1, 1e-4),
+        lambda: add(books, matrix_of(("LF", "RH"), 7), 1, 1e-4),
     ]
     for step in steps if reference_first else reversed(steps):
         assert books.compared == 0
@@ -101,7 +114,7 @@ def test_disagreement_is_counted_and_described(bad: float) -> None:
         books.add_reference(matrix_of(FEET, stamp))
         sample = matrix_of(("LF", "RH"), stamp)
         factor = bad if stamp == 4 else 1.0
-        books.add_matrix(with_matrix(sample, sample.matrix * factor), stamp, 1e-4)
+        add(books, with_matrix(sample, sample.matrix * factor), stamp, 1e-4)
     assert (books.compared, books.disagreed) == (10, 1)
     assert not books.worst <= 1e-9
     text = "; ".join(books.faults())
@@ -115,7 +128,7 @@ def test_worst_error_stays_nan() -> None:
     for stamp, factor in ((1, math.nan), (2, 1.5)):
         books.add_reference(matrix_of(FEET, stamp))
         sample = matrix_of(FEET, stamp)
-        books.add_matrix(with_matrix(sample, sample.matrix * factor), stamp, 1e-4)
+        add(books, with_matrix(sample, sample.matrix * factor), stamp, 1e-4)
     assert math.isnan(books.worst)
     assert books.disagreed == 2
 
@@ -134,9 +147,9 @@ def test_set_is_checked_by_its_stamp() -> None:
         ]
     ):
         books.add_reference(matrix_of(FEET, stamp))
-        books.add_matrix(matrix_of(contacts, stamp, set_stamp), sequence, 1e-4)
+        add(books, matrix_of(contacts, stamp, set_stamp), sequence, 1e-4)
     assert books.wrong_set == 0
-    books.add_matrix(matrix_of(("LF", "RH"), 5, 200), 9, 1e-4)
+    add(books, matrix_of(("LF", "RH"), 5, 200), 9, 1e-4)
     assert books.wrong_set == 1
     assert "contacts LF, RH, active were LF" in "; ".join(books.faults())
 
@@ -144,9 +157,9 @@ def test_set_is_checked_by_its_stamp() -> None:
 def test_sequence_gaps_and_steps_back_are_counted() -> None:
     """Missing numbers are skipped ones; INVALID messages count in the same sequence."""
     books = Agreement()
-    books.add_invalid(1, 1, 32)
+    add_invalid(books, 1, 1, 32)
     answer(books, {2: 2, 3: 3, 7: 7})
-    books.add_invalid(8, 8, 64)
+    add_invalid(books, 8, 8, 64)
     assert (books.skipped, books.backwards, books.invalid) == (3, 0, {32: 1, 64: 1})
     answer(books, {9: 8})
     assert books.backwards == 1
@@ -164,20 +177,19 @@ def test_unanswered_joint_states_are_those_between_matrices() -> None:
 def test_old_stamps_are_dropped_and_still_counted() -> None:
     """The books do not grow with time, and nothing is forgotten in the counts."""
     books = Agreement()
-    empty = np.zeros((0, 0))
     for stamp in range(1, 20001):
-        books.add_reference(CheckedMatrix(stamp, (), (0,), empty))
+        books.add_reference(received_matrix(stamp))
         if stamp % 2:
-            books.add_matrix(CheckedMatrix(stamp, (), (0,), empty), stamp, 1e-4)
+            add(books, received_matrix(stamp), stamp, 1e-4)
         books.add_contacts(stamp, ())
     assert books.unanswered == 9999
     for stamp in range(30001, 40001):
-        books.add_matrix(CheckedMatrix(stamp, ("LF",), (0, 3), np.eye(3)), stamp, 1e-4)
+        add(books, received_matrix(stamp, ("LF",), (0, 3), np.eye(3)), stamp, 1e-4)
     assert books.unreferenced == 5000  # the references of the others may still come
-    books.add_reference(CheckedMatrix(50000, (), (0,), empty))
+    books.add_reference(received_matrix(50000))
     assert books.unreferenced == 10000
     for stamp in range(60001, 65001):
-        books.add_matrix(CheckedMatrix(stamp, ("LF",), (0, 3), np.eye(3)), stamp, 1e-4)
+        add(books, received_matrix(stamp, ("LF",), (0, 3), np.eye(3)), stamp, 1e-4)
     assert books.unreferenced == 10000
     kept = [books._references, books._waiting, books._sets]
     assert [len(table) for table in kept] == [5000, 5000, 5000]
@@ -189,34 +201,20 @@ def test_percentiles_of_all_and_of_the_recent() -> None:
     books = Agreement()
     assert math.isnan(books.latency().p50)
     for sequence in range(4000):
-        books.add_matrix(matrix_of((), 1), sequence, 1e-3 if sequence < 2000 else 3e-3)
+        add(books, matrix_of((), 1), sequence, 1e-3 if sequence < 2000 else 3e-3)
     # Nobody knows.
-    books.add_matrix(matrix_of((), 1), 4000, math.nan)
+    add(books, matrix_of((), 1), 4000, math.nan)
     assert books.latency().p50 == pytest.approx(2e-3)
     assert books.latency(recent=True).p50 == pytest.approx(3e-3)
     assert books.latency().p99 == pytest.approx(3e-3)
 
 
-def test_condition_is_of_the_last_matrix() -> None:
-    """NaN where there is none to speak of."""
-    books = Agreement()
-    assert math.isnan(books.condition())
-    books.add_matrix(CheckedMatrix(1, ("LF",), (0, 3), np.diag([4.0, 2.0, 1.0])), 1, 1e-4)
-    assert books.condition() == pytest.approx(4.0)
-    books.add_matrix(CheckedMatrix(2, (), (0,), np.zeros((0, 0))), 2, 1e-4)
-    assert math.isnan(books.condition())
-    for worst in (math.nan, math.inf):
-        matrix = np.diag([4.0, worst, 1.0])
-        books.add_matrix(CheckedMatrix(3, ("LF",), (0, 3), matrix), 3, 1e-4)
-        assert math.isnan(books.condition())
-
-
 def test_verdict_needs_matrices_rows_and_references() -> None:
     """Silence, empty sets and missing references are no success."""
     books = Agreement()
-    books.add_invalid(1, 1, 32)
+    add_invalid(books, 1, 1, 32)
     assert books.faults() == ["no matrix arrived"]
-    books.add_matrix(matrix_of((), 1), 2, 1e-4)
+    add(books, matrix_of((), 1), 2, 1e-4)
     assert books.faults() == ["no reference arrived"]
     books.add_reference(matrix_of(FEET, 2))
     assert books.faults() == ["no matrix had rows: no contact was ever active"]
@@ -275,7 +273,7 @@ def test_what_is_lost_while_a_node_stands_still_is_no_fault(pause: int, lost: in
 def test_silence_takes_a_number_and_answers_nothing() -> None:
     """What comes after it may have been superseded by numbers before it."""
     books = kept(range(1, 11), {2: 1})
-    books.add_invalid(2, 4, 1024)  # 3 and 4 were superseded
+    add_invalid(books, 2, 4, 1024)  # 3 and 4 were superseded
     answer(books, {5: 5})
     assert (books.unanswered, books.skipped) == (2, 2)
     assert books.faults() == []
@@ -284,7 +282,7 @@ def test_silence_takes_a_number_and_answers_nothing() -> None:
 def test_silence_before_the_first_joint_state_answers_none() -> None:
     """The monitor may have found the simulator before the node has."""
     books = kept(range(1, 11))
-    books.add_invalid(0, 1, 32)
+    add_invalid(books, 0, 1, 32)
     answer(books, {7: 2, 8: 3})
     assert (books.unanswered, books.skipped) == (0, 0)
     assert books.faults() == []
@@ -292,15 +290,14 @@ def test_silence_before_the_first_joint_state_answers_none() -> None:
 
 def test_gaps_are_settled_before_they_are_forgotten() -> None:
     books = Agreement()
-    empty = np.zeros((0, 0))
     lost = (3000, 3001, 9000)
     sequence = 0
     for stamp in range(1, 30001):
-        books.add_reference(CheckedMatrix(stamp, (), (0,), empty))
+        books.add_reference(received_matrix(stamp))
         if stamp not in (*lost, 3500):
             # 3500 and one of the two are superseded.
             sequence += 2 if stamp in (3002, 3501) else 1
-            books.add_matrix(CheckedMatrix(stamp, (), (0,), empty), sequence, 1e-4)
+            add(books, received_matrix(stamp), sequence, 1e-4)
     assert (books.unanswered, books.skipped) == (4, 2)
     assert books._gaps.unaccounted(()) == 2
     assert len(books._gaps._ends) <= 10000
@@ -314,9 +311,7 @@ def test_invalid_is_an_answer(reference_first: bool) -> None:
         steps = [
             lambda s=stamp: books.add_reference(matrix_of(FEET, s)),
             lambda s=stamp: (
-                books.add_invalid(s, s, 64)
-                if s == 3
-                else books.add_matrix(matrix_of(FEET, s), s, 1e-4)
+                add_invalid(books, s, s, 64) if s == 3 else add(books, matrix_of(FEET, s), s, 1e-4)
             ),
         ]
         for step in steps if reference_first else reversed(steps):

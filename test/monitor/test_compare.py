@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import ReceivedMatrix
 from processes import Program, python
+from received_matrices import received_matrix
 
-from delassus_ros.monitor.checked import CheckedMatrix
 from delassus_ros.monitor.pairing import Instants
 from delassus_ros.monitor.pairs import Pairs
 from delassus_ros.recent import Recent
@@ -20,14 +22,16 @@ from delassus_ros.recent import Recent
 MATRIX = np.array([[2.0, 0.3, 0.1], [0.3, 3.0, 0.2], [0.1, 0.2, 4.0]])
 
 
-def answer(stamp: int, scale: float = 1.0, contacts_stamp: int | None = 5) -> CheckedMatrix:
-    return CheckedMatrix(
-        stamp, ("LF",), (0, 3), scale * MATRIX, contacts_stamp, True, "dense", 1e-5
-    )
+def answer(stamp: int, scale: float = 1.0, contacts_stamp: int = 5) -> ReceivedMatrix:
+    return received_matrix(
+        stamp, ("LF",), (0, 3), scale * MATRIX, contacts_stamp=contacts_stamp, algorithm="dense",
+        compute_time=1e-5,
+    )  # fmt: skip
 
 
-def invalid(stamp: int, contacts_stamp: int | None = 5) -> CheckedMatrix:
-    return CheckedMatrix(stamp, (), (0,), np.zeros((0, 0)), contacts_stamp, valid=False)
+def invalid(stamp: int, contacts_stamp: int = 5) -> ReceivedMatrix:
+    nothing = DelassusMatrix.VALIDITY_INVALID
+    return received_matrix(stamp, contacts_stamp=contacts_stamp, validity=nothing)
 
 
 # --- what has one stamp -----------------------------------------------------------------------
@@ -137,7 +141,7 @@ def test_only_one_matrix_is_a_fault_for_the_same_contacts() -> None:
 
 def test_a_change_of_contacts_that_one_heard_first_is_no_fault() -> None:
     pairs = Pairs()
-    for stamp, other in ((1, answer(1, contacts_stamp=6)), (2, invalid(2, None)), (3, answer(3))):
+    for stamp, other in ((1, answer(1, contacts_stamp=6)), (2, invalid(2, 0)), (3, answer(3))):
         pairs.add(0, answer(stamp))
         pairs.add(1, other)
     assert (pairs.unlike, pairs.compared, pairs.faults()) == (2, 1, [])

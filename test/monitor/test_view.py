@@ -6,10 +6,11 @@ import io
 
 import numpy as np
 import pytest
+from delassus_msgs.msg import DelassusMatrix
+from received_matrices import received_matrix
 
 from delassus_ros.monitor import view
 from delassus_ros.monitor.agreement import Agreement
-from delassus_ros.monitor.checked import CheckedMatrix
 
 
 class Terminal(io.StringIO):
@@ -24,11 +25,10 @@ def books(error: float = 0.0) -> Agreement:
     """Return books of one matrix of two contacts."""
     agreement = Agreement()
     matrix = np.diag([2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    reference = CheckedMatrix(1, ("LF", "RH"), (0, 3, 6), matrix)
+    reference = received_matrix(1, ("LF", "RH"), (0, 3, 6), matrix)
     agreement.add_reference(reference)
-    agreement.add_matrix(
-        CheckedMatrix(1, ("LF", "RH"), (0, 3, 6), matrix * (1 + error)), 1, 2.5e-4
-    )
+    scaled = matrix * (1 + error)
+    agreement.add(received_matrix(1, ("LF", "RH"), (0, 3, 6), scaled, condition=2.0), 2.5e-4)
     return agreement
 
 
@@ -44,10 +44,16 @@ def test_rows_tell_all_figures() -> None:
     assert shown["missing"] == "0 unanswered, 0 skipped, 0 INVALID"
 
 
+def test_unknown_condition_without_number() -> None:
+    agreement = Agreement()
+    agreement.add(received_matrix(1), 1e-4)
+    assert dict(view.rows(agreement, 0.0))["condition"] == "-"
+
+
 def test_rows_before_the_first_matrix() -> None:
     """Say what is waited for, and that INVALID messages came."""
     agreement = Agreement()
-    agreement.add_invalid(1, 1, 32)
+    agreement.add(received_matrix(1, validity=DelassusMatrix.VALIDITY_INVALID, reasons=32), 1e-4)
     assert view.rows(agreement, 0.0) == [("state", "waiting for the first matrix (1 INVALID)")]
 
 
@@ -87,18 +93,3 @@ def test_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.count("Delassus matrix") >= 4
     assert "1 of 1 DISAGREE" in text
     assert text.rindex("\x1b[?25h") > text.rindex("Delassus matrix")
-
-
-def test_rate_is_that_of_the_last_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often it is asked; what was long ago does not count."""
-    now = [0.0]
-    monkeypatch.setattr(view.time, "monotonic", lambda: now[0])
-    rate = view.Rate()
-    assert rate.update(0) == 0.0
-    for tick in range(1, 9):
-        now[0] = 0.25 * tick
-        assert rate.update(100 * tick) == pytest.approx(400.0)
-    for tick in range(9, 13):
-        now[0] = 0.25 * tick
-        last = rate.update(800)
-    assert last == 0.0

@@ -5,22 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import small
-from linkages import REFERENCE, assembled, four_bar
-from small_loops import geared_chain
+from linkages import REFERENCE, assembled, four_bar, geared_chain
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.closure import Closure
 from delassus_ros.conditioning.monitor import Conditioning, ConditionSettings, Damping
-from delassus_ros.conditioning.structural_rank import (
-    closed_configurations,
-    generic_matrices,
-)
 from delassus_ros.errors import InputError
 from delassus_ros.inputs.closed_joints import BoundClosures
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.model import Frame, Transform
 from delassus_ros.node.on_demand import Motion, OnDemand
 from delassus_ros.node.services import list_algorithms
+from delassus_ros.solver.structural_rank import generic_matrices
 
 Q = np.array([0.3, -0.8, 1.2])
 NAMES = ["hip2", "extra", "hip0", "hip1"]
@@ -119,7 +115,7 @@ def with_tip(robot: Robot) -> Robot:
 def four_bar_on_demand(algorithm: str = "pv_osimr") -> OnDemand:
     problem = Problem(four_bar(), [Contact("tip", "tip", np.eye(2, 6))])
     solver, closure = DelassusSolver(problem, algorithm), Closure(problem, REFERENCE)
-    generic = generic_matrices(solver, configurations=closed_configurations(closure))
+    generic = generic_matrices(solver)
     return OnDemand(solver, generic, ConditionSettings(), BoundClosures(closure))
 
 
@@ -193,7 +189,7 @@ def test_an_approximation_is_said() -> None:
         ("pv_osimr", Reason.NONE), ("reflected_inertia", Reason.APPROXIMATE_ALGORITHM)
     ):  # fmt: skip
         solver = DelassusSolver(problem, algorithm)
-        generic = generic_matrices(solver, configurations=closed_configurations(closure))
+        generic = generic_matrices(solver)
         on_demand = OnDemand(solver, generic, ConditionSettings(), BoundClosures(closure))
         answer = on_demand.compute(["link0", "link1"], [0.3, -0.8], ["tip"])
         assert answer.findings.reasons is reasons

@@ -86,6 +86,6 @@ def test_two_nodes_run_in_one_process(graph: Graph, tmp_path) -> None:
         found = graph.peer.get_node_names_and_namespaces()
         return {space for name, space in found if name == "delassus_node"}
 
-    with running(program("reliability.md"), tmp_path) as both:
+    with running(program("howto/real_time.md"), tmp_path) as both:
         graph.until(lambda: {"/left", "/right"} <= names(), "two nodes")
         assert both.stop() == 0 and "Traceback" not in both.errors, both.errors

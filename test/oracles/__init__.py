@@ -9,6 +9,9 @@ import numpy as np
 
 from delassus_ros import Problem, Robot
 
+GRAVITY = np.array([1.0, -2.0, -9.0])
+"""Along no axis of a base [m/s²]."""
+
 
 def relative(found: np.ndarray, expected: np.ndarray) -> float:
     """Return the relative error by Frobenius norms."""

@@ -13,7 +13,7 @@ import pytest
 import robots
 from cluster_robots import Builder, coupled
 from cluster_robots import random_problem as random_closed_problem
-from linkages import along_x
+from linkages import at
 from passive import with_passive
 from robots import FEET, LEGS
 
@@ -207,7 +207,7 @@ def oblique_slides(_: int, outputs: Sequence[str]) -> Pairs:
     axes = np.array([[-1, 3, -3], [0, 4, -2], [2, -4, 4], [4, 1, 2]], float)
     kinds = [JointKind.PRISMATIC] * 3 + [JointKind.REVOLUTE]
     joints = [
-        Joint(f"j{i}", kind, parent, along_x(x), axis / np.linalg.norm(axis))
+        Joint(f"j{i}", kind, parent, at(x), axis / np.linalg.norm(axis))
         for i, (kind, parent, x, axis) in enumerate(
             zip(kinds, (WORLD, WORLD, 1, 2), (0, 0, 0, 4), axes, strict=True)
         )

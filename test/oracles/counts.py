@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from delassus_ros import Problem, algorithms
 from delassus_ros.compiler.ir.trace import trace
 
 
+@cache
 def count(problem: Problem, name: str, generic: bool = False) -> int:
     """Return the operations of a kernel."""
     return trace(problem, algorithms.get(name), generic).operations.total

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from benchmarks import models
 from delassus_ros.model import WORLD, Body, Inertia, JointKind, Loop, LoopKind, Robot, Transform
 from delassus_ros.problem import Problem
 from delassus_ros.sim.quadruped import stepping_quadruped
@@ -242,32 +243,10 @@ def of_mujoco(model, frames: list[str], positions: dict[str, float], qpos=None) 
     ----------
     positions : of joints with a name; the others are at `qpos`.
     """
-    data = mujoco.MjData(model)
-    if qpos is not None:
-        data.qpos[:] = qpos
+    qpos = np.array(model.qpos0 if qpos is None else qpos)
     for name, value in positions.items():
-        data.qpos[model.joint(name).qposadr[0]] = value
-    mujoco.mj_forward(model, data)
-    inverse = np.zeros((model.nv, model.nv))
-    # As the signature of mj_fullM changed between versions.
-    mujoco.mj_solveM(model, data, inverse, np.eye(model.nv))
-    J = np.zeros((6 * len(frames), model.nv))
-    for k, name in enumerate(frames):
-        linear, angular = np.zeros((3, model.nv)), np.zeros((3, model.nv))
-        if mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, name) >= 0:
-            number = model.site(name).id
-            mujoco.mj_jacSite(model, data, linear, angular, number)
-            R = data.site_xmat[number].reshape(3, 3)
-        else:
-            number = model.body(name).id
-            mujoco.mj_jacBody(model, data, linear, angular, number)
-            R = data.xmat[number].reshape(3, 3)
-        J[6 * k : 6 * k + 3], J[6 * k + 3 : 6 * k + 6] = R.T @ linear, R.T @ angular
-    if data.ne:
-        C = data.efc_J.reshape(-1, model.nv)[: data.ne]
-        S = C @ inverse @ C.T
-        inverse = inverse - inverse @ C.T @ np.linalg.pinv(S, 1e-10) @ C @ inverse
-    return J @ inverse @ J.T
+        qpos[model.joint(name).qposadr[0]] = value
+    return models.of_mujoco(model, frames, qpos)
 
 
 def standing_quadruped() -> tuple[mujoco.MjModel, mujoco.MjData]:

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import robots
 
 from benchmarks import oracle
 from benchmarks.cases import AbsentError
-from delassus_ros.model import Robot
 from delassus_ros.model.clusters import velocity_offsets
-from delassus_ros.model.robot import Base
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from oracles import responses
@@ -29,15 +26,8 @@ CONSTANT = (
 """Robots whose loop Jacobian is constant: gears and belts."""
 VARYING = ("tello_with_arms_1ee", "urdf_four_bar", "urdf_planar_leg_linkage")
 """Robots whose loop Jacobian depends on the configuration."""
-
-FILES: dict[str, tuple[str, Base]] = {
-    "urdf_four_bar": ("grbda_four_bar", "fixed"),
-    "urdf_mini_cheetah_4ee": ("grbda_mini_cheetah", "floating"),
-    "urdf_mit_humanoid_leg": ("grbda_mit_humanoid_leg", "fixed"),
-    "urdf_planar_leg_linkage": ("grbda_planar_leg_linkage", "fixed"),
-    "urdf_revolute_rotor_chain": ("grbda_revolute_rotor_chain", "fixed"),
-}
-"""Oracle file → URDF+ file and base."""
+FILES = oracle.URDFS
+"""Robots that the library read from URDF+."""
 
 
 def data(name: str) -> dict[str, Any]:
@@ -59,8 +49,7 @@ def problem_of(name: str, state: int = 0) -> Problem:
 def from_urdf(name: str) -> Problem:
     """Return a robot read from URDF+ with its end effectors."""
     data(name)
-    file, base = FILES[name]
-    return Problem(Robot.from_urdf(robots.shared(file), base), oracle.contacts_of(name))
+    return oracle.problem_of(name)
 
 
 def positions_from_urdf(problem: Problem, name: str, state: int) -> Array:

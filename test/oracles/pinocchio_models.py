@@ -2,71 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pinocchio as pin
 
-from delassus_ros import Problem
-from delassus_ros.model.robot import Joint, JointKind
-from delassus_ros.model.spatial import Inertia
-from oracles import responses, symmetric
+from benchmarks import models
+from benchmarks.pinocchio_peer import PinocchioRobot
+from delassus_ros import Problem, Robot
+from delassus_ros.model.spatial import Transform
+from delassus_ros.pinocchio_model import PinocchioModel
+from oracles import GRAVITY, responses, symmetric
+
+
+class PinocchioDynamics:
+    """Pinocchio's dynamics of a robot at positions q (nq,).
+
+    Armatures count in `inverse` and `forward`, whatever RNEA of a version makes of them.
+
+    Parameters
+    ----------
+    gravity : acceleration (3,), along the axes of the base [m/s²].
+    """
+
+    def __init__(self, robot: Robot, q: np.ndarray, gravity: np.ndarray = GRAVITY) -> None:
+        self._robot, self._built = robot, PinocchioModel(robot)
+        self.model = self._built.model
+        self.model.gravity.linear = np.asarray(gravity)
+        self.data, self.q = self.model.createData(), self._built.configuration({"q": q})
+        self._armature = self.model.armature.copy()
+
+    def place(self, body: int, placement: Transform) -> tuple[int, pin.SE3]:
+        """Return Pinocchio's joint of a body, and the pose in it of a placement on the body."""
+        pose = self._built.body_frame[body] @ placement
+        return self._built.joint_of[body], pin.SE3(pose.rotation, pose.translation)
+
+    def frame(self, name: str) -> tuple[int, pin.SE3]:
+        """Return Pinocchio's joint of a frame, and the pose of the frame in it."""
+        return self.place(self._robot.frames[name].body, self._robot.frames[name].placement)
+
+    def inverse(
+        self, rates: np.ndarray, accelerations: np.ndarray, wrenches: Mapping = {}
+    ) -> np.ndarray:
+        """Return the torques (nv,) of a motion; `wrenches` (6,) by frame, along its axes."""
+        self.model.armature = 0.0 * self._armature
+        torques = pin.rnea(
+            self.model, self.data, self.q, rates, accelerations, self._forces(wrenches)
+        )
+        self.model.armature = self._armature
+        return np.asarray(torques + self._armature * accelerations)
+
+    def forward(
+        self, rates: np.ndarray, torques: np.ndarray, wrenches: Mapping = {}
+    ) -> np.ndarray:
+        """Return the accelerations (nv,) by torques and wrenches."""
+        forces = self._forces(wrenches)
+        return np.array(pin.aba(self.model, self.data, self.q, rates, torques, forces))
+
+    def _forces(self, wrenches: Mapping) -> pin.StdVec_Force:
+        found = pin.StdVec_Force([pin.Force.Zero() for _ in range(self.model.njoints)])
+        for frame, wrench in wrenches.items():
+            joint, pose = self.frame(frame)
+            found[joint] = found[joint] + pose.act(pin.Force(wrench))
+        return found
 
 
 class Peer:
-    """Pinocchio's model of ours, made joint by joint, and its numbers in our order."""
+    """Pinocchio's model of ours and its numbers in our order."""
 
     def __init__(self, problem: Problem) -> None:
-        robot = problem.robot
-        self.problem, self.model = problem, pin.Model()
-        self.joints: dict[int, int] = {-1: 0}
-        # Pinocchio's algorithm for M wants joints depth first.
-        waiting = [i for i, joint in enumerate(robot.joints) if joint.parent < 0]
-        while waiting:
-            i = waiting.pop()
-            waiting += [k for k, other in enumerate(robot.joints) if other.parent == i]
-            self._add(i, robot.joints[i], robot.bodies[i].inertia)
-        first = [self.model.joints[self.joints[i]].idx_v for i in range(len(robot.joints))]
-        self.indices = np.concatenate(
-            [np.arange(k, k + j.kind.nv) for k, j in zip(first, robot.joints, strict=True)]
-        )
-        self.model.armature = self._armature
+        self.problem, self.robot = problem, PinocchioRobot(problem.robot)
+        self.model, self.joints = self.robot.model, self.robot.joints
+        order = self.robot.motion(np.arange(self.model.nv, dtype=float)[None])[0]
+        self.indices = np.argsort(order)
         for contact in problem.contacts:
-            frame = robot.frames[contact.frame]
-            place = frame.placement @ contact.placement
-            self.model.addFrame(
-                pin.Frame(
-                    f"contact {contact.name}", self.joints[frame.body], 0,
-                    pin.SE3(place.rotation, place.translation), pin.FrameType.OP_FRAME,
-                )
-            )  # fmt: skip
+            joint, pose = self.robot.place_of(contact)
+            name = f"contact {contact.name}"
+            self.model.addFrame(pin.Frame(name, joint, 0, pose, pin.FrameType.OP_FRAME))
         self.data = self.model.createData()
-
-    _armature = np.empty(0)
-
-    def _add(self, i: int, joint: Joint, own: Inertia) -> None:
-        place = pin.SE3(joint.placement.rotation, joint.placement.translation)
-        if joint.kind is JointKind.ROOT:
-            kind = pin.JointModelFreeFlyer()
-        elif joint.kind is JointKind.REVOLUTE:
-            kind = pin.JointModelRevoluteUnaligned(joint.axis)
-        else:
-            kind = pin.JointModelPrismaticUnaligned(joint.axis)
-        number = self.model.addJoint(self.joints[joint.parent], kind, place, joint.name)
-        six = own.rotational[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
-        inertia = pin.Inertia.FromDynamicParameters(np.r_[own.mass, own.moment, six])
-        self.model.appendBodyToJoint(number, inertia, pin.SE3.Identity())
-        self._armature = np.r_[self._armature, [joint.armature] * joint.kind.nv]
-        self.joints[i] = number
 
     def state(self, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return Pinocchio's q, v and torques at our inputs, and set gravity."""
-        model, robot = self.model, self.problem.robot
-        q = pin.neutral(model)
-        for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True)):
-            number = self.joints[i]
-            if joint.kind is JointKind.ROOT:
-                q[3:7] = inputs.get("base_orientation", [0, 0, 0, 1])
-            else:
-                q[model.joints[number].idx_q] = inputs["q"][offset]
+        model = self.model
+        q = self.robot.configurations(np.array(inputs["q"], dtype=float)[None])[0]
+        if self.problem.robot.base == "floating":
+            q[3:7] = inputs.get("base_orientation", [0, 0, 0, 1])
         v, torques = np.zeros(model.nv), np.zeros(model.nv)
         v[self.indices] = inputs.get("rates", v)
         torques[self.indices] = inputs.get("torques", torques)
@@ -125,18 +145,28 @@ def outputs(problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, np.nda
     return Peer(problem).at(inputs)
 
 
+def dynamics_of_frames(
+    model: pin.Model, q: np.ndarray, v: np.ndarray, frames: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return M, h, J and J̇v, six rows a frame along the axes of the world, of Pinocchio's v."""
+    data = model.createData()
+    M, h = symmetric(pin.crba(model, data, q)), pin.nle(model, data, q, v).copy()
+    pin.forwardKinematics(model, data, q, v, 0.0 * v)
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    axes, numbers = pin.LOCAL_WORLD_ALIGNED, [model.getFrameId(name) for name in frames]
+    J = [pin.getFrameJacobian(model, data, k, axes) for k in numbers]
+    bias = [pin.getFrameClassicalAcceleration(model, data, k, axes).vector for k in numbers]
+    return M, h, np.vstack(J), np.concatenate(bias)
+
+
 def of_pinocchio(model, frames: list[str], positions: dict[str, float]) -> np.ndarray:
     """Return G of frames of a model, along their axes."""
-    data, q = model.createData(), pin.neutral(model)
+    q = pin.neutral(model)
     for name, value in positions.items():
         joint = model.joints[model.getJointId(name)]
         if joint.nq == 2:
             q[joint.idx_q : joint.idx_q + 2] = np.cos(value), np.sin(value)
         else:
             q[joint.idx_q] = value
-    pin.computeJointJacobians(model, data, q)
-    pin.updateFramePlacements(model, data)
-    M = symmetric(pin.crba(model, data, q))
-    numbers = [model.getFrameId(name) for name in frames]
-    J = np.vstack([pin.getFrameJacobian(model, data, k, pin.LOCAL) for k in numbers])
-    return J @ np.linalg.solve(M, J.T)
+    return models.of_pinocchio(model, frames, q)

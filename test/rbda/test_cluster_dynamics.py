@@ -14,7 +14,9 @@ import pytest
 import robots
 from cluster_robots import Builder, coupled, random_problem
 from on_floats import DynamicsOnFloats
+from oracles import GRAVITY
 from oracles.cases import PARALLELOGRAMS, closed_parallelogram
+from seeds import seeds
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
 from delassus_ros import Robot
@@ -30,7 +32,6 @@ from delassus_ros.rbda.trees import spanning_tree, tree_of
 from delassus_ros.scalars.functions import Vector
 from delassus_ros.testing import random_problem as random_open_problem
 
-GRAVITY = np.array([1.0, -2.0, -9.0])
 LOOPS = ("grbda_four_bar", "grbda_six_bar", "grbda_planar_leg_linkage")
 
 
@@ -45,9 +46,7 @@ def state(robot: Robot, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q, rng.normal(size=size), rng.normal(size=size)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(10), *(pytest.param(k, marks=pytest.mark.slow) for k in range(10, 30))]
-)
+@pytest.mark.parametrize("seed", seeds(30, every=3))
 def test_forward_undoes_inverse_dynamics_of_geared_robots(seed: int) -> None:
     robot = geared(seed)
     assert_identity(robot, *state(robot, seed))
@@ -73,9 +72,7 @@ def assert_identity(robot: Robot, q: np.ndarray, rates: np.ndarray, torques: np.
     assert np.linalg.norm(np.array(again) - torques) < 1e-9 * np.linalg.norm(torques)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(8), *(pytest.param(k, marks=pytest.mark.slow) for k in range(8, 20))]
-)
+@pytest.mark.parametrize("seed", seeds(20, every=3))
 def test_inverse_dynamics_of_geared_robots_agree_with_pinocchio(seed: int) -> None:
     robot = geared(seed)
     assert_agrees_with_pinocchio(robot, *state(robot, seed))
@@ -98,21 +95,10 @@ def test_inverse_dynamics_of_loops_agree_with_pinocchio(name: str) -> None:
 def assert_agrees_with_pinocchio(
     robot: Robot, q: np.ndarray, rates: np.ndarray, accelerations: np.ndarray
 ) -> None:
-    import pinocchio as pin
+    from oracles.pinocchio_models import PinocchioDynamics
 
-    from delassus_ros.pinocchio_model import PinocchioModel
-
-    model = PinocchioModel(robot)
-    model.model.armature = np.zeros(robot.nv)  # what RNEA makes of it depends on the version
-    model.model.gravity.linear = GRAVITY
     E, gamma = loop_motion(robot, q, rates)
-    joint_accelerations = E @ accelerations + gamma
-    torques = pin.rnea(
-        model.model, model.model.createData(), model.configuration({"q": q}),
-        E @ rates, joint_accelerations,
-    )  # fmt: skip
-    armature = [joint.armature for joint in robot.joints for _ in range(joint.kind.nv)]
-    expected = E.T @ (torques + np.array(armature) * joint_accelerations)
+    expected = E.T @ PinocchioDynamics(robot, q).inverse(E @ rates, E @ accelerations + gamma)
     x = {"q": q.tolist(), "rates": rates.tolist(), "gravity": GRAVITY.tolist()}
     for build in (tree_of, spanning_tree):
         motion = RobotTree(robot, build=build).motion(x)
@@ -159,33 +145,26 @@ def loop_motion(robot: Robot, q: np.ndarray, rates: np.ndarray) -> tuple[np.ndar
 @pytest.mark.parametrize("name", PARALLELOGRAMS)
 def test_linkages_move_as_pinocchios_constraint_dynamics_say(name: str) -> None:
     import pinocchio as pin
-
-    from delassus_ros.pinocchio_model import PinocchioModel
+    from oracles.pinocchio_models import PinocchioDynamics
 
     robot = Robot.from_urdf(robots.shared(name), "fixed")
     q = closed_parallelogram(robot, name)
-    built = PinocchioModel(robot)
-    model = built.model
-    model.gravity.linear = GRAVITY
+    peer = PinocchioDynamics(robot, q)
+    model, data = peer.model, peer.data
     dynamics = DynamicsOnFloats(robot)
     rng = np.random.default_rng(2)
     rates, torques = rng.normal(size=dynamics.size), rng.normal(size=dynamics.size)
     E, gamma = loop_motion(robot, q, rates)
     expected = E @ dynamics.forward(q, rates, torques, GRAVITY) + gamma
 
-    def end(body: int, placement: Transform) -> tuple[int, object]:
-        pose = built.body_frame[body] @ placement
-        return built.joint_of[body], pin.SE3(np.array(pose.rotation), np.array(pose.translation))
-
     constraints = [
         pin.RigidConstraintModel(
             pin.ContactType.CONTACT_3D, model,
-            *end(loop.predecessor, loop.predecessor_placement),
-            *end(loop.successor, loop.successor_placement), pin.ReferenceFrame.LOCAL,
+            *peer.place(loop.predecessor, loop.predecessor_placement),
+            *peer.place(loop.successor, loop.successor_placement), pin.ReferenceFrame.LOCAL,
         )
         for loop in robot.loops
     ]  # fmt: skip
-    data = model.createData()
     known = [constraint.createData() for constraint in constraints]
     # Pinocchio 4 wants the constraints' data here, too.
     newer = int(pin.__version__.split(".")[0]) >= 4
@@ -196,7 +175,7 @@ def test_linkages_move_as_pinocchios_constraint_dynamics_say(name: str) -> None:
         tau[model.idx_vs[model.getJointId(joint)]] = torque
     proximal = pin.ProximalSettings(1e-14, 1e-10, 100)
     found = pin.constraintDynamics(
-        model, data, built.configuration({"q": q}), E @ rates, tau, constraints, known, proximal
+        model, data, peer.q, E @ rates, tau, constraints, known, proximal
     )
     assert np.linalg.norm(found - expected) < 1e-9 * np.linalg.norm(expected)
 
@@ -249,15 +228,13 @@ def test_what_cannot_be_computed_is_said() -> None:
 
 
 def test_compiled_dynamics_are_kept_on_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_kernels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    tmp_path.chmod(0o700)
     robot = geared(2)
     q, rates, other = state(robot, 7)
     first = Dynamics(robot)
     expected = first.forward(q, rates, other), first.inverse(q, rates, other)
-    files = sorted((tmp_path / "delassus_ros").iterdir())
+    files = sorted(own_kernels.iterdir())
     assert len(files) == 2
     # What is not there to be traced cannot be traced again.
     for name in ("c_rnea", "c_aba"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from on_floats import DynamicsOnFloats
-from oracles import cases
+from oracles import GRAVITY, cases
 from oracles.mujoco_models import MujocoModel
 from passive import with_passive
-from test_cluster_dynamics import GRAVITY, loop_motion
+from test_cluster_dynamics import loop_motion
 
 CASES = (
     *((cases.acceptable_trees, seed) for seed in range(5)),

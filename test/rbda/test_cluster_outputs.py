@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cluster_robots import LOOSE, OVAL, Builder, random_problem
+from linkages import at, stretched_four_bar, within
+from on_floats import outputs_on_floats
 from oracles import relative
 from oracles.cases import with_outputs
-from small_loops import at, four_bar, within
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.closure import Closure
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.dynamics import Dynamics
@@ -25,11 +25,8 @@ EXACT = ("auto", "efpa", "pv_osimr", "ltl")
 
 
 def on_floats(problem: Problem, name: str, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    algorithm = algorithms.get(name)
-    assert isinstance(algorithm, TracedAlgorithm)
-    values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
-    results = evaluate(problem, algorithm, values)
-    return [np.array(results[output], dtype=float) for output in EVERYTHING]
+    found = outputs_on_floats(problem, name, inputs)
+    return [found[output] for output in EVERYTHING]
 
 
 def test_an_independent_rotor_that_the_tree_has_lost() -> None:
@@ -102,11 +99,9 @@ def test_velocities_are_named_by_their_joints() -> None:
 
 
 @pytest.fixture
-def linkages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Robot], np.ndarray]:
+def linkages(own_kernels: Path) -> tuple[list[Robot], np.ndarray]:
     """Return four-bars that differ in their limits alone, a closed q, and an empty cache."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    plain = four_bar(rod=0.9)
+    plain = stretched_four_bar(rod=0.9)
     bar = Robot("bar", plain.joints, plain.bodies, [Frame("tip", 1, at(0.9))], loops=plain.loops)
     places = ((0.8, -1.4, -2.7), (-2.9, 1.9, 2.5))
     q = Closure(bar, dict(zip(bar.joint_names, places[0], strict=True))).reference

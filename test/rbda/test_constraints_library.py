@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import robots
 from linkages import (
-    BOX,
     null_space,
+    robot_of,
     spans,
     tied,
 )
@@ -16,7 +16,6 @@ from oracles import paper_library
 from delassus_ros import Robot, Transform
 from delassus_ros.model import (
     WORLD,
-    Body,
     Cluster,
     Frame,
     Joint,
@@ -29,12 +28,9 @@ from delassus_ros.testing.tello import differential
 def tello(name: str) -> tuple[Robot, Cluster]:
     parents = (WORLD, WORLD, WORLD, 2)
     joints = [Joint(f"{name}{i}", JointKind.REVOLUTE, p) for i, p in enumerate(parents)]
-    bodies = [Body(joint.name, BOX) for joint in joints]
     names = tuple(joint.name for joint in joints)
-    robot = Robot(
-        "tello", joints, bodies, [Frame("tip", 3, Transform())], independent=names[:2],
-        functions=[differential(name, names)],
-    )  # fmt: skip
+    frames, functions = (Frame("tip", 3, Transform()),), [differential(name, names)]
+    robot = robot_of(joints, frames, functions=functions, independent=names[:2])
     return robot, Cluster(robot, (0, 1, 2, 3), functions=robot.functions, independent=(0, 1))
 
 

@@ -9,7 +9,9 @@ import pytest
 import robots
 from cluster_robots import Builder, random_problem
 from on_floats import DynamicsOnFloats
+from oracles import GRAVITY
 from passive import with_passive
+from seeds import seeds
 
 from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
@@ -19,8 +21,6 @@ from delassus_ros.rbda.dynamics import c_aba, c_rnea, hybrid
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.sim.humanoid import FEET, HANDS, humanoid_urdf
 from delassus_ros.testing import random_problem as random_open_problem
-
-GRAVITY = np.array([1.0, -2.0, -9.0])
 
 
 def split(tree: RobotTree, rng: np.random.Generator) -> frozenset[int]:
@@ -32,9 +32,7 @@ def split(tree: RobotTree, rng: np.random.Generator) -> frozenset[int]:
     return frozenset(k for columns in groups if rng.uniform() < 0.5 for k in columns)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(12), *(pytest.param(k, marks=pytest.mark.slow) for k in range(12, 60))]
-)
+@pytest.mark.parametrize("seed", seeds(60, every=5))
 @pytest.mark.parametrize("kind", ["geared", "open", "passive"])
 def test_any_split_of_joints_completes_a_motion(kind: str, seed: int) -> None:
     """Torques by C-RNEA for random accelerations: of a part of both follows the rest."""
@@ -81,35 +79,19 @@ def leaves(robot: Robot, count: int) -> list[str]:
 
 @pytest.mark.parametrize("name", BIG)
 def test_splits_and_wrenches_of_humanoids_agree_with_pinocchio(name: str) -> None:
-    import pinocchio as pin
-
-    from delassus_ros.pinocchio_model import PinocchioModel
+    from oracles.pinocchio_models import PinocchioDynamics
 
     robot = BIG[name]()
     frames = [*FEET.values(), *HANDS.values()] if name == "humanoid" else leaves(robot, 4)
     dynamics = DynamicsOnFloats(robot, frames)
     rng, n = np.random.default_rng(1), dynamics.size
-    built = PinocchioModel(robot)
-    model, data = built.model, built.model.createData()
-    model.gravity.linear = GRAVITY
-    model.armature = np.zeros(model.nv)
     q = rng.uniform(-1, 1, robot.nq)
     rates, ydd, wrenches = rng.normal(size=n), rng.normal(size=n), rng.normal(size=(4, 6))
-    external = pin.StdVec_Force([pin.Force.Zero() for _ in range(model.njoints)])
-    for frame, wrench in zip(frames, wrenches, strict=True):
-        place = robot.frames[frame]
-        pose = built.body_frame[place.body] @ place.placement
-        joint = built.joint_of[place.body]
-        moved = pin.SE3(np.array(pose.rotation), np.array(pose.translation))
-        external[joint] = external[joint] + moved.act(pin.Force(wrench))
-    configuration = built.configuration({"q": q})
-    expected = pin.rnea(model, data, configuration, rates, ydd, external)
-    armature = [joint.armature for joint in robot.joints for _ in range(joint.kind.nv)]
-    expected = expected + np.array(armature) * ydd
+    peer, external = PinocchioDynamics(robot, q), dict(zip(frames, wrenches, strict=True))
+    expected = peer.inverse(rates, ydd, external)
     found = dynamics.inverse(q, rates, ydd, GRAVITY, wrenches)
     assert np.linalg.norm(found - expected) < 1e-10 * np.linalg.norm(expected)
-    model.armature = np.array(armature)
-    free = pin.aba(model, data, configuration, rates, expected, external)
+    free = peer.forward(rates, expected, external)
     found = dynamics.forward(q, rates, expected, GRAVITY, wrenches)
     assert np.linalg.norm(found - free) < 1e-10 * np.linalg.norm(free)
     columns = RobotTree(robot).columns_by_joint

@@ -22,6 +22,7 @@ from sensor_msgs.msg import JointState
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.node.parameters import Operation, Settings
+from delassus_ros.node.present_contacts import PresentContacts
 from delassus_ros.node.tick import DelassusTick
 from delassus_ros.recordings.recorded_file import Recorded
 from delassus_ros.recordings.recording import Recording
@@ -31,7 +32,7 @@ from delassus_ros.sim import demo_urdf
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 KINDS = {"/joint_states": JointState, "/active_contacts": ActiveContacts}
-TAKEN = {"/joint_states": "answer", "/active_contacts": "_set_contacts"}
+TAKEN = {"/joint_states": "answer", "/active_contacts": "read"}
 TIMEOUTS = {"input_timeout": 0.195, "contacts_timeout": 0.095}
 """No multiples of the step: where a message has waited for a moment, it decides at those."""
 
@@ -79,18 +80,19 @@ def played(graph: Graph, monkeypatch, messages: list[Recorded]) -> list[bytes]:
     """Return what a node publishes while messages are played to it, each once it is taken in."""
     calls: Counter[str] = Counter()
 
-    def counted(name: str) -> Callable[..., Any]:
-        original = getattr(DelassusTick, name)
+    def counted(kind: type, name: str) -> Callable[..., Any]:
+        original = getattr(kind, name)
 
-        def call(self: DelassusTick, *arguments: Any) -> Any:
+        def call(self: Any, *arguments: Any) -> Any:
             found = original(self, *arguments)
             calls[name] += 1
             return found
 
         return call
 
-    for name in ("answer", "_set_contacts", "watch"):
-        monkeypatch.setattr(DelassusTick, name, counted(name))
+    for kind, name in ((DelassusTick, "answer"), (DelassusTick, "watch"),
+                       (PresentContacts, "read")):  # fmt: skip
+        monkeypatch.setattr(kind, name, counted(kind, name))
     # Time is simulated: what the machine takes to deliver a message is none of it.
     monkeypatch.setattr(stream, "delay_since", lambda sent, now: 0)
     values = {

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import signal
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,15 +18,12 @@ from node_support import (
     relative_error,
     solve,
 )
-from processes import python
-from ros_domains import new_domain
 from ros_support import LATCHED, Graph, overrides
 from sensor_msgs.msg import JointState
 
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.ros.executor import executing, spin
 
-ROOT = Path(__file__).resolve().parents[2]
 CYCLE = ("deactivate", "cleanup", "configure", "activate")
 CYCLES = 5
 
@@ -135,18 +129,6 @@ def test_life_cycles_under_load_of_two_nodes_in_one_loop(
     for message in driver.matrices.values():
         assert relative_error(matrix_to_numpy(message), expected) < 1e-10
     assert not [line for line in graph.log if "a fault of this program" in line]
-
-
-def test_the_vectorized_the_page_runs_two_nodes() -> None:
-    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (code,) = [block for block in blocks if "spin(" in block]
-    arguments = ["--ros-args", "-p", "autostart:=true"]
-    with python("-c", code, *arguments, domain=new_domain()) as program:
-        program.wait_for("on /left/robot_description")
-        program.wait_for("on /right/robot_description")
-        assert program.stop(signal.SIGTERM) == 0, program.output
-        assert "Traceback" not in program.output
 
 
 def test_nodes_are_destroyed_and_the_executor_ended_whatever_happens(graph) -> None:

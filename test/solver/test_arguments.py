@@ -13,17 +13,13 @@ import numpy as np
 import pytest
 import robots
 import small
-from friction import FEET, feet_problem
+from friction import feet_problem
 from on_floats import solver_on_floats
+from robots import LEGS
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Status, Transform
 from delassus_ros.closure import Closure
 from delassus_ros.conditioning.monitor import ConditionSettings
-from delassus_ros.conditioning.structural_rank import (
-    StructuralRank,
-    closed_configurations,
-    generic_matrices,
-)
 from delassus_ros.contacts import row_scales
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import (
@@ -52,6 +48,7 @@ from delassus_ros.model.spatial import rotation_from_quaternion, rotation_from_r
 from delassus_ros.rotor_report import rotor_report
 from delassus_ros.samples import random_inputs
 from delassus_ros.solver import export_task_space
+from delassus_ros.solver.structural_rank import StructuralRank, generic_matrices
 
 LEG = Path(__file__).resolve().parents[2] / "docs" / "geared_leg.urdf"
 FOOT = Contact("LF", "LF_FOOT")
@@ -228,16 +225,9 @@ INPUT: Rows = [
     *((lambda w, given=given: Closure(w.leg, tolerance=given),
        f"tolerance is {given}; expected a positive number") for given in (-1, 0, np.nan, np.inf)),
     (lambda w: Closure(w.leg, agreement=-0.1), "agreement is -0.1; expected a number from 0 on"),
-    *((lambda w, given=given: generic_matrices(w.solver, configurations=given), words)
-      for given, words in (
-          (["a"], "configurations is ['a']; expected numbers~"),
-          (np.zeros((0, 12)), "configurations have shape (0, 12), expected (N, 12) with N >= 1~"),
-          (np.zeros((1, 2, 12)),
-           "configurations have shape (1, 2, 12), expected (N, 12) with ~"))),
-    *((call, f"count is {given!r}; expected a whole number, at least 1")
-      for given in (0, -1, 2.5, "3")
-      for call in (lambda w, given=given: generic_matrices(w.solver, given),
-                   lambda w, given=given: closed_configurations(w.closure, given))),
+    *((lambda w, given=given: generic_matrices(w.solver, given),
+       f"count is {given!r}; expected a whole number, at least 1")
+      for given in (0, -1, 2.5, "3")),
     (lambda w: StructuralRank("G", np.ones(3)), "generic matrices is 'G'; expected numbers"),
     *((lambda w, shape=shape: StructuralRank(np.zeros(shape), np.ones(10)),
        "~expected (N, 10, 10)~") for shape in ((10, 10), (0, 10, 10), (2, 9, 9))),
@@ -294,7 +284,7 @@ INPUT: Rows = [
     (lambda w: w.bound.contact_forces(), "~no friction was set; expected bound.set_friction~"),
     (lambda w: w.bound.set_friction({"LF": 0.5, "RF": 0.5}),
      "~friction lacks contacts 'LH', 'RH'~"),
-    (lambda w: w.bound.set_friction(dict.fromkeys((*FEET, "LX"), 0.5)),
+    (lambda w: w.bound.set_friction(dict.fromkeys((*LEGS, "LX"), 0.5)),
      "~friction: unknown contact 'LX'~"),
     (lambda w: w.bound.set_friction(0.5, law="ncp"), "~unknown law 'ncp'~"),
     (lambda w: w.solver.bind().set_friction(0.5), "~a0~"),

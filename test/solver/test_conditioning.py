@@ -17,10 +17,10 @@ from delassus_ros.conditioning.monitor import (
     ConditionSettings,
     Damping,
 )
-from delassus_ros.conditioning.structural_rank import generic_matrices
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
+from delassus_ros.solver.structural_rank import generic_matrices
 
 
 @pytest.fixture(name="solver", scope="module")

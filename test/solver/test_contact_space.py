@@ -17,6 +17,9 @@ from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Statu
 from delassus_ros.errors import InputError, NumericalError
 from delassus_ros.model.spatial import skew
 from delassus_ros.samples import random_inputs
+from delassus_ros.solver import constrained_dynamics
+from delassus_ros.solver.bound import _constrained_code
+from delassus_ros.solver.constrained_dynamics import OVERFLOWED, REDUNDANT, SOLVED
 from delassus_ros.solver.contact_space import certified_factor, inertia
 from delassus_ros.solver.solution import Solution
 
@@ -389,6 +392,34 @@ def test_constrained_dynamics_in_machine_code(make, solver_of, active) -> None:
         solver.solve(**inputs, active=names[:1]).forces(),
         1e-9,
     )
+
+
+def test_constrained_dynamics_as_python_and_as_machine_code() -> None:
+    """One source: the outcome is the same, and numbers differ by rounding."""
+    rng = np.random.default_rng(3)
+    k, n = 5, 8
+    compiled = _constrained_code().calls["constrained_dynamics"]
+    for rows, factor, expected in ((k, 1.0, SOLVED), (2, 1.0, REDUNDANT), (k, 1e300, OVERFLOWED)):
+        J = rng.normal(size=(k, rows)) @ rng.normal(size=(rows, n))
+        known = [J @ J.T / factor, np.zeros(k), factor * rng.normal(size=k), rng.normal(size=k),
+                 rng.normal(size=(n, k)), rng.normal(size=n)]  # fmt: skip
+        found = []
+        for is_compiled in (True, False):
+            results = [np.zeros((k, k)), np.zeros(k), np.zeros(n)]
+            binding = np.array([k, n, *(block.ctypes.data for block in (*known, *results))])
+            if is_compiled:
+                outcome = compiled(binding.ctypes.data)
+            else:
+                with np.errstate(all="ignore"):
+                    outcome = constrained_dynamics.constrained_dynamics(binding)
+            found.append((outcome, results))
+        assert found[0][0] == found[1][0] == expected
+        if expected == SOLVED:
+            for ours, python in zip(found[0][1], found[1][1], strict=True):
+                np.testing.assert_allclose(ours, python, rtol=1e-10, atol=1e-13)
+            f, G, free = found[0][1][1], known[0], known[5]
+            np.testing.assert_allclose(G @ f, known[2] - known[3], rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(found[0][1][2], free + known[4] @ f, rtol=1e-12)
 
 
 def test_a_bound_solver_with_redundant_contacts_and_without_a_matrix() -> None:

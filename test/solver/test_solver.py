@@ -17,7 +17,7 @@ from oracles.textbook import body_jacobians, body_poses, mass_matrix, random_q
 from small import BOX, contacts, massless_problem, mixed_robot, problem, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
-from delassus_ros.algorithms import NumericAlgorithm, Status, registry
+from delassus_ros.algorithms import NumericAlgorithm, Status
 from delassus_ros.errors import InputError, NumericalError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 
@@ -222,7 +222,7 @@ def test_threads_do_not_disturb_each_other(solver) -> None:
 
 
 @pytest.fixture
-def numeric():
+def numeric(own_algorithms):
     """Register a numeric back end for one test, and return the list of statuses it gives."""
     statuses: list[Status] = []
 
@@ -237,8 +237,7 @@ def numeric():
 
             return compute
 
-    yield statuses
-    del registry._registry["numeric"]
+    return statuses
 
 
 def test_a_numeric_back_end_behaves_like_a_compiled_one(numeric, solver) -> None:
@@ -258,7 +257,7 @@ def test_a_numeric_back_end_behaves_like_a_compiled_one(numeric, solver) -> None
 
 
 @pytest.fixture
-def failing():
+def failing(own_algorithms):
     """Register a back end that raises what it is given; None: it returns no status."""
     errors: list[Exception | None] = []
 
@@ -277,8 +276,7 @@ def failing():
 
             return compute
 
-    yield errors
-    del registry._registry["failing"]
+    return errors
 
 
 def test_a_back_end_that_raises_gives_a_status_and_is_logged_once(failing, caplog) -> None:
@@ -303,14 +301,13 @@ def test_a_back_end_that_raises_gives_a_status_and_is_logged_once(failing, caplo
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
 )
-def test_copies_of_a_solver_are_solvers_of_the_same_problem(copied, monkeypatch, tmp_path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_copies_of_a_solver_are_solvers_of_the_same_problem(copied, own_kernels) -> None:
     this = Problem(walker(legs=1), contacts(("point",)), axes="world")
     first, given = DelassusSolver(this, "ltl", cache=False), {"q": Q[:1], "base_orientation": TURN}
     expected = first.solve(**given).matrix
     again = copied(first)
     assert (again.problem, again.algorithm) == (first.problem, "ltl")
-    assert not list(tmp_path.rglob("*.kernel")), "whether the cache is used is copied, too"
+    assert not own_kernels.exists(), "whether the cache is used is copied, too"
     assert np.array_equal(first.solve(**given).matrix, expected)
     assert np.array_equal(again.solve(**given).matrix, expected)
 

@@ -19,13 +19,14 @@ result:
 Statements: assignments, ``if``, ``while``, ``for … in range(…)``, ``break``, ``continue``,
 ``return``, calls. Expressions: arithmetic, comparisons, ``and``, ``or``, ``not``,
 ``x if c else y``, ``abs``, ``min`` and ``max`` of two, ``float``, ``int``, ``sqrt``, ``isfinite``,
-calls of the modules' functions, numbers of the module by name. A variable keeps the type of its
-first assignment.
+:func:`doubles` of an address, calls of the modules' functions, numbers of the module by name. A
+variable keeps the type of its first assignment.
 """
 
 from __future__ import annotations
 
 import ast
+import ctypes
 import inspect
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -41,6 +42,8 @@ from delassus_ros.errors import CompilerError
 Doubles: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
+_FARTHEST = 1 << 32
+"""Number of entries of an array of which the address alone is known."""
 _F64, _I64, _I1 = ir.DoubleType(), ir.IntType(64), ir.IntType(1)
 _TYPES: dict[str, ir.Type] = {
     "float": _F64, "int": _I64, "bool": _I1, "None": ir.VoidType(),
@@ -55,6 +58,11 @@ _INTEGER = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
+
+
+def doubles(address: int) -> Doubles:
+    """Return the doubles that begin at an address; their number is not known."""
+    return np.ctypeslib.as_array((ctypes.c_double * _FARTHEST).from_address(int(address)))
 
 
 def modules_ir(modules: Sequence[ModuleType], public: Collection[str], prefix: str = "") -> str:
@@ -370,6 +378,8 @@ class _Writer:
         (value,) = values
         if name == "float":
             return self._as(_F64, value, e)
+        if name == "doubles" and value.type == _I64:
+            return self._b.inttoptr(value, _TYPES["Doubles"])
         if name == "int" and value.type == _F64:
             return self._b.fptosi(value, _I64)
         if name == "abs" and value.type == _F64:

@@ -240,8 +240,8 @@ import time
 import numpy as np
 from small import problem
 from delassus_ros import DelassusSolver
-from delassus_ros.compiler.runtime import team
-team.processors = lambda: 4
+from delassus_ros.compiler.runtime import batch_kernel, team
+batch_kernel.processors = lambda: 4
 solver = DelassusSolver(problem())
 solver.solve_batch(np.zeros((4096, solver.problem.robot.nq)), threads=4)
 assert team._idle

@@ -1,18 +1,17 @@
 """Matrices compared with references: relative errors, and the books of comparisons.
 
-Matrices are compared by contact name. Only the last functions of this module use ROS.
+Matrices are compared by contact name.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from builtin_interfaces.msg import Time
-from delassus_msgs.msg import DelassusMatrix
 from delassus_msgs_py import ReceivedMatrix
 
 FloatArray = npt.NDArray[np.float64]
@@ -24,39 +23,7 @@ WINDOW = 5000
 """Number of stored stamps whose counterpart is missing: 5 s at 1 kHz."""
 
 
-@dataclass(frozen=True)
-class CheckedMatrix:
-    """A Delassus matrix with stamps and contacts for comparisons.
-
-    Attributes
-    ----------
-    stamp
-        Stamp of the joint state, ns.
-    contacts
-        Contact names in the order of the rows.
-    offsets
-        First rows of the contacts, then the number of rows: one entry more than contacts.
-    matrix
-        The matrix, (m, m).
-    contacts_stamp
-        Stamp of the matrix's set of active contacts [ns]; None without a set.
-    valid
-        Whether the message has a matrix: not INVALID.
-    compute_time
-        Time of the computation, s.
-    """
-
-    stamp: int
-    contacts: tuple[str, ...]
-    offsets: tuple[int, ...]
-    matrix: FloatArray
-    contacts_stamp: int | None = None
-    valid: bool = True
-    algorithm: str = ""
-    compute_time: float = math.nan
-
-
-def relative_error(sample: CheckedMatrix, reference: CheckedMatrix) -> float:
+def relative_error(sample: ReceivedMatrix, reference: ReceivedMatrix) -> float:
     """Return the Frobenius distance of a matrix to a block of a reference, relative to the block.
 
     Parameters
@@ -70,7 +37,7 @@ def relative_error(sample: CheckedMatrix, reference: CheckedMatrix) -> float:
         0 without contacts; infinite if the reference lacks a contact or has another number of
         rows for a contact; NaN if an entry is NaN.
     """
-    rows = _rows(sample.contacts, sample.offsets, reference.contacts, reference.offsets)
+    rows = _rows(sample.contacts, sample.row_offsets, reference.contacts, reference.row_offsets)
     if rows is None or sample.matrix.shape != (len(rows), len(rows)):
         return math.inf
     if not len(rows):
@@ -128,7 +95,7 @@ class Comparisons:
         self.first_fault: str | None = None
 
     def compare(
-        self, sample: CheckedMatrix, reference: CheckedMatrix, between: str = ""
+        self, sample: ReceivedMatrix, reference: ReceivedMatrix, between: str = ""
     ) -> float | None:
         """Count the error of a matrix and return it; None without contacts.
 
@@ -169,15 +136,6 @@ def nanoseconds(stamp: Time) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
-def checked_matrix_of(received: ReceivedMatrix) -> CheckedMatrix:
-    """Return a copy of a received matrix for comparisons."""
-    return CheckedMatrix(
-        stamp=received.stamp,
-        contacts=received.contacts,
-        offsets=received.row_offsets,
-        matrix=np.array(received.matrix),
-        contacts_stamp=received.contacts_stamp or None,
-        valid=received.validity != DelassusMatrix.VALIDITY_INVALID,
-        algorithm=received.algorithm,
-        compute_time=received.compute_time,
-    )
+def copy_of(received: ReceivedMatrix) -> ReceivedMatrix:
+    """Return a received matrix that the next message does not overwrite."""
+    return replace(received, matrix=np.array(received.matrix))

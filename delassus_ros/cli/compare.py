@@ -1,11 +1,11 @@
-"""Verbs of the command `delassus`, as functions from options to a report."""
+"""``delassus list`` and ``delassus compare``: the algorithms, and how they do on a problem."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +15,19 @@ from delassus_ros import algorithms
 from delassus_ros.algorithms.dense import definition
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.cli import report as text
-from delassus_ros.cli.options import (
-    forces_of,
-    motion_of,
-    orientation_of,
-    outputs_of,
-    problem_of,
-)
-from delassus_ros.cli.posture import closure_of, posture_of
+from delassus_ros.cli.imports import add_import
+from delassus_ros.cli.options import add_problem, problem_of
+from delassus_ros.cli.parsing import Verb
+from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report, about, compiling, progress, waiting
 from delassus_ros.cli.tables import compare_tables, is_table
 from delassus_ros.closure.samples import closed_inputs
-from delassus_ros.conditioning.monitor import ConditionSettings
-from delassus_ros.contact_forces import ContactForces, ForceStatus
-from delassus_ros.contacts import row_scales
+from delassus_ros.command_line import Whole
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import missing
-from delassus_ros.outputs import needed_outputs, row_of
+from delassus_ros.needs import require
 from delassus_ros.problem import Problem
 from delassus_ros.samples import random_inputs
-from delassus_ros.solver.friction import active_solver
-from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
 
 _REFERENCE = "dense"
@@ -48,6 +39,8 @@ _BLOCK = 50
 """Number of timed calls of an algorithm before those of the next algorithm."""
 _DISCARDED = 5
 """Number of untimed calls before a block: caches have the code of another algorithm."""
+_MOST_CALLS = 1_000_000
+"""Largest number of timed calls: their configurations and times are in memory."""
 
 
 def list_algorithms(_: argparse.Namespace) -> Report:
@@ -73,99 +66,30 @@ def list_algorithms(_: argparse.Namespace) -> Report:
     return Report("\n".join(parts), {"algorithms": found, "unavailable": dict(absent)})
 
 
-def compute(options: argparse.Namespace) -> Report:
-    """Return the matrix at one configuration."""
-    problem = problem_of(options, needed_outputs(outputs_of(options)))
-    q, about_q = posture_of(options, problem.robot)
-    orientation = orientation_of(options, problem)
-    motion = motion_of(options, problem)
-    friction = forces_of(options)
-    if friction is not None:
-        # Refuses contacts without friction before the compilation.
-        active_solver(problem, problem.contacts.names, *friction)
-    # Last: the compilation takes long.
-    with waiting(compiling(problem)):
-        solver = DelassusSolver(problem, options.algorithm)
-    solution = solver.solve(
-        q,
-        base_orientation=orientation,
-        rates=motion.get("rates"),
-        torques=motion.get("torques"),
-        gravity=motion.get("gravity"),
+LIST = Verb("list", "list the algorithms", "", list_algorithms, add_import)
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    add_problem(parser)
+    parser.add_argument(
+        "other",
+        nargs="?",
+        metavar="OTHER.parquet",
+        help="second table, if ROBOT is a table: the matrices of both are compared",
     )
-    forces = None if friction is None else solution.contact_forces(friction[0], **friction[1])
-    labels = _row_labels(problem)
-    length = ConditionSettings().characteristic_length
-    scales = row_scales(problem.contacts, length)
-    eigenvalues = np.linalg.eigvalsh(solution.matrix * np.outer(scales, scales))
-    largest, smallest = float(eigenvalues[-1]), float(eigenvalues[0])
-    # Eigenvalues below rounding are zero: the rows of the contacts are dependent.
-    singular = smallest <= len(labels) * np.finfo(float).eps * largest
-    weighed = "" if (scales == 1.0).all() else f"; angular rows weighed by {length:g} m"
-    facts = [
-        ("condition number", ("infinite (G is singular)" if singular
-                              else f"{largest / smallest:.6g}")
-         + (weighed and f"{weighed}, as the node does by default")),
-        ("eigenvalues", f"{0.0 if singular else smallest:.6g} to {largest:.6g}{weighed}"),
-        ("algorithm", solver.algorithm),
-        ("kernel", solver.operations or "not counted for a back end"),
-        *about_q.items(),
-        *([("forces", _words_of(forces))] if forces is not None else []),
-    ]  # fmt: skip
-    asked = [name for name in outputs_of(options) if name not in ("G", "forces")]
-    lines = [
-        text.headline(problem), "", text.matrix(solution.matrix, labels), "",
-        *_other_outputs(problem, solution, labels, asked),
-    ]  # fmt: skip
-    if forces is not None and forces.is_start:
-        lines += ["forces", text.matrix(forces.forces.reshape(-1, 1), labels), ""]
-    lines.append(text.table(facts))
-    data = {
-        **about(problem),
-        "joints": problem.robot.joint_names,
-        "q": q,
-        "rows": labels,
-        **{port.name: solution.output(port.name) for port in problem.outputs},
-        "condition": np.inf if singular else largest / smallest,
-        "eigenvalues": eigenvalues,
-        "algorithm": solver.algorithm,
-        "operations": None if solver.operations is None else solver.operations.total,
-        "warnings": options.warnings,
-    }
-    if forces is None:
-        return Report("\n".join(lines), data)
-    data |= {
-        "forces": forces.forces if forces.is_start else None,
-        "forces_status": forces.status.name,
-        "forces_residual": forces.residual,
-        "forces_law": forces.law,
-        "contradiction": [forces.contacts[i] for i in forces.contradiction],
-    }
-    return Report("\n".join(lines), data, int(forces.status is not ForceStatus.SOLVED))
-
-
-def _words_of(forces: ContactForces) -> str:
-    """Return status, residual and law of contact forces."""
-    more = f": {forces.fault}" if forces.fault else ""
-    return f"{forces.status.name}{more}, residual {forces.residual:.2g}, law {forces.law}"
-
-
-def _other_outputs(
-    problem: Problem, solution: Solution, labels: list[str], asked: Collection[str]
-) -> list[str]:
-    """Return the secondary outputs that were asked for, under their names."""
-    lines: list[str] = []
-    twist = ("x", "y", "z", "about x", "about y", "about z")
-    names = [
-        f"{name} {twist[k]}" if k < 6 and problem.robot.base == "floating" else name
-        for k, name in enumerate(problem.velocities if len(problem.outputs) > 1 else ())
-    ]
-    for port in problem.outputs:
-        if port.name in asked:
-            values = solution.output(port.name)
-            rows = labels if row_of(port.name).row_axes[:1] == (0,) else names
-            lines += [port.name, text.matrix(values.reshape(len(rows), -1), rows), ""]
-    return lines
+    parser.add_argument(
+        "--calls",
+        type=Whole(1, _MOST_CALLS),
+        default=1000,
+        metavar="N",
+        help="number of timed calls (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FIGURE.svg",
+        help="figure of operations and times that is written, .svg, .png or .pdf",
+    )
+    add_import(parser)
 
 
 def compare(options: argparse.Namespace) -> Report:
@@ -174,8 +98,8 @@ def compare(options: argparse.Namespace) -> Report:
         return compare_tables(options)
     if options.other is not None:
         raise InputError(f"{options.robot} is no table of matrices, as {options.other} after it")
-    if options.plot is not None and (lacking := missing("delassus compare --plot", "matplotlib")):
-        raise InputError(lacking)
+    if options.plot is not None:
+        require("delassus compare --plot", "matplotlib")
     problem = problem_of(options)
     closure = closure_of(options, problem.robot)
     closed = closure is not None
@@ -245,6 +169,15 @@ def compare(options: argparse.Namespace) -> Report:
     return Report("\n".join(parts), data)
 
 
+COMPARE = Verb(
+    "compare",
+    "compare all algorithms by operations, time per call and agreement",
+    "quadruped.urdf --contact LF_FOOT --contact RH_FOOT",
+    compare,
+    _add_compare,
+)
+
+
 def _plot_comparison(path: str, title: str, measured: Sequence[Mapping[str, Any]]) -> None:
     """Write a figure of the operations and times of algorithms."""
     from delassus_ros.drawing import figures
@@ -255,19 +188,7 @@ def _plot_comparison(path: str, title: str, measured: Sequence[Mapping[str, Any]
     medians = {e["name"]: e["median_us"] for e in measured}
     figures.draw_bars(times, medians, "median time of a call from Python [µs]")
     figure.suptitle(title)
-    try:
-        figures.save(figure, Path(path))
-    except (OSError, ValueError) as error:
-        raise InputError(f"--plot: {path!r} cannot be written: {error}") from error
-
-
-def _row_labels(problem: Problem) -> list[str]:
-    names = ("x", "y", "z", "about x", "about y", "about z")
-    return [
-        f"{contact.name} {names[row]}"
-        for contact in problem.contacts
-        for row in range(contact.rows)
-    ]
+    figures.save(figure, Path(path))
 
 
 def _matrices(solver: DelassusSolver, samples: list[dict[str, Array]]) -> list[Array]:
