@@ -130,8 +130,8 @@ class OnDemand:
         ------
         InputError
             If a joint is missing or listed twice, numbers are missing or not finite, a contact
-            is unknown, the orientation is missing, superfluous or no unit quaternion, or
-            no positions of the other joints close the loops on the branch of the reference.
+            is unknown, the orientation is missing or no unit quaternion, or no positions of the
+            other joints close the loops on the branch of the reference.
         NumericalError
             If the matrix cannot be computed at this configuration.
         """
