@@ -18,7 +18,6 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from delassus_ros.errors import ContactError, unknown
 from delassus_ros.model import Robot
 from delassus_ros.sim.closing import Closing, add_equalities, dependent_joints
 from delassus_ros.sim.drives import Drives, Joints, TorqueDrives
@@ -366,36 +365,12 @@ class Plant:
         velocity_map = None if self._closing.is_trivial else self._closing.velocity_map
         return MujocoReference(self._model, tuple(self.frames.values()), velocity_map)
 
-    def reference(self, active: Sequence[str] | None = None) -> FloatArray:
-        """Return the Delassus matrix of point contacts at the present positions, by MuJoCo.
-
-        In contact axes the matrix does not depend on the pose of the base.
-
-        Parameters
-        ----------
-        active
-            Contact names in the order of the rows; None: the contacts that touch.
-
-        Returns
-        -------
-        ndarray
-            (3k, 3k), 1/kg.
-
-        Raises
-        ------
-        ContactError
-            If a name is not among `contact_names`.
-        """
-        rows: list[int] = []
-        for name in self.active_contacts if active is None else active:
-            if name not in self.contact_names:
-                raise ContactError(unknown("contact", name, self.contact_names))
-            first = 3 * self.contact_names.index(name)
-            rows += (first, first + 1, first + 2)
-        return self.reference_all()[np.ix_(rows, rows)]
-
     def reference_all(self) -> FloatArray:
-        """Delassus matrix of all contacts as points, in the order of `contact_names`, 1/kg."""
+        """Return the Delassus matrix (3k, 3k) of all contacts as points, by MuJoCo [1/kg].
+
+        Rows are in the order of :attr:`contact_names`. In contact axes the matrix does not depend
+        on the pose of the base.
+        """
         qpos = self.posture
         self._closing.close(qpos)
         return self._reference.matrix(qpos)
