@@ -26,7 +26,7 @@ from delassus_ros.sim.gait import TouchState
 from delassus_ros.sim.reference import FloatArray, MujocoReference
 from delassus_ros.sim.settings import STEP_S, PlantSettings
 
-__all__ = ["STEP_S", "Floor", "Plant", "PlantSettings", "Sensed", "Truth", "on_floor"]
+__all__ = ["STEP_S", "Floor", "Plant", "PlantSettings", "Sensed", "on_floor"]
 
 _SUBSTEPS = 2  # steps of MuJoCo per period
 _PALE = (0.85, 0.87, 0.9, 1.0)  # colour of the floor: red, green, blue, opacity
@@ -34,7 +34,7 @@ _PALE = (0.85, 0.87, 0.9, 1.0)  # colour of the floor: red, green, blue, opacity
 
 @dataclass(frozen=True)
 class Sensed:
-    """The readings of the sensors.
+    """The readings of the sensors, or the true values of one instant.
 
     Attributes
     ----------
@@ -43,6 +43,8 @@ class Sensed:
         for a fixed base.
     twist : twist of the base in its body axes, linear first [m/s], [rad/s]; constant for a fixed
         base.
+    wrenches : forces and moments of the floor on the feet about the contact frames (k, 6), along
+        the axes of the world, without noise [N], [N m]; zero in the air.
     """
 
     q: FloatArray
@@ -51,18 +53,6 @@ class Sensed:
     position: FloatArray
     orientation: FloatArray
     twist: FloatArray
-
-
-@dataclass(frozen=True)
-class Truth(Sensed):
-    """State and forces of one instant, without noise, for the same joint positions.
-
-    Attributes
-    ----------
-    wrenches : forces and moments of the floor on the feet about the contact frames (k, 6), along
-        the axes of the world [N], [N m]; zero in the air.
-    """
-
     wrenches: FloatArray
 
     @property
@@ -221,6 +211,7 @@ class Plant:
             data.qpos[joints.q] = start
         self._closing.close(data.qpos)
         mujoco.mj_forward(model, data)
+        self._wrenches = self._feet.wrenches(data)
 
     @property
     def time(self) -> float:
@@ -274,8 +265,11 @@ class Plant:
         return self.contact_wrenches()[:, :3]
 
     def contact_wrenches(self) -> FloatArray:
-        """Return the floor's forces and moments about the contact frames (k, 6) [N], [N m]."""
-        return self._feet.wrenches(self._data)
+        """Return the floor's forces and moments about the contact frames (k, 6) [N], [N m].
+
+        After a step they are those at the beginning of its last substep; a copy.
+        """
+        return np.array(self._wrenches)
 
     def command(self, torques: Sequence[float] | FloatArray) -> None:
         """Command the torques (n,) of the drives from now on [N m].
@@ -302,7 +296,7 @@ class Plant:
         mujoco.mj_step(model, data, _SUBSTEPS)
         self._ticks += 1
         self._drives.end_period(self.time)
-        self._feet.update(data)
+        self._wrenches = self._feet.update(data)
 
     def sense(self) -> Sensed:
         """Return the present readings of the sensors."""
@@ -323,14 +317,15 @@ class Plant:
             orientation = np.roll(orientation, -1)
             position = position + 0.1 * settings.base_noise * normal(size=3)
             twist = twist + settings.base_noise * normal(size=6)
-        return Sensed(q, velocity, effort, position, orientation, twist)
+        wrenches = self.contact_wrenches()
+        return Sensed(q, velocity, effort, position, orientation, twist, wrenches)
 
     @cached_property
     def _probe(self) -> mujoco.MjData:
         """Separate data for the computation of forces, which must not change the simulation."""
         return mujoco.MjData(self._model)
 
-    def truth(self) -> Truth:
+    def truth(self) -> Sensed:
         """Return state and forces at the present positions, under the present command.
 
         After a step, MuJoCo's data hold the positions at the end of the step, but torques and
@@ -341,7 +336,7 @@ class Plant:
             getattr(data, name)[:] = getattr(self._data, name)
         mujoco.mj_forward(self._model, data)
         there = Joints(self._model, data, self.joint_names)
-        return Truth(
+        return Sensed(
             there.positions,
             there.velocities,
             there.torques,
@@ -384,6 +379,7 @@ class Plant:
         """Move the robot to a posture, for example for a picture."""
         self._data.qpos[:] = posture
         mujoco.mj_forward(self._model, self._data)
+        self._wrenches = self._feet.wrenches(self._data)
 
     def picture(self, width: int = 320, height: int = 240) -> npt.NDArray[np.uint8]:
         """Return a picture of the robot, (height, width, 3); the camera follows the robot.
