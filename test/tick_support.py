@@ -69,6 +69,37 @@ _LEVEL = (0.0, 0.0, 0.0, 1.0)
 _FEET = ("LF", "RF", "LH", "RH")
 
 
+def sensed(
+    orientation: Sequence[float],
+    stamp: int,
+    frame: str = "",
+    world: str | None = None,
+    rates: Sequence[float] | None = (0.0, 0.0, 0.0),
+    velocity: Sequence[float] = (0.0, 0.0, 0.0),
+) -> Odometry | Imu:
+    """Return the message of an orientation: an odometry, or without a world that of an Imu.
+
+    Parameters
+    ----------
+    orientation : quaternion x, y, z, w of `frame`, along whose axes rates and velocity are.
+    stamp : stamp [ns]; 0 for none.
+    rates : angular velocity [rad/s]; None for an Imu that does not measure it.
+    """
+    if world is None:
+        message: Odometry | Imu = Imu()
+        message.header.frame_id, at, spin = frame, message.orientation, message.angular_velocity
+        message.angular_velocity_covariance[0] = -1.0 if rates is None else 0.0
+    else:
+        message = Odometry(child_frame_id=frame)
+        message.header.frame_id, at = world, message.pose.pose.orientation
+        linear, spin = message.twist.twist.linear, message.twist.twist.angular
+        linear.x, linear.y, linear.z = map(float, velocity)
+    message.header.stamp = to_message(stamp)
+    at.x, at.y, at.z, at.w = map(float, orientation)
+    spin.x, spin.y, spin.z = map(float, (0.0, 0.0, 0.0) if rates is None else rates)
+    return message
+
+
 class Rig:
     """A tick with its clock and its published messages.
 
@@ -151,13 +182,8 @@ class Rig:
 
         It is stamped `at` ms from now, or has no stamp if None.
         """
-        message = Odometry(child_frame_id=child)
-        message.twist.twist.angular.z = yaw_rate
-        message.header.frame_id = frame
-        if at is not None:
-            message.header.stamp = to_message(self.now + round(at * MS))
-        o = message.pose.pose.orientation
-        o.x, o.y, o.z, o.w = (float(value) for value in orientation)
+        stamp = 0 if at is None else self.now + round(at * MS)
+        message = sensed(orientation, stamp, child, frame, (0.0, 0.0, yaw_rate))
         self.read("odometry", message)
         self.orientation = list(orientation)
 
@@ -171,15 +197,8 @@ class Rig:
         rates: Sequence[float] | None = None,
     ) -> None:
         """Send a message of an inertial sensor, mounted at a frame."""
-        message = Imu()
-        turning = (0.0, 0.0, yaw_rate) if rates is None else map(float, rates)
-        spin = message.angular_velocity
-        spin.x, spin.y, spin.z = turning
-        message.angular_velocity_covariance[0] = -1.0 if unmeasured else 0.0
-        message.header.frame_id = frame
-        message.header.stamp = to_message(self.now)
-        o = message.orientation
-        o.x, o.y, o.z, o.w = (float(value) for value in orientation)
+        turning = (0.0, 0.0, yaw_rate) if rates is None else rates
+        message = sensed(orientation, self.now, frame, None, None if unmeasured else turning)
         message.orientation_covariance[0] = -1.0 if unknown else 0.0
         self.feel(message)
 

@@ -259,7 +259,20 @@ class LatestInput(Input, Generic[V]):
 
     def accept(self, message: Any, now: int, delay: int = 0) -> Finding | None:
         """Accept the next message; see :meth:`Input.accept`."""
-        return self._accept(self._parse(message), stamp_in(message), now, delay)
+        contents, stamp = self._parse(message), stamp_in(message)
+        if self._is_overtaken(stamp, now):
+            return None
+        latest = self.latest
+        latest.note(stamp if self.ages_by_stamp else 0, now, delay)
+        if isinstance(contents, Finding):
+            # No message is in use any more, so the next one cannot be older than it.
+            latest.taken = 0
+            self._finding = contents
+            self._drop(contents)
+            return contents
+        latest.accept()
+        self._finding = None
+        return self._keep(contents, stamp, now)
 
     @abstractmethod
     def _parse(self, message: Any) -> V | Finding:
@@ -275,22 +288,6 @@ class LatestInput(Input, Generic[V]):
     def _is_overtaken(self, stamp: int, now: int) -> bool:
         """Whether a message with this stamp is older than the one in use, and note so."""
         return self.latest.overtaken(stamp, now)
-
-    def _accept(self, contents: V | Finding, stamp: int, now: int, delay: int) -> Finding | None:
-        """Accept the contents of the next message; return why they are refused, or None."""
-        if self._is_overtaken(stamp, now):
-            return None
-        latest = self.latest
-        latest.note(stamp if self.ages_by_stamp else 0, now, delay)
-        if isinstance(contents, Finding):
-            # No message is in use any more, so the next one cannot be older than it.
-            latest.taken = 0
-            self._finding = contents
-            self._drop(contents)
-            return contents
-        latest.accept()
-        self._finding = None
-        return self._keep(contents, stamp, now)
 
     def _refused(self, text: str) -> Finding:
         """Return the finding for a message that is refused."""

@@ -18,7 +18,7 @@ from delassus_ros.inputs.findings import Finding, Reason, doubtful, joined
 from delassus_ros.inputs.input import Faults, LatestInput, Words
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.inputs.quaternions import turned_back
+from delassus_ros.inputs.quaternions import IDENTITY, Quaternion, turned_back
 from delassus_ros.model import Robot
 from delassus_ros.model.ranges import PlausibleMotion
 from delassus_ros.model.spatial import Array
@@ -91,6 +91,48 @@ def _outside(text: str) -> Finding | None:
     return doubtful(Reason.JOINT_OUTSIDE_LIMITS, text, "motion") if text else None
 
 
+class MotionPorts:
+    """Rates, torques and gravity of a problem, from the motion of measured joints.
+
+    Parameters
+    ----------
+    gravity : (3,) [m/s²] along the axes of the world; of the root link for a fixed base.
+
+    Attributes
+    ----------
+    needed : those of the inputs rates, torques and gravity that the problem has.
+    first : number of rates of the base, which come first.
+    turns_gravity : whether gravity depends on the orientation of the base.
+    """
+
+    def __init__(self, problem: Problem, gravity: Sequence[float]) -> None:
+        robot = problem.robot
+        self.needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
+        self.first = _BASE if robot.base == "floating" else 0
+        self.turns_gravity = (
+            self.first > 0 and problem.axes == "contact" and "gravity" in self.needed
+        )
+        self._gravity = tuple(gravity)
+        is_closed = robot.clustered.is_closed and bool(self.needed)
+        self.loops = LoopRates(robot) if is_closed else None
+
+    def rates(self, joints: Sequence[str], velocities: Array, q: Array) -> Array:
+        """Return the independent rates of the joints, from velocities of measured joints."""
+        if self.loops is None:
+            return velocities
+        return self.loops.independent(joints, velocities, q)
+
+    def torques(self, joints: Sequence[str], efforts: Array, q: Array) -> Array:
+        """Return the torques of the independent rates, from efforts of joints."""
+        if self.loops is None:
+            return efforts
+        return self.loops.torques(joints, efforts, q)
+
+    def gravity(self, orientation: Quaternion) -> tuple[float, ...]:
+        """Return gravity in the axes of the problem, for an orientation of the root link."""
+        return turned_back(self._gravity, orientation) if self.turns_gravity else self._gravity
+
+
 class MotionInput:
     """Writes rates, torques and gravity of an instant, as the outputs of a problem need them.
 
@@ -117,13 +159,10 @@ class MotionInput:
     ) -> None:
         self._robot = robot = problem.robot
         self._names = robot.joint_names
-        self._first = _BASE if robot.base == "floating" else 0
         self._base = base
-        self._gravity = tuple(gravity)
-        self._turns_gravity = self._first > 0 and problem.axes == "contact"
         self._source = torques
-        self._needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
-        self._loops = LoopRates(robot) if robot.clustered.is_closed else None
+        self._ports = MotionPorts(problem, gravity)
+        self._needed = self._ports.needed
         self.doubt: Finding | None = None
         self._joints: Sequence[str] = ()
         self._plausible = PlausibleMotion(robot, ())
@@ -167,7 +206,7 @@ class MotionInput:
         return finding
 
     def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Finding | None:
-        first, k = self._first, len(self._joints)
+        ports, k = self._ports, len(self._joints)
         velocities, efforts = self._motion[_VELOCITY, :k], self._motion[_EFFORT, :k]
         finding = self._of_base(inputs, velocities, now)
         if finding is not None:
@@ -176,7 +215,7 @@ class MotionInput:
             finding = self._refusal(velocities)
             if finding is not None:
                 return finding
-            inputs["rates"][first:] = self._rates(velocities, inputs["q"])
+            inputs["rates"][ports.first :] = ports.rates(self._joints, velocities, inputs["q"])
         if "gravity" in self._needed:
             self._write_gravity(stamp, inputs)
         if "torques" in self._needed:
@@ -186,8 +225,7 @@ class MotionInput:
     @property
     def _base_in_use(self) -> OrientationInput | None:
         """The base's orientation and twist; None if neither is needed."""
-        needed = "rates" in self._needed or ("gravity" in self._needed and self._turns_gravity)
-        return self._base if needed else None
+        return self._base if "rates" in self._needed or self._ports.turns_gravity else None
 
     @property
     def implausible(self) -> Finding | None:
@@ -234,8 +272,8 @@ class MotionInput:
             finding = self._refusal(velocities)
             if finding is not None:
                 return finding
-            if self._loops is not None:
-                rates = self._loops.of_joints(self._joints, velocities, q)
+            if self._ports.loops is not None:
+                rates = self._ports.loops.of_joints(self._joints, velocities, q)
         return base.write_twist(inputs["rates"][:_BASE], q, rates)
 
     def _refusal(self, velocities: Array) -> Finding | None:
@@ -260,19 +298,14 @@ class MotionInput:
         shown = ", ".join(f"{self._joints[k]!r} is {values[k]:.6g}" for k in found[:NAMED])
         return shown + (f" and {found.size - NAMED} more" if found.size > NAMED else "")
 
-    def _rates(self, velocities: Array, q: Array) -> Array:
-        if self._loops is None:
-            return velocities
-        return self._loops.independent(self._joints, velocities, q)
-
     def _write_gravity(self, stamp: int, inputs: Mapping[str, Array]) -> None:
-        if not self._turns_gravity or self._base is None:
-            inputs["gravity"][...] = self._gravity
-            return
-        orientation = np.empty(4)
-        self._base.write(stamp, orientation, inputs["q"])
-        x, y, z, w = orientation.tolist()
-        inputs["gravity"][...] = turned_back(self._gravity, (x, y, z, w))
+        turned = IDENTITY
+        if self._base is not None and self._ports.turns_gravity:
+            orientation = np.empty(4)
+            self._base.write(stamp, orientation, inputs["q"])
+            x, y, z, w = orientation.tolist()
+            turned = x, y, z, w
+        inputs["gravity"][...] = self._ports.gravity(turned)
 
     def _write_torques(
         self, efforts: Array, now: int, inputs: Mapping[str, Array]
@@ -297,7 +330,5 @@ class MotionInput:
                 Reason.TORQUE_INVALID,
                 f"the effort of joint {self._wrong(efforts, STRONGEST)}; expected finite numbers",
             )
-        if self._loops is not None:
-            efforts = self._loops.torques(joints, efforts, inputs["q"])
-        torques[self._first :] = efforts
+        torques[self._ports.first :] = self._ports.torques(joints, efforts, inputs["q"])
         return None

@@ -47,14 +47,27 @@ _NO_TWIST = Finding(
 
 
 class _Measured(NamedTuple):
-    """Contents of a message; fields as in :meth:`OrientationInput.read`."""
+    """Contents of a message.
+
+    Attributes
+    ----------
+    orientation : unit quaternion x, y, z, w from the axes of `frame` to those of `world`.
+    frame : name of the frame in the message; empty if it has none.
+    world : name of the reference in the message; empty if it has none, None for a type of message
+        without a reference.
+    rates : angular velocity in the axes of `frame` [rad/s]; None if unknown. NaN, infinity and
+        impossibly large rates are not used, and are a reason for doubt.
+    velocity : linear velocity of the origin of `frame`, in the axes of `frame` [m/s]; zero if
+        unknown.
+    position : of that origin in `world` [m], by which the velocity is checked; None if unknown.
+    """
 
     orientation: Sequence[float]
-    frame: str = ""
-    world: str | None = None
-    rates: Sequence[float] | None = None
-    velocity: Sequence[float] = (0.0, 0.0, 0.0)
-    position: Sequence[float] | None = None
+    frame: str
+    world: str | None
+    rates: Sequence[float] | None
+    velocity: Sequence[float]
+    position: Sequence[float] | None
 
 
 class OrientationInput(LatestInput[_Measured]):
@@ -137,45 +150,10 @@ class OrientationInput(LatestInput[_Measured]):
             position = at.x, at.y, at.z
         values = orientation.x, orientation.y, orientation.z, orientation.w
         turning = (rates.x, rates.y, rates.z) if known else None
-        return self._checked(_Measured(values, frame, world, turning, velocity, position))
-
-    def read(
-        self,
-        orientation: Sequence[float],
-        stamp: int,
-        now: int,
-        frame: str = "",
-        world: str | None = None,
-        rates: Sequence[float] | None = None,
-        delay: int = 0,
-        velocity: Sequence[float] = (0.0, 0.0, 0.0),
-        position: Sequence[float] | None = None,
-    ) -> Finding | None:
-        """Accept the next orientation, and the twist with it.
-
-        Parameters
-        ----------
-        orientation : unit quaternion x, y, z, w from the axes of `frame` to those of `world`.
-        frame : name of the frame in the message; empty if it has none.
-        world : name of the reference in the message; empty if it has none, None for a type of
-            message without a reference.
-        rates : angular velocity in the axes of `frame` [rad/s]; None if unknown. NaN, infinity
-            and impossibly large rates are not used, and are a reason for doubt.
-        velocity : linear velocity of the origin of `frame`, in the axes of `frame` [m/s]; zero if
-            unknown.
-        position : of that origin in `world` [m], by which the velocity is checked; None if
-            unknown.
-
-        Returns
-        -------
-        None, or the fault of the message; there is then no orientation until the next good one.
-        """
-        measured = _Measured(orientation, frame, world, rates, velocity, position)
-        return self._accept(self._checked(measured), stamp, now, delay)
-
-    def _checked(self, measured: _Measured) -> _Measured | Finding:
-        wrong = self._wrong(measured.orientation, measured.frame, measured.world)
-        return self._refused(wrong) if wrong else measured
+        wrong = self._wrong(values, frame, world)
+        if wrong:
+            return self._refused(wrong)
+        return _Measured(values, frame, world, turning, velocity, position)
 
     def _is_overtaken(self, stamp: int, now: int) -> bool:
         """Return False: an older orientation is used, with a reason for doubt."""

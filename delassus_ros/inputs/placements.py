@@ -104,29 +104,12 @@ class PlacementInput(Input):
         self._count = count
 
     def accept(self, message: Any, now: int, delay: int = 0) -> Finding | None:
-        """Accept a delassus_msgs/ContactPlacements; see :meth:`Input.accept`."""
-        return self.read(message.names, *places_of(message), now, stamp_in(message), delay)
+        """Accept a delassus_msgs/ContactPlacements; see :meth:`Input.accept`.
 
-    def read(
-        self,
-        names: Sequence[str],
-        positions: Sequence[Sequence[float]],
-        orientations: Sequence[Sequence[float]],
-        now: int,
-        stamp: int = 0,
-        delay: int = 0,
-    ) -> Finding | None:
-        """Accept placements of contacts.
-
-        Parameters
-        ----------
-        positions, orientations : x, y, z [m] and unit quaternion x, y, z, w per name, in the
-            frame of the contact's parameters.
-
-        Returns
-        -------
-        None, or the fault of the message. Contacts that do not move are ignored.
+        Contacts that do not move are ignored.
         """
+        names, stamp = message.names, stamp_in(message)
+        positions, orientations = places_of(message)
         self.latest.note(stamp, now, delay)
         refusal = self._refusal(names, positions, orientations)
         unknown = [name for name in names if name not in self._row]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix, PredictedMatrices, PredictedStates
 from delassus_msgs.srv import ComputeHorizon
+from geometry_msgs.msg import Quaternion, Twist
 from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.errors import DelassusError, InputError, unknown
@@ -115,18 +116,12 @@ class Horizon:
 
     def _one(self, rows: _Rows, k: int) -> Answer:
         """Return the matrix of state k."""
-        orientation = rows.orientation(k)
-        motion = Motion(
-            rows.of(rows.velocities, k), rows.of(rows.torques, k), rows.twist(k), orientation,
-            self._compute.computation.gravity,
+        motion = Motion.of(
+            rows.of(rows.velocities, k), rows.of(rows.torques, k), rows.twists[k],
+            rows.orientations[k],
         )  # fmt: skip
-        return self._compute.answering().compute(
-            rows.joints,
-            rows.positions[k],
-            rows.active(k),
-            orientation if self._compute.needs_orientation else None,
-            motion,
-        )
+        compute = self._compute.answering().compute
+        return compute(rows.joints, rows.positions[k], rows.active(k), motion)
 
 
 class _Rows:
@@ -157,8 +152,10 @@ class _Rows:
         self.velocities = _optional("joint_velocities", states.joint_velocities, count, joints)
         self.torques = _optional("joint_torques", states.joint_torques, count, joints)
         self._status = _array("status", states.status, count, len(self.contacts)).astype(int)
-        self._orientations = _one_per_state("base_orientations", states.base_orientations, count)
-        self._twists = _one_per_state("base_twists", states.base_twists, count)
+        self.orientations = _one_per_state(
+            "base_orientations", states.base_orientations, count, Quaternion
+        )
+        self.twists = _one_per_state("base_twists", states.base_twists, count, Twist)
 
     @staticmethod
     def of(values: Array | None, k: int) -> Any:
@@ -180,20 +177,6 @@ class _Rows:
                 touching.append(name)
         return touching
 
-    def orientation(self, k: int) -> tuple[float, float, float, float]:
-        """Return the orientation of the root link in state k, x, y, z, w."""
-        if not self._orientations:
-            return (0.0, 0.0, 0.0, 1.0)
-        o = self._orientations[k]
-        return (o.x, o.y, o.z, o.w)
-
-    def twist(self, k: int) -> tuple[float, ...]:
-        """Return the twist (6,) of the root link in state k."""
-        if not self._twists:
-            return (0.0,) * 6
-        linear, angular = self._twists[k].linear, self._twists[k].angular
-        return (linear.x, linear.y, linear.z, angular.x, angular.y, angular.z)
-
 
 def _array(what: str, values: Any, count: int, size: int) -> Array:
     """Return values as (count, size)."""
@@ -210,7 +193,8 @@ def _optional(what: str, values: Any, count: int, size: int) -> Array | None:
     return _array(what, values, count, size) if len(values) else None
 
 
-def _one_per_state(what: str, values: Any, count: int) -> list[Any]:
+def _one_per_state(what: str, values: Any, count: int, kind: type) -> list[Any]:
+    """Return a message per state; default messages if there are none."""
     if len(values) not in (0, count):
         raise InputError(f"{what} has {len(values)} entries; expected {count} or none")
-    return list(values)
+    return list(values) or [kind()] * count

@@ -15,12 +15,13 @@ from delassus_ros.conditioning.monitor import (
     Damping,
     Examination,
 )
-from delassus_ros.dynamics import LoopRates
+from delassus_ros.dynamics import GRAVITY
 from delassus_ros.errors import InputError
 from delassus_ros.inputs.closed_joints import BoundClosures, finding_of
 from delassus_ros.inputs.findings import Finding, Findings, Reason, Validity
 from delassus_ros.inputs.joint_names import JointNames, missing, size_mismatch
-from delassus_ros.inputs.quaternions import turned_back
+from delassus_ros.inputs.motion import MotionPorts
+from delassus_ros.inputs.quaternions import Quaternion
 from delassus_ros.model.spatial import Array
 from delassus_ros.solver.inputs import check_unit
 from delassus_ros.solver.solution import Solution
@@ -49,14 +50,18 @@ class Motion:
         request; empty for zeros.
     twist : (6,) twist of a floating base's root link in the link's axes, linear part first.
     orientation : unit quaternion x, y, z, w of the root link.
-    gravity : (3,) gravity in the axes of the world [m/s²].
     """
 
     velocities: ArrayLike
     torques: ArrayLike
     twist: Sequence[float]
-    orientation: tuple[float, float, float, float]
-    gravity: Sequence[float]
+    orientation: Quaternion
+
+    @classmethod
+    def of(cls, velocities: ArrayLike, torques: ArrayLike, twist: Any, orientation: Any) -> Motion:
+        """Return a motion from a geometry_msgs/Twist and a geometry_msgs/Quaternion."""
+        v, w, o = twist.linear, twist.angular, orientation
+        return cls(velocities, torques, (v.x, v.y, v.z, w.x, w.y, w.z), (o.x, o.y, o.z, o.w))
 
 
 def _by_joint(what: str, numbers: ArrayLike, found: JointNames) -> Array:
@@ -77,6 +82,7 @@ class OnDemand:
     settings : thresholds; the damping is not applied.
     closures : compute the joints that a request leaves out, for a robot with couplings or loops;
         no other thread or object may use them.
+    gravity : (3,) gravity in the axes of the world [m/s²].
     """
 
     def __init__(
@@ -85,14 +91,14 @@ class OnDemand:
         structural: Array,
         settings: ConditionSettings,
         closures: BoundClosures | None = None,
+        gravity: Sequence[float] = GRAVITY,
     ) -> None:
         self._solver = solver
         self._closures = closures
-        robot, inputs = solver.problem.robot, solver.problem.inputs
-        self._joints = robot.joint_names
+        self._joints = solver.problem.robot.joint_names
         self._latest = JointNames((), self._joints)
-        moves = any(port.name == "rates" for port in inputs)
-        self._loops = LoopRates(robot) if moves and robot.clustered.is_closed else None
+        self._ports = MotionPorts(solver.problem, gravity)
+        self._turns_rows = any(port.name == "base_orientation" for port in solver.problem.inputs)
         # Without hysteresis: requested configurations are not successive states.
         plain = ConditionSettings(
             settings.characteristic_length, settings.weak, settings.singular, hysteresis=1.0,
@@ -105,7 +111,6 @@ class OnDemand:
         names: Sequence[str],
         positions: ArrayLike,
         active: Iterable[str],
-        base_orientation: ArrayLike | None = None,
         motion: Motion | None = None,
         places: Places | None = None,
     ) -> Answer:
@@ -116,8 +121,7 @@ class OnDemand:
         names, positions : joints in any order, and their positions [rad, m]: all joints, or, with
             couplings or loops, joints from which the remaining ones follow. Joints that the robot
             lacks are ignored.
-        base_orientation : (4,) unit quaternion x, y, z, w; with world axes and a floating base.
-        motion : motion of the robot; ignored if no output needs it.
+        motion : motion of the robot; those parts are ignored that neither rows nor outputs need.
         places : contact_positions and contact_orientations of
             :meth:`~delassus_ros.solver.solver.DelassusSolver.solve`; contacts left out are where
             the problem has them.
@@ -126,8 +130,8 @@ class OnDemand:
         ------
         InputError
             If a joint is missing or listed twice, numbers are missing or not finite, a contact
-            is unknown, the orientation is missing, superfluous or no unit quaternion, or
-            no positions of the other joints close the loops on the branch of the reference.
+            is unknown, the orientation is missing or no unit quaternion, or no positions of the
+            other joints close the loops on the branch of the reference.
         NumericalError
             If the matrix cannot be computed at this configuration.
         """
@@ -135,7 +139,9 @@ class OnDemand:
         wanted = list(active)
         more: dict[str, Any] = {} if motion is None else self._moving(names, q, motion)
         more |= {name: values for name, values in (places or {}).items() if values}
-        solution = self._solver.solve(q, wanted, base_orientation, **more)
+        if motion is not None and self._turns_rows:
+            more["base_orientation"] = motion.orientation
+        solution = self._solver.solve(q, wanted, **more)
         self._monitor.activate(wanted)
         seen = self._monitor.examine(solution.matrix)
         findings = Findings()
@@ -155,25 +161,22 @@ class OnDemand:
 
     def _moving(self, names: Sequence[str], q: Array, motion: Motion) -> dict[str, Any]:
         """Return those of rates, torques and gravity that the outputs need."""
-        problem = self._solver.problem
-        needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
-        if not needed:
+        ports = self._ports
+        if not ports.needed:
             return {}
         found = self._places(names)
-        rates = _by_joint("velocities", motion.velocities, found)
-        torques = _by_joint("torques", motion.torques, found)
-        if self._loops is not None:
-            rates = self._loops.independent(found.joints, rates, q)
-            torques = self._loops.torques(found.joints, torques, q)
-        gravity = motion.gravity
-        if problem.robot.base == "floating":
+        velocities = _by_joint("velocities", motion.velocities, found)
+        efforts = _by_joint("torques", motion.torques, found)
+        rates = ports.rates(found.joints, velocities, q)
+        torques = ports.torques(found.joints, efforts, q)
+        if ports.first:
             rates = np.concatenate([motion.twist, rates])
-            torques = np.concatenate([np.zeros(6), torques])
-            if problem.axes == "contact" and "gravity" in needed:
-                check_unit("base_orientation", np.reshape(motion.orientation, (4, 1)), "")
-                gravity = turned_back(gravity, motion.orientation)
-        moving = {"rates": rates, "torques": torques, "gravity": np.array(gravity)}
-        return {name: moving[name] for name in needed}
+            torques = np.concatenate([np.zeros(ports.first), torques])
+        if ports.turns_gravity:
+            check_unit("base_orientation", np.reshape(motion.orientation, (4, 1)), "")
+        gravity = np.array(ports.gravity(motion.orientation))
+        values = {"rates": rates, "torques": torques, "gravity": gravity}
+        return {name: values[name] for name in ports.needed}
 
     def _q(self, names: Sequence[str], positions: Array) -> tuple[Array, Finding | None]:
         """Return the positions of all joints, and the finding about them, if any."""

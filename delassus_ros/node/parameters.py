@@ -47,14 +47,13 @@ def _damping(name: str, mode: str) -> Damping:
     return Damping[mode.upper()]
 
 
-def _secondary(parameter: str, names: Iterable[str]) -> tuple[str, ...]:
+def _secondary(name: str, outputs: Iterable[str]) -> tuple[str, ...]:
     """Return the outputs that are published besides G; refuse unknown ones."""
     known = secondary_outputs()
-    for name in names:
-        if name not in ("G", *known):
-            raise InputError(f"parameter 'outputs': {unknown('output', name, ('G', *known))}")
-    wanted = set(names)
-    return tuple(name for name in known if name in wanted)
+    for output in outputs:
+        if output not in ("G", *known):
+            raise InputError(f"parameter {name!r}: {unknown('output', output, ('G', *known))}")
+    return tuple(output for output in known if output in outputs)
 
 
 @dataclass(frozen=True)

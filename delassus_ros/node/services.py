@@ -33,8 +33,6 @@ from delassus_ros.node.tick import Bindings
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 
-_BASE = "base_orientation"
-
 
 class ListService:
     """``~/list_algorithms``, in every state of the node.
@@ -134,17 +132,14 @@ class ComputeService:
         self._on_demand: OnDemand | None = None
 
     def _answer(self, request: Any, response: Any) -> None:
-        contacts = self._contacts(request)
-        o = request.base_orientation
-        orientation = (o.x, o.y, o.z, o.w) if self.needs_orientation else None
+        motion = Motion.of(
+            request.joint_velocities, request.joint_torques, request.base_twist,
+            request.base_orientation,
+        )  # fmt: skip
         answer = self.answering().compute(
-            request.joints,
-            request.positions,
-            contacts,
-            orientation,
-            self._motion(request),
+            request.joints, request.positions, self._contacts(request), motion,
             self._places(request.placements),
-        )
+        )  # fmt: skip
         response.matrix = self._message(answer)
         response.dynamics = self._secondary(answer, response.matrix)
         response.largest_eigenvalue = answer.examination.largest
@@ -167,32 +162,22 @@ class ComputeService:
             },
         }
 
-    def _motion(self, request: Any) -> Motion:
-        """Return the motion of the robot in a request."""
-        linear, angular = request.base_twist.linear, request.base_twist.angular
-        o = request.base_orientation
-        return Motion(
-            request.joint_velocities, request.joint_torques,
-            (linear.x, linear.y, linear.z, angular.x, angular.y, angular.z), (o.x, o.y, o.z, o.w),
-            self._computation.gravity,
-        )  # fmt: skip
-
     def _secondary(self, answer: Answer, matrix: DelassusMatrix) -> ContactDynamics:
         """Return the secondary outputs of a matrix; an INVALID message without outputs."""
         computation, message = self._computation, ContactDynamics()
         if not computation.secondary:
             return message
         fill(message, computation.problem, computation.layout, matrix)
-        message.validity, message.reasons = matrix.validity, matrix.reasons
-        length = self._condition.characteristic_length
+        length, findings = self._condition.characteristic_length, answer.findings
         solution, forces = answer.solution, None
+        message.validity = findings.validity
         if "forces" in computation.secondary:
             settings = computation.tick.limits.forces
             forces = ForceOutput(computation.problem).solve(solution, None, settings)
             forces.write(message)
             if forces.finding is not None:
-                message.validity = ContactDynamics.VALIDITY_DEGRADED
-                message.reasons |= int(forces.finding.reason)
+                findings.include(forces.finding)
+        message.validity, message.reasons = findings.validity, int(findings.reasons)
         blocks = blocks_of(solution, solution.matrix, computation.secondary, length, forces)
         numpy_to_dynamics(message, blocks)
         return message
@@ -207,11 +192,6 @@ class ComputeService:
         """Thresholds for the condition of matrices."""
         return self._condition
 
-    @property
-    def needs_orientation(self) -> bool:
-        """Whether matrices depend on the orientation of the base."""
-        return any(port.name == _BASE for port in self._computation.problem.inputs)
-
     def answering(self) -> OnDemand:
         """Return the computation of single states with the present solver."""
         if self._on_demand is None:
@@ -219,8 +199,9 @@ class ComputeService:
             structural = computation.tick.structural
             self._solver.use(self._bindings.of(self._solver))
             self._on_demand = OnDemand(
-                self._solver, structural, self._condition, computation.closures
-            )
+                self._solver, structural, self._condition, computation.closures,
+                computation.gravity,
+            )  # fmt: skip
         return self._on_demand
 
     def _contacts(self, request: Any) -> tuple[str, ...]:

@@ -472,7 +472,7 @@ def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) ->
         assert status.gate is Gate.READY
         np.testing.assert_allclose(q, geared.full(START), atol=1e-9)
     assert len(gate._sets) <= 64
-    assert len(gate._closures._others) <= 64
+    assert len(gate._closures._unusual) <= 64
     # The usual ones are never made again, others once while they are remembered.
     assert min(bound) > 13
     assert len(bound) < 200

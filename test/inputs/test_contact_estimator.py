@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import small
 from control.simulate import run
+from tick_support import sensed
 from whole_body_control.example import EXAMPLE
 from whole_body_control.gait import LEGS, Act
 
@@ -48,13 +49,12 @@ class Follower:
         self.touches: list[np.ndarray] = []
 
     def __call__(self, plant: Plant, now: float) -> None:
-        sensed, stamp = plant.sense(), round(1e9 * (now + 1.0))
-        self.base.read(
-            sensed.orientation, stamp, stamp, "base", "odom", sensed.twist[3:],
-            velocity=sensed.twist[:3],
-        )  # fmt: skip
-        self.estimator.motion.accept(NAMES, np.array([sensed.velocity, sensed.effort]))
-        warning = self.estimator.update(sensed.q, stamp, stamp)
+        state, stamp = plant.sense(), round(1e9 * (now + 1.0))
+        velocity, rates = state.twist[:3], state.twist[3:]
+        odometry = sensed(state.orientation, stamp, "base", "odom", rates, velocity)
+        self.base.accept(odometry, stamp)
+        self.estimator.motion.accept(NAMES, np.array([state.velocity, state.effort]))
+        warning = self.estimator.update(state.q, stamp, stamp)
         if not self.found:
             # There is no difference to judge by.
             assert warning is not None and not self.estimator.is_known
@@ -110,10 +110,10 @@ def test_bad_inputs_have_their_words() -> None:
     warning = estimator.update(q, 10**9, 10**9)
     assert warning is not None and warning.reason is Reason.ORIENTATION_MISSING
     stamp = 2 * 10**9
-    follower.base.read((0, 0, 0, 1), stamp, stamp, "base", "odom", None)
+    follower.base.accept(sensed((0, 0, 0, 1), stamp, "base", rates=None), stamp)
     warning = estimator.update(q, stamp, stamp)
     assert warning is not None and warning.reason is Reason.TWIST_INVALID
-    follower.base.read((0, 0, 0, 1), stamp, stamp, "base", "odom", (0, 0, 0))
+    follower.base.accept(sensed((0, 0, 0, 1), stamp, "base", "odom"), stamp)
     warning = estimator.update(q, stamp, stamp)
     assert warning is not None and warning.reason is Reason.NO_CONTACTS_RECEIVED
     assert not estimator.is_known

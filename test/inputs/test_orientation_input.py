@@ -12,6 +12,7 @@ import robots
 import small
 from hypothesis import given
 from hypothesis import strategies as st
+from tick_support import sensed
 from urdf_text import joint, link, robot_xml, without_geometry
 
 from delassus_ros import Contact, Problem, Robot, Transform
@@ -59,7 +60,8 @@ class Source:
         rates=(0.0, 0.0, 0.0),
     ):  # fmt: skip
         at = START + (stamp if now is None else now) * MS
-        warning = self.input.read(quaternion, START + stamp * MS, at, frame, world, rates)
+        message = sensed(quaternion, START + stamp * MS, frame, world, rates)
+        warning = self.input.accept(message, at)
         self.input.write(0, self.target)
         return warning
 
@@ -106,7 +108,7 @@ def test_frame_may_be_stated_where_messages_are_wrong(robot) -> None:
 
 
 def carried(model, name: str, base: np.ndarray, q: np.ndarray, v: np.ndarray) -> dict[str, Any]:
-    """Return what a sensor on a frame measures, by Pinocchio, for OrientationInput.read."""
+    """Return what a sensor on a frame measures, by Pinocchio, for `sensed`."""
     data, number = model.createData(), model.getFrameId(name)
     q, v = (np.concatenate(pair) for pair in ((base, q), v))
     pin.forwardKinematics(model, data, q, v)
@@ -153,7 +155,7 @@ def test_joints_between_carry_orientation_and_twist_as_in_pinocchio(name: str) -
             )
             speeds[each.idx_v - 6] = rate
         measured = carried(model, frame, base, theirs, (motion, speeds))
-        assert source.read(stamp=START, now=START, **measured) is None
+        assert source.accept(sensed(stamp=START, world="odom", **measured), START) is None
         assert source.write(START, target, q) is None
         assert rotation(target) == pytest.approx(rotation(base[3:]), abs=1e-13)
         assert source.write_twist(twist, q, rates) is None
@@ -186,7 +188,8 @@ def test_joints_of_loops_carry_a_twist_though_some_are_not_measured() -> None:
     R, W = pose[:3, :3], slope[:3, :3] @ pose[:3, :3].T
     spin = twist[3:] + (W[2, 1], W[0, 2], W[1, 0])
     speed = twist[:3] + np.cross(twist[3:], pose[:3, 3]) + slope[:3, 3]
-    source.read(Transform(R).quaternion(), START, START, rates=R.T @ spin, velocity=R.T @ speed)
+    turned = Transform(R).quaternion()
+    source.accept(sensed(turned, START, "", "odom", R.T @ spin, R.T @ speed), START)
     assert set(source.carrying) - at.keys()
     motion.accept(list(at), np.array([list(speeds.values()), [0.0] * len(at)]))
     inputs = {port.name: np.zeros(port.shape) for port in problem.inputs}
@@ -237,10 +240,8 @@ def test_the_twist_of_a_mounted_frame_is_turned_and_carried_to_the_root_link(rob
     assert source.write_twist(twist).reason is Reason.TWIST_INVALID
     v, w = np.array([0.3, -1.0, 0.5]), np.array([2.0, 0.7, -0.4])
     R = TILTED.rotation
-    source.read(
-        (0.0, 0.0, 0.0, 1.0), START, START, "imu", None, R.T @ w,
-        velocity=R.T @ (v + np.cross(w, TILTED.translation)),
-    )  # fmt: skip
+    velocity = R.T @ (v + np.cross(w, TILTED.translation))
+    source.accept(sensed((0, 0, 0, 1), START, "imu", "odom", R.T @ w, velocity), START)
     assert source.write_twist(twist) is None
     np.testing.assert_allclose(twist, [*v, *w], atol=1e-14)
 
@@ -250,7 +251,8 @@ def test_the_twist_of_a_mounted_frame_is_turned_and_carried_to_the_root_link(rob
 def test_a_twist_that_no_base_has_is_refused(robot, part, bad) -> None:
     source, twist = OrientationInput(robot), np.zeros(6)
     numbers = {"rates": (0.0, 0.0, 0.0), "velocity": (0.0, 0.0, 0.0), part: (0.0, bad, 0.0)}
-    assert source.read((0.0, 0.0, 0.0, 1.0), START, START, "base", None, **numbers) is None
+    message = sensed((0, 0, 0, 1), START, "base", "odom", **numbers)
+    assert source.accept(message, START) is None
     warning = source.write_twist(twist)
     assert warning.reason is Reason.TWIST_INVALID and f"{bad:.6g}" in warning.text
     assert source.fault(START) is None and not twist.any()
@@ -312,13 +314,13 @@ def test_implausible_angular_velocity_makes_the_orientation_doubtful(source) -> 
         ((math.nan, 1.0, 1.0), stale), ((0.0, 2e3, 0.0), stale), ((0.0, 0.0, 0.0), None),
         (RATES, None), (None, None),
     ):  # fmt: skip
-        base.read((0, 0, 0, 1), START, START, "base", None, rates)
+        base.accept(sensed((0, 0, 0, 1), START, "base", None, rates), START)
         found = base.doubt(START, 0.005, 0, START)
         assert (found and found.reason) == reason
-    base.read((0, 0, 0, 1), START, START, "base", None, (math.inf, 0.0, 0.0))
+    base.accept(sensed((0, 0, 0, 1), START, "base", None, (math.inf, 0.0, 0.0)), START)
     assert "angular velocity of the base is refused" in base.doubt(START, 0.005).text
     base.reset()
-    base.read((0, 0, 0, 1), START, START, "base", None)
+    base.accept(sensed((0, 0, 0, 1), START, "base", None, None), START)
     assert base.doubt(START, 0.005) is None
 
 
@@ -327,5 +329,5 @@ def test_without_stamps_it_stays(source) -> None:
     target = np.full(4, np.nan)
     source.input.write(0, target)
     assert target.tolist() == [0, 0, 0, 1]
-    source.input.read((0, 0, 0, 1), 0, START, "base", None, RATES)
+    source.input.accept(sensed((0, 0, 0, 1), 0, "base", None, RATES), START)
     assert source.as_of(50).tolist() == [0, 0, 0, 1]

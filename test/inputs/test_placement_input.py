@@ -110,7 +110,7 @@ def test_contacts_that_do_not_move_are_passed_over_by_name(solver) -> None:
 
 def test_orientations_count_where_rows_are_along_contacts_alone() -> None:
     inputs = PlacementInput(moving_contacts("world"))
-    assert inputs.read(["slides"], [[0, 0, 0]], [[0, 0, 0, 0]], 10**18) is None
+    assert inputs.accept(placed(["slides"], [[0, 0, 0]], [[0, 0, 0, 0]]), 10**18) is None
     arrays = {"contact_positions": np.ones((2, 3))}
     inputs.write(arrays)
     assert not arrays["contact_positions"].any()

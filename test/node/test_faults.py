@@ -404,7 +404,7 @@ def test_a_plug_in_that_cannot_say_what_it_supports_is_refused(graph, start, moo
     ("where", "error"),
     [
         ("answer", ZeroDivisionError), ("answer", RuntimeError),
-        ("_set_contacts", ZeroDivisionError), ("watch", ZeroDivisionError),
+        ("_set", ZeroDivisionError), ("watch", ZeroDivisionError),
     ],
 )  # fmt: skip
 def test_a_fault_of_the_program_ends_nothing(
@@ -416,11 +416,11 @@ def test_a_fault_of_the_program_ends_nothing(
     node = ready(input_timeout=0.2)
     tick = node._configuration.computation.tick
     with monkeypatch.context() as patch:
-        patch.setattr(tick, where, fail)
+        patch.setattr(tick._contacts if where == "_set" else tick, where, fail)
         already = len(graph.matrices)
 
         def said() -> bool:
-            if where == "_set_contacts":
+            if where == "_set":
                 graph.touch(FEET)
             elif where == "answer":
                 graph.move(robot.joint_names, q)
@@ -430,7 +430,7 @@ def test_a_fault_of_the_program_ends_nothing(
     line = graph.wait_for_log("a fault of this program; inputs are forgotten")
     assert line
     graph.wait_for_log(f"{error.__name__}: a fault")
-    if where == "_set_contacts":
+    if where == "_set":
         # It may have been any set. Others are taken in again, as nobody has to repeat them.
         graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)

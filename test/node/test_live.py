@@ -193,7 +193,7 @@ def test_diagnostics_period(graph, start) -> None:
     # They may come late, and then close together; on average they never come too often.
     first, *_, last = map(stamp_of, heard)
     assert last - first > (len(heard) - 3) * 50_000_000
-    assert node._configuration._report._timer.timer_period_ns == 50_000_000
+    assert node._configuration._diagnostics._timer.timer_period_ns == 50_000_000
     set_parameters(node, diagnostics_period=0.0)
     latest = [len(heard), time.monotonic()]
 

@@ -14,7 +14,7 @@ from delassus_ros.errors import InputError
 from delassus_ros.inputs.closed_joints import BoundClosures
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.model import Frame, Transform
-from delassus_ros.node.on_demand import OnDemand
+from delassus_ros.node.on_demand import Motion, OnDemand
 from delassus_ros.node.services import list_algorithms
 from delassus_ros.solver.structural_rank import generic_matrices
 
@@ -83,8 +83,9 @@ def test_bad_questions(on_demand, names, positions, active, words) -> None:
 def test_orientation_is_passed_on() -> None:
     solver = DelassusSolver(small.problem(axes="world"))
     on_demand = OnDemand(solver, generic_matrices(solver), ConditionSettings())
-    turned = [0.5, 0.5, 0.5, 0.5]
-    solution = on_demand.compute(NAMES, POSITIONS, ["c0"], turned).solution
+    turned = (0.5, 0.5, 0.5, 0.5)
+    motion = Motion((), (), (0.0,) * 6, turned)
+    solution = on_demand.compute(NAMES, POSITIONS, ["c0"], motion).solution
     assert np.array_equal(solution.matrix, solver.solve(Q, ["c0"], turned).matrix)
     with pytest.raises(InputError, match="base_orientation"):
         on_demand.compute(NAMES, POSITIONS, ["c0"])

@@ -14,6 +14,7 @@ from on_floats import solver_on_floats
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import GetParameters
 from rclpy.parameter import Parameter
+from tick_support import sensed
 
 from delassus_ros.errors import DelassusError
 from delassus_ros.node.delassus_node import DelassusNode
@@ -148,9 +149,9 @@ def outcome(parameters: dict[str, Any]) -> list[Any]:
         base = np.zeros(4)
         turned = (0.6, 0.0, 0.0, 0.8)
         for world in ("odom", "map"):
-            warning = orientation.read(turned, NOW, NOW, "base", world)
+            warning = orientation.accept(sensed(turned, NOW, "base", world), NOW)
             found.append(warning and warning.text)
-        orientation.read(turned, NOW, NOW, "base")
+        orientation.accept(sensed(turned, NOW, "base", rates=None), NOW)
         orientation.write(NOW, base)
         late = orientation.fault(NOW + S // 5)
         found += [late and late.text, base.tolist()]

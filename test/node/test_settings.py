@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import robots
 import yaml
+from tick_support import sensed
 
 from delassus_ros import RelativeContact, WeightedSum
 from delassus_ros.errors import ContactError, InputError, RobotError
@@ -192,8 +193,8 @@ def test_world_axes_with_a_floating_base_need_an_orientation() -> None:
         replace(settings, orientation_world_frame="").orientation(problem)
     source = settings.orientation(problem)
     assert source is not None and source.timeout == 0.25
-    assert "'odom'" in source.read((0, 0, 0, 1), 1, 2, world="odom").text
-    assert source.read((0, 0, 0, 1), 1, 2, frame="strange", world="map") is None
+    assert "'odom'" in source.accept(sensed((0, 0, 0, 1), 1, world="odom"), 2).text
+    assert source.accept(sensed((0, 0, 0, 1), 1, "strange", "map"), 2) is None
 
 
 def test_an_orientation_may_never_be_too_old() -> None:
