@@ -6,7 +6,8 @@ Fresh machine code is compared with the same algorithm on floats whenever a kern
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from delassus_ros.dynamics.methods import recursive_forward, recursive_inverse
 from delassus_ros.model.spatial import Array
 from delassus_ros.rbda.dynamics import hybrid
 from delassus_ros.rbda.robot_tree import RobotTree
+from delassus_ros.rbda.tree import Tree
 from delassus_ros.scalars.ports import Arrays, Status
 
 
@@ -35,13 +37,27 @@ class OnFloats(NumericAlgorithm):
         """Return what runs it; see the base class."""
 
         def compute(inputs: Arrays, outputs: Arrays) -> Status:
-            values = {name: array.ravel().tolist() for name, array in inputs.items()}
-            found = evaluate(problem, self.traced, values)
+            found = evaluate(problem, self.traced, flat(inputs))
             for name, array in outputs.items():
                 array[...] = found[name]
             return Status.OK
 
         return compute
+
+
+def flat(inputs: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return inputs as the flat lists that algorithms take."""
+    return {name: np.ravel(values).tolist() for name, values in inputs.items()}
+
+
+def outputs_on_floats(
+    problem: Problem, algorithm: str, inputs: Mapping[str, Any], tree: Tree | None = None
+) -> dict[str, Array]:
+    """Return the outputs of a traced algorithm, by name."""
+    traced = algorithms.get(algorithm)
+    assert isinstance(traced, TracedAlgorithm)
+    found = evaluate(problem, traced, flat(inputs), tree)
+    return {name: np.array(values, dtype=float) for name, values in found.items()}
 
 
 def solver_on_floats(problem: Problem, algorithm: str = "pv_osimr") -> DelassusSolver:
@@ -92,4 +108,4 @@ class DynamicsOnFloats:
         given = {"q": q, "rates": rates, "gravity": gravity, **others}
         if wrenches is not None:
             given["wrenches"] = wrenches
-        return {port: np.ravel(value).tolist() for port, value in given.items()}
+        return flat(given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from on_floats import flat
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import auto
@@ -21,9 +22,6 @@ from delassus_ros.testing.random_trees import random_inertia
 
 NAMES = ("auto", "efpa", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr")
 TOLERANCE = 1e-10
-def sample(problem: Problem, seed: int) -> dict[str, list[float]]:
-    inputs = random_inputs(problem, seed)
-    return {name: values.tolist() for name, values in inputs.items()}
 
 
 def many_contacts(seed: int) -> Problem:
@@ -51,7 +49,7 @@ def decisions() -> list[frozenset[int]]:
 
 def test_every_decision_gives_the_same_matrix() -> None:
     problem = many_contacts(0)
-    x = sample(problem, 0)
+    x = flat(random_inputs(problem, 0))
     expected = textbook(problem, {k: np.array(v) for k, v in x.items()})
     tree = tree_of(problem)
     for decision in decisions():
@@ -73,7 +71,7 @@ def test_contacts_of_other_trees_do_not_couple() -> None:
     bodies = [Body(joint.name, random_inertia(rng)) for joint in joints]
     robot = Robot("three", joints, bodies, frames)
     problem = Problem(robot, [Contact(f"c{k}", f"f{k}", "point") for k in (2, 0, 1)])
-    x = sample(problem, 2)
+    x = flat(random_inputs(problem, 2))
     expected = textbook(problem, {k: np.array(v) for k, v in x.items()})
     for name in NAMES:
         G = np.array(algorithms.get(name).evaluate(problem, x)["G"])
@@ -94,7 +92,7 @@ def test_wide_nodes_are_where_more_than_six_rows_meet() -> None:
 def test_ltl_factors_keep_the_sparsity_of_branches() -> None:
     problem = many_contacts(0)
     tree = tree_of(problem)
-    x = sample(problem, 4)
+    x = flat(random_inputs(problem, 4))
     freedoms = Freedoms.of(tree)
     M = composite_rigid_bodies(tree, freedoms, [JointTransform(link, x) for link in tree.links])
     L, D_inverse = factorise(M, freedoms)
@@ -126,7 +124,7 @@ def test_long_chains_need_no_deep_recursion(name: str) -> None:
     frames = [Frame(f"f{i}", i, Transform()) for i in range(len(joints))]
     contacts = [Contact(f"c{i}", f"f{i}", "surface") for i in (*range(250, 264), 399)]
     problem = Problem(Robot("chain", joints, bodies, frames), contacts)
-    x = sample(problem, 0)
+    x = flat(random_inputs(problem, 0))
     G = np.array(algorithms.get(name).evaluate(problem, x)["G"])
     efpa = np.array(algorithms.get("efpa").evaluate(problem, x)["G"])
     assert relative_error(problem, G, efpa) < 1e-9
@@ -147,8 +145,7 @@ def test_auto_knows_numbers_from_unknowns_whatever_is_cached(monkeypatch) -> Non
     monkeypatch.setattr(auto, "contact_rows", rows)
     monkeypatch.setattr(auto, "decide", decided)
     problem = random_problem(3)
-    flat = {name: array.ravel().tolist() for name, array in random_inputs(problem, 0).items()}
-    algorithms.get("auto").evaluate(problem, flat)
+    algorithms.get("auto").evaluate(problem, flat(random_inputs(problem, 0)))
     assert seen == [False]
     trace(problem, algorithms.get("auto"), generic=True)
     assert seen == [False, True]

@@ -9,11 +9,12 @@ import mpmath
 import numpy as np
 import pytest
 from cluster_robots import LOOSE, Builder, geared_chain, random_problem
+from on_floats import flat, outputs_on_floats
 from oracles import paper_library
 from oracles import relative as error
 
 from delassus_ros import Contact, DelassusSolver, Problem, Transform, algorithms
-from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
+from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError, ProblemError
 from delassus_ros.model import WORLD
@@ -34,8 +35,7 @@ def traced(name: str) -> TracedAlgorithm:
 
 
 def on_floats(name: str, problem: Problem, inputs: dict[str, np.ndarray]) -> np.ndarray:
-    values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
-    return np.array(traced(name).evaluate(problem, values)["G"], dtype=float)
+    return outputs_on_floats(problem, name, inputs)["G"]
 
 
 @pytest.mark.parametrize("seed", [2, 5, 11])
@@ -144,8 +144,7 @@ def test_the_approximation_is_the_papers(robot: str) -> None:
 def test_the_approximation_is_exact_without_rotors() -> None:
     problem = random_open_problem(4)
     inputs = random_inputs(problem, 0)
-    values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
-    assert approximation_error(problem, values) == 0.0
+    assert approximation_error(problem, flat(inputs)) == 0.0
 
 
 def test_what_is_no_configuration_has_no_approximation_error() -> None:
@@ -195,11 +194,8 @@ def test_the_approximation_has_its_own_inertia_and_counts() -> None:
     contacts = [Contact("tip", f"f{tip}", "surface")]
     problem = Problem(build.robot(), contacts, outputs={"J", "MinvJT"})
     inputs = random_inputs(problem, 1)
-    values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
-    G, J, W = (
-        np.array(evaluate(problem, traced("reflected_inertia"), values)[name])
-        for name in ("G", "J", "MinvJT")
-    )
+    found = outputs_on_floats(problem, "reflected_inertia", inputs)
+    G, J, W = (found[name] for name in ("G", "J", "MinvJT"))
     assert error(J @ W, G) < 1e-12
     assert error(G, on_floats("pv_osimr", problem, inputs)) > 1e-6
     for generic in (False, True):

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from on_floats import flat
 from seeds import but_slow, seeds
 
 from benchmarks import cases
@@ -38,7 +39,7 @@ def anywhere(tree, rng: np.random.Generator) -> JointPlaces:
 def test_every_order_gives_the_same_matrix(seed: int) -> None:
     problem = random_problem(seed, ALL if seed % 2 else SIMPLE, "world" if seed % 3 else "contact")
     inputs = random_inputs(problem, seed)
-    x = {name: values.tolist() for name, values in inputs.items()}
+    x = flat(inputs)
     tree, expected = tree_of(problem), textbook(problem, inputs)
     K = contact_rows(problem, tree, x)
     rng = np.random.default_rng(seed)

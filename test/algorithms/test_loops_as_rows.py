@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
-from on_floats import solver_on_floats
+from on_floats import outputs_on_floats, solver_on_floats
 from oracles import relative as error
 from oracles.counts import count
 from passive import with_passive
@@ -27,7 +27,6 @@ from delassus_ros import (
     WeightedSum,
     algorithms,
 )
-from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler.export import export
 from delassus_ros.compiler.ir.trace import decided
 from delassus_ros.contact_forces import ForceStatus
@@ -151,11 +150,6 @@ def pair_of_inputs(
     return of_clusters, of_rows, E
 
 
-def outputs_on_floats(problem: Problem, inputs: dict[str, np.ndarray], name: str) -> dict:
-    x = {port: np.ravel(values).tolist() for port, values in inputs.items()}
-    return {k: np.array(v) for k, v in evaluate(problem, algorithms.get(name), x).items()}
-
-
 @pytest.mark.parametrize(
     ("robot", "contacts", "axes"),
     [
@@ -179,9 +173,9 @@ def test_all_outputs_with_loops_by_rows(robot, contacts, axes) -> None:
     rows = Problem(with_row_loops(clustered), contacts, axes, OUTPUTS)
     for q in closed_positions(clustered)[:1]:
         of_clusters, of_rows, E = pair_of_inputs(clusters, rows, q)
-        expected = outputs_on_floats(clusters, of_clusters, "pv_osimr")
+        expected = outputs_on_floats(clusters, "pv_osimr", of_clusters)
         for name in ("pv_osimr", "ltl", "efpa_strict", "kjr"):
-            found = outputs_on_floats(rows, of_rows, name)
+            found = outputs_on_floats(rows, name, of_rows)
             for output in ("G", "a0"):
                 assert error(found[output], expected[output]) < TOLERANCE, (name, output)
         assert error(found["J"] @ E, expected["J"]) < TOLERANCE

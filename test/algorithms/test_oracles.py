@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from on_floats import outputs_on_floats
 from oracles import cases, paper_library, relative, textbook
 from oracles.cases import PLANAR, Inputs, Robots, Trees
 
 from delassus_ros import DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import TracedAlgorithm
-from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.model import JointKind
 from delassus_ros.solver.inputs import PLACEMENTS
 from delassus_ros.testing import ALL, SIMPLE
@@ -227,11 +227,8 @@ def expected_of(row: Row, key: Any) -> list[tuple[Problem, Inputs, dict[str, np.
 
 def computed(problem: Problem, name: str, inputs: Inputs, compiled: bool) -> dict[str, np.ndarray]:
     """Return the outputs by an algorithm, on floats or by machine code."""
-    algorithm = algorithms.get(name)
-    if not compiled and isinstance(algorithm, TracedAlgorithm):
-        flat = {port: array.ravel().tolist() for port, array in inputs.items()}
-        found = evaluate(problem, algorithm, flat)
-        return {output: np.array(values, dtype=float) for output, values in found.items()}
+    if not compiled and isinstance(algorithms.get(name), TracedAlgorithm):
+        return outputs_on_floats(problem, name, inputs)
     bound = DelassusSolver(problem, name).bind()
     for port, values in inputs.items():
         bound.inputs[port][...] = values

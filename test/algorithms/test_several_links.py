@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import robots
-from on_floats import solver_on_floats
+from on_floats import flat, solver_on_floats
 from oracles import relative as error
 from oracles import symmetric
 from oracles.cases import on_a_fixed_base, several_links, whole_robot
@@ -50,11 +50,6 @@ from delassus_ros.testing.random_trees import (
 )
 
 TOLERANCE = 1e-10
-
-
-def flat(problem: Problem, seed: int) -> dict[str, list[float]]:
-    given = random_inputs(problem, seed)
-    return {name: np.ravel(array).tolist() for name, array in given.items()}
 
 
 def test_a_relative_contact_is_the_difference_of_two_contacts() -> None:
@@ -109,14 +104,15 @@ def test_pinocchios_constraint_between_two_joints() -> None:
 def test_50_digits(seed: int) -> None:
     make = several_links if seed % 3 else whole_robot
     problem = make(seed, AXES[seed % 2])
-    x = {name: [mpmath.mpf(v) for v in values] for name, values in flat(problem, 1).items()}
+    inputs = flat(random_inputs(problem, 1))
+    x = {name: [mpmath.mpf(v) for v in values] for name, values in inputs.items()}
     with mpmath.workdps(50):
         found, expected = (
             mpmath.matrix(algorithms.get(name).evaluate(problem, x)["G"])
             for name in ("pv_osimr", "dense")
         )
         assert mpmath.mnorm(found - expected) < 1e-12 * mpmath.mnorm(expected)
-    on_floats = algorithms.get("auto").evaluate(problem, flat(problem, 1))["G"]
+    on_floats = algorithms.get("auto").evaluate(problem, inputs)["G"]
     assert error(on_floats, [[float(v) for v in row] for row in expected.tolist()]) < TOLERANCE
 
 
@@ -138,7 +134,7 @@ def derivative(problem: Problem, x: dict[str, list[float]], name: str) -> np.nda
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bias_is_the_derivative_of_the_rows(seed: int, axes: Axes) -> None:
     problem = several_links(seed, axes, outputs=("G", "J", "JdotV", "a0", "qdd0"))
-    x = flat(problem, seed)
+    x = flat(random_inputs(problem, seed))
     expected = derivative(problem, x, "J") @ x["rates"]
     found = {k: np.array(v) for k, v in evaluate(problem, algorithms.get("ltl"), x).items()}
     assert np.abs(found["JdotV"] - expected).max() < 1e-7 * np.abs(expected).max()
@@ -233,7 +229,7 @@ def test_a_frame_of_the_world_makes_the_rows_of_a_contact() -> None:
             robot, [RelativeContact("r", name, "LF_FOOT", "surface", turned)], axes,
             ["J", "JdotV"],
         )  # fmt: skip
-        x = flat(there, 2)
+        x = flat(random_inputs(there, 2))
         dense = algorithms.get("dense").evaluate(there, x)["G"]
         assert error(algorithms.get("pv_osimr").evaluate(there, x)["G"], dense) < 1e-12
         bias = evaluate(there, algorithms.get("pv_osimr"), x)["JdotV"]
@@ -361,7 +357,7 @@ def test_all_outputs_of_rows_of_several_links(seed: int, base: str, axes: Axes) 
         problem = on_a_fixed_base(seed, axes, outputs, alone)
     else:
         problem = whole_robot(seed, axes, alone, outputs)
-    x = flat(problem, seed)
+    x = flat(random_inputs(problem, seed))
     results = evaluate(problem, algorithms.get("ltl"), x)
     J, MinvJT, M, dG = (np.array(results[name]) for name in ("J", "MinvJT", "M", "dG"))
     assert error(J @ MinvJT, results["G"]) < TOLERANCE
@@ -486,7 +482,7 @@ def test_rows_of_the_whole_robot_with_gears_on_a_fixed_base(source, frame, axes:
     outputs = ("G", "J", "MinvJT", "M", "JdotV", "a0", "qdd0", "dG")
     problem = Problem(robot, contacts, axes, outputs)
     given = closed_inputs(problem, 1, 0)[0]
-    x = {name: np.ravel(values).tolist() for name, values in given.items()}
+    x = flat(given)
     expected = definition(problem, given)
     for name in ("pv_osimr", "ltl"):
         found = evaluate(problem, algorithms.get(name), x)

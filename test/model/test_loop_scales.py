@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from linkages import COUPLER, CRANK, at, four_bar, random_linkage, robot_of
 from linkages import assembled as closed_form
+from on_floats import outputs_on_floats
 from oracles.textbook import body_jacobians, body_poses, mass_matrix
 from seeds import seeds
 
-from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import ClosureStatus
 from delassus_ros.closure.reference import reference_configuration
-from delassus_ros.compiler.build import evaluate
 from delassus_ros.errors import RobotError
 from delassus_ros.model import (
     WORLD,
@@ -236,7 +236,7 @@ def own_sizes(robot: Robot, sizes: dict[str, float]) -> dict[int, float]:
 
 def matrix(problem: Problem, q: np.ndarray, name: str = "ltl") -> np.ndarray:
     """Return G by an algorithm, uncompiled."""
-    return np.array(evaluate(problem, algorithms.get(name), {"q": q})["G"], dtype=float)
+    return outputs_on_floats(problem, name, {"q": q})["G"]
 
 
 def tip(robot: Robot) -> Problem:

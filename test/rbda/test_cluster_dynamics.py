@@ -16,6 +16,7 @@ from cluster_robots import Builder, coupled, random_problem
 from on_floats import DynamicsOnFloats
 from oracles import GRAVITY
 from oracles.cases import PARALLELOGRAMS, closed_parallelogram
+from seeds import seeds
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
 from delassus_ros import Robot
@@ -45,9 +46,7 @@ def state(robot: Robot, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q, rng.normal(size=size), rng.normal(size=size)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(10), *(pytest.param(k, marks=pytest.mark.slow) for k in range(10, 30))]
-)
+@pytest.mark.parametrize("seed", seeds(30, every=3))
 def test_forward_undoes_inverse_dynamics_of_geared_robots(seed: int) -> None:
     robot = geared(seed)
     assert_identity(robot, *state(robot, seed))
@@ -73,9 +72,7 @@ def assert_identity(robot: Robot, q: np.ndarray, rates: np.ndarray, torques: np.
     assert np.linalg.norm(np.array(again) - torques) < 1e-9 * np.linalg.norm(torques)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(8), *(pytest.param(k, marks=pytest.mark.slow) for k in range(8, 20))]
-)
+@pytest.mark.parametrize("seed", seeds(20, every=3))
 def test_inverse_dynamics_of_geared_robots_agree_with_pinocchio(seed: int) -> None:
     robot = geared(seed)
     assert_agrees_with_pinocchio(robot, *state(robot, seed))

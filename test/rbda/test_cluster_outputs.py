@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from cluster_robots import LOOSE, OVAL, Builder, random_problem
 from linkages import at, stretched_four_bar, within
+from on_floats import outputs_on_floats
 from oracles import relative
 from oracles.cases import with_outputs
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.closure import Closure
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.dynamics import Dynamics
@@ -25,11 +25,8 @@ EXACT = ("auto", "efpa", "pv_osimr", "ltl")
 
 
 def on_floats(problem: Problem, name: str, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    algorithm = algorithms.get(name)
-    assert isinstance(algorithm, TracedAlgorithm)
-    values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
-    results = evaluate(problem, algorithm, values)
-    return [np.array(results[output], dtype=float) for output in EVERYTHING]
+    found = outputs_on_floats(problem, name, inputs)
+    return [found[output] for output in EVERYTHING]
 
 
 def test_an_independent_rotor_that_the_tree_has_lost() -> None:

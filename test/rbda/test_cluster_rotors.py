@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from cluster_robots import LOOSE, OVAL, ROUND, Builder, random_problem, rotor_inertia
 from linkages import four_bar
-from oracles import paper_library, textbook
+from on_floats import outputs_on_floats
+from oracles import coupling_rows, eliminate, paper_library, symmetric, textbook
+from oracles import relative as error
 from oracles.textbook import mass_matrix, random_q
 
-from delassus_ros import Contact, Problem, algorithms
-from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
+from delassus_ros import Contact, Problem
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, Body, Inertia, Robot, Transform
 from delassus_ros.model.constraints import Coupling
@@ -24,15 +25,7 @@ from delassus_ros.samples import random_inputs
 
 def independent_mass_matrix(robot: Robot, q: np.ndarray, links: list[int]) -> np.ndarray:
     """Return Eᵀ M E of the spanning tree, E by the couplings; `links` are independent."""
-    K = np.zeros((len(robot.couplings), robot.nv))
-    columns = {joint.name: i for i, joint in enumerate(robot.joints)}
-    for row, coupling in zip(K, robot.couplings, strict=True):
-        for name, ratio in coupling.ratios:
-            row[columns[name]] = ratio
-    others = [i for i in range(robot.nv) if i not in links]
-    E = np.zeros((robot.nv, len(links)))
-    E[links] = np.eye(len(links))
-    E[others] = np.linalg.solve(K[:, others], -K[:, links])
+    E = eliminate(coupling_rows(robot), links)
     return np.asarray(E.T @ mass_matrix(robot, q) @ E)
 
 
@@ -192,14 +185,7 @@ def G_of(
     name: str = "pv_osimr",
     tree: Tree | None = None,
 ) -> np.ndarray:
-    algorithm = algorithms.get(name)
-    assert isinstance(algorithm, TracedAlgorithm)
-    values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
-    return np.array(evaluate(problem, algorithm, values, tree)["G"], dtype=float)
-
-
-def error(G: np.ndarray, expected: np.ndarray) -> float:
-    return float(np.linalg.norm(G - expected) / np.linalg.norm(expected))
+    return outputs_on_floats(problem, name, inputs, tree)["G"]
 
 
 def test_the_report_makes_pinocchio_exact() -> None:
@@ -211,7 +197,7 @@ def test_the_report_makes_pinocchio_exact() -> None:
     def crba(robot: Robot, q: np.ndarray) -> np.ndarray:
         model = PinocchioModel(robot)
         M = pin.crba(model.model, model.model.createData(), model.configuration({"q": q}).copy())
-        return np.triu(M) + np.triu(M, 1).T
+        return symmetric(M)
 
     problem = paper_library.problem_of("mini_cheetah_4ee")
     robot = problem.robot

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import random_problem as random_geared
+from on_floats import flat, outputs_on_floats
 from oracles import paper_library
-from seeds import but_slow
+from seeds import but_slow, seeds
 
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
@@ -36,18 +37,14 @@ def of(problem: Problem, outputs: Any, axes: str | None = None) -> Problem:
     return Problem(problem.robot, problem.contacts, axes or problem.axes, outputs)
 
 
-def lists(inputs: dict) -> dict[str, list]:
-    return {name: np.ravel(values).tolist() for name, values in inputs.items()}
-
-
 def closed_form(problem: Problem, inputs: dict) -> np.ndarray:
-    return np.array(evaluate(of(problem, ("dG",)), algorithm(), lists(inputs))["dG"], dtype=float)
+    return outputs_on_floats(of(problem, ("dG",)), "pv_osimr", inputs)["dG"]
 
 
 def by_duals(problem: Problem, inputs: dict) -> np.ndarray:
     """Return ∂G/∂y by forward mode through PV-OSIMr."""
     n, m = len(problem.velocities), problem.contacts.rows
-    x = with_all_slopes(problem, lists(inputs))
+    x = with_all_slopes(problem, flat(inputs))
     G = evaluate(of(problem, ("G",)), algorithm(), x)["G"]
     slopes = [[v.slopes if isinstance(v, Dual) else [0.0] * n for v in row] for row in G]
     return np.moveaxis(np.array(slopes, dtype=float).reshape(m, m, n), -1, 0)
@@ -56,7 +53,7 @@ def by_duals(problem: Problem, inputs: dict) -> np.ndarray:
 def by_differences(problem: Problem, inputs: dict) -> np.ndarray:
     """Return ∂G/∂y by central differences at 50 digits, with a step of 1e-20."""
     with mpmath.workdps(50):
-        x = {name: [mpmath.mpf(v) for v in values] for name, values in lists(inputs).items()}
+        x = {name: [mpmath.mpf(v) for v in values] for name, values in flat(inputs).items()}
         plain, found = of(problem, ("G",)), []
         for direction in directions(problem, x):
             sides = []
@@ -81,7 +78,7 @@ def changes(problem: Problem, inputs: dict, tangents: dict[str, list[float]]) ->
     """Return the changes of the outputs MOVING along a direction, by forward mode."""
     wanted = of(problem, (*MOVING, *(f"{name}_dot" for name in MOVING)))
     zero = {port.name: [0.0] * port.size for port in wanted.inputs if "along" in port.name}
-    found = evaluate(wanted, algorithm(), lists(inputs) | zero | tangents)
+    found = evaluate(wanted, algorithm(), flat(inputs) | zero | tangents)
     return np.concatenate([np.array(found[f"{name}_dot"], dtype=float) for name in MOVING])
 
 
@@ -90,7 +87,7 @@ def changes_by_differences(
 ) -> np.ndarray:
     """Return the same by central differences at 50 digits, with a step of 1e-20."""
     with mpmath.workdps(50):
-        x = {name: [mpmath.mpf(v) for v in values] for name, values in lists(inputs).items()}
+        x = {name: [mpmath.mpf(v) for v in values] for name, values in flat(inputs).items()}
         rates = dict(along(problem, x, tangents.get("along", [0.0] * len(problem.velocities))))
         for name, values in tangents.items():
             rates |= {(name.removesuffix("_along"), i): v for i, v in enumerate(values)}
@@ -110,9 +107,7 @@ def error(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-9))
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(5), *(pytest.param(k, marks=pytest.mark.slow) for k in range(5, 30))]
-)
+@pytest.mark.parametrize("seed", seeds(30))
 def test_random_trees_with_quaternions_and_both_axes(seed: int) -> None:
     problem = random_problem(np.random.default_rng(seed), ALL)
     inputs = random_inputs(problem, seed)
@@ -182,9 +177,7 @@ def test_outputs_of_motion_in_fifty_digits(case: str) -> None:
         assert error(changes(problem, inputs, tangents), expected) <= tolerance, seed
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, 30))]
-)
+@pytest.mark.parametrize("seed", seeds(30, every=8))
 def test_gears_belts_and_differentials(seed: int) -> None:
     problem = random_geared(seed)
     for axes in ("contact", "world"):

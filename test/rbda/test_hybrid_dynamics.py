@@ -11,6 +11,7 @@ from cluster_robots import Builder, random_problem
 from on_floats import DynamicsOnFloats
 from oracles import GRAVITY
 from passive import with_passive
+from seeds import seeds
 
 from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
@@ -31,9 +32,7 @@ def split(tree: RobotTree, rng: np.random.Generator) -> frozenset[int]:
     return frozenset(k for columns in groups if rng.uniform() < 0.5 for k in columns)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(12), *(pytest.param(k, marks=pytest.mark.slow) for k in range(12, 60))]
-)
+@pytest.mark.parametrize("seed", seeds(60, every=5))
 @pytest.mark.parametrize("kind", ["geared", "open", "passive"])
 def test_any_split_of_joints_completes_a_motion(kind: str, seed: int) -> None:
     """Torques by C-RNEA for random accelerations: of a part of both follows the rest."""

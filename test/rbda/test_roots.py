@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 import robots
+from on_floats import flat
 from oracles import paper_library
 from seeds import seeds
 
@@ -33,10 +34,6 @@ TOLERANCE = 1e-11
 """Largest relative difference of G from one root to another [1]."""
 
 
-def inputs(problem: Problem, seed: int) -> Inputs:
-    return {name: np.ravel(array).tolist() for name, array in random_inputs(problem, seed).items()}
-
-
 def matrix(problem: Problem, root: int, x: Inputs, function: DelassusFunction) -> np.ndarray:
     tree = tree_from(problem, root)
     return np.array(function(tree, contact_rows(problem, tree, x), x), dtype=float)
@@ -44,7 +41,7 @@ def matrix(problem: Problem, root: int, x: Inputs, function: DelassusFunction) -
 
 def worst(problem: Problem, function: DelassusFunction = pv_osimr, every: int = 1) -> float:
     """Return the largest relative difference of G between the base and its other roots."""
-    x = inputs(problem, 0)
+    x = flat(random_inputs(problem, 0))
     expected = matrix(problem, 0, x, function)
     roots = roots_of(problem)
     assert roots[0] == 0
@@ -105,7 +102,7 @@ def test_light_roots_are_exact_in_50_digits() -> None:
     light = [root for root in roots if root not in roots_of(problem)]
     assert len(light) > 10
     with mpmath.workdps(50):
-        x = {"q": [mpmath.mpf(value) for value in inputs(problem, 0)["q"]]}
+        x = {"q": [mpmath.mpf(value) for value in flat(random_inputs(problem, 0))["q"]]}
 
         def exact(root: int) -> mpmath.matrix:
             tree = tree_from(problem, root)
@@ -164,7 +161,7 @@ def test_algorithms_take_a_root(standing: Problem, name: str) -> None:
     """G is that of the base; columns of the other outputs are the base's twist."""
     from_root = algorithms.get(f"{name}@LF_FOOT")
     assert from_root.supports(standing) is None
-    x = inputs(standing, 1)
+    x = flat(random_inputs(standing, 1))
     expected = algorithms.registry.evaluate(standing, algorithms.get("pv_osimr"), x)
     found = algorithms.registry.evaluate(standing, from_root, x)
     for output in ("G", "J", "MinvJT", "M"):
