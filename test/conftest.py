@@ -126,6 +126,14 @@ def own_algorithms(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
 
 
+@pytest.fixture
+def own_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder for kernels of this test alone, which the first of them makes."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "delassus_ros"
+
+
 @pytest.fixture(scope="module", autouse=True)
 def one_cache_of_kernels(
     request: pytest.FixtureRequest, pytestconfig: pytest.Config

@@ -100,17 +100,16 @@ def test_a_solver_reports_the_algorithm_that_was_asked_for(alias: str) -> None:
 
 @pytest.mark.parametrize("alias", ALIASES)
 def test_an_alias_takes_the_kernel_that_its_algorithm_has_built(
-    alias: str, monkeypatch, tmp_path
+    alias: str, monkeypatch, own_kernels: Path
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     expected = DelassusSolver(problem(), ALIASES[alias])
-    stored = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    stored = sorted(own_kernels.iterdir())
     assert stored
     built: list[object] = []
     monkeypatch.setattr(build, "_build", lambda *given: built.append(given))
     again = DelassusSolver(problem(), alias)
     assert built == []
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == stored
+    assert sorted(own_kernels.iterdir()) == stored
     q = problem().robot.neutral() + 0.1
     assert np.array_equal(again.solve(q).matrix, expected.solve(q).matrix)
 

@@ -25,11 +25,7 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.functions import positive
 from delassus_ros.testing import ALL, random_problem
 
-
-@pytest.fixture(autouse=True)
-def private_cache(tmp_path, monkeypatch) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("own_kernels")
 
 
 class Fickle(TracedAlgorithm):

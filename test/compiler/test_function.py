@@ -95,10 +95,8 @@ def test_a_long_function_is_compiled_in_parts(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_damaged_file_in_the_cache_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    own_kernels: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    tmp_path.chmod(0o700)
     traces = []
 
     def counted(x: Inputs) -> Vector:
@@ -112,7 +110,7 @@ def test_a_damaged_file_in_the_cache_is_replaced(
         CompiledFunction(counted, PORTS, b"example")(*arguments)[0], expected
     )
     assert len(traces) == 1
-    (file,) = (tmp_path / "delassus_ros").iterdir()
+    (file,) = own_kernels.iterdir()
     # Whole, but not what it says that it is.
     place = file.name.removesuffix(".kernel")
     digest, description, code, *results = packing.unpack(cache.load(place) or b"")
@@ -128,7 +126,7 @@ def test_a_damaged_file_in_the_cache_is_replaced(
         np.testing.assert_array_equal(found, expected)
         assert said in caplog.text
     CompiledFunction(counted, PORTS, b"other")
-    assert len(list((tmp_path / "delassus_ros").iterdir())) == 2
+    assert len(list(own_kernels.iterdir())) == 2
 
 
 @pytest.mark.parametrize(

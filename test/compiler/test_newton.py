@@ -97,15 +97,7 @@ def test_nothing_given_and_nothing_unknown():
     assert this.results.tolist() == [8.0]
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    folder = tmp_path / "cache"
-    folder.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    return folder / "delassus_ros"
-
-
-def test_the_second_time_it_comes_from_the_disk(home):
+def test_the_second_time_it_comes_from_the_disk(own_kernels):
     for expected in (True, False):
         step = Root()
         assert started(bound(step, use_cache=True), 2.0) == Status.OK
@@ -113,13 +105,13 @@ def test_the_second_time_it_comes_from_the_disk(home):
     other = Root(b"another")
     assert started(bound(other, use_cache=True), 2.0) == Status.OK
     assert other.traced
-    assert len(list(home.iterdir())) == 2
+    assert len(list(own_kernels.iterdir())) == 2
 
 
 @pytest.mark.parametrize("damage", ["results", "step", "length"])
-def test_what_is_stored_wrongly_is_compiled_anew(home, monkeypatch, damage, caplog):
+def test_what_is_stored_wrongly_is_compiled_anew(own_kernels, monkeypatch, damage, caplog):
     bound(Root(), use_cache=True)
-    (file,) = home.iterdir()
+    (file,) = own_kernels.iterdir()
     payload = cache.load(file.stem)
     digest, description, code, *results = packing.unpack(payload)
     if damage == "results":

@@ -228,15 +228,13 @@ def test_what_cannot_be_computed_is_said() -> None:
 
 
 def test_compiled_dynamics_are_kept_on_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_kernels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    tmp_path.chmod(0o700)
     robot = geared(2)
     q, rates, other = state(robot, 7)
     first = Dynamics(robot)
     expected = first.forward(q, rates, other), first.inverse(q, rates, other)
-    files = sorted((tmp_path / "delassus_ros").iterdir())
+    files = sorted(own_kernels.iterdir())
     assert len(files) == 2
     # What is not there to be traced cannot be traced again.
     for name in ("c_rnea", "c_aba"):

@@ -99,10 +99,8 @@ def test_velocities_are_named_by_their_joints() -> None:
 
 
 @pytest.fixture
-def linkages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Robot], np.ndarray]:
+def linkages(own_kernels: Path) -> tuple[list[Robot], np.ndarray]:
     """Return four-bars that differ in their limits alone, a closed q, and an empty cache."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     plain = stretched_four_bar(rod=0.9)
     bar = Robot("bar", plain.joints, plain.bodies, [Frame("tip", 1, at(0.9))], loops=plain.loops)
     places = ((0.8, -1.4, -2.7), (-2.9, 1.9, 2.5))

@@ -312,11 +312,10 @@ def test_a_numeric_back_end_says_that_it_has_no_batches(solver):
         DelassusSolver(solver.problem, "pinocchio").solve_batch(random_q(2))
 
 
-def test_the_batch_kernel_comes_from_the_cache(solver, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_the_batch_kernel_comes_from_the_cache(solver, own_kernels, monkeypatch):
     Q = random_q(9)
     first = DelassusSolver(solver.problem).solve_batch(Q).matrix
-    assert len(list((tmp_path / "delassus_ros").iterdir())) == 2, "beside that of single calls"
+    assert len(list(own_kernels.iterdir())) == 2, "beside that of single calls"
     monkeypatch.setattr("delassus_ros.compiler.build.trace", None)  # a trace would now fail
     again = DelassusSolver(solver.problem).solve_batch(Q).matrix
     assert np.array_equal(first, again)

@@ -208,14 +208,13 @@ int main(void) {
     assert np.array_equal(printed[1], moved.ravel())
 
 
-def test_kernels_with_moving_contacts_are_kept_and_loaded(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_kernels_with_moving_contacts_are_kept_and_loaded(own_kernels: Path) -> None:
     problem = mixed()
     first = DelassusSolver(problem)
-    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    files = sorted(own_kernels.iterdir())
     assert files
     again = DelassusSolver(mixed())
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == files
+    assert sorted(own_kernels.iterdir()) == files
     given = {"contact_positions": {"rolls": (0.4, 0.0, 0.1)}}
     assert np.array_equal(again.solve(Q, **given).matrix, first.solve(Q, **given).matrix)
     assert np.array_equal(

@@ -25,15 +25,7 @@ from delassus_ros.compiler.runtime import packing
 from delassus_ros.samples import random_inputs
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Set the cache up in a private folder and return the folder of the kernels."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "delassus_ros"
-
-
-def test_a_hit_needs_no_trace_and_gives_the_same_kernel(home: Path) -> None:
+def test_a_hit_needs_no_trace_and_gives_the_same_kernel(own_kernels: Path) -> None:
     first = kernel_for(tiny(), Counting())
     again = Counting()
     second = kernel_for(tiny(), again)
@@ -49,23 +41,23 @@ def test_a_hit_needs_no_trace_and_gives_the_same_kernel(home: Path) -> None:
     assert np.array_equal(*results)
 
 
-def test_without_the_cache_nothing_is_read_or_written(home: Path) -> None:
+def test_without_the_cache_nothing_is_read_or_written(own_kernels: Path) -> None:
     kernel_for(tiny(), Counting(), use_cache=False)
-    assert not home.parent.exists()
-    stored(home)
+    assert not own_kernels.parent.exists()
+    stored(own_kernels)
     algorithm = Counting()
     kernel_for(tiny(), algorithm, use_cache=False)
     assert algorithm.calls > 0
 
 
-def test_folder_and_file_are_private_whatever_the_umask(home: Path) -> None:
+def test_folder_and_file_are_private_whatever_the_umask(own_kernels: Path) -> None:
     before = os.umask(0o002)
     try:
-        file = stored(home)
+        file = stored(own_kernels)
         assert not traced_again()
     finally:
         os.umask(before)
-    modes = [stat.S_IMODE(path.stat().st_mode) for path in (home.parent, home, file)]
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (own_kernels.parent, own_kernels, file)]
     assert modes == [0o700, 0o700, 0o600]
 
 
@@ -84,53 +76,55 @@ def test_missing_parents_are_made_private_whatever_the_umask(
     assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o700] * 4
 
 
-def kept(home: Path) -> set[str]:
-    return {path.name.removesuffix(".kernel") for path in home.iterdir()}
+def kept(own_kernels: Path) -> set[str]:
+    return {path.name.removesuffix(".kernel") for path in own_kernels.iterdir()}
 
 
-def aged(home: Path, *keys: str) -> None:
+def aged(own_kernels: Path, *keys: str) -> None:
     """Make kernels look used long ago, the first one before the others."""
     for second, key in enumerate(keys, start=1):
-        os.utime(home / f"{key}.kernel", (second, second))
+        os.utime(own_kernels / f"{key}.kernel", (second, second))
 
 
-def test_the_least_recently_used_kernels_go_beyond_a_number_of_files(home, monkeypatch) -> None:
+def test_the_least_recently_used_kernels_go_beyond_a_number_of_files(
+    own_kernels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cache, "_FOLDER_MAX_FILES", 3)
     for key in "abc":
         cache.store(key, b"x")
-    aged(home, "a", "b", "c")
+    aged(own_kernels, "a", "b", "c")
     assert cache.load("a") == b"x", "which counts as a use"
     cache.store("d", b"x")
-    assert kept(home) == {"a", "c", "d"}
+    assert kept(own_kernels) == {"a", "c", "d"}
     cache.store("d", b"y")
-    assert kept(home) == {"a", "c", "d"}, "replacing one removes none"
+    assert kept(own_kernels) == {"a", "c", "d"}, "replacing one removes none"
 
 
-def test_the_least_recently_used_kernels_go_beyond_a_size(home, monkeypatch) -> None:
+def test_the_least_recently_used_kernels_go_beyond_a_size(own_kernels, monkeypatch) -> None:
     monkeypatch.setattr(cache, "_FOLDER_MAX_BYTES", 3_500)
     for key in "abc":
         cache.store(key, bytes(1000))
-    aged(home, "b", "a", "c")
+    aged(own_kernels, "b", "a", "c")
     cache.store("d", bytes(1000))
-    assert kept(home) == {"a", "c", "d"}
+    assert kept(own_kernels) == {"a", "c", "d"}
     cache.store("e", bytes(5000))
-    assert kept(home) == {"e"}, "what was just stored stays"
+    assert kept(own_kernels) == {"e"}, "what was just stored stays"
 
 
-def test_nothing_but_kernels_is_removed(home, monkeypatch) -> None:
+def test_nothing_but_kernels_is_removed(own_kernels, monkeypatch) -> None:
     monkeypatch.setattr(cache, "_FOLDER_MAX_FILES", 1)
     cache.store("a", b"x")
-    (home / "notes.txt").write_text("mine")
-    (home / "folder.kernel").mkdir()
-    aged(home, "a")
+    (own_kernels / "notes.txt").write_text("mine")
+    (own_kernels / "folder.kernel").mkdir()
+    aged(own_kernels, "a")
     cache.store("b", b"x")
-    assert kept(home) == {"b", "notes.txt", "folder"}
+    assert kept(own_kernels) == {"b", "notes.txt", "folder"}
 
 
-def test_a_kernel_that_cannot_be_removed_is_logged(home, monkeypatch, caplog) -> None:
+def test_a_kernel_that_cannot_be_removed_is_logged(own_kernels, monkeypatch, caplog) -> None:
     monkeypatch.setattr(cache, "_FOLDER_MAX_FILES", 1)
     cache.store("a", b"x")
-    aged(home, "a")
+    aged(own_kernels, "a")
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
@@ -142,7 +136,7 @@ def test_a_kernel_that_cannot_be_removed_is_logged(home, monkeypatch, caplog) ->
     assert cache.load("b") == b"x"
 
 
-def test_everything_that_shapes_a_kernel_is_in_its_key(home: Path, monkeypatch) -> None:
+def test_everything_that_shapes_a_kernel_is_in_its_key(own_kernels: Path, monkeypatch) -> None:
     class Other(Counting):
         """Same module, so the same source."""
 
@@ -182,7 +176,7 @@ class Mine(Dense):
 """
 
 
-def test_an_algorithm_without_a_source_file_is_not_cached(home: Path, monkeypatch) -> None:
+def test_an_algorithm_without_a_source_file_is_not_cached(own_kernels: Path, monkeypatch) -> None:
     scope: dict[str, type] = {"__name__": "nowhere"}
     exec(SOURCE, scope)
     assert works(kernel_for(tiny(), scope["Mine"]()))
@@ -199,7 +193,7 @@ def test_an_algorithm_without_a_source_file_is_not_cached(home: Path, monkeypatc
         assert bound.run() == 0
         found.append(bound.outputs["G"])
     np.testing.assert_allclose(found[1], 2.0 * found[0], rtol=1e-12)
-    assert not home.exists()
+    assert not own_kernels.exists()
 
 
 def test_where_the_folder_is(monkeypatch, tmp_path: Path) -> None:
@@ -243,7 +237,7 @@ def write_many(key: str, byte: int) -> None:
             raise SystemExit(f"process {byte} read something that nobody wrote")
 
 
-def test_many_writers_leave_one_valid_file(home: Path, caplog) -> None:
+def test_many_writers_leave_one_valid_file(own_kernels: Path, caplog) -> None:
     code = "import sys; from test_cache import write_many; write_many('k', int(sys.argv[1]))"
     writers = [
         subprocess.Popen(
@@ -259,21 +253,21 @@ def test_many_writers_leave_one_valid_file(home: Path, caplog) -> None:
             writer.wait()
     assert [writer.returncode for writer in writers] == [0] * 4, said
     assert said == [b""] * 4
-    assert [path.name for path in home.iterdir()] == ["k.kernel"]
+    assert [path.name for path in own_kernels.iterdir()] == ["k.kernel"]
     found = cache.load("k")
     assert found is not None and len(found) == 300_000
     assert not caplog.records
 
 
-def test_many_threads_leave_one_valid_file(home: Path, caplog) -> None:
+def test_many_threads_leave_one_valid_file(own_kernels: Path, caplog) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write_many, ["k"] * 4, range(4)))
-    assert [path.name for path in home.iterdir()] == ["k.kernel"]
+    assert [path.name for path in own_kernels.iterdir()] == ["k.kernel"]
     assert not caplog.records
 
 
-def test_another_process_hits(home: Path) -> None:
-    stored(home)
+def test_another_process_hits(own_kernels: Path) -> None:
+    stored(own_kernels)
     code = (
         "from small import Counting, tiny\n"
         "from delassus_ros.compiler import kernel_for\n"

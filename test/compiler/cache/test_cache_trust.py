@@ -16,14 +16,6 @@ ROOT = os.geteuid() == 0
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Set the cache up in a private folder and return the folder of the kernels."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "delassus_ros"
-
-
-@pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     caplog.set_level(logging.WARNING, logger="delassus_ros")
     return caplog
@@ -44,8 +36,8 @@ def healed() -> None:
 
 
 @pytest.mark.parametrize("where", [0.0, 0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0])
-def test_a_flipped_bit_anywhere(home: Path, log, where: float) -> None:
-    file = stored(home)
+def test_a_flipped_bit_anywhere(own_kernels: Path, log, where: float) -> None:
+    file = stored(own_kernels)
     content = bytearray(file.read_bytes())
     content[round(where * (len(content) - 1))] ^= 0x10
     file.write_bytes(content)
@@ -54,15 +46,15 @@ def test_a_flipped_bit_anywhere(home: Path, log, where: float) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 5, 18, 49, 50, 51, 500, -1])
-def test_a_truncated_file(home: Path, log, kept: int) -> None:
-    file = stored(home)
+def test_a_truncated_file(own_kernels: Path, log, kept: int) -> None:
+    file = stored(own_kernels)
     file.write_bytes(file.read_bytes()[:kept])
     refused(log, "is damaged")
     healed()
 
 
-def test_a_symbolic_link_in_place_of_the_file(home: Path, log, tmp_path: Path) -> None:
-    file = stored(home)
+def test_a_symbolic_link_in_place_of_the_file(own_kernels: Path, log, tmp_path: Path) -> None:
+    file = stored(own_kernels)
     elsewhere = tmp_path / "elsewhere"
     file.rename(elsewhere)
     file.symlink_to(elsewhere)
@@ -74,87 +66,87 @@ def test_a_symbolic_link_in_place_of_the_file(home: Path, log, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o666])
-def test_a_file_that_others_may_read_or_write(home: Path, log, mode: int) -> None:
-    file = stored(home)
+def test_a_file_that_others_may_read_or_write(own_kernels: Path, log, mode: int) -> None:
+    file = stored(own_kernels)
     file.chmod(mode)
     refused(log, "must belong to you with mode 0600", str(file))
     healed()
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can give files to another user")
-def test_a_file_or_folder_of_another_user(home: Path, log) -> None:
-    file = stored(home)
+def test_a_file_or_folder_of_another_user(own_kernels: Path, log) -> None:
+    file = stored(own_kernels)
     os.chown(file, 12345, 12345)
     refused(log, "must belong to you with mode 0600")
     healed()
-    os.chown(home, 12345, 12345)
+    os.chown(own_kernels, 12345, 12345)
     refused(log, "must belong to you with mode 0700, it belongs to uid 12345")
-    os.chown(home, 0, 0)
-    os.chown(home.parent, 12345, 12345)
+    os.chown(own_kernels, 0, 0)
+    os.chown(own_kernels.parent, 12345, 12345)
     refused(log, "belongs to uid 12345", "set XDG_CACHE_HOME to a folder that only you can write")
 
 
-def test_a_named_pipe_in_place_of_the_file(home: Path, log) -> None:
-    file = stored(home)
+def test_a_named_pipe_in_place_of_the_file(own_kernels: Path, log) -> None:
+    file = stored(own_kernels)
     file.unlink()
     os.mkfifo(file, 0o600)
     refused(log, "is not a regular file; remove it")
 
 
-def test_a_folder_in_place_of_the_file(home: Path, log) -> None:
-    file = stored(home)
+def test_a_folder_in_place_of_the_file(own_kernels: Path, log) -> None:
+    file = stored(own_kernels)
     file.unlink()
     file.mkdir(mode=0o700)
     refused(log, str(file))
-    assert [path.name for path in home.iterdir()] == [file.name]
+    assert [path.name for path in own_kernels.iterdir()] == [file.name]
 
 
-def test_an_oversized_file(home: Path, log, monkeypatch) -> None:
-    file = stored(home)
+def test_an_oversized_file(own_kernels: Path, log, monkeypatch) -> None:
+    file = stored(own_kernels)
     monkeypatch.setattr(cache, "_FILE_MAX_BYTES", file.stat().st_size - 1)
     refused(log, "is larger than", "it will be replaced")
 
 
 @pytest.mark.parametrize("mode", [0o750, 0o770, 0o707, 0o777, 0o1777])
-def test_a_folder_that_others_may_enter(home: Path, log, mode: int) -> None:
-    stored(home)
-    home.chmod(mode)
-    refused(log, f"{home} must belong to you with mode 0700", f"{mode:04o}", "chmod 700")
-    home.chmod(0o700)
+def test_a_folder_that_others_may_enter(own_kernels: Path, log, mode: int) -> None:
+    stored(own_kernels)
+    own_kernels.chmod(mode)
+    refused(log, f"{own_kernels} must belong to you with mode 0700", f"{mode:04o}", "chmod 700")
+    own_kernels.chmod(0o700)
     healed()
 
 
-def test_a_symbolic_link_in_place_of_the_folder(home: Path, log, tmp_path: Path) -> None:
-    stored(home)
-    home.rename(tmp_path / "moved")
-    home.symlink_to(tmp_path / "moved")
-    refused(log, f"{home} is a symbolic link; remove it")
+def test_a_symbolic_link_in_place_of_the_folder(own_kernels: Path, log, tmp_path: Path) -> None:
+    stored(own_kernels)
+    own_kernels.rename(tmp_path / "moved")
+    own_kernels.symlink_to(tmp_path / "moved")
+    refused(log, f"{own_kernels} is a symbolic link; remove it")
     (tmp_path / "moved").rename(tmp_path / "gone")
     refused(log, "kernel not cached")
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o702, 0o777])
-def test_a_parent_in_which_others_may_rename(home: Path, log, mode: int) -> None:
-    stored(home)
-    home.parent.chmod(mode)
-    refused(log, f"{home.parent} belongs to uid", "set XDG_CACHE_HOME")
-    home.parent.chmod(0o700)
+def test_a_parent_in_which_others_may_rename(own_kernels: Path, log, mode: int) -> None:
+    stored(own_kernels)
+    own_kernels.parent.chmod(mode)
+    refused(log, f"{own_kernels.parent} belongs to uid", "set XDG_CACHE_HOME")
+    own_kernels.parent.chmod(0o700)
     healed()
 
 
-def test_a_grandparent_in_which_others_may_rename(home: Path, log, tmp_path: Path) -> None:
-    stored(home)
+def test_a_grandparent_in_which_others_may_rename(own_kernels: Path, log, tmp_path: Path) -> None:
+    stored(own_kernels)
     tmp_path.chmod(0o777)
     refused(log, f"{tmp_path} belongs to uid", "mode 0777")
 
 
-def test_a_sticky_parent_is_as_good_as_a_private_one(home: Path) -> None:
-    stored(home)
-    home.parent.chmod(0o1777)
+def test_a_sticky_parent_is_as_good_as_a_private_one(own_kernels: Path) -> None:
+    stored(own_kernels)
+    own_kernels.parent.chmod(0o1777)
     healed()
 
 
-def test_a_link_on_the_way_is_checked_where_it_leads(home: Path, log, tmp_path, monkeypatch):
+def test_a_link_on_the_way_is_checked_where_it_leads(own_kernels, log, tmp_path, monkeypatch):
     real = tmp_path / "real"
     real.mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(real)
@@ -166,8 +158,8 @@ def test_a_link_on_the_way_is_checked_where_it_leads(home: Path, log, tmp_path, 
     refused(log, f"{real} belongs to uid")
 
 
-def test_stored_results_that_the_code_does_not_reproduce(home: Path, log) -> None:
-    file = stored(home)
+def test_stored_results_that_the_code_does_not_reproduce(own_kernels: Path, log) -> None:
+    file = stored(own_kernels)
     key = file.name.removesuffix(".kernel")
     payload = cache.load(key)
     assert payload is not None
@@ -193,12 +185,12 @@ def test_stored_results_that_the_code_does_not_reproduce(home: Path, log) -> Non
 
 
 @pytest.mark.skipif(ROOT, reason="root may write everywhere")
-def test_a_home_that_cannot_be_written(home: Path, log) -> None:
-    home.parent.parent.chmod(0o500)
+def test_a_home_that_cannot_be_written(own_kernels: Path, log) -> None:
+    own_kernels.parent.parent.chmod(0o500)
     try:
         refused(log, "kernel not cached, it will be compiled at every start")
     finally:
-        home.parent.parent.chmod(0o700)
+        own_kernels.parent.parent.chmod(0o700)
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs Linux's /proc")
@@ -213,13 +205,13 @@ def test_a_cache_home_that_is_a_file(tmp_path: Path, log, monkeypatch) -> None:
     refused(log, "kernel not cached, it will be compiled at every start")
 
 
-def test_a_cache_home_on_a_full_disk(home: Path, log, monkeypatch) -> None:
+def test_a_cache_home_on_a_full_disk(own_kernels: Path, log, monkeypatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     refused(log, "kernel not cached", "No space left on device")
-    assert list(home.iterdir()) == []
+    assert list(own_kernels.iterdir()) == []
 
 
 def test_no_home_at_all(log, monkeypatch) -> None:

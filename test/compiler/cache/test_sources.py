@@ -80,17 +80,14 @@ def first_entry(folder: Path, module: str) -> float:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_helper_that_changes_is_seen(layout: str, tmp_path: Path, monkeypatch) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    kernels = tmp_path / "cache" / "delassus_ros"
+def test_a_helper_that_changes_is_seen(layout: str, tmp_path: Path, own_kernels: Path) -> None:
     module = write(tmp_path, layout, 1.0)
     one = first_entry(tmp_path, module)
     assert first_entry(tmp_path, module) == one
-    assert len(list(kernels.iterdir())) == 1, "the second process took it from the cache"
+    assert len(list(own_kernels.iterdir())) == 1, "the second process took it from the cache"
     write(tmp_path, layout, 2.0)
     assert first_entry(tmp_path, module) == pytest.approx(2.0 * one)
-    assert len(list(kernels.iterdir())) == 2
+    assert len(list(own_kernels.iterdir())) == 2
 
 
 @pytest.mark.parametrize("times", ["new times", "times kept"])
@@ -171,21 +168,20 @@ CompiledFunction(example, PORTS, b"example")
 
 @pytest.mark.parametrize(("change", "count"), [("as before", 4), ("edited", 0), ("installed", 0)])
 def test_what_was_imported_before_a_change_of_this_package_is_not_kept_after(
-    change: str, count: int, tmp_path: Path
+    change: str, count: int, tmp_path: Path, own_kernels: Path
 ) -> None:
     """New processes would take the old code for that of the new sources."""
-    tmp_path.chmod(0o700)
     ours = Path(sources.__file__).parents[2]
     shutil.copytree(ours, tmp_path / ours.name, ignore=shutil.ignore_patterns("__pycache__"))
     own = Path(__file__).parent
     path = os.pathsep.join([str(tmp_path), *map(str, (own, *own.parents[:2]))])
     run = subprocess.run(
         [sys.executable, "-B", "-c", COMPILE_ALL, str(tmp_path), change],
-        env=environment(PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path / "cache")),
+        env=environment(PYTHONPATH=path),
         cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S,
     )  # fmt: skip
     assert not run.returncode, run.stderr
-    assert len(list((tmp_path / "cache").rglob("*.kernel"))) == count
+    assert len(list(own_kernels.rglob("*.kernel"))) == count
 
 
 @pytest.mark.parametrize(
