@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import robots
+from c_programs import built, numbers_of
 from on_floats import outputs_on_floats, solver_on_floats
 from oracles import relative as error
 from oracles.counts import count
@@ -269,9 +268,6 @@ int main(void)
 
 
 def test_a_kernel_for_c_has_rows_of_several_links_and_the_bits_of_python(tmp_path: Path) -> None:
-    gcc = shutil.which("gcc")
-    if gcc is None:
-        pytest.skip("gcc is not installed")
     contacts = [
         Contact("hand", "f8"),
         RelativeContact("grip", "f3", "f7", "point"),
@@ -280,23 +276,14 @@ def test_a_kernel_for_c_has_rows_of_several_links_and_the_bits_of_python(tmp_pat
     ]
     robot = with_row_loops(grasp(4, LoopKind.POINT))
     problem = Problem(robot, contacts, outputs=["J"])
-    exported = export(problem, algorithms.get("pv_osimr"), "grasp")
-    (tmp_path / "grasp.o").write_bytes(exported.object_file)
-    (tmp_path / "grasp.h").write_text(exported.header, encoding="utf-8")
-    (tmp_path / "program.c").write_text(PROGRAM, encoding="utf-8")
-    options = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2"]
-    command = [gcc, *options, "program.c", "grasp.o", "-lm", "-o", "program"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    program = built(
+        tmp_path, PROGRAM, grasp=export(problem, algorithms.get("pv_osimr"), "grasp")
+    )
     inputs = random_inputs(problem, 0)
-    numbers = " ".join(
-        repr(float(value)) for port in problem.inputs for value in inputs[port.name].ravel()
-    )
-    done = subprocess.run(
-        [tmp_path / "program"], input=numbers, capture_output=True, text=True, check=True
-    )
+    printed = numbers_of(program, *(inputs[port.name] for port in problem.inputs))
     solution = DelassusSolver(problem).solve(**inputs)
     expected = np.concatenate([np.ravel(solution.output(port.name)) for port in problem.outputs])
-    assert np.array_equal(np.array(done.stdout.split(), float), expected)
+    assert np.array_equal(printed, expected)
 
 
 def by_count(robot: Robot) -> Robot:

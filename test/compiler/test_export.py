@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import robots
+from c_programs import built
 from small import tiny
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
@@ -29,19 +30,8 @@ def problem():
 
 
 def build(problem, folder: Path, algorithm: str = "pv_osimr") -> Path:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("g++ is not installed")
     exported = export(problem, algorithms.get(algorithm), "quadruped")
-    (folder / "quadruped.o").write_bytes(exported.object_file)
-    (folder / "quadruped.h").write_text(exported.header)
-    program = folder / "controller"
-    subprocess.run(
-        [compiler, "-std=c++17", "-Wall", "-Werror", "-I", str(folder), str(EXAMPLE),
-         str(folder / "quadruped.o"), "-lm", "-o", str(program)],
-        check=True,
-    )  # fmt: skip
-    return program
+    return built(folder, EXAMPLE.read_text(), "g++", ("-std=c++17",), quadruped=exported)
 
 
 @pytest.fixture(name="program", scope="module")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from c_programs import built
 from friction import random_problem
 
 from delassus_ros import ForceSolver, ForceStatus, InputError
@@ -74,20 +75,8 @@ def make_program_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., P
 
     @cache
     def build(kinds: tuple[str, ...], compiler: str = "gcc", **options: Any) -> Path:
-        found, folder = shutil.which(compiler), tmp_path_factory.mktemp("program")
-        if found is None:
-            pytest.skip(f"{compiler} is not installed")
-        exported = export(kinds, "feet", **options)
-        (folder / "feet_forces.o").write_bytes(exported.object_file)
-        (folder / "feet_forces.h").write_text(exported.header)
-        (folder / "program.c").write_text(PROGRAM)
-        as_c = compiler == "gcc"
-        languages = (["-std=c99"], []) if as_c else (["-x", "c++"], ["-x", "none"])
-        subprocess.run(
-            [found, "-Wall", "-Wextra", "-Werror", "-pedantic", *languages[0], "program.c",
-             *languages[1], "feet_forces.o", "-lm", "-o", "program"], cwd=folder, check=True,
-        )  # fmt: skip
-        return folder / "program"
+        folder = tmp_path_factory.mktemp("program")
+        return built(folder, PROGRAM, compiler, feet_forces=export(kinds, "feet", **options))
 
     return build
 

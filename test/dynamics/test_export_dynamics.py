@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from c_programs import built
 from cluster_robots import coupled, random_problem
 from linkages import closed_four_bar, four_bar
 from passive import with_passive
@@ -39,21 +39,12 @@ def computed_in_c(
     dynamics: Dynamics, spelled: str, block: np.ndarray, folder: Path
 ) -> subprocess.CompletedProcess[str]:
     """Return what a program prints that reads the input block and calls the function."""
-    if shutil.which("gcc") is None:
-        pytest.skip("gcc is not installed")
-    exported = dynamics.export([spelled], "robot")
-    (folder / "robot.o").write_bytes(exported.object_file)
-    (folder / "robot_dynamics.h").write_text(exported.header)
     symbol = spelled.replace(":", "_")
-    (folder / "main.c").write_text(PROGRAM.format(symbol.upper(), symbol))
-    subprocess.run(
-        ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable",
-         "main.c", "robot.o", "-lm", "-o", "main"],
-        cwd=folder, check=True,
+    program = built(
+        folder, PROGRAM.format(symbol.upper(), symbol),
+        robot_dynamics=dynamics.export([spelled], "robot"),
     )  # fmt: skip
-    return subprocess.run(
-        ["./main"], cwd=folder, input=block.tobytes(), capture_output=True, check=False
-    )
+    return subprocess.run([program], input=block.tobytes(), capture_output=True, check=False)
 
 
 def state(dynamics: Dynamics, spelled: str, q: np.ndarray) -> np.ndarray:
@@ -108,21 +99,19 @@ def test_all_functions_are_in_one_object() -> None:
     assert "BAR_INVERSE_IN_GRAVITY = 5, /* gravity: first of 3 doubles */" in exported.header
 
 
-def test_what_cannot_be_exported_is_named() -> None:
-    dynamics = Dynamics(four_bar())
-    with pytest.raises(InputError, match="function 'backward'"):
-        dynamics.export(["backward"], "bar")
-    with pytest.raises(InputError, match="method 'lagrange'"):
-        dynamics.export(["inverse:lagrange"], "bar")
-    with pytest.raises(InputError, match="function 'hybrid'"):
-        dynamics.export(["hybrid"], "bar")
-    with pytest.raises(InputError, match="'inverse' is named twice"):
-        dynamics.export(["inverse", "inverse"], "bar")
-    with pytest.raises(InputError, match="'forward:' has no method after the colon"):
-        dynamics.export(["forward:"], "bar")
-    with pytest.raises(InputError, match="is not a C identifier"):
-        dynamics.export(["inverse"], "four bar")
-    with pytest.raises(InputError, match="name 'while' is a keyword or reserved name of C"):
-        dynamics.export(["inverse"], "while")
-    with pytest.raises(InputError, match="expected at least one of inverse, forward"):
-        dynamics.export([], "bar")
+@pytest.mark.parametrize(
+    ("functions", "name", "words"),
+    [
+        (["backward"], "bar", "function 'backward'"),
+        (["inverse:lagrange"], "bar", "method 'lagrange'"),
+        (["hybrid"], "bar", "function 'hybrid'"),
+        (["inverse", "inverse"], "bar", "'inverse' is named twice"),
+        (["forward:"], "bar", "'forward:' has no method after the colon"),
+        (["inverse"], "four bar", "is not a C identifier"),
+        (["inverse"], "while", "name 'while' is a keyword or reserved name of C"),
+        ([], "bar", "expected at least one of inverse, forward"),
+    ],
+)
+def test_refused_export(functions: list[str], name: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Dynamics(four_bar()).export(functions, name)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from c_programs import built, numbers_of
 from oracles import textbook
 from oracles.cases import OFF
 from small import walker
@@ -171,12 +170,7 @@ def test_exported_kernels_say_which_contact_moves_and_where_it_begins(tmp_path: 
         'static const char *const robot_turning[1] = {"turns"};',
     ):  # fmt: skip
         assert line in exported.header
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("gcc is not installed")
-    (tmp_path / "robot.o").write_bytes(exported.object_file)
-    (tmp_path / "robot.h").write_text(exported.header)
-    (tmp_path / "main.c").write_text("""
+    source = """
 #include <stdio.h>
 #include <string.h>
 #include "robot.h"
@@ -194,14 +188,8 @@ int main(void) {
   }
   return strcmp(robot_moving[0], "rolls") || strcmp(robot_turning[0], "turns");
 }
-""")
-    program = str(tmp_path / "main")
-    subprocess.run(
-        [compiler, "-std=c99", "-Wall", "-Werror", "-I", str(tmp_path), str(tmp_path / "main.c"),
-         str(tmp_path / "robot.o"), "-lm", "-o", program], check=True,
-    )  # fmt: skip
-    done = subprocess.run([program], capture_output=True, text=True, check=True)
-    printed = [np.array(line.split(), dtype=float) for line in done.stdout.splitlines()]
+"""
+    printed = np.split(numbers_of(built(tmp_path, source, robot=exported)), 2)
     solver = DelassusSolver(problem)
     assert np.array_equal(printed[0], solver.solve(Q).matrix.ravel())
     moved = solver.solve(Q, contact_positions={"rolls": (0.05, 0.75, 0.2)}).matrix

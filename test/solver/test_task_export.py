@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import robots
+from c_programs import built, numbers_of
 from small import flat_foot
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
@@ -62,9 +61,6 @@ int main(void)
 
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("g++", marks=pytest.mark.slow)])
 def test_a_c_program_has_python_s_numbers(compiler: str, tmp_path: Path) -> None:
-    found = shutil.which(compiler)
-    if found is None:
-        pytest.skip(f"{compiler} is not installed")
     robot = Robot.from_urdf(robots.quadruped())
     names = [name for name in robot.frames if robot.frames[name].body == 0]
     contacts = [
@@ -76,28 +72,12 @@ def test_a_c_program_has_python_s_numbers(compiler: str, tmp_path: Path) -> None
     problem = Problem(robot, contacts, outputs=outputs)
     solver = DelassusSolver(problem)
     given = ("LF_FOOT", "LH_FOOT.0", "LH_FOOT.1", "LH_FOOT.2")
-    for name, exported in (
-        ("robot", export(problem, "pv_osimr", "robot")),
-        ("pelvis", export_task_space(solver, "pelvis", "trunk", given)),
-    ):
-        (tmp_path / f"{name}.o").write_bytes(exported.object_file)
-        (tmp_path / f"{name}.h").write_text(exported.header)
-    (tmp_path / "program.c").write_text(PROGRAM)
-    subprocess.run(
-        [found, "-Wall", "-Wextra", "-Werror", "-pedantic",
-         *(["-std=c99"] if compiler == "gcc" else ["-x", "c++"]), "program.c",
-         *(["-x", "none"] if compiler == "g++" else []), "robot.o", "pelvis.o", "-lm",
-         "-o", "program"],
-        cwd=tmp_path, check=True,
+    program = built(
+        tmp_path, PROGRAM, compiler, robot=export(problem, "pv_osimr", "robot"),
+        pelvis=export_task_space(solver, "pelvis", "trunk", given),
     )  # fmt: skip
     inputs = random_inputs(problem, 0)
-    numbers = " ".join(
-        repr(float(x)) for port in problem.inputs for x in inputs[port.name].ravel()
-    )
-    done = subprocess.run(
-        [tmp_path / "program"], input=numbers, capture_output=True, text=True, check=True
-    )
-    values = np.array(done.stdout.split(), float)
+    values = numbers_of(program, *(inputs[port.name] for port in problem.inputs))
     t = solver.solve(**inputs).task("trunk", given)
     assert t.held_rank == 9 and solver.structural_rank(given) == 9
     n = len(problem.velocities)
