@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pinocchio as pin
@@ -178,6 +178,21 @@ class Peer:
 def outputs(problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return G, J, M⁻¹Jᵀ, M and the outputs of the motion of an open robot."""
     return Peer(problem).at(inputs)
+
+
+def dynamics_of_frames(
+    model: pin.Model, q: np.ndarray, v: np.ndarray, frames: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return M, h, J and J̇v, six rows a frame along the axes of the world, of Pinocchio's v."""
+    data = model.createData()
+    M, h = symmetric(pin.crba(model, data, q)), pin.nle(model, data, q, v).copy()
+    pin.forwardKinematics(model, data, q, v, 0.0 * v)
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    axes, numbers = pin.LOCAL_WORLD_ALIGNED, [model.getFrameId(name) for name in frames]
+    J = [pin.getFrameJacobian(model, data, k, axes) for k in numbers]
+    bias = [pin.getFrameClassicalAcceleration(model, data, k, axes).vector for k in numbers]
+    return M, h, np.vstack(J), np.concatenate(bias)
 
 
 def of_pinocchio(model, frames: list[str], positions: dict[str, float]) -> np.ndarray:

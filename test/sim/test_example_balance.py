@@ -17,6 +17,7 @@ from control import film
 from control.kinematics import State
 from control.program import UnsolvedError
 from control.simulate import report, run
+from oracles.pinocchio_models import dynamics_of_frames
 from PIL import Image
 from seeds import but_slow
 
@@ -40,28 +41,16 @@ class Peer:
 
     def __init__(self, state: State) -> None:
         joints = DelassusSolver(EXAMPLE.problem(humanoid_urdf())).problem.robot.joint_names
-        self.controller = Controller(
-            humanoid_urdf(), joints, np.full(len(joints), 200.0)
-        )
+        self.controller = Controller(humanoid_urdf(), joints, np.full(len(joints), 200.0))
         kinematics = self.controller.kinematics
         model, data = kinematics.model, kinematics.data
         q, v = kinematics.configuration(state)
         order = [*range(BASE), *kinematics.v_places]
-        M = pin.crba(model, data, q)
-        self.M = (np.triu(M) + np.triu(M, 1).T)[np.ix_(order, order)]
-        self.h = pin.nle(model, data, q, v)[order]
+        M, h, J, self.JdotV = dynamics_of_frames(model, q, v, ("pelvis", *FEET.values()))
+        self.M, self.h, self.J = M[np.ix_(order, order)], h[order], J[:, order]
         pin.centerOfMass(model, data, q, v, 0.0 * v)
         self.drift = data.acom[0].copy()
         self.Jcom = pin.jacobianCenterOfMass(model, data, q)[:, order]
-        pin.forwardKinematics(model, data, q, v, 0.0 * v)
-        pin.computeJointJacobians(model, data, q)
-        pin.updateFramePlacements(model, data)
-        frames = [model.getFrameId(name) for name in ("pelvis", *FEET.values())]
-        axes = pin.LOCAL_WORLD_ALIGNED
-        self.J = np.vstack([pin.getFrameJacobian(model, data, i, axes) for i in frames])[:, order]
-        self.JdotV = np.concatenate(
-            [pin.getFrameClassicalAcceleration(model, data, i, axes).vector for i in frames]
-        )
         self.mass = kinematics.mass
 
     def torques(self, wanted: Wanted, weights: Weights) -> np.ndarray:

@@ -8,6 +8,7 @@ import pytest
 from control.kinematics import State, smooth
 from control.program import UnsolvedError
 from control.simulate import report, run
+from oracles.pinocchio_models import dynamics_of_frames
 from seeds import but_slow
 from whole_body_control.controller import Controller, Rows
 from whole_body_control.example import EXAMPLE
@@ -53,24 +54,15 @@ def rows_of(state: State) -> Rows:
 
 def by_pinocchio(state: State) -> tuple[np.ndarray, ...]:
     """Return M, h, J and J̇ẏ of trunk and feet along the world, in our order of joints."""
-    joints = list(POSTURE)
-    controller = Controller(demo_urdf(), joints, np.full(12, 35.0))
-    model, data = controller.kinematics.model, controller.kinematics.data
-    q, v = controller.kinematics.configuration(state)
-    order = [*range(6), *controller.kinematics.v_places]
-    M = pin.crba(model, data, q)
-    M = np.triu(M) + np.triu(M, 1).T
-    h = pin.nle(model, data, q, v).copy()
-    pin.forwardKinematics(model, data, q, v, np.zeros(18))
-    pin.computeJointJacobians(model, data, q)
-    pin.updateFramePlacements(model, data)
-    J, bias = [], []
-    for frame, rows in (("base", 6), *((f"{leg}_FOOT", 3) for leg in LEGS)):
-        number, axes = model.getFrameId(frame), pin.LOCAL_WORLD_ALIGNED
-        J.append(pin.getFrameJacobian(model, data, number, axes)[:rows])
-        a = pin.getFrameClassicalAcceleration(model, data, number, axes).vector
-        bias.append(a[:rows])
-    return M[np.ix_(order, order)], h[order], np.vstack(J)[:, order], np.concatenate(bias)
+    kinematics = Controller(demo_urdf(), list(POSTURE), np.full(12, 35.0)).kinematics
+    frames = ("base", *(f"{leg}_FOOT" for leg in LEGS))
+    M, h, J, bias = dynamics_of_frames(
+        kinematics.model, *kinematics.configuration(state), frames
+    )
+    order = [*range(6), *kinematics.v_places]
+    # Six rows of the trunk, the linear ones of the feet.
+    rows = [*range(6), *(6 * foot + k for foot in range(1, 5) for k in range(3))]
+    return M[np.ix_(order, order)], h[order], J[np.ix_(rows, order)], bias[rows]
 
 
 @pytest.mark.parametrize(
