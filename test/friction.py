@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import robots
+from robots import LEGS
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Solution
 from delassus_ros.model.spatial import Array
 
 PUBLIC = Path(__file__).resolve().parents[2] / "shared" / "contact_problems"
 
-FEET = ("LF", "RF", "LH", "RH")
 
 
 def public(name: str) -> tuple[Array, Array, Array]:
@@ -108,14 +108,14 @@ def moving_residual(
 
 def feet_problem(**cones: dict[str, Any]) -> Problem:
     """Return the quadruped on its feet, with friction and normals of some of them."""
-    feet = [Contact(leg, f"{leg}_FOOT", **cones.get(leg, {})) for leg in FEET]
+    feet = [Contact(leg, f"{leg}_FOOT", **cones.get(leg, {})) for leg in LEGS]
     robot = Robot.from_urdf(robots.quadruped())
     return Problem(robot, feet, axes="world", outputs=["a0", "qdd0", "MinvJT"])
 
 
 def standing_inputs(problem: Problem) -> dict[str, Any]:
     """Return the inputs of a quadruped that stands with bent legs and without torques."""
-    bent = {f"{leg}_{joint}": x for leg in FEET for joint, x in (("HFE", 0.7), ("KFE", -1.4))}
+    bent = {f"{leg}_{joint}": x for leg in LEGS for joint, x in (("HFE", 0.7), ("KFE", -1.4))}
     n = len(problem.velocities)
     return {
         "q": problem.robot.q(bent), "base_orientation": [0.0, 0.0, 0.0, 1.0],

@@ -25,8 +25,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "cpp" / "controller.cpp"
 @pytest.fixture(scope="module")
 def problem():
     robot = Robot.from_urdf(robots.quadruped())
-    legs = ("LF", "RF", "LH", "RH")
-    return Problem(robot, [Contact(leg, f"{leg}_FOOT") for leg in legs])
+    return Problem(robot, [Contact(leg, f"{leg}_FOOT") for leg in robots.LEGS])
 
 
 def build(problem, folder: Path, algorithm: str = "pv_osimr") -> Path:

@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 import pytest
 from oracles import mujoco_models
+from robots import LEGS
 
 from delassus_ros import (
     Contact,
@@ -27,7 +28,6 @@ from delassus_ros import (
 from delassus_ros.model.spatial import Array, Transform
 from delassus_ros.sim import demo_urdf, humanoid
 
-LEGS = ("LF", "RF", "LH", "RH")
 RADIUS_M, FRICTION, BENT = 0.02, 0.6, (0.0, 0.7, -1.4)
 
 

@@ -106,7 +106,7 @@ def test_batches_that_are_refused(arguments: Any, words: str) -> None:
 @pytest.mark.parametrize("layout", ["rows", "columns"])
 def test_forces_of_a_batch_solution(layout: Any) -> None:
     robot = Robot.from_urdf(robots.quadruped())
-    feet = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    feet = [Contact(leg, f"{leg}_FOOT") for leg in robots.LEGS]
     problem = Problem(robot, feet, axes="world", outputs=["a0"])
     random, n, count = np.random.default_rng(1), len(problem.velocities), 6
     inputs = {

@@ -10,6 +10,7 @@ import robots
 from friction import pinocchio_forces, public, random_problem, residual, standing
 from hypothesis import given
 from hypothesis import strategies as st
+from robots import LEGS
 
 from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot
 from delassus_ros.contact_forces import ForceSolver, ForceStatus, cones, iteration, solve_contacts
@@ -360,7 +361,7 @@ def test_solvers_are_kept_by_values(name: str, kind: Any) -> None:
 
 
 def test_forces_of_a_solution() -> None:
-    s = standing(["LF", "RF", "LH", "RH"])
+    s = standing(LEGS)
     found = s.contact_forces(0.7)
     assert found.status == ForceStatus.SOLVED and found.contacts == s.contacts
     mu = np.full(4, 0.7)
@@ -370,7 +371,6 @@ def test_forces_of_a_solution() -> None:
 
 
 def test_contacts_have_friction_of_their_own() -> None:
-    LEGS = ["LF", "RF", "LH", "RH"]
     plain = standing(LEGS)
     s = standing(LEGS, LF={"friction": 0.2}, RH={"friction": 0.9})
     assert s.matrix.tobytes() == plain.matrix.tobytes()
@@ -390,7 +390,7 @@ def test_contacts_have_friction_of_their_own() -> None:
 
 
 def test_contacts_have_normals_of_their_own() -> None:
-    down = standing(["LF", "RF", "LH", "RH"], LF={"normal": "-z"}).contact_forces(0.7)
+    down = standing(LEGS, LF={"normal": "-z"}).contact_forces(0.7)
     assert down.status == ForceStatus.SOLVED
     assert down.forces[2] <= 0.0 <= down.forces[5]
 
@@ -419,7 +419,7 @@ def test_friction_is_no_part_of_a_kernel() -> None:
 
 
 def test_forces_go_on_by_name_when_contacts_change() -> None:
-    four, three = standing(["LF", "RF", "LH", "RH"]), standing(["RF", "LH", "RH"])
+    four, three = standing(LEGS), standing(["RF", "LH", "RH"])
     before = four.contact_forces(0.7)
     start = before.start(three.contacts, (0, 3, 6, 9))
     np.testing.assert_array_equal(start, before.cone_forces[3:])

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from friction import FEET, moving_residual, standing_inputs
+from friction import moving_residual, standing_inputs
 from hypothesis import given
 from hypothesis import strategies as st
+from robots import LEGS
 
 from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot
 from delassus_ros.contact_forces import ForceSolver, ForceStatus, solve_contacts
@@ -312,7 +313,7 @@ def test_a_wrench_cone_is_refused_in_a_loop_while_it_moves() -> None:
 @pytest.mark.parametrize(("axes", "law"), [("world", "coulomb"), ("contact", "convex")])
 def test_a_quadruped_that_slides_has_the_same_forces_at_all_doors(axes: Any, law: Any) -> None:
     robot = Robot.from_urdf(demo_urdf().encode())
-    feet = [Contact(leg, f"{leg}_FOOT") for leg in FEET]
+    feet = [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
     solver = DelassusSolver(Problem(robot, feet, axes=axes, outputs=["a0"]))
     inputs = standing_inputs(solver.problem)
     if axes == "contact":  # G and a0 do not depend on the orientation

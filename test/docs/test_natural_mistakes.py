@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import robots
 from cli_support import QUADRUPED, refusal
+from robots import LEGS
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Transform
 from delassus_ros.cli.main import main
 from delassus_ros.errors import DelassusError, DelassusWarning
 
-LEGS = ("LF", "RF", "LH", "RH")
 FEET = [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
 
 

@@ -21,6 +21,7 @@ from force_prediction.prediction import NoForcesError, predict
 from force_prediction.sequence import CENTRE, CONSTRAINT, EXACT, RIGID, TOLERANCE
 from force_prediction.touch import touch
 from processes import Program, ros_program, wait_until
+from robots import FEET, LEGS
 
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.plant import Plant
@@ -29,8 +30,6 @@ from delassus_ros.sim.quadruped import stepping_quadruped
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
-LEGS = ("LF", "RF", "LH", "RH")
-FRAMES = tuple(f"{leg}_FOOT" for leg in LEGS)
 JOINTS = tuple(f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE"))
 RADIUS, FRICTION = 0.02, 0.8
 
@@ -53,7 +52,7 @@ def random_state(seed: int, height: float = 0.3) -> RobotState:
 
 @pytest.fixture(name="motion", scope="module")
 def make_motion() -> FreeMotion:
-    return FreeMotion(demo_urdf(), JOINTS, FRAMES)
+    return FreeMotion(demo_urdf(), JOINTS, FEET)
 
 
 def moved(state: RobotState, step: float) -> RobotState:
@@ -113,7 +112,7 @@ def test_motion_is_that_of_mujoco(motion, seed: int) -> None:
         data.qfrc_applied[joint.dofadr[0]] = tau
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
     mujoco.mj_forward(model, data)
-    for i, (foot, frame) in enumerate(zip(motion.feet(state), FRAMES, strict=True)):
+    for i, (foot, frame) in enumerate(zip(motion.feet(state), FEET, strict=True)):
         mine = touch(i, foot, RADIUS)
         body = model.body(frame).id
         np.testing.assert_allclose(foot.position, data.xpos[body], atol=1e-12)
@@ -128,13 +127,13 @@ def test_motion_is_that_of_mujoco(motion, seed: int) -> None:
 
 def test_inverse_masses_are_mujocos(motion) -> None:
     model = stepping_quadruped()._model
-    theirs = [model.body(frame).invweight0[0] for frame in FRAMES]
+    theirs = [model.body(frame).invweight0[0] for frame in FEET]
     np.testing.assert_allclose(motion.inverse_masses(), theirs, rtol=1e-9)
 
 
 def test_motion_names_what_it_does_not_know() -> None:
     with pytest.raises(ValueError, match=r"joints \['LF_HAA'\]; the description has"):
-        FreeMotion(demo_urdf(), ["LF_HAA"], FRAMES)
+        FreeMotion(demo_urdf(), ["LF_HAA"], FEET)
     with pytest.raises(ValueError, match="no frame 'LF_FOT'"):
         FreeMotion(demo_urdf(), JOINTS, ["LF_FOT"])
 
@@ -149,7 +148,7 @@ def test_soft_floor_is_mujocos(motion, depth: float) -> None:
     model, data = simulation._model, simulation._data
     rng = np.random.default_rng(1)
     data.qvel[:] = 0.1 * rng.normal(size=model.nv)
-    lowest = min(data.xpos[model.body(frame).id][2] for frame in FRAMES)
+    lowest = min(data.xpos[model.body(frame).id][2] for frame in FEET)
     data.qpos[2] += RADIUS - depth - lowest
     mujoco.mj_forward(model, data)
     assert data.ncon >= 2
@@ -269,7 +268,7 @@ def surface_matrix(simulation: Plant) -> np.ndarray:
     data.qpos[:] = simulation._data.qpos
     mujoco.mj_forward(model, data)
     rows = []
-    for frame in FRAMES:
+    for frame in FEET:
         body = model.body(frame).id
         linear, angular = np.zeros((2, 3, model.nv))
         mujoco.mj_jac(model, data, linear, angular, data.xpos[body], body)

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import robots
 import small
-from friction import FEET, feet_problem
+from friction import feet_problem
 from on_floats import solver_on_floats
+from robots import LEGS
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Status, Transform
 from delassus_ros.closure import Closure
@@ -294,7 +295,7 @@ INPUT: Rows = [
     (lambda w: w.bound.contact_forces(), "~no friction was set; expected bound.set_friction~"),
     (lambda w: w.bound.set_friction({"LF": 0.5, "RF": 0.5}),
      "~friction lacks contacts 'LH', 'RH'~"),
-    (lambda w: w.bound.set_friction(dict.fromkeys((*FEET, "LX"), 0.5)),
+    (lambda w: w.bound.set_friction(dict.fromkeys((*LEGS, "LX"), 0.5)),
      "~friction: unknown contact 'LX'~"),
     (lambda w: w.bound.set_friction(0.5, law="ncp"), "~unknown law 'ncp'~"),
     (lambda w: w.solver.bind().set_friction(0.5), "~a0~"),

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from friction import FEET, feet_problem, standing_inputs
+from friction import feet_problem, standing_inputs
+from robots import LEGS
 from small import feed
 
 from delassus_ros import (
@@ -20,7 +21,7 @@ from delassus_ros import (
     Status,
 )
 
-WALK = (FEET, ("LF", "RH"), ("RH", "LF", "RF"), (), ("RF", "LH"), FEET, FEET)
+WALK = (LEGS, ("LF", "RH"), ("RH", "LF", "RF"), (), ("RF", "LH"), LEGS, LEGS)
 
 
 def _bound() -> tuple[BoundSolver, Any]:
@@ -48,7 +49,7 @@ def _same(a: ContactForces, b: ContactForces) -> bool:
 @pytest.mark.parametrize("law", ["coulomb", "convex", "auto"])
 def test_a_walk_has_the_bits_of_its_solutions(law: Any) -> None:
     bound, inputs = _bound()
-    mu = dict(zip(FEET, (0.3, 0.4, 0.5, 0.6), strict=True))
+    mu = dict(zip(LEGS, (0.3, 0.4, 0.5, 0.6), strict=True))
     bound.set_friction(mu, law=law)
     before: ContactForces | None = None
     steps = []
@@ -67,7 +68,7 @@ def test_a_walk_has_the_bits_of_its_solutions(law: Any) -> None:
 
 
 def test_bits_depend_on_the_last_forces_and_not_on_earlier_calls() -> None:
-    histories: list[list[Sequence[str]]] = [[], [("LF",), ("RF", "RH")], [FEET, ("LH",), FEET]]
+    histories: list[list[Sequence[str]]] = [[], [("LF",), ("RF", "RH")], [LEGS, ("LH",), LEGS]]
     results = []
     for history in histories:
         bound, inputs = _bound()
@@ -77,7 +78,7 @@ def test_bits_depend_on_the_last_forces_and_not_on_earlier_calls() -> None:
             bound.contact_forces()
         _tick(bound, inputs, ("RH", "LF", "RF"), 1)
         bound.contact_forces(warm=False)
-        _tick(bound, inputs, FEET, 2)
+        _tick(bound, inputs, LEGS, 2)
         results.append(bound.contact_forces().copy())
     assert _same(results[0], results[1]) and _same(results[0], results[2])
 
@@ -85,7 +86,7 @@ def test_bits_depend_on_the_last_forces_and_not_on_earlier_calls() -> None:
 def test_a_contact_that_comes_back_begins_with_0() -> None:
     bound, inputs = _bound()
     bound.set_friction(0.4)
-    for active in (FEET, ("LF",), FEET):
+    for active in (LEGS, ("LF",), LEGS):
         _tick(bound, inputs, active, 3)
         found = bound.contact_forces().copy()
     alone = bound.solution.copy()
@@ -94,22 +95,22 @@ def test_a_contact_that_comes_back_begins_with_0() -> None:
     one = bound.solution.contact_forces(0.4)
     again = alone.contact_forces(0.4, start=one)
     np.testing.assert_allclose(again.forces, alone_forces.forces, atol=1e-6)
-    start = one.start(FEET, alone_forces.cone_offsets)
+    start = one.start(LEGS, alone_forces.cone_offsets)
     assert start[:3].any() and not start[3:].any()
 
 
 def test_the_same_object_each_time() -> None:
     bound, inputs = _bound()
     bound.set_friction(0.4)
-    _tick(bound, inputs, FEET, 0)
+    _tick(bound, inputs, LEGS, 0)
     first = bound.contact_forces()
     kept = first.copy()
-    _tick(bound, inputs, FEET, 1)
+    _tick(bound, inputs, LEGS, 1)
     assert bound.contact_forces() is first
     assert kept.forces.tobytes() != first.forces.tobytes()
 
 
-@pytest.mark.parametrize("active", [None, FEET[:2]])
+@pytest.mark.parametrize("active", [None, LEGS[:2]])
 def test_no_forces_before_the_first_matrix(active: Any) -> None:
     outputs = ["a0", "qdd0", "J", "MinvJT", "h", "JdotV"]
     problem = feet_problem()
@@ -131,14 +132,14 @@ def test_no_forces_before_the_first_matrix(active: Any) -> None:
 def test_no_matrix_no_forces_and_no_start() -> None:
     bound, inputs = _bound()
     bound.set_friction(0.4)
-    _tick(bound, inputs, FEET, 0)
+    _tick(bound, inputs, LEGS, 0)
     good = bound.contact_forces(warm=False).copy()
     bound.inputs["q"][3] = np.nan
     bound.solve()
     bad = bound.contact_forces()
     assert bad.status == ForceStatus.NOT_FINITE and not bad.forces.any()
     assert np.isnan(bad.accelerations).all()
-    _tick(bound, inputs, FEET, 0)
+    _tick(bound, inputs, LEGS, 0)
     assert _same(bound.contact_forces(), good)
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from friction import FEET, feet_problem, random_problem, standing_inputs
+from friction import feet_problem, random_problem, standing_inputs
 from linkages import REFERENCE, four_bar
+from robots import LEGS
 
 import delassus_ros
 from delassus_ros import (
@@ -58,7 +59,7 @@ def solver() -> Call:
     shared, inputs = _solution(problem, 0)
 
     def call(k: int) -> list[Any]:
-        s = shared.solve(**{**inputs, "q": inputs["q"] + 0.01 * k}, active=FEET[k % 3 :])
+        s = shared.solve(**{**inputs, "q": inputs["q"] + 0.01 * k}, active=LEGS[k % 3 :])
         return [s.matrix, *s.secondary.values()]
 
     return call
@@ -71,7 +72,7 @@ def batches() -> Call:
 
     def call(k: int) -> list[Any]:
         Q = inputs["q"] + 0.01 * k + np.linspace(0.0, 0.1, n)[:, None]
-        found = shared.solve_batch(Q, FEET[k % 3 :], threads=1 + k % 2, **many)
+        found = shared.solve_batch(Q, LEGS[k % 3 :], threads=1 + k % 2, **many)
         return [found.matrix, found.contact_forces(0.1 + 0.1 * (k % 5)).forces]
 
     return call
@@ -89,7 +90,7 @@ def results() -> Call:
         forces = s.contact_forces(0.1 + 0.1 * (k % 5))
         start = s.contact_forces(0.3, start=forces)
         many = batch.contact_forces(0.1 + 0.1 * (k % 5))
-        held = s.task(FEET[k % 4], FEET[k % 4 + 1 :])
+        held = s.task(LEGS[k % 4], LEGS[k % 4 + 1 :])
         return [forces.forces, start.forces, many.forces, s.inertia(), held.inertia()]
 
     return call
@@ -123,7 +124,7 @@ def descriptions() -> Call:
     """Return a call of what describes a problem: made anew of shared parts, and shared."""
     robot = feet_problem().robot
     contacts = ContactSet([
-        *(Contact(foot, f"{foot}_FOOT", friction=0.5) for foot in FEET),
+        *(Contact(foot, f"{foot}_FOOT", friction=0.5) for foot in LEGS),
         RelativeContact("pair", "LF_FOOT", "RF_FOOT"),
         WeightedSum("middle", {"LF_FOOT": 0.5, "RH_FOOT": 0.5}),
         CenterOfMass("com"), CentroidalMomentum("momentum"),

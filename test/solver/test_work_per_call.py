@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from friction import FEET, feet_problem, standing_inputs
+from friction import feet_problem, standing_inputs
 from friction import random_problem as contact_problem
 from linkages import REFERENCE, assembled, four_bar
+from robots import LEGS
 from small import feed, problem, walker
 
 from delassus_ros import BoundSolver, Closure, Contact, DelassusSolver, ForceSolver, Problem
@@ -165,7 +166,7 @@ def bound_solve_moving() -> Callable[[], Any]:
     return call
 
 
-def bound_solved(active: Sequence[str] = FEET) -> BoundSolver:
+def bound_solved(active: Sequence[str] = LEGS) -> BoundSolver:
     """Return a bound solver of the quadruped's dynamics after a call of `solve`."""
     feet, outputs = feet_problem(), ["a0", "qdd0", "J", "MinvJT", "h", "JdotV"]
     this = Problem(feet.robot, feet.contacts, "world", outputs)
