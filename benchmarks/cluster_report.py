@@ -46,40 +46,31 @@ def claims(run: Run) -> list[Claim]:
 
 
 def _case_claims(result: ClusterResult, factor: float | None) -> list[Claim]:
-    case, count = result.case, result.counts
-    where = case.label
-    made = [
-        _count_claim("pv_osimr / efpa", where, count["pv_osimr"], count["efpa"], SAVING),
-        _count_claim("auto / best other", where, count["auto"],
-                     min(count[n] for n in ALGORITHMS if n != "auto"), 1.0),
-    ]  # fmt: skip
+    case, count, where = result.case, result.counts, result.case.label
+    ours, others = count["pv_osimr"], (count[name] for name in ALGORITHMS if name != "auto")
+    limits = {
+        "pv_osimr / efpa": (ours, count["efpa"], "≤", SAVING),
+        "auto / best other": (count["auto"], min(others), "≤", 1.0),
+    }
     if case.beats_projection:
-        made.append(
-            _count_claim("pv_osimr / ltl", where, count["pv_osimr"],
-                         count["ltl"], 1.0, strictly=True)
-        )  # fmt: skip
+        limits["pv_osimr / ltl"] = (ours, count["ltl"], "<", 1.0)
     if case.prototype is not None:
-        made.append(
-            _count_claim("pv_osimr / its prototype", where, count["pv_osimr"],
-                         case.prototype, 1.0)
-        )  # fmt: skip
+        limits["pv_osimr / its prototype"] = (ours, case.prototype, "≤", 1.0)
+    made = [_count_claim(what, where, *limit) for what, limit in limits.items()]
     if case.published is not None:
+        targets = {"efpa": (result.warm["efpa"], C_EFPA),
+                   "the best of ours": (best(result.warm), case.best)}  # fmt: skip
         peer = case.published.timing("efpa")
         made += [
-            _speed_claim("the library's C-EFPA / efpa", where, result.warm["efpa"], peer,
-                         C_EFPA, factor),
-            _speed_claim("the library's C-EFPA / the best of ours", where, best(result.warm), peer,
-                         case.best, factor),
-        ]  # fmt: skip
+            _speed_claim(f"the library's C-EFPA / {what}", where, mine, peer, least, factor)
+            for what, (mine, least) in targets.items()
+        ]
     return made
 
 
-def _count_claim(
-    what: str, where: str, one: int, other: int, most: float, strictly: bool = False
-) -> Claim:
+def _count_claim(what: str, where: str, one: int, other: int, sign: str, most: float) -> Claim:
     found = f"{one} / {other} = {one / other:.3f}"
-    holds = one < most * other if strictly else one <= most * other
-    sign = "<" if strictly else "≤"
+    holds = one < most * other if sign == "<" else one <= most * other
     return Claim(f"operations, {what}", where, f"{sign} {most:g}", found, holds)
 
 

@@ -9,7 +9,6 @@ them with. All are in one process, contenders in turns; results are compared bef
 from __future__ import annotations
 
 import ctypes
-import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -307,8 +306,7 @@ def main() -> None:
     except AbsentError as error:
         notes.append(f"Pinocchio in C++ is left out: {error}")
     opened, closed, remarks = run(OPEN, CLOSED, 0.5, library)
-    day = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
-    found = places(opened, closed, [*notes, *remarks], day)
+    found = places(opened, closed, [*notes, *remarks], machine.day())
     pages.write(output, "benchmarks/dynamics", found)
     print(output)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from datetime import datetime, timezone
 from pathlib import Path
 
 from benchmarks import compilers
@@ -52,6 +53,11 @@ def compiler() -> str:
     except AbsentError as error:
         return str(error)
     return f"{found.version}, {' '.join(compilers.FLAGS)}"
+
+
+def day() -> str:
+    """Return the day in UTC, as ISO 8601 has it."""
+    return datetime.now(timezone.utc).date().isoformat()
 
 
 def versions(packages: tuple[str, ...] = _PACKAGES) -> str:

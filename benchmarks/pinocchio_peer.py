@@ -101,7 +101,7 @@ class PinocchioRobot:
     Attributes
     ----------
     model : the pinocchio.Model.
-    joints : its joint by joint of the robot, WORLD included.
+    joints : number of its joint by joint of the robot; 0 for WORLD.
     """
 
     def __init__(self, robot: Robot) -> None:

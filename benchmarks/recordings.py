@@ -60,27 +60,13 @@ def record(path: Path, seconds: float, rate: int) -> Path:
     return path
 
 
-def bag(path: Path, out: Path, *options: str) -> tuple[dict[str, object], float, float]:
-    """Run ``delassus bag``; return what it says, how long it took [s], and its memory [MB]."""
-    command = [sys.executable, "-m", "delassus_ros.cli.main", "bag", str(path), "--json",
-               "--params", str(PARAMETERS), "-o", str(out), *options]  # fmt: skip
+def delassus(*arguments: object) -> tuple[str, float]:
+    """Run ``delassus`` with the parameters; return its output, and how long it took [s]."""
+    command = [sys.executable, "-m", "delassus_ros.cli.main", *map(str, arguments),
+               "--params", str(PARAMETERS)]  # fmt: skip
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    said, _ = process.communicate()
-    took = time.perf_counter() - began
-    found: dict[str, object] = json.loads(said)
-    # Of all children so far; runs go from short to long, so that growth is seen.
-    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024.0
-    return found, took, memory
-
-
-def many(paths: list[Path], out: Path, workers: int) -> float:
-    """Run ``delassus bags``; return how long it took [s]."""
-    command = [sys.executable, "-m", "delassus_ros.cli.main", "bags", *map(str, paths),
-               "--params", str(PARAMETERS), "-o", str(out), "--workers", str(workers)]  # fmt: skip
-    began = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - began
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout, time.perf_counter() - began
 
 
 def main() -> int:
@@ -90,11 +76,13 @@ def main() -> int:
         folder = Path(place)
         long = [_long(folder, minutes) for minutes in MINUTES]
         path = record(folder / "fast.mcap", 60.0, 1000)
-        found, _, _ = bag(path, folder / "fast")
+        printed, _ = delassus("bag", path, "--json", "-o", folder / "fast")
         paths = [record(folder / f"{k:03d}.mcap", SECONDS, 1000) for k in range(COUNT)]
-        times = {workers: many(paths, folder / f"many{workers}", workers) for workers in (1, 2)}
-    stages = found["took"]
-    assert isinstance(stages, dict)
+        times = {
+            n: delassus("bags", *paths, "-o", folder / f"many{n}", "--workers", n)[1]
+            for n in (1, 2)
+        }
+    stages = json.loads(printed)["took"]
     pages.write(output, "benchmarks/recordings", places(long, stages, times))
     return 0
 
@@ -102,7 +90,9 @@ def main() -> int:
 def _long(folder: Path, minutes: int) -> list[str]:
     """Return the row of a recording of so many minutes."""
     path = record(folder / f"{minutes}.mcap", 60.0 * minutes, RATE)
-    _, took, memory = bag(path, folder / "long")
+    _, took = delassus("bag", path, "--json", "-o", folder / "long")
+    # Of all children so far; runs go from short to long, so that growth is seen.
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024.0  # MB
     path.unlink()
     count = 60 * minutes * (RATE + 20) + 1
     row = [f"{minutes} min at {RATE} Hz", str(count), f"{took:.1f}", f"{count / took:.0f}",

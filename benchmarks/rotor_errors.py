@@ -161,12 +161,10 @@ def _percent(share: float) -> str:
 
 def draw(path: Path) -> None:
     """Draw the error of the matrix over the range of motion, and the ankle's torque."""
-    from matplotlib.figure import Figure
-
+    from benchmarks import style
     from delassus_ros.drawing.figures import SERIES, save_for_page
 
-    figure = Figure(figsize=(9.5, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = style.figure(1, 2, (9.5, 3.8))
     styles = list(SERIES)
     for transmission in TRANSMISSIONS:
         for name, errors in matrix_errors(transmission).items():

@@ -113,7 +113,7 @@ def film() -> None:
     contacts = [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
     solver = DelassusSolver(Problem(robot, contacts))
     dynamic = DelassusSolver(Problem(robot, contacts, axes="world", outputs=["a0", "h", "J"]))
-    drawn_robot = DrawnRobot(robot, {c.name: (c.frame, c.placement) for c in contacts})
+    drawn_robot = DrawnRobot.of(solver.problem)
     renderer, camera = mujoco.Renderer(model, HEIGHT, WIDTH), mujoco.MjvCamera()
     camera.lookat[:] = 0.0, 0.0, 0.13
     camera.distance, camera.elevation, camera.azimuth = 1.0, -24.0, 128.0
@@ -165,9 +165,8 @@ def robot_and_masses(axes: Any, urdf: str, problem: Problem, q: np.ndarray) -> N
     """Draw the robot of a description with the effective masses of its contacts."""
     contacts, skeleton = problem.contacts, Skeleton(problem.robot)
     G = DelassusSolver(problem).solve(q).matrix
-    drawn_robot = DrawnRobot(problem.robot, {c.name: (c.frame, c.placement) for c in contacts})
     kinds = tuple(contact.kind_name for contact in contacts)
-    scene = drawn_robot.scene(q, contacts.names, contacts.row_offsets, kinds, G)
+    scene = DrawnRobot.of(problem).scene(q, contacts.names, contacts.row_offsets, kinds, G)
     poses = skeleton.poses(q)
     shapes = Shapes.of_urdf(problem.robot, parse_xml(urdf.encode()), None)
     figures.draw_robot(axes, skeleton.bones(poses), scene, shapes.points(poses))

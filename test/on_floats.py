@@ -69,11 +69,11 @@ def solver_on_floats(problem: Problem, algorithm: str = "pv_osimr") -> DelassusS
 
 
 def matrix(robot: Robot, frames: Sequence[str], positions: dict[str, float]) -> np.ndarray:
-    """Return G of surface contacts at frames, by the algorithm that counts select."""
+    """Return G of surface contacts at frames; the loops must be closed."""
     return matrix_at(robot, frames, robot.q(positions))
 
 
-def matrix_at(robot: Robot, frames: Sequence[str], q, algorithm: str = "auto") -> np.ndarray:
+def matrix_at(robot: Robot, frames: Sequence[str], q, algorithm: str = "pv_osimr") -> np.ndarray:
     """Return G of surface contacts at frames; the loops must be closed."""
     problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
     return solver_on_floats(problem, algorithm).solve(q, check=True).matrix

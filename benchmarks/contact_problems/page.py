@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -25,7 +24,7 @@ Outcomes = Mapping[tuple[str, str], Outcome]
 def places(solved: Sequence[Solved], outcomes: Outcomes, findings: Findings) -> Places:
     """Return the results of the page by place."""
     absent = sorted({p.package for p in PEERS} - {o.peer.package for o in outcomes.values()})
-    known = machine.processor(), machine.versions(_PACKAGES), str(datetime.date.today())
+    known = machine.processor(), machine.versions(_PACKAGES), machine.day()
     return {
         "machine": "; ".join(known), "remarks": "",
         "count": len(solved), "calls": CALLS, "steps": MOST_STEPS, "public": PUBLIC,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -202,4 +201,4 @@ def times_of(
 
 def measured_here() -> str:
     """Return machine and day of a measurement."""
-    return f"{machine.processor()}, {datetime.now(timezone.utc).date()}"
+    return f"{machine.processor()}, {machine.day()}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -134,7 +133,7 @@ def run() -> str:
     versions = machine.versions(("numpy", "scipy"))
     return (
         f"Every number was computed by the run of `make papers` that wrote this page: "
-        f"{date.today().isoformat()}, {machine.processor()}, {versions}."
+        f"{machine.day()}, {machine.processor()}, {versions}."
     )
 
 

@@ -85,9 +85,8 @@ def plot(options: argparse.Namespace) -> Report:
         solver = DelassusSolver(problem, options.algorithm)
     G = solver.solve(q, base_orientation=orientation).matrix
     skeleton = Skeleton(robot)
-    drawn_robot = DrawnRobot(robot, {c.name: (c.frame, c.placement) for c in contacts if c.ends})
     kinds = tuple(contact.kind_name for contact in contacts)
-    scene = drawn_robot.scene(
+    scene = DrawnRobot.of(problem).scene(
         q, contacts.names, contacts.row_offsets, kinds, G, _world(problem, orientation)
     )
     figure, (body, matrix, condition, times) = figures.new_figure(4)

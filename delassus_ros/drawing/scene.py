@@ -13,6 +13,7 @@ from delassus_ros.drawing.skeleton import Skeleton, completed, homogeneous, size
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform
+from delassus_ros.problem import Problem
 
 _GRAVITY = 9.81
 """Acceleration of gravity [m/s²]."""
@@ -82,6 +83,12 @@ class DrawnRobot:
         self.frames = dict(frames)
         self.weight = _GRAVITY * sum(body.inertia.mass for body in robot.bodies)
         self.size = size_of(self._skeleton.bones(self._skeleton.poses(robot.neutral())))
+
+    @classmethod
+    def of(cls, problem: Problem) -> DrawnRobot:
+        """Return the robot of a problem, with the contacts that are at a frame."""
+        frames = {c.name: (c.frame, c.placement) for c in problem.contacts if c.ends}
+        return cls(problem.robot, frames)
 
     def poses(self, q: Array) -> Array:
         """Return the pose (bodies, 4, 4) of each body in the root link at q (nq,)."""

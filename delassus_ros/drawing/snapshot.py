@@ -107,11 +107,8 @@ class SnapshotSolver:
         self.friction = friction
         self._soles = {} if soles is None else dict(soles)
         self._places = places
-        contacts = self._problem.contacts
         self.robot = self._problem.robot
-        self.drawn_robot = DrawnRobot(
-            self.robot, {c.name: (c.frame, c.placement) for c in contacts if c.ends}
-        )
+        self.drawn_robot = DrawnRobot.of(self._problem)
         self._ports = {port.name for port in self._problem.inputs}
 
     def snapshot(self, moment: Moment | Array, active: Sequence[str]) -> Snapshot:

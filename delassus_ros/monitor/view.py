@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import sys
 import time
-from types import TracebackType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from delassus_ros.monitor.agreement import Agreement
 from delassus_ros.monitor.latency import MessageRate
 from delassus_ros.terminal import visible
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.panel import Panel
 
 _REFRESH = 0.25  # s between frames on a terminal
 _LINE = 1.0  # s between lines elsewhere
@@ -66,7 +69,7 @@ class View:
     def __init__(self, agreement: Agreement, stream: TextIO | None = None) -> None:
         self._agreement = agreement
         self._stream = sys.stdout if stream is None else stream
-        self._live = _LiveTable(self._stream) if self._stream.isatty() else None
+        self._live = _live_display(self._stream) if self._stream.isatty() else None
         self._period = _LINE if self._live is None else _REFRESH
         self._due = time.monotonic() + self._period
         self._pace = MessageRate()
@@ -78,12 +81,7 @@ class View:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave the last frame on the terminal."""
         if self._live is not None:
             self._live.stop()
@@ -96,35 +94,27 @@ class View:
         self._pace.update(time.monotonic(), self._agreement.matrices)
         shown = rows(self._agreement, self._pace.rate)
         if self._live is not None:
-            self._live.draw(shown)
+            self._live.update(_panel(shown), refresh=True)
         else:
             print("; ".join(f"{label}: {value}" for label, value in shown), file=self._stream)
             self._stream.flush()
 
 
-class _LiveTable:
-    """A table that rich redraws in place."""
+def _live_display(stream: TextIO) -> Live:
+    from rich.console import Console
+    from rich.live import Live
 
-    def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console
-        from rich.live import Live
+    return Live(console=Console(file=stream), auto_refresh=False)
 
-        self._live = Live(console=Console(file=stream), auto_refresh=False)
 
-    def start(self) -> None:
-        self._live.start()
+def _panel(shown: list[tuple[str, str]]) -> Panel:
+    """Return rows as a table in a frame."""
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
 
-    def stop(self) -> None:
-        self._live.stop()
-
-    def draw(self, shown: list[tuple[str, str]]) -> None:
-        from rich.panel import Panel
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table.grid(padding=(0, 2))
-        for label, value in shown:
-            style = "bold red" if "DISAGREE" in value else "bold"
-            table.add_row(Text(label, style="cyan"), Text(value, style=style))
-        panel = Panel(table, title="Delassus matrix", expand=False)
-        self._live.update(panel, refresh=True)
+    table = Table.grid(padding=(0, 2))
+    for label, value in shown:
+        style = "bold red" if "DISAGREE" in value else "bold"
+        table.add_row(Text(label, style="cyan"), Text(value, style=style))
+    return Panel(table, title="Delassus matrix", expand=False)

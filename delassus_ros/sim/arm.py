@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from delassus_ros.sim.urdf_text import add_box, add_frame, add_revolute
+
 TOOL = "tool"
 """Link at the centre of the ball, z out of the flange."""
 RADIUS = 0.02  # m, of the ball
@@ -28,40 +30,15 @@ def arm_urdf() -> str:
     before = "base"
     for k, (axis, height, length, mass, effort) in enumerate(_JOINTS, start=1):
         name = f"link_{k}"
-        joint = ElementTree.SubElement(robot, "joint", name=f"joint_{k}", type="revolute")
-        ElementTree.SubElement(joint, "parent", link=before)
-        ElementTree.SubElement(joint, "child", link=name)
-        ElementTree.SubElement(joint, "origin", xyz=f"0 0 {height}", rpy="0 0 0")
-        ElementTree.SubElement(joint, "axis", xyz=_AXES[axis])
         limits = {"lower": "-2.9", "upper": "2.9", "effort": str(effort), "velocity": "3"}
-        ElementTree.SubElement(joint, "limit", limits)
-        _box(robot, name, length, mass)
+        add_revolute(robot, f"joint_{k}", before, name, f"0 0 {height}", _AXES[axis], limits)
+        add_box(robot, name, (_WIDTH, _WIDTH, length), mass, 0.5 * length)
         before = name
-    joint = ElementTree.SubElement(robot, "joint", name="tool_joint", type="fixed")
-    ElementTree.SubElement(joint, "parent", link=before)
-    ElementTree.SubElement(joint, "child", link=TOOL)
-    ElementTree.SubElement(joint, "origin", xyz=f"0 0 {_TOOL_LENGTH}", rpy="0 0 0")
-    tool = ElementTree.SubElement(robot, "link", name=TOOL)
+    tool = add_frame(robot, "tool_joint", before, TOOL, f"0 0 {_TOOL_LENGTH}")
     collision = ElementTree.SubElement(tool, "collision")
     geometry = ElementTree.SubElement(collision, "geometry")
     ElementTree.SubElement(geometry, "sphere", radius=str(RADIUS))
     return ElementTree.tostring(robot, encoding="unicode")
-
-
-def _box(robot: ElementTree.Element, name: str, length: float, mass: float) -> None:
-    """Append a homogeneous box that stands on its joint."""
-    link = ElementTree.SubElement(robot, "link", name=name)
-    inertial = ElementTree.SubElement(link, "inertial")
-    ElementTree.SubElement(inertial, "origin", xyz=f"0 0 {0.5 * length}", rpy="0 0 0")
-    ElementTree.SubElement(inertial, "mass", value=str(mass))
-    across, along = mass / 12.0 * (_WIDTH**2 + length**2), mass / 6.0 * _WIDTH**2
-    moments = {"ixx": across, "iyy": across, "izz": along, "ixy": 0.0, "ixz": 0.0, "iyz": 0.0}
-    values = {name: repr(value) for name, value in moments.items()}
-    ElementTree.SubElement(inertial, "inertia", values)
-    visual = ElementTree.SubElement(link, "visual")
-    ElementTree.SubElement(visual, "origin", xyz=f"0 0 {0.5 * length}", rpy="0 0 0")
-    geometry = ElementTree.SubElement(visual, "geometry")
-    ElementTree.SubElement(geometry, "box", size=f"{_WIDTH} {_WIDTH} {length}")
 
 
 if __name__ == "__main__":

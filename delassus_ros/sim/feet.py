@@ -74,10 +74,10 @@ class Feet:
         """
         return contact_wrenches(self._model, data, self.geoms)
 
-    def update(self, data: mujoco.MjData) -> None:
-        """Update the contact states from the contacts of the last substep."""
-        velocity = np.zeros(6)
-        forces = self.wrenches(data)[:, 2].tolist()
+    def update(self, data: mujoco.MjData) -> FloatArray:
+        """Update the contact states from the contacts of the last substep; return the wrenches."""
+        velocity, wrenches = np.zeros(6), self.wrenches(data)
+        forces = wrenches[:, 2].tolist()
         for geom, depth, force, touch in zip(
             self.geoms, self._depths, forces, self.filters, strict=True
         ):
@@ -89,6 +89,7 @@ class Feet:
                 wx, wy, _, vx, vy, _ = velocity.tolist()
                 speed = math.hypot(vx - depth * wy, vy + depth * wx)
             touch.update(force, speed)
+        return wrenches
 
 
 def contact_wrenches(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from delassus_ros.sim.urdf_text import add_box, add_frame, add_revolute
+
 FEET = {"left_foot": "left_sole", "right_foot": "right_sole"}
 """Contacts of the feet and their frames, under the ankles, x forward and z up."""
 HANDS = {"left_hand": "left_palm", "right_hand": "right_palm"}
@@ -20,6 +22,7 @@ SOLE = (0.22, 0.10)
 
 _Part = tuple[str, str, tuple[float, float, float], tuple[float, float, float], float]
 _THICKNESS = 0.02  # m, of a sole
+_LIMITS = {"lower": "-2.5", "upper": "2.5", "effort": "200", "velocity": "20"}
 _AXES = {"roll": "1 0 0", "pitch": "0 1 0", "yaw": "0 0 1"}
 
 # Joint, axis, position in the parent body [m], size of the box below the joint [m], mass [kg].
@@ -51,14 +54,14 @@ _ARM: tuple[_Part, ...] = (
 def humanoid_urdf() -> str:
     """Return the humanoid's URDF: the root is pelvis, joints are named after the moved links."""
     robot = ElementTree.Element("robot", name="delassus_humanoid")
-    _link(robot, "pelvis", (0.16, 0.22, 0.12), 8.0, 0.0)
+    add_box(robot, "pelvis", (0.16, 0.22, 0.12), 8.0, 0.0)
     torso = _chain(robot, "pelvis", "", _WAIST, upwards=True)
     _chain(robot, torso, "", _HEAD, upwards=True)
     for side in ("left", "right"):
         foot = _chain(robot, "pelvis", side, _LEG)
-        _sole(_frame(robot, f"{side}_sole", foot, "0.03 0 -0.05"))
+        _sole(add_frame(robot, f"{side}_sole_joint", foot, f"{side}_sole", "0.03 0 -0.05"))
         hand = _chain(robot, torso, side, _ARM)
-        _frame(robot, f"{side}_palm", hand, "0 0 -0.12")
+        add_frame(robot, f"{side}_palm_joint", hand, f"{side}_palm", "0 0 -0.12")
     return ElementTree.tostring(robot, encoding="unicode")
 
 
@@ -73,20 +76,10 @@ def _chain(
     for name, axis, (x, y, z), size, mass in parts:
         link = f"{side}_{name}" if side else name
         place = f"{x} {-y if side == 'right' else y} {z}"
-        joint = _joint(robot, f"{link}_joint", "revolute", parent, link, place)
-        ElementTree.SubElement(joint, "axis", xyz=_AXES[axis])
-        limits = {"lower": "-2.5", "upper": "2.5", "effort": "200", "velocity": "20"}
-        ElementTree.SubElement(joint, "limit", limits)
-        _link(robot, link, size, mass, 0.5 * size[2] if upwards else -0.5 * size[2])
+        add_revolute(robot, f"{link}_joint", parent, link, place, _AXES[axis], _LIMITS)
+        add_box(robot, link, size, mass, 0.5 * size[2] if upwards else -0.5 * size[2])
         parent = link
     return parent
-
-
-def _frame(robot: ElementTree.Element, name: str, parent: str, place: str) -> ElementTree.Element:
-    """Append a link without mass that is fixed to its parent."""
-    link = ElementTree.SubElement(robot, "link", name=name)
-    _joint(robot, f"{name}_joint", "fixed", parent, name, place)
-    return link
 
 
 def _sole(link: ElementTree.Element) -> None:
@@ -95,42 +88,6 @@ def _sole(link: ElementTree.Element) -> None:
     ElementTree.SubElement(collision, "origin", xyz=f"0 0 {0.5 * _THICKNESS}")
     geometry = ElementTree.SubElement(collision, "geometry")
     ElementTree.SubElement(geometry, "box", size=f"{SOLE[0]} {SOLE[1]} {_THICKNESS}")
-
-
-def _joint(
-    robot: ElementTree.Element, name: str, kind: str, parent: str, child: str, place: str
-) -> ElementTree.Element:
-    joint = ElementTree.SubElement(robot, "joint", name=name, type=kind)
-    ElementTree.SubElement(joint, "parent", link=parent)
-    ElementTree.SubElement(joint, "child", link=child)
-    ElementTree.SubElement(joint, "origin", xyz=place, rpy="0 0 0")
-    return joint
-
-
-def _link(
-    robot: ElementTree.Element,
-    name: str,
-    size: tuple[float, float, float],
-    mass: float,
-    height: float,
-) -> None:
-    """Append a homogeneous box with its centre at a height above the joint."""
-    x, y, z = (side * side for side in size)
-    link = ElementTree.SubElement(robot, "link", name=name)
-    inertial = ElementTree.SubElement(link, "inertial")
-    ElementTree.SubElement(inertial, "origin", xyz=f"0 0 {height}", rpy="0 0 0")
-    ElementTree.SubElement(inertial, "mass", value=str(mass))
-    moments = {"ixx": y + z, "iyy": x + z, "izz": x + y}
-    ElementTree.SubElement(
-        inertial,
-        "inertia",
-        {name: repr(mass / 12.0 * moment) for name, moment in moments.items()}
-        | dict.fromkeys(("ixy", "ixz", "iyz"), "0"),
-    )
-    visual = ElementTree.SubElement(link, "visual")
-    ElementTree.SubElement(visual, "origin", xyz=f"0 0 {height}", rpy="0 0 0")
-    geometry = ElementTree.SubElement(visual, "geometry")
-    ElementTree.SubElement(geometry, "box", size=" ".join(map(str, size)))
 
 
 if __name__ == "__main__":

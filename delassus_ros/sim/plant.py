@@ -18,7 +18,6 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from delassus_ros.errors import ContactError, unknown
 from delassus_ros.model import Robot
 from delassus_ros.sim.closing import Closing, add_equalities, dependent_joints
 from delassus_ros.sim.drives import Drives, Joints, TorqueDrives
@@ -27,7 +26,7 @@ from delassus_ros.sim.gait import TouchState
 from delassus_ros.sim.reference import FloatArray, MujocoReference
 from delassus_ros.sim.settings import STEP_S, PlantSettings
 
-__all__ = ["STEP_S", "Floor", "Plant", "PlantSettings", "Sensed", "Truth", "on_floor"]
+__all__ = ["STEP_S", "Floor", "Plant", "PlantSettings", "Sensed", "on_floor"]
 
 _SUBSTEPS = 2  # steps of MuJoCo per period
 _PALE = (0.85, 0.87, 0.9, 1.0)  # colour of the floor: red, green, blue, opacity
@@ -35,7 +34,7 @@ _PALE = (0.85, 0.87, 0.9, 1.0)  # colour of the floor: red, green, blue, opacity
 
 @dataclass(frozen=True)
 class Sensed:
-    """The readings of the sensors.
+    """The readings of the sensors, or the true values of one instant.
 
     Attributes
     ----------
@@ -44,6 +43,8 @@ class Sensed:
         for a fixed base.
     twist : twist of the base in its body axes, linear first [m/s], [rad/s]; constant for a fixed
         base.
+    wrenches : forces and moments of the floor on the feet about the contact frames (k, 6), along
+        the axes of the world, without noise [N], [N m]; zero in the air.
     """
 
     q: FloatArray
@@ -52,18 +53,6 @@ class Sensed:
     position: FloatArray
     orientation: FloatArray
     twist: FloatArray
-
-
-@dataclass(frozen=True)
-class Truth(Sensed):
-    """State and forces of one instant, without noise, for the same joint positions.
-
-    Attributes
-    ----------
-    wrenches : forces and moments of the floor on the feet about the contact frames (k, 6), along
-        the axes of the world [N], [N m]; zero in the air.
-    """
-
     wrenches: FloatArray
 
     @property
@@ -222,6 +211,7 @@ class Plant:
             data.qpos[joints.q] = start
         self._closing.close(data.qpos)
         mujoco.mj_forward(model, data)
+        self._wrenches = self._feet.wrenches(data)
 
     @property
     def time(self) -> float:
@@ -275,8 +265,11 @@ class Plant:
         return self.contact_wrenches()[:, :3]
 
     def contact_wrenches(self) -> FloatArray:
-        """Return the floor's forces and moments about the contact frames (k, 6) [N], [N m]."""
-        return self._feet.wrenches(self._data)
+        """Return the floor's forces and moments about the contact frames (k, 6) [N], [N m].
+
+        After a step they are those at the beginning of its last substep; a copy.
+        """
+        return np.array(self._wrenches)
 
     def command(self, torques: Sequence[float] | FloatArray) -> None:
         """Command the torques (n,) of the drives from now on [N m].
@@ -303,7 +296,7 @@ class Plant:
         mujoco.mj_step(model, data, _SUBSTEPS)
         self._ticks += 1
         self._drives.end_period(self.time)
-        self._feet.update(data)
+        self._wrenches = self._feet.update(data)
 
     def sense(self) -> Sensed:
         """Return the present readings of the sensors."""
@@ -324,14 +317,15 @@ class Plant:
             orientation = np.roll(orientation, -1)
             position = position + 0.1 * settings.base_noise * normal(size=3)
             twist = twist + settings.base_noise * normal(size=6)
-        return Sensed(q, velocity, effort, position, orientation, twist)
+        wrenches = self.contact_wrenches()
+        return Sensed(q, velocity, effort, position, orientation, twist, wrenches)
 
     @cached_property
     def _probe(self) -> mujoco.MjData:
         """Separate data for the computation of forces, which must not change the simulation."""
         return mujoco.MjData(self._model)
 
-    def truth(self) -> Truth:
+    def truth(self) -> Sensed:
         """Return state and forces at the present positions, under the present command.
 
         After a step, MuJoCo's data hold the positions at the end of the step, but torques and
@@ -342,7 +336,7 @@ class Plant:
             getattr(data, name)[:] = getattr(self._data, name)
         mujoco.mj_forward(self._model, data)
         there = Joints(self._model, data, self.joint_names)
-        return Truth(
+        return Sensed(
             there.positions,
             there.velocities,
             there.torques,
@@ -366,36 +360,12 @@ class Plant:
         velocity_map = None if self._closing.is_trivial else self._closing.velocity_map
         return MujocoReference(self._model, tuple(self.frames.values()), velocity_map)
 
-    def reference(self, active: Sequence[str] | None = None) -> FloatArray:
-        """Return the Delassus matrix of point contacts at the present positions, by MuJoCo.
-
-        In contact axes the matrix does not depend on the pose of the base.
-
-        Parameters
-        ----------
-        active
-            Contact names in the order of the rows; None: the contacts that touch.
-
-        Returns
-        -------
-        ndarray
-            (3k, 3k), 1/kg.
-
-        Raises
-        ------
-        ContactError
-            If a name is not among `contact_names`.
-        """
-        rows: list[int] = []
-        for name in self.active_contacts if active is None else active:
-            if name not in self.contact_names:
-                raise ContactError(unknown("contact", name, self.contact_names))
-            first = 3 * self.contact_names.index(name)
-            rows += (first, first + 1, first + 2)
-        return self.reference_all()[np.ix_(rows, rows)]
-
     def reference_all(self) -> FloatArray:
-        """Delassus matrix of all contacts as points, in the order of `contact_names`, 1/kg."""
+        """Return the Delassus matrix (3k, 3k) of all contacts as points, by MuJoCo [1/kg].
+
+        Rows are in the order of :attr:`contact_names`. In contact axes the matrix does not depend
+        on the pose of the base.
+        """
         qpos = self.posture
         self._closing.close(qpos)
         return self._reference.matrix(qpos)
@@ -409,6 +379,7 @@ class Plant:
         """Move the robot to a posture, for example for a picture."""
         self._data.qpos[:] = posture
         mujoco.mj_forward(self._model, self._data)
+        self._wrenches = self._feet.wrenches(self._data)
 
     def picture(self, width: int = 320, height: int = 240) -> npt.NDArray[np.uint8]:
         """Return a picture of the robot, (height, width, 3); the camera follows the robot.

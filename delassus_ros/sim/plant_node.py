@@ -37,7 +37,7 @@ from delassus_ros.sim.pace import Pace
 from delassus_ros.sim.settings import STEP_S
 
 if TYPE_CHECKING:
-    from delassus_ros.sim.plant import Plant, Sensed, Truth
+    from delassus_ros.sim.plant import Plant, Sensed
     from delassus_ros.sim.reference import FloatArray
 
 _CONTACTS_PERIOD = 50_000_000  # ns; the set of contacts is repeated at least this often
@@ -158,7 +158,6 @@ class PlantNode(Node):
         self._states: tuple[int, ...] = ()
         text = "Publish the state without noise, and forces of the same instant."
         self._wants_truth: bool = self._read("truth", False, text)
-        self._truth: Truth | None = None
         self._world = "world" if self._wants_truth else "odom"
         self._make_messages(gait)
         self._joints = self.create_publisher(
@@ -300,8 +299,7 @@ class PlantNode(Node):
         for _ in range(self._substeps):
             plant.step()
         self._tell_silence()
-        self._truth = plant.truth() if self._wants_truth else None
-        self._publish(self._now(), plant.sense() if self._truth is None else self._truth)
+        self._publish(self._now(), plant.truth() if self._wants_truth else plant.sense())
         self._ticks += 1
         if self._show is not None and self._ticks % _FRAME == 0:
             self._show()
@@ -332,7 +330,7 @@ class PlantNode(Node):
         if self._tells_base:
             # First, so that contact forces have arrived when the joint state is answered.
             self._publish_base(stamp, sensed)
-            self._publish_forces(stamp)
+            self._publish_forces(stamp, sensed.wrenches)
         self._joint_bytes.set("stamp", sec, nanosec)
         for target, values in zip(
             self._joint_bytes.arrays.values(), (sensed.q, sensed.velocity, sensed.effort),
@@ -349,14 +347,12 @@ class PlantNode(Node):
         self._base_bytes.set("twist", *sensed.twist)
         self._base.publish(self._base_bytes.to_bytes())
 
-    def _publish_forces(self, stamp: int) -> None:
+    def _publish_forces(self, stamp: int, wrenches: FloatArray) -> None:
         if not any(publisher.get_subscription_count() for publisher in self._forces):
             return
         wrench = WrenchStamped()
         wrench.header.stamp, wrench.header.frame_id = _time(stamp), self._world
         f, m = wrench.wrench.force, wrench.wrench.torque
-        truth = self._truth
-        wrenches = self.plant.contact_wrenches() if truth is None else truth.wrenches
         for publisher, numbers in zip(self._forces, wrenches, strict=True):
             f.x, f.y, f.z, m.x, m.y, m.z = numbers.tolist()
             publisher.publish(wrench)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_algorithms import sample
+from on_floats import flat
 
 from benchmarks.mechanisms import Links, points, rotation
 from delassus_ros import CenterOfMass, Contact, Problem, RelativeContact, Robot, algorithms
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.rbda.trees import tree_of, tree_on_child_axis
+from delassus_ros.samples import random_inputs
 from delassus_ros.testing import ALL, random_problem
 
 EFPA, STRICT = algorithms.get("efpa"), algorithms.get("efpa_strict")
 
 
 def both(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    x = sample(problem, seed)
+    x = flat(random_inputs(problem, seed))
     efpa, strict = (np.array(each.evaluate(problem, x)["G"]) for each in (EFPA, STRICT))
     return efpa, strict
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from test_algorithms import many_contacts, sample
+from on_floats import flat
+from test_algorithms import many_contacts
 
 from benchmarks.mechanisms import SKEW, Links, rotation
 from delassus_ros import Contact, Problem, algorithms
@@ -14,6 +15,7 @@ from delassus_ros.algorithms.registry import TreeAlgorithm
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.model import WORLD
 from delassus_ros.rbda.trees import tree_of
+from delassus_ros.samples import random_inputs
 from delassus_ros.testing import ALL, random_problem
 
 WITHOUT = TreeAlgorithm(
@@ -63,7 +65,7 @@ def test_without_nodes_the_operations_of_pv_osim() -> None:
 
 def test_without_nodes_the_matrix_of_pv_osim() -> None:
     for seed, problem in enumerate(several_contacts()):
-        x = sample(problem, seed)
+        x = flat(random_inputs(problem, seed))
         pv_osim, without = (np.array(a.evaluate(problem, x)["G"]) for a in (PV_OSIM, WITHOUT))
         assert np.abs(without - pv_osim).max() <= 1e-14 * np.abs(pv_osim).max(), seed
 
@@ -99,7 +101,7 @@ def test_algorithm_3_has_the_matrix_of_fewer_nodes() -> None:
         tree = tree_of(problem)
         assert wide_nodes(tree) <= joining_nodes(tree), seed
         different += wide_nodes(tree) != joining_nodes(tree)
-        x = sample(problem, seed)
+        x = flat(random_inputs(problem, seed))
         fewer, strict = (np.array(a.evaluate(problem, x)["G"]) for a in (PV_OSIMR, STRICT))
         assert np.abs(strict - fewer).max() <= 1e-12 * np.abs(fewer).max(), seed
     assert different > 15

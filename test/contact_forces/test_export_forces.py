@@ -208,9 +208,9 @@ def test_arguments_without_forces_in_c_and_python(
 @pytest.mark.parametrize(
     ("target", "machine"),
     [
-        (Target("x86_64-linux-gnu"), 62),
+        pytest.param(Target("x86_64-linux-gnu"), 62, marks=pytest.mark.slow),
         (Target("aarch64-linux-gnu", "cortex-a76"), 183),
-        (Target("riscv64-linux-gnu"), 243),
+        pytest.param(Target("riscv64-linux-gnu"), 243, marks=pytest.mark.slow),
         (Target("arm-linux-gnueabihf"), 40),
     ],
 )

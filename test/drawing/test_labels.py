@@ -37,7 +37,7 @@ def scene_of(name: str) -> tuple[Robot, Scene, Array]:
     make, frames = ROBOTS[name]
     robot = Robot.from_urdf(make())
     problem = Problem(robot, [Contact(frame) for frame in frames])
-    drawn_robot = DrawnRobot(robot, {c.name: (c.frame, c.placement) for c in problem.contacts})
+    drawn_robot = DrawnRobot.of(problem)
     q = robot.q(pose_of(robot))
     G = textbook(problem, {"q": q})
     offsets = problem.contacts.row_offsets

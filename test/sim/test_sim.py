@@ -327,20 +327,13 @@ def test_reference_does_not_disturb_the_run(simulation) -> None:
     np.testing.assert_array_equal(simulation.velocity, other.velocity)
 
 
-def test_reference_is_symmetric_positive_and_sliced(simulation) -> None:
-    """The matrix of a subset is the sub-block, in the order asked for."""
+def test_reference_is_symmetric_and_positive(simulation) -> None:
     for _ in range(900):
         simulation.step()
     matrix = simulation.reference_all()
     assert matrix.shape == (12, 12)
     np.testing.assert_allclose(matrix, matrix.T, rtol=0.0, atol=1e-13 * np.abs(matrix).max())
     assert np.linalg.eigvalsh(matrix).min() > 0.1
-    np.testing.assert_array_equal(
-        simulation.reference(("RH", "LF")),
-        matrix[np.ix_([9, 10, 11, 0, 1, 2], [9, 10, 11, 0, 1, 2])],
-    )
-    assert simulation.reference().shape == (3 * len(simulation.active_contacts),) * 2
-    assert simulation.reference(()).shape == (0, 0)
 
 
 def test_reference_follows_the_present_configuration(simulation) -> None:
@@ -360,8 +353,6 @@ def test_reference_refuses_what_it_cannot_answer(simulation) -> None:
     """Unknown names and bad configurations are named."""
     from delassus_ros.sim.reference import MujocoReference
 
-    with pytest.raises(ContactError, match=r"unknown contact 'LG'.*LF, RF, LH, RH"):
-        simulation.reference(("LG",))
     with pytest.raises(ContactError, match=r"unknown frame 'LF_FOT'; did you mean 'LF_FOOT'"):
         MujocoReference(simulation._model, ("LF_FOT",))
     reference = MujocoReference(simulation._model, ("LF_FOOT",))

@@ -16,6 +16,8 @@ from delassus_ros.conditioning.monitor import (
     ConditionMonitor,
     ConditionSettings,
     Damping,
+    condition_of,
+    scaled_eigenvalues,
 )
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError
@@ -70,6 +72,15 @@ def test_first_matrix_is_examined_exactly(solver, monitor) -> None:
     assert seen.conditioning is Conditioning.OK
     assert seen.matrix is G
     assert (seen.damping_mode, seen.damping) == (Damping.NONE, 0.0)
+
+
+def test_condition_numbers_of_many_matrices_are_those_of_the_monitor(monitor) -> None:
+    """Infinite from 1e10 on, where the rank is lower."""
+    matrices = np.array([of_condition(c) for c in (1.0, 1e3, 0.9e10, 1.1e10, 1e13)])
+    found = condition_of(scaled_eigenvalues(matrices, np.ones(12)))
+    expected = [monitor.examine(G).condition for G in matrices]
+    assert np.isinf(found).tolist() == [False, False, False, True, True]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_surfaces_are_judged_with_their_length() -> None:

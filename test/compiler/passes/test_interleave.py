@@ -41,7 +41,7 @@ def cycles(code: Sequence[Instruction]) -> int:
 @pytest.mark.parametrize("name", ["pv_osimr", "ltl", "kjr", "dense"])
 @pytest.mark.parametrize("seed", range(4))
 def test_every_value_is_the_same(name: str, seed: int) -> None:
-    before = program(random_problem(seed), name)
+    before = program(random_problem(seed, largest=7), name)
     part = whole(before)
     after = interleaved(part)
     inputs = np.random.default_rng(seed).uniform(-1.0, 1.0, 1000)

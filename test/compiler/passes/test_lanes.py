@@ -66,7 +66,8 @@ def vector_share(problem: Problem, name: str) -> float:
 
 @pytest.mark.parametrize("name", TRACED)
 @pytest.mark.parametrize(
-    ("limbs", "joints", "mirrored"), [(2, 3, True), (4, 2, False), (5, 1, True)]
+    ("limbs", "joints", "mirrored"),
+    [(2, 3, True), (4, 2, False), pytest.param(5, 1, True, marks=pytest.mark.slow)],
 )
 def test_no_algorithm_changes_its_results(limbs, joints, mirrored, name):
     check_limbed(limbs, joints, mirrored, name)

@@ -35,7 +35,7 @@ from delassus_ros.testing import random_problem
 @pytest.mark.parametrize("name", ["pv_osimr", "ltl", "kjr", "dense"])
 @pytest.mark.parametrize("seed", range(4))
 def test_every_value_is_the_same(name: str, seed: int) -> None:
-    problem = random_problem(seed)
+    problem = random_problem(seed, largest=7)
     traced = trace(problem, algorithms.get(name))
     before = scalar_program(traced, checked_positions(problem), block=1)
     after = depth_first(before)
