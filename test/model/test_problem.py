@@ -124,6 +124,8 @@ def test_everything_else_makes_another_problem() -> None:
         ({"axes": "body"}, "unknown axes 'body'; axes: contact, world"),
         ({"axes": "worlds"}, r"did you mean 'world'\?"),
         ({"outputs": {"L"}}, "unknown output 'L'; outputs: G, J, JdotV, M, MinvJT, a0, dG, h"),
+        ({"outputs": {"Minv"}}, "unknown output 'Minv'; did you mean 'MinvJT'"),
+        ({"outputs": ["adot"]}, "unknown output 'adot'"),
     ],
 )
 def test_refused_axes_and_outputs(arguments: dict[str, object], words: str) -> None:

@@ -47,12 +47,6 @@ def test_a_floating_joint_inside_the_tree_has_none():
         Problem(robot, [Contact("tip", "tip")], outputs={"J"})
 
 
-def test_unknown_outputs_are_named():
-    robot = Robot.from_urdf(robots.quadruped())
-    with pytest.raises(ProblemError, match="unknown output 'Minv'; did you mean 'MinvJT'"):
-        Problem(robot, [Contact("LF", "LF_FOOT")], outputs={"Minv"})
-
-
 @pytest.mark.needs("pinocchio")
 def test_the_pinocchio_back_end_says_that_it_has_none():
     robot = Robot.from_urdf(robots.quadruped())
