@@ -39,6 +39,9 @@ _LEAST_DIVISOR = 1e-9
 configuration is singular."""
 _LARGEST_RESIDUAL = 1e-9
 """Largest accepted relative residual of the solution at the sample postures."""
+_NEGLIGIBLE = 1e-5
+"""Share of an equation's largest coefficient times the largest unknown, below which terms are
+rounding errors of zeros, as the moments of a hand without load."""
 
 
 class PlaceTree(NamedTuple):
@@ -123,9 +126,13 @@ def _stacked(
 def _residual(solved: SymmetricSystem, system: SymmetricSystem) -> float:
     """Return the largest component of Z x − r, over the sum of the sizes of its terms."""
     worst = 0.0
+    x = {j: solved.solution(j) for j in system.rows}
+    largest = np.max(np.abs(np.stack([*np.broadcast_arrays(*x.values())])), axis=0)
     for i, row in system.rows.items():
-        terms = [value * solved.solution(j) for j, value in row.items()]
+        terms = [value * x[j] for j, value in row.items()]
         size = np.abs(system.right[i]) + sum(np.abs(term) for term in terms)
+        most = max(float(np.max(np.abs(value))) for value in row.values())
+        size = np.maximum(size, _NEGLIGIBLE * most * largest)
         off = np.abs(sum(terms) - system.right[i])
         worst = max(worst, float(np.max(off / np.where(size > 0.0, size, 1.0))))
     return worst

@@ -208,12 +208,11 @@ def test_a_force_and_torque_sensor_of_a_compensated_robot_reads_no_weight() -> N
 MOVES = ("hip", "thigh", "shank", "ankle", "foot", "head", "left_hand")
 
 
-def standing(seed: int = 0, whole: bool = False) -> tuple[Robot, Dynamics, np.ndarray]:
-    """Return the humanoid about its posture; legs, head and left hand move, or all joints."""
+def standing(seed: int = 0) -> tuple[Robot, Dynamics, np.ndarray]:
+    """Return the humanoid about its posture; legs, head and left hand move."""
     robot = Robot.from_urdf(humanoid_urdf().encode())
-    if not whole:
-        held = [name for name in robot.joint_names if not any(part in name for part in MOVES)]
-        robot = robot.lock({name: POSTURE.get(name, 0.0) for name in held})
+    held = [name for name in robot.joint_names if not any(part in name for part in MOVES)]
+    robot = robot.lock({name: POSTURE.get(name, 0.0) for name in held})
     dynamics = Dynamics(robot)
     q = np.array([POSTURE.get(name, 0.0) for name in robot.joint_names])
     return robot, dynamics, q + 0.05 * np.random.default_rng(seed).normal(size=len(q))
@@ -384,8 +383,11 @@ def test_a_sensor_where_its_forces_are_not_told_is_refused() -> None:
 
 
 def test_a_wrist_sensor_tells_the_wrench_on_the_hand() -> None:
-    """From the motion and a sensor in the wrist the load in the hand follows, and back."""
-    robot, dynamics, q = standing(3, whole=True)
+    """From the motion and a sensor in the wrist the load in the hand follows, and back.
+
+    At the sample postures nothing loads the hand: some equations have rounding errors alone.
+    """
+    robot, dynamics, q = standing(3)
     rng, n = np.random.default_rng(1), dynamics.size
     rates, ydd, push = 0.3 * rng.normal(size=n), rng.normal(size=n), 20.0 * rng.normal(size=6)
     moved = by_joint(dynamics, robot, JointAcceleration, ydd)
