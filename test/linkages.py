@@ -38,10 +38,15 @@ def hinge(name: str, parent: int, x: float = 0.0, kind: JointKind = JointKind.RE
     return Joint(name, kind, parent, at(x), Z)
 
 
-def robot_of(joints: list[Joint], frames: tuple[Frame, ...] = (), **constraints: object) -> Robot:
+def robot_of(
+    joints: list[Joint],
+    frames: tuple[Frame, ...] = (),
+    name: str = "test",
+    **constraints: object,
+) -> Robot:
     """Return a robot of these joints, each with the same body."""
     bodies = [Body(joint.name, BOX) for joint in joints]
-    return Robot("test", joints, bodies, frames, **constraints)  # type: ignore[arg-type]
+    return Robot(name, joints, bodies, frames, **constraints)  # type: ignore[arg-type]
 
 
 def independent(robot: Robot) -> list[str]:
@@ -74,7 +79,9 @@ def four_bar(
     joints += extra
     loop = Loop("knee", kind, 1, successor, at(COUPLER), placement)
     frames = (Frame("tip", 1, at(COUPLER)),)
-    return robot_of(joints, frames, couplings=couplings, loops=[loop], independent=independent)
+    return robot_of(
+        joints, frames, "four_bar", couplings=couplings, loops=[loop], independent=independent
+    )
 
 
 def four_bar_urdf(*parts: str) -> str:
