@@ -19,12 +19,12 @@ class CompiledLoops:
     ----------
     code : the object file.
     calls : the functions by name: integers, floats and addresses of arrays → an integer. The
-        interpreter's lock is released during a call, unless it is held.
+        interpreter's lock is released during a call, unless `holds_gil`.
     """
 
-    def __init__(self, code: bytes, public: Mapping[str, Sequence[Any]], held: bool) -> None:
+    def __init__(self, code: bytes, public: Mapping[str, Sequence[Any]], holds_gil: bool) -> None:
         self.code, self._loaded = code, LoadedCode(code)
-        kind = ctypes.PYFUNCTYPE if held else ctypes.CFUNCTYPE
+        kind = ctypes.PYFUNCTYPE if holds_gil else ctypes.CFUNCTYPE
         self.calls: dict[str, Callable[..., int]] = {
             name: kind(ctypes.c_int64, *types)(self._loaded.address(name))
             for name, types in public.items()
@@ -35,7 +35,7 @@ def compiled_loops(
     modules: Sequence[ModuleType],
     public: Mapping[str, Sequence[Any]],
     sample: Callable[[Mapping[str, Callable[..., int]], int], bytes],
-    held: bool = False,
+    holds_gil: bool = False,
 ) -> CompiledLoops:
     """Return the machine code of functions, from the disk cache or made anew.
 
@@ -46,7 +46,7 @@ def compiled_loops(
     public : the functions' names, with the types of their parameters in the words of ctypes.
     sample : the bytes of results of the functions at sample inputs by their seed; stored code has
         to give the same before it is used.
-    held : whether a call holds the interpreter's lock, as suits a microsecond of work.
+    holds_gil : whether a call holds the interpreter's lock, as suits a microsecond of work.
 
     Raises
     ------
@@ -58,9 +58,9 @@ def compiled_loops(
         what=modules[-1].__name__,
         origin=text.encode(),
         parts=lambda made: (made.code, {}),
-        load=lambda code, _: CompiledLoops(code, public, held),
+        load=lambda code, _: CompiledLoops(code, public, holds_gil),
         result=lambda made, seed: sample(made.calls, seed),
     )
     return stored.kept(
-        stored.key(), lambda: CompiledLoops(compile_ir(optimized(text)), public, held)
+        stored.key(), lambda: CompiledLoops(compile_ir(optimized(text)), public, holds_gil)
     )

@@ -421,7 +421,7 @@ def _constrained_code() -> CompiledLoops:
         return bytes([outcome]) + b"".join(block.tobytes() for block in blocks)
 
     public = {"constrained_dynamics": [ctypes.c_void_p]}
-    return compiled_loops([constrained_dynamics], public, sample, held=True)
+    return compiled_loops([constrained_dynamics], public, sample, holds_gil=True)
 
 
 class _ConstrainedDynamics:

@@ -1,7 +1,9 @@
 """Constrained forward dynamics of a bound solver, in the subset of Python that is compiled.
 
 (G + R) f = a − a⁰ is solved by G + R = Uᵀ U; M⁻¹Jᵀ f is added to the free accelerations. The
-code has loops, as the active contacts change.
+code has loops, as the active contacts change. The factorisation inverts the diagonal and ends at a
+small pivot; with `cholesky` of :mod:`delassus_ros.contact_forces.elimination` a call takes twice
+the time.
 """
 
 from __future__ import annotations
