@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Sequence
 
-from delassus_ros.terminal import visible
+from delassus_ros.visible import visible
 
 
 class DelassusError(Exception):

@@ -24,7 +24,7 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.functions import Matrix
 from delassus_ros.scalars.ports import Inputs
 from delassus_ros.solver.inputs import InputCheck
-from delassus_ros.terminal import visible
+from delassus_ros.visible import visible
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ import pytest
 from hanging import HANG_S
 from processes import Program, ended, wait_until
 
-from delassus_ros import processes
-from delassus_ros.processes import Command, Programs
+from delassus_ros.programs import processes
+from delassus_ros.programs.processes import Command, Programs
 
 POLITE = "import signal; print('ready', flush=True); signal.pause()"
 DEAF = (
@@ -144,7 +144,7 @@ def test_children_of_a_killed_parent_end() -> None:
     """SIGKILL leaves the parent no time to clean up; its children end all the same."""
     code = (
         "import os, sys, time\n"
-        "from delassus_ros.processes import Programs, Command\n"
+        "from delassus_ros.programs.processes import Programs, Command\n"
         f"child = Command('one', [sys.executable, '-c', {POLITE!r}])\n"
         "with Programs([child], os.environ) as children:\n"
         "    while 'ready' not in children.report(): time.sleep(0.01)\n"

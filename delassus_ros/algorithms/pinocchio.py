@@ -27,6 +27,6 @@ class Pinocchio(NumericAlgorithm):
     def prepare(self, problem: Problem) -> Callable[[Arrays, Arrays], Status]:
         """Return the computation; see the base class."""
         # Imported at first use: Pinocchio's libraries take 50 MB and 50 ms.
-        from delassus_ros.pinocchio_model import computation
+        from delassus_ros.algorithms.pinocchio_model import computation
 
         return computation(problem)

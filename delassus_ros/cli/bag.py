@@ -22,11 +22,11 @@ from delassus_ros.cli.options import (
 )
 from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report, about, headline, table, waiting
-from delassus_ros.command_line import Whole
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import document_of
-from delassus_ros.needs import ROS, require
-from delassus_ros.terminal import visible
+from delassus_ros.programs.command_line import Whole
+from delassus_ros.programs.needs import ROS, require
+from delassus_ros.visible import visible
 
 if TYPE_CHECKING:
     from delassus_ros.recordings.episode import Episode, Task

@@ -22,11 +22,11 @@ from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report, about, compiling, progress, waiting
 from delassus_ros.cli.tables import compare_tables, is_table
 from delassus_ros.closure.samples import closed_inputs
-from delassus_ros.command_line import Whole
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import require
 from delassus_ros.problem import Problem
+from delassus_ros.programs.command_line import Whole
+from delassus_ros.programs.needs import require
 from delassus_ros.samples import random_inputs
 from delassus_ros.solver.solver import DelassusSolver
 

@@ -14,7 +14,7 @@ from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import WORLD, JointKind, Robot
-from delassus_ros.terminal import visible
+from delassus_ros.visible import visible
 
 
 def inspect_robot(options: argparse.Namespace) -> Report:

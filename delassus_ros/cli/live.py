@@ -22,9 +22,10 @@ from delassus_ros.drawing.force_cones import ForceInCone
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.monitor.latency import MessageRate
-from delassus_ros.needs import ROS, require
-from delassus_ros.stopping import StopRequest
-from delassus_ros.terminal import control, visible
+from delassus_ros.programs.needs import ROS, require
+from delassus_ros.programs.stopping import StopRequest
+from delassus_ros.programs.terminal import control
+from delassus_ros.visible import visible
 
 _VIEW_PERIOD_S = 0.2
 """Time between two views [s]."""

@@ -25,7 +25,7 @@ from delassus_ros.cli.rotors import ROTORS
 from delassus_ros.cli.run import RUN
 from delassus_ros.cli.view import VIEW
 from delassus_ros.errors import DelassusError, DelassusWarning
-from delassus_ros.terminal import discard_output, shown_output
+from delassus_ros.programs.terminal import discard_output, shown_output
 
 _DESCRIPTION = """\
 Compute the Delassus matrix G = J M⁻¹ Jᵀ of the contacts of a robot: the inverse

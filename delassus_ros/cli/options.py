@@ -13,7 +13,6 @@ import numpy as np
 import yaml
 
 from delassus_ros.cli.parsing import frames
-from delassus_ros.command_line import duration
 from delassus_ros.contact_forces.forces import ForceOptions
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
@@ -24,6 +23,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.parameters import Settings, misspelt, setting_of
 from delassus_ros.outputs import kernel_outputs
 from delassus_ros.problem import Problem
+from delassus_ros.programs.command_line import duration
 from delassus_ros.robots.base import BASE_RULE
 from delassus_ros.robots.description import BUILT_IN, Description, described_by
 from delassus_ros.solver.friction import ForceSettings

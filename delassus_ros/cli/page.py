@@ -13,14 +13,14 @@ import numpy as np
 
 from delassus_ros.cli.options import add_seconds, given_joints, warn
 from delassus_ros.closure import Closure
-from delassus_ros.command_line import Whole
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
+from delassus_ros.programs.command_line import Whole
+from delassus_ros.programs.stopping import StopRequest
 from delassus_ros.robots.description import Description
 from delassus_ros.robots.pose import default_posture
-from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
     from delassus_ros.drawing.shapes import Shapes

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 from delassus_ros.cli.report import Report
 from delassus_ros.errors import DelassusError, unknown
 from delassus_ros.model.robot import Robot
-from delassus_ros.terminal import control, visible
+from delassus_ros.programs.terminal import control
+from delassus_ros.visible import visible
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*):=(.*)", re.DOTALL)
 """An argument of xacro, as ROS writes it."""

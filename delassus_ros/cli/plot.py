@@ -32,8 +32,8 @@ from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, rotation_from_quaternion
-from delassus_ros.needs import missing, require
 from delassus_ros.problem import Problem
+from delassus_ros.programs.needs import missing, require
 from delassus_ros.robots.description import Description
 from delassus_ros.robots.pose import default_posture
 from delassus_ros.solver.solver import DelassusSolver

@@ -24,7 +24,7 @@ from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.robots.pose import default_posture, outside_limits
-from delassus_ros.terminal import visible
+from delassus_ros.visible import visible
 
 _CLOSED = 1e-9
 """Change of a position below which the loops count as closed by the user's value [rad or m]."""

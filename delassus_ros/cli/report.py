@@ -16,7 +16,8 @@ import numpy as np
 
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
-from delassus_ros.terminal import replace_line, visible, visible_json
+from delassus_ros.programs.terminal import replace_line
+from delassus_ros.visible import visible, visible_json
 
 T = TypeVar("T")
 _SILENT = 2.0

@@ -12,7 +12,7 @@ from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report
 from delassus_ros.model.robot import JointKind
 from delassus_ros.rotor_report import RotorReport, rotor_report
-from delassus_ros.terminal import visible
+from delassus_ros.visible import visible
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

@@ -32,11 +32,11 @@ from delassus_ros.model.edit import to_lock
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import ROS, require
-from delassus_ros.processes import Command, Programs
+from delassus_ros.programs.needs import ROS, require
+from delassus_ros.programs.processes import Command, Programs
+from delassus_ros.programs.stopping import StopRequest
 from delassus_ros.robots.description import Description
 from delassus_ros.robots.wheels import lowest_points
-from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
     from delassus_ros.drawing.received import NodeTopics

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from delassus_ros.cli.report import Report, table
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import require
+from delassus_ros.programs.needs import require
 
 _KEYS = (("episode_index", "stamp"), ("episode_index", "frame_index"), ("frame_index",))
 """Keys of rows that belong to the same instant in two tables; the first key that both tables have

@@ -36,17 +36,17 @@ from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report, about, compiling, headline, waiting
 from delassus_ros.cli.run import view_node
 from delassus_ros.closure import Closure
-from delassus_ros.command_line import positive
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.needs import ROS, require
 from delassus_ros.problem import Problem
+from delassus_ros.programs.command_line import positive
+from delassus_ros.programs.needs import ROS, require
+from delassus_ros.programs.stopping import StopRequest
 from delassus_ros.robots.description import BUILT_IN
 from delassus_ros.robots.wheels import lowest_points
 from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.solver import DelassusSolver
-from delassus_ros.stopping import StopRequest
 
 if TYPE_CHECKING:
     from delassus_ros.cli.recorded import Played

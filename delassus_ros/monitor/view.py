@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from delassus_ros.monitor.agreement import Agreement
 from delassus_ros.monitor.latency import MessageRate
-from delassus_ros.terminal import visible
+from delassus_ros.visible import visible
 
 if TYPE_CHECKING:
     from rich.live import Live

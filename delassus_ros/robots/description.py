@@ -17,7 +17,7 @@ from delassus_ros.model.edit import to_lock
 from delassus_ros.model.reading.mujoco import compiled
 from delassus_ros.model.reading.source import document_of
 from delassus_ros.model.robot import Robot
-from delassus_ros.needs import missing
+from delassus_ros.programs.needs import missing
 from delassus_ros.robots.base import base_of
 from delassus_ros.robots.limbs import Limbs
 from delassus_ros.robots.pose import default_posture

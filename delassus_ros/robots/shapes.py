@@ -14,7 +14,7 @@ from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.reading.mujoco import body_names, pose_of
 from delassus_ros.model.reading.numbers import number, numbers_in
 from delassus_ros.model.spatial import Array, Transform
-from delassus_ros.needs import missing
+from delassus_ros.programs.needs import missing
 
 _CORNERS = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 """Corners (8, 3) of a cube of edge 2."""

@@ -11,7 +11,7 @@ from typing import Any
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.impl.logging_severity import LoggingSeverity
 
-from delassus_ros.terminal import visible
+from delassus_ros.visible import visible
 
 
 class LogBridge(logging.Handler):

@@ -17,9 +17,9 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args, try_shutdown
 
 from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.needs import missing
-from delassus_ros.stopping import StopRequest
-from delassus_ros.terminal import visible
+from delassus_ros.programs.needs import missing
+from delassus_ros.programs.stopping import StopRequest
+from delassus_ros.visible import visible
 
 _ROS_REFUSALS = (
     ParameterException,

@@ -9,14 +9,14 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from delassus_ros.command_line import duration
 from delassus_ros.errors import DelassusError
 from delassus_ros.monitor.agreement import Agreement
-from delassus_ros.needs import ROS, missing_ros
-from delassus_ros.processes import Command, Programs
+from delassus_ros.programs.command_line import duration
+from delassus_ros.programs.needs import ROS, missing_ros
+from delassus_ros.programs.processes import Command, Programs
+from delassus_ros.programs.stopping import StopRequest
 from delassus_ros.ros.domains import own_domains
 from delassus_ros.sim import ROBOTS
-from delassus_ros.stopping import StopRequest
 
 _FIRST_LIMIT = 300.0  # s until the first matrix that can be compared, on any machine
 _TOPICS = {"delassus": "delassus_node/delassus", "reference": "simulator/reference"}

@@ -22,12 +22,11 @@ from delassus_ros.scalars.ports import Status
 from delassus_ros.solver import contact_space
 from delassus_ros.solver.contact_space import Impact
 from delassus_ros.solver.friction import accelerations_and_velocities, active_solver
+from delassus_ros.solver.structural_rank import Structure
 from delassus_ros.task_inertia import HeldOutputs
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from delassus_ros.solver.structural_rank import Structure
 
 _OK = Status.OK
 _new = object.__new__

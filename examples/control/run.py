@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from delassus_ros.processes import Command, Programs
+from delassus_ros.programs.processes import Command, Programs
+from delassus_ros.programs.stopping import StopRequest
 from delassus_ros.ros.executor import executing
 from delassus_ros.ros.program import ros
 from delassus_ros.sim.clock import USE_SIM_TIME, of_plant
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.plant_node import RECORDED
-from delassus_ros.stopping import StopRequest
 
 from .film import SUFFIXES, film_file, of_recording
 from .progress import Progress

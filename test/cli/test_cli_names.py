@@ -16,7 +16,8 @@ from delassus_ros.cli.config import _lines
 from delassus_ros.cli.main import main
 from delassus_ros.cli.options import parameters_of
 from delassus_ros.errors import unknown
-from delassus_ros.terminal import control, replace_line, shown_output, visible, visible_json
+from delassus_ros.programs.terminal import control, replace_line, shown_output
+from delassus_ros.visible import visible, visible_json
 
 NAMES = (
     "foot", "a b", " foot ", "left\\foot", 'the "foot"', "it's", "a\nb", "a\n    base: floating",

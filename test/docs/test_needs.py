@@ -13,7 +13,7 @@ import pytest
 from hanging import HANG_S
 
 from delassus_ros import programs
-from delassus_ros.needs import missing, missing_ros
+from delassus_ros.programs.needs import missing, missing_ros
 
 
 def test_what_is_there_is_not_missing() -> None:

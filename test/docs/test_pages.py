@@ -12,9 +12,9 @@ import pytest
 from soak import __main__ as soak
 
 from delassus_ros.cli import main as cli
-from delassus_ros.command_line import Whole, duration, positive
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.parameters import PARAMETERS
+from delassus_ros.programs.command_line import Whole, duration, positive
 from delassus_ros.sim import demo
 
 ROOT = Path(__file__).resolve().parents[2]

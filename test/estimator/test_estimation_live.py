@@ -13,7 +13,7 @@ from estimation.watcher import EstimateWatcher
 from processes import wait_until
 from ros_domains import new_domain
 
-from delassus_ros.processes import Programs
+from delassus_ros.programs.processes import Programs
 from delassus_ros.sim.demo import demo_environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

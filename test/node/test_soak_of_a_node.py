@@ -13,7 +13,7 @@ from hanging import HANG_S
 from ros_domains import new_domain
 
 from delassus_ros.monitor.monitor_node import MonitorNode
-from delassus_ros.processes import Programs
+from delassus_ros.programs.processes import Programs
 from delassus_ros.sim import demo
 
 pytestmark = pytest.mark.needs("mujoco")

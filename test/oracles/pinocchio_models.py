@@ -10,8 +10,8 @@ import pinocchio as pin
 from benchmarks import models
 from benchmarks.pinocchio_peer import PinocchioRobot
 from delassus_ros import Problem, Robot
+from delassus_ros.algorithms.pinocchio_model import PinocchioModel
 from delassus_ros.model.spatial import Transform
-from delassus_ros.pinocchio_model import PinocchioModel
 from oracles import GRAVITY, responses, symmetric
 
 

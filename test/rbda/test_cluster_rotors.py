@@ -192,7 +192,7 @@ def test_the_report_makes_pinocchio_exact() -> None:
     """Pinocchio's CRBA of the reported tree against the whole tree's M, projected."""
     import pinocchio as pin
 
-    from delassus_ros.pinocchio_model import PinocchioModel
+    from delassus_ros.algorithms.pinocchio_model import PinocchioModel
 
     def crba(robot: Robot, q: np.ndarray) -> np.ndarray:
         model = PinocchioModel(robot)

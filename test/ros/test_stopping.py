@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from delassus_ros.stopping import StopRequest
+from delassus_ros.programs.stopping import StopRequest
 
 
 @pytest.fixture(autouse=True)

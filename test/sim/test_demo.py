@@ -50,7 +50,7 @@ def fake_demo(start: Start, seconds: float, *fake: str, first_limit: float = HAN
     code = (
         "import sys\n"
         "from delassus_ros.sim import demo\n"
-        "from delassus_ros.processes import Command\n"
+        "from delassus_ros.programs.processes import Command\n"
         "from pathlib import Path\n"
         "simulator = demo.demo_commands(Path('unused'))[0]\n"
         # The whole demo, below, has the full rate.

@@ -31,7 +31,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from whole_body_control.example import EXAMPLE
 
-from delassus_ros.processes import Command
+from delassus_ros.programs.processes import Command
 from delassus_ros.sim import demo_urdf
 
 pytestmark = pytest.mark.needs("daqp")

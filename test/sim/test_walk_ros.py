@@ -21,7 +21,7 @@ from rclpy.qos import qos_profile_sensor_data
 from ros_support import LATCHED, Domain, stamp_of
 from std_msgs.msg import String
 
-from delassus_ros.processes import Programs
+from delassus_ros.programs.processes import Programs
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.plant_node import RECORDED

@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from delassus_ros.command_line import positive
-from delassus_ros.needs import missing_ros
-from delassus_ros.stopping import StopRequest
+from delassus_ros.programs.command_line import positive
+from delassus_ros.programs.needs import missing_ros
+from delassus_ros.programs.stopping import StopRequest
 
 from .run import (
     SoakError,

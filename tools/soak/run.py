@@ -18,7 +18,7 @@ from typing import Any
 
 from delassus_ros.errors import DelassusError
 from delassus_ros.monitor.latency import Percentiles
-from delassus_ros.processes import Command, Programs
+from delassus_ros.programs.processes import Command, Programs
 from delassus_ros.sim.demo import demo_environment
 
 from .accounting import STRETCH, MatrixGaps, NodeCounts, account

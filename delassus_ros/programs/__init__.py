@@ -7,9 +7,9 @@ import sys
 from functools import partial
 from importlib import import_module
 
-from delassus_ros.needs import ROS, missing, missing_ros
-from delassus_ros.stopping import StopRequest
-from delassus_ros.terminal import discard_output
+from delassus_ros.programs.needs import ROS, missing, missing_ros
+from delassus_ros.programs.stopping import StopRequest
+from delassus_ros.programs.terminal import discard_output
 
 
 def delassus() -> int:
