@@ -82,7 +82,7 @@ def read(source: str | Path, base: Base = "floating") -> Robot:
 
 def quadruped() -> Problem:
     """Return the repository's own quadruped on its four feet."""
-    path = importlib.resources.files("delassus_ros.sim") / "quadruped.urdf"
+    path = importlib.resources.files("delassus_ros.robots.built_in") / "quadruped.urdf"
     robot = read(path.read_text(encoding="utf-8"))
     return Problem(robot, points(["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]))
 

@@ -28,7 +28,7 @@ from delassus_ros import (
 from delassus_ros.drawing.figures import draw_friction, new_figure, save_for_page
 from delassus_ros.drawing.skeleton import Skeleton, completed
 from delassus_ros.model.reading.xml import parse_xml
-from delassus_ros.sim import demo_urdf, humanoid
+from delassus_ros.robots.built_in import demo_urdf, humanoid
 
 CONTACTS, FRICTION = 4, 0.6
 

@@ -25,7 +25,7 @@ from benchmarks.arguments import output_of
 from benchmarks.pages import Places, table
 from delassus_ros import Robot
 from delassus_ros.recordings.writer import RecordingWriter
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "recordings.md"
 PARAMETERS = Path(__file__).resolve().parents[1] / "config" / "quadruped.yaml"

@@ -21,8 +21,8 @@ from benchmarks.pinocchio_peer import pinocchio
 from benchmarks.timing import Timing
 from delassus_ros import DelassusSolver, Problem
 from delassus_ros.model.spatial import Array
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.samples import random_inputs
-from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.quadruped import POSTURE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))

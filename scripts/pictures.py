@@ -33,8 +33,8 @@ from delassus_ros.drawing.scene import DrawnRobot, Placed, Scene
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.model.reading.xml import parse_xml
-from delassus_ros.sim import demo_urdf
-from delassus_ros.sim.arm import TOOL, arm_urdf
+from delassus_ros.robots.built_in import demo_urdf
+from delassus_ros.robots.built_in.arm import TOOL, arm_urdf
 from delassus_ros.sim.plants import make_plant
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -250,7 +250,7 @@ def page() -> None:
 
 def plot() -> None:
     """Draw the figure of `delassus plot` of the quadruped."""
-    urdf = ROOT / "delassus_ros" / "sim" / "quadruped.urdf"
+    urdf = ROOT / "delassus_ros" / "robots" / "built_in" / "quadruped.urdf"
     stance = ",".join(f"{leg}_HFE=0.7,{leg}_KFE=-1.4" for leg in LEGS)
     contacts = [word for leg in LEGS for word in ("--contact", f"{leg}={leg}_FOOT")]
     way = ",".join(f"{leg}_HFE=0.1,{leg}_KFE=-0.35" for leg in LEGS)

@@ -25,7 +25,7 @@ NEXT_HEADING = "## Robot models"
 
 LIBRARY = """
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 robot = Robot.from_urdf(demo_urdf().encode())
 solver = DelassusSolver(Problem(robot, [Contact("foot", "LF_FOOT")]))
 G = solver.solve([0.0, 0.7, -1.4] * 4).matrix

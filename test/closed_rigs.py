@@ -11,7 +11,7 @@ from tick_support import START, Rig, swing
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import Closure
 from delassus_ros.model import Body, Inertia, Joint, JointKind
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 FEET = ("LF", "RF", "LH", "RH")
 LEGS = [f"{leg}_{joint}" for leg in FEET for joint in ("HAA", "HFE", "KFE")]

@@ -17,8 +17,8 @@ from delassus_ros.dynamics import Dynamics
 from delassus_ros.estimator.estimation import Estimation, LastEstimate
 from delassus_ros.estimator.settings import EstimatorSettings
 from delassus_ros.inputs.findings import Validity
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.ros.health import InputHealth
-from delassus_ros.sim import demo_urdf
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
 MS = 1_000_000

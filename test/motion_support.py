@@ -22,7 +22,7 @@ from delassus_ros.model.spatial import Transform, rotation_from_quaternion
 from delassus_ros.node.dynamics import DynamicsOutput
 from delassus_ros.node.matrix import make_layout
 from delassus_ros.outputs import needed_outputs, secondary_outputs
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.solver.friction import ForceSettings
 
 FEET = ("LF", "RF", "LH", "RH")

@@ -22,7 +22,7 @@ from std_msgs.msg import String
 from delassus_ros import Robot
 from delassus_ros.recordings.recorded_file import Recorded
 from delassus_ros.recordings.writer import RecordingWriter, definition
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 FEET = ("LF", "RF", "LH", "RH")
 BEGIN = 1_700_000_000_000_000_000  # ns

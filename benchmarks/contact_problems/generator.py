@@ -16,10 +16,10 @@ import numpy as np
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.model.spatial import Array, Transform
-from delassus_ros.sim import demo_urdf
-from delassus_ros.sim.arm import TOOL, arm_urdf
+from delassus_ros.robots.built_in import demo_urdf
+from delassus_ros.robots.built_in.arm import TOOL, arm_urdf
+from delassus_ros.robots.built_in.humanoid import FEET, HANDS, POSTURE, SOLE, humanoid_urdf
 from delassus_ros.sim.gait import LEGS
-from delassus_ros.sim.humanoid import FEET, HANDS, POSTURE, SOLE, humanoid_urdf
 from delassus_ros.sim.quadruped import stepping_quadruped
 
 GRAVITY = [0.0, 0.0, -9.81]

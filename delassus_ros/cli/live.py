@@ -316,7 +316,7 @@ def _view(received: Any, pace: MessageRate, topic: str, dynamics: Any) -> str:
     """Return the view of the latest matrix, of contact forces and of the rate of matrices."""
     if received is None:
         return f"waiting for {topic} ..."
-    from delassus_ros.drawing.received import facts_of, words_of_forces
+    from delassus_ros.markers.received import facts_of, words_of_forces
 
     facts = facts_of(received)
     lines = [f"{topic}: {facts['state']}; {pace.rate:.0f} per second"]

@@ -25,7 +25,8 @@ from delassus_ros.outputs import kernel_outputs
 from delassus_ros.problem import Problem
 from delassus_ros.programs.command_line import duration
 from delassus_ros.robots.base import BASE_RULE
-from delassus_ros.robots.description import BUILT_IN, Description, described_by
+from delassus_ros.robots.built_in import BUILT_IN
+from delassus_ros.robots.description import Description, described_by
 from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.inputs import check_unit
 from delassus_ros.solver.remedies import counted

@@ -39,8 +39,8 @@ from delassus_ros.robots.description import Description
 from delassus_ros.robots.wheels import lowest_points
 
 if TYPE_CHECKING:
-    from delassus_ros.drawing.received import NodeTopics
     from delassus_ros.drawing.viewer import Viewer
+    from delassus_ros.markers.received import NodeTopics
 
 _PERIOD_S = 0.02
 """Period of published joint states and of queries for matrices [s]."""
@@ -145,7 +145,7 @@ RUN = Verb(
 def view_node(options: argparse.Namespace) -> Report:
     """Show the matrices of a running node in the browser."""
     require("delassus view", *_NEEDED, ros=(*ROS, "threadpoolctl"))
-    from delassus_ros.drawing.received import NodeTopics
+    from delassus_ros.markers.received import NodeTopics
     from delassus_ros.ros.program import peer
 
     with StopRequest() as stop, peer("delassus_run") as graph:
@@ -186,8 +186,8 @@ def _follow(
     A line is written to standard error when the page shows the first matrix; `seconds` is the time
     from then to the end [s], None for no end.
     """
-    from delassus_ros.drawing.received import facts_of
     from delassus_ros.drawing.snapshot import Snapshot
+    from delassus_ros.markers.received import facts_of
 
     count, shown = 0, viewer.neutral()
     begin = start = last = drawn = time.monotonic()
@@ -223,7 +223,7 @@ class _NodeInputs:
         from sensor_msgs.msg import JointState
         from std_msgs.msg import String
 
-        from delassus_ros.drawing.received import NodeTopics
+        from delassus_ros.markers.received import NodeTopics
         from delassus_ros.ros.topics import LATCHED
 
         self._node = node

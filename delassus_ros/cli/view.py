@@ -43,7 +43,7 @@ from delassus_ros.problem import Problem
 from delassus_ros.programs.command_line import positive
 from delassus_ros.programs.needs import ROS, require
 from delassus_ros.programs.stopping import StopRequest
-from delassus_ros.robots.description import BUILT_IN
+from delassus_ros.robots.built_in import BUILT_IN
 from delassus_ros.robots.wheels import lowest_points
 from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.solver import DelassusSolver

@@ -55,7 +55,7 @@ def _node(program: str, module: str) -> int:
 adapter = partial(_node, "delassus_adapter", "delassus_ros.adapter.node")
 compare = partial(_node, "delassus_compare", "delassus_ros.monitor.compare_node")
 estimator = partial(_node, "delassus_estimator", "delassus_ros.estimator.node")
-markers = partial(_node, "delassus_markers", "delassus_ros.drawing.marker_node")
+markers = partial(_node, "delassus_markers", "delassus_ros.markers.marker_node")
 monitor = partial(_node, "delassus_monitor", "delassus_ros.monitor.monitor_node")
 node = partial(_node, "delassus_node", "delassus_ros.node.main")
 plant = partial(_node, "delassus_plant", "delassus_ros.sim.plant_node")

@@ -27,12 +27,12 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros.errors import InputError, unknown
+from delassus_ros.robots.built_in import ROBOTS as WALKING
 from delassus_ros.ros.arrival import stamp_of
 from delassus_ros.ros.executor import executing
 from delassus_ros.ros.messages import stamp_in
 from delassus_ros.ros.program import Program
 from delassus_ros.ros.topics import LATCHED, LATEST
-from delassus_ros.sim import ROBOTS as WALKING
 from delassus_ros.sim.pace import Pace
 from delassus_ros.sim.settings import STEP_S
 

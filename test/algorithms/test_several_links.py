@@ -41,8 +41,8 @@ from delassus_ros.model.clusters import with_row_loops
 from delassus_ros.model.constraints import Loop, LoopKind
 from delassus_ros.problem import AXES, Axes
 from delassus_ros.rbda.tangents import along
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.samples import random_inputs
-from delassus_ros.sim import demo_urdf
 from delassus_ros.testing import mpmath_numbers  # noqa: F401  (registers mpmath's numbers)
 from delassus_ros.testing.random_trees import (
     random_inertia,

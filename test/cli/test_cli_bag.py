@@ -33,7 +33,7 @@ from urdf_text import joint, link, robot_xml
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.main import main
 from delassus_ros.recordings.recording import Recording
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 
 def about(table: str) -> dict[str, Any]:

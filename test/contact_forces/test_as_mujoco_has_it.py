@@ -26,7 +26,7 @@ from delassus_ros import (
     solve_contacts,
 )
 from delassus_ros.model.spatial import Array, Transform
-from delassus_ros.sim import demo_urdf, humanoid
+from delassus_ros.robots.built_in import demo_urdf, humanoid
 
 RADIUS_M, FRICTION, BENT = 0.02, 0.6, (0.0, 0.7, -1.4)
 

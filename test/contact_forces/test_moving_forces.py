@@ -15,7 +15,7 @@ from robots import LEGS
 from delassus_ros import Contact, DelassusSolver, InputError, Problem, Robot
 from delassus_ros.contact_forces import ForceSolver, ForceStatus, solve_contacts
 from delassus_ros.model.spatial import Array
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 G_EARTH = 9.81
 BLOCK = np.eye(3), np.array([0.0, 0.0, -G_EARTH])

@@ -18,9 +18,9 @@ LAYERS = (
     "model", "contacts", "outputs", "problem", "samples", "programs",
     "scalars", "rbda", "algorithms",
     "compiler", "contact_forces", "task_inertia", "solver", "gradients", "doors", "closure",
-    "dynamics", "measured", "conditioning", "rotor_report", "testing",
-    "ros", "inputs", "node", "adapter", "estimator", "monitor", "drawing", "recordings", "sim",
-    "robots", "cli",
+    "dynamics", "measured", "conditioning", "rotor_report", "testing", "drawing", "robots",
+    "ros", "inputs", "node", "adapter", "estimator", "monitor", "markers", "recordings", "sim",
+    "cli",
 )  # fmt: skip
 """The folders and the modules beside them, each of which imports nothing of those behind it."""
 ROOMS = {

@@ -156,7 +156,8 @@ def test_the_library_imports_without_ros_and_without_optional_packages() -> None
 
 def test_the_command_needs_ros_for_live_nodes_alone(tmp_path: Path) -> None:
     absent = ("builtin_interfaces", "geometry_msgs", "sensor_msgs", "delassus_msgs_py")
-    urdf, kernel = ROOT / "delassus_ros" / "sim" / "quadruped.urdf", tmp_path / "kernel.o"
+    urdf = ROOT / "delassus_ros" / "robots" / "built_in" / "quadruped.urdf"
+    kernel = tmp_path / "kernel.o"
     imported_without(
         absent,
         "from delassus_ros.cli.main import main\n"

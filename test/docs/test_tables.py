@@ -136,8 +136,8 @@ def test_topics_and_parameters_in_help(program: str) -> None:
 
 @pytest.mark.needs("rclpy", "delassus_msgs", "mujoco")
 def test_parameters_of_markers_estimator_and_plant() -> None:
-    from delassus_ros.drawing import marker_node
     from delassus_ros.estimator import settings as of_estimator
+    from delassus_ros.markers import marker_node
     from delassus_ros.sim.plant import PlantSettings
 
     assert first_column(section("parameters", "delassus_markers")) == set(marker_node._PARAMETERS)

@@ -14,10 +14,10 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.contact_forces import ForceStatus
 from delassus_ros.drawing.snapshot import GRAVITY, SnapshotSolver, force_problem, holding_torques
 from delassus_ros.model.reading.xml import parse_xml
+from delassus_ros.robots.built_in.humanoid import FEET, POSTURE, SOLE, humanoid_urdf
 from delassus_ros.robots.proposals import proposals
 from delassus_ros.robots.shapes import LinkShapes
 from delassus_ros.robots.wheels import lowest_points
-from delassus_ros.sim.humanoid import FEET, POSTURE, SOLE, humanoid_urdf
 
 LEGS = ("LF", "RF", "LH", "RH")
 

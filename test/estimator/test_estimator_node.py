@@ -22,8 +22,8 @@ from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.estimator.node import EstimatorNode
 from delassus_ros.inputs.findings import Reason
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.ros.timers import now_of
-from delassus_ros.sim import demo_urdf
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
 PERIOD = Duration(seconds=0.002)

@@ -17,7 +17,7 @@ from delassus_ros.errors import InputError
 from delassus_ros.inputs.contact_estimator import ContactEstimator, ObserverSettings
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.sim.plant import Plant, PlantSettings
 from delassus_ros.sim.quadruped import POSTURE
 

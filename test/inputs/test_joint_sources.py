@@ -12,7 +12,7 @@ from delassus_ros import Contact, Problem, Robot
 from delassus_ros.closure import Closure
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.joints import Gate, InputStatus, JointGate
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 STANDING = np.tile([0.0, 0.7, -1.4], 4)
 

@@ -18,7 +18,7 @@ from delassus_ros.inputs.contact_estimator import (
 )
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 AXES = pytest.mark.parametrize("axes", ["contact", "world"])
 GRAVITY = (0.0, 0.0, -9.81)

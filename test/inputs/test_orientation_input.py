@@ -24,7 +24,7 @@ from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.mounting import mountings
 from delassus_ros.inputs.orientation import OrientationInput
 from delassus_ros.model import Frame
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 MS = 1_000_000
 START = 1_700_000_000 * 1000 * MS

@@ -25,7 +25,7 @@ from delassus_ros.measured.quantities import Quantity
 from delassus_ros.measured.system import Equation, System
 from delassus_ros.model import WORLD
 from delassus_ros.rbda.symmetric_system import SymmetricSystem
-from delassus_ros.sim.humanoid import FEET, humanoid_urdf
+from delassus_ros.robots.built_in.humanoid import FEET, humanoid_urdf
 from delassus_ros.testing import random_problem
 
 

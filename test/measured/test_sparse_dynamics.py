@@ -29,7 +29,7 @@ from delassus_ros.measured import (
 )
 from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model import WORLD
-from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
+from delassus_ros.robots.built_in.humanoid import FEET, POSTURE, humanoid_urdf
 from delassus_ros.testing import random_problem as random_open_problem
 from delassus_ros.testing.random_trees import random_robot
 

@@ -16,7 +16,7 @@ from node_support import (
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import Closure
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 BELTS = """
 couplings:

@@ -20,7 +20,7 @@ from delassus_ros import algorithms
 from delassus_ros.cli.options import settings_of
 from delassus_ros.node.parameters import Settings
 from delassus_ros.problem import Problem
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 ROBOTS: dict[str, list[Callable[[], str | Path]]] = {

@@ -32,7 +32,7 @@ from delassus_ros import Problem, algorithms
 from delassus_ros.compiler.runtime import child
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.parameters import Settings
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 
 def heavier(urdf: str, factor: float, name: str = "heavier") -> str:

@@ -22,7 +22,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.closure import Closure
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.model import WORLD
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 OUTPUTS = ["G", "a0", "JdotV", "J", "MinvJT", "h"]
 TWIST = np.array([0.3, -0.1, 0.2, 0.4, -0.5, 0.6])

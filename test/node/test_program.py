@@ -15,8 +15,8 @@ from ros_domains import new_domain
 
 from delassus_ros import Robot
 from delassus_ros.errors import InputError
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.ros.program import run_program
-from delassus_ros.sim import demo_urdf
 
 pytestmark = pytest.mark.needs("delassus_msgs")
 

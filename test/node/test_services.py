@@ -24,7 +24,7 @@ from ros_support import Domain
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.dense import Dense
 from delassus_ros.closure import Closure
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 PRESENT, LISTED, ALL = (
     Compute.Request.CONTACTS_PRESENT,

@@ -18,8 +18,8 @@ from delassus_ros import RelativeContact, WeightedSum
 from delassus_ros.errors import ContactError, InputError, RobotError
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.parameters import PARAMETERS, Settings
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.ros.setting import Setting
-from delassus_ros.sim import demo_urdf
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 

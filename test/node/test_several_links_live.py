@@ -23,7 +23,7 @@ from delassus_ros import (
 )
 from delassus_ros.closure import Closure
 from delassus_ros.dynamics import LoopRates
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 OUTPUTS = ["J", "MinvJT", "JdotV", "a0"]
 

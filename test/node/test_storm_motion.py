@@ -49,7 +49,7 @@ from delassus_ros.inputs.findings import Reason
 from delassus_ros.model import Transform
 from delassus_ros.node.matrix import make_layout
 from delassus_ros.node.parameters import Settings
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 RATE = 500.0
 SENSORS_EVERY = 5

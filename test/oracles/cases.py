@@ -33,8 +33,8 @@ from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Lo
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.problem import AXES, Axes
 from delassus_ros.rbda.trees import tree_of
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.samples import random_inputs
-from delassus_ros.sim import demo_urdf
 from delassus_ros.testing import SIMPLE, random_problem
 from delassus_ros.testing.random_trees import (
     random_contacts,

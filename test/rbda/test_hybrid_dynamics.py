@@ -19,7 +19,7 @@ from delassus_ros.errors import InputError, ProblemError
 from delassus_ros.model import WORLD
 from delassus_ros.rbda.dynamics import c_aba, c_rnea, hybrid
 from delassus_ros.rbda.robot_tree import RobotTree
-from delassus_ros.sim.humanoid import FEET, HANDS, humanoid_urdf
+from delassus_ros.robots.built_in.humanoid import FEET, HANDS, humanoid_urdf
 from delassus_ros.testing import random_problem as random_open_problem
 
 

@@ -57,7 +57,7 @@ def episodes(tmp_path: Path, *paths: Path) -> list[dict[str, Any]]:
         f"""
         import dataclasses, json
         from delassus_ros.recordings.episode import Task, map_episode
-        from delassus_ros.sim import demo_urdf
+        from delassus_ros.robots.built_in import demo_urdf
         task = Task({PARAMETERS!r}, {str(tmp_path / "out")!r}, demo_urdf(), formats=("parquet",))
         import mcap.reader, pyarrow.parquet
         limit()

@@ -41,8 +41,8 @@ from delassus_ros.recordings.episode import Episode, Task, map_episode
 from delassus_ros.recordings.recorded_file import Recorded
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import definition
-from delassus_ros.sim import demo_urdf
-from delassus_ros.sim.humanoid import humanoid_urdf
+from delassus_ros.robots.built_in import demo_urdf
+from delassus_ros.robots.built_in.humanoid import humanoid_urdf
 
 
 @pytest.fixture(name="out")

@@ -14,7 +14,7 @@ from recordings_support import BEGIN, PARAMETERS, STEP, TYPES, Recorded, clock, 
 from delassus_ros.recordings.episode import Episode, Task, map_episode
 from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import LATEST, Recording
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 FOR_EVER = {"input_timeout": 0.0, "contacts_timeout": 0.0}

@@ -25,7 +25,7 @@ from delassus_ros.cli.main import main
 from delassus_ros.errors import DelassusError
 from delassus_ros.recordings import recorder
 from delassus_ros.recordings.recording import Recording
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 JOINTS = list(Robot.from_urdf(demo_urdf().encode()).joint_names)
 

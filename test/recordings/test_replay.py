@@ -27,8 +27,8 @@ from delassus_ros.node.tick import DelassusTick
 from delassus_ros.recordings.recorded_file import Recorded
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Replay
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.ros import stream
-from delassus_ros.sim import demo_urdf
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 KINDS = {"/joint_states": JointState, "/active_contacts": ActiveContacts}

@@ -25,7 +25,8 @@ from std_msgs.msg import String
 
 from delassus_ros.errors import DelassusError
 from delassus_ros.monitor.monitor_node import MonitorNode
-from delassus_ros.sim import ROBOTS, demo, demo_urdf
+from delassus_ros.robots.built_in import ROBOTS, demo_urdf
+from delassus_ros.sim import demo
 from delassus_ros.sim.quadruped import stepping_quadruped
 
 FAKE = Path(__file__).parents[1] / "fake_delassus_node.py"

@@ -20,7 +20,7 @@ from operational_space.wiping import CENTRE, Kinematics, Surface
 from seeds import but_slow
 
 from delassus_ros import DelassusSolver
-from delassus_ros.sim.arm import TOOL, arm_urdf
+from delassus_ros.robots.built_in.arm import TOOL, arm_urdf
 
 GRAVITY = [0.0, 0.0, -9.81]
 

@@ -23,7 +23,7 @@ from seeds import but_slow
 
 from delassus_ros import DelassusSolver
 from delassus_ros.errors import InputError
-from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
+from delassus_ros.robots.built_in.humanoid import FEET, POSTURE, humanoid_urdf
 from delassus_ros.sim.plant import Plant, PlantSettings
 from delassus_ros.sim.plants import make_plant
 

@@ -23,7 +23,7 @@ from force_prediction.touch import touch
 from processes import Program, ros_program, wait_until
 from robots import FEET, LEGS
 
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.sim.plant import Plant
 from delassus_ros.sim.quadruped import stepping_quadruped
 

@@ -32,7 +32,7 @@ from std_msgs.msg import String
 from whole_body_control.example import EXAMPLE
 
 from delassus_ros.programs.processes import Command
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 
 pytestmark = pytest.mark.needs("daqp")
 

@@ -16,7 +16,7 @@ from whole_body_control.gait import LEGS, Act
 from whole_body_control.qp import Wanted, Weights, full, reduced
 
 from delassus_ros import DelassusSolver
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.sim.plant import Plant, PlantSettings
 from delassus_ros.sim.quadruped import POSTURE
 

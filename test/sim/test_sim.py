@@ -14,7 +14,7 @@ from upright import is_upright
 
 from delassus_ros import Robot
 from delassus_ros.errors import ContactError, InputError
-from delassus_ros.sim import ROBOTS, demo_urdf
+from delassus_ros.robots.built_in import ROBOTS, demo_urdf
 from delassus_ros.sim.gait import (
     LEGS,
     Gait,

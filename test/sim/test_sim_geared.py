@@ -10,7 +10,7 @@ from upright import is_upright
 from delassus_ros import Robot
 from delassus_ros.errors import InputError, RobotError
 from delassus_ros.model import Coupling, Loop, LoopKind
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.sim.closing import Closing, add_equalities
 from delassus_ros.sim.plant import Plant
 from delassus_ros.sim.plants import make_plant

@@ -22,7 +22,7 @@ from ros_support import LATCHED, Domain, stamp_of
 from std_msgs.msg import String
 
 from delassus_ros.programs.processes import Programs
-from delassus_ros.sim import demo_urdf
+from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.plant_node import RECORDED
 

@@ -23,11 +23,11 @@ from std_msgs.msg import Header, String
 from visualization_msgs.msg import Marker, MarkerArray
 
 from delassus_ros import Robot
-from delassus_ros.drawing import received
-from delassus_ros.drawing.marker_node import MarkerNode
 from delassus_ros.drawing.scene import DrawnRobot
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import InputError
+from delassus_ros.markers import received
+from delassus_ros.markers.marker_node import MarkerNode
 from delassus_ros.model.spatial import rotation_from_quaternion
 from delassus_ros.node.delassus_node import DelassusNode
 

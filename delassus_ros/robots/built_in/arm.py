@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from delassus_ros.sim.urdf_text import add_box, add_frame, add_revolute
+from delassus_ros.robots.built_in.urdf_text import add_box, add_frame, add_revolute
 
 TOOL = "tool"
 """Link at the centre of the ball, z out of the flange."""

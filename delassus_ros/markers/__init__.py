@@ -1,0 +1,1 @@
+"""Pictures of a running node: markers for RViz, and the messages that pages show."""
