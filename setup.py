@@ -91,7 +91,7 @@ setup(
     data_files=data_files,
     entry_points={
         "console_scripts": [f"{name} = {target}" for name, target in COMMANDS.items()],
-        "ros2cli.command": ["delassus = delassus_ros.cli.ros2:DelassusCommand"],
+        "ros2cli.command": ["delassus = delassus_ros.verbs.ros2:DelassusCommand"],
     },
     python_requires=">=3.10",
     install_requires=[

@@ -62,7 +62,7 @@ def record(path: Path, seconds: float, rate: int) -> Path:
 
 def delassus(*arguments: object) -> tuple[str, float]:
     """Run ``delassus`` with the parameters; return its output, and how long it took [s]."""
-    command = [sys.executable, "-m", "delassus_ros.cli.main", *map(str, arguments),
+    command = [sys.executable, "-m", "delassus_ros.verbs.main", *map(str, arguments),
                "--params", str(PARAMETERS)]  # fmt: skip
     began = time.perf_counter()
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)

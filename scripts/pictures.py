@@ -25,7 +25,6 @@ from PIL import Image
 from rich.console import Console
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
-from delassus_ros.cli.main import main as delassus
 from delassus_ros.contacts import row_scales
 from delassus_ros.drawing import figures
 from delassus_ros.drawing.ellipsoids import Lengths
@@ -36,6 +35,7 @@ from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.robots.built_in.arm import TOOL, arm_urdf
 from delassus_ros.sim.plants import make_plant
+from delassus_ros.verbs.main import main as delassus
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "test"), str(ROOT)]

@@ -29,7 +29,7 @@ from delassus_ros.robots.built_in import demo_urdf
 robot = Robot.from_urdf(demo_urdf().encode())
 solver = DelassusSolver(Problem(robot, [Contact("foot", "LF_FOOT")]))
 G = solver.solve([0.0, 0.7, -1.4] * 4).matrix
-from delassus_ros.cli.main import main
+from delassus_ros.verbs.main import main
 assert main(["list"]) == 0
 assert G.shape == (3, 3) and abs(G[0, 0] - 7.6880534191) < 1e-9, G
 """

@@ -13,7 +13,7 @@ import pytest
 import robots
 from urdf_text import robot_xml
 
-from delassus_ros.cli.main import main
+from delassus_ros.verbs.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 QUADRUPED = str(robots.quadruped())

@@ -8,15 +8,14 @@ import re
 from pathlib import Path
 
 from delassus_ros import algorithms
+from delassus_ros.cli.component import component_of
 from delassus_ros.cli.imports import add_import
 from delassus_ros.cli.options import (
     add_axes,
     add_base,
     add_contacts,
     length_and_width,
-    outputs_of,
     problem_of,
-    settings_of,
 )
 from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report, about, compiling, headline, table, waiting
@@ -24,13 +23,9 @@ from delassus_ros.compiler.export import Target, check_name, export
 from delassus_ros.contact_forces.export import export_contact_forces
 from delassus_ros.dynamics import FUNCTIONS, Dynamics
 from delassus_ros.errors import InputError
-from delassus_ros.model.robot import Robot
 from delassus_ros.outputs import OUTPUTS, kernel_outputs
 from delassus_ros.problem import Problem
 from delassus_ros.solver.friction import dimensions_of
-
-_OF_ROBOTS = {"contacts": "--contact", "axes": "--axes", "base": "--base", "lock": "--lock"}
-"""Options whose values are also in the parameter file of the node."""
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -202,21 +197,7 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
                 "a robot description in its place"
             )
         return problem_of(options), options.algorithm or "auto"
-    for name, option in _OF_ROBOTS.items():
-        if getattr(options, name) is not None:
-            raise InputError(
-                f"{option} is given, but with --urdf that is said by {options.robot}: change it "
-                "there, or export from the robot description alone"
-            )
-    settings = settings_of(options.robot)
-    loops = options.loops or settings.loops or None
-    robot = Robot.from_urdf(
-        Path(options.urdf), settings.base, settings.armature, loops,
-        loops_as=options.loops_as or settings.loops_as, lock=settings.lock,
-        xacro_arguments=options.xacro, passive=settings.passive and not options.no_passive,
-    )  # fmt: skip
-    problem = Problem(robot, settings.contacts, settings.axes, outputs_of(options))
-    return problem, options.algorithm or settings.algorithm
+    return component_of(options, "a parameter file of the node").exported(options)
 
 
 def _cmake(name: str, package: str, objects: list[str], header: str) -> str:

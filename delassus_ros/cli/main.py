@@ -10,19 +10,17 @@ import warnings
 from collections.abc import Sequence
 
 import delassus_ros
-from delassus_ros.cli.bag import BAG, BAGS, TRAJECTORY
 from delassus_ros.cli.compare import COMPARE, LIST
+from delassus_ros.cli.component import Component
 from delassus_ros.cli.compute import COMPUTE
-from delassus_ros.cli.config import CONFIG
 from delassus_ros.cli.export import EXPORT
 from delassus_ros.cli.imports import import_all
 from delassus_ros.cli.inspection import INSPECT
-from delassus_ros.cli.live import CONTACTS, RECORD, WATCH
 from delassus_ros.cli.parsing import SuggestingParser, complete
 from delassus_ros.cli.plot import PLOT
 from delassus_ros.cli.report import Report
 from delassus_ros.cli.rotors import ROTORS
-from delassus_ros.cli.run import RUN
+from delassus_ros.cli.trajectory import TRAJECTORY
 from delassus_ros.cli.view import VIEW
 from delassus_ros.errors import DelassusError, DelassusWarning
 from delassus_ros.programs.terminal import discard_output, shown_output
@@ -42,35 +40,33 @@ examples:
   delassus compare quadruped.urdf --contact LF_FOOT --plot compared.svg
   delassus plot quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.svg
   delassus view my_robot.urdf
-  delassus run my_robot.urdf
   delassus rotors geared_arm.urdf --base fixed
-  delassus watch
-  delassus contacts LF_FOOT RH_FOOT
-  delassus config quadruped.urdf > quadruped.yaml
   delassus export quadruped.urdf --contact LF=LF_FOOT --contact RH=RH_FOOT --axes world
-  delassus bag run.mcap --params quadruped.yaml -o out
+"""
+_LAST = """\
 
 `delassus VERB --help` explains a verb.
 """
 
-_VERBS = (
-    LIST, INSPECT, CONFIG, COMPUTE, COMPARE, PLOT, VIEW, RUN, ROTORS, EXPORT, WATCH, CONTACTS,
-    RECORD, BAG, BAGS, TRAJECTORY,
-)  # fmt: skip
+_VERBS = (LIST, INSPECT, COMPUTE, COMPARE, PLOT, VIEW, ROTORS, EXPORT, TRAJECTORY)
 
 USER_ERROR = 2
 """Exit status for input that cannot be used; also that of argparse."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status.
+    """Run the command with the verbs of the library; see :func:`run`."""
+    return run(parser_of(), argv)
+
+
+def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
+    """Run the command of a parser and return its exit status.
 
     The status is 0 for success, 1 for a partial result, and 2 for an error of the user's input.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal without the characters of "J M⁻¹ Jᵀ" shows question marks.
         sys.stdout.reconfigure(errors="replace")
-    parser = _parser()
     complete(parser)
     try:
         with shown_output():
@@ -114,18 +110,25 @@ def _shown(message: Warning | str, *_: object, **__: object) -> None:
     print(f"warning: {message}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser_of(component: Component | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command.
+
+    Parameters
+    ----------
+    component : the verbs of nodes and recordings; None for the verbs of the library alone.
+    """
     parser = SuggestingParser(
         prog="delassus",
         description=_DESCRIPTION,
-        epilog=_EXAMPLES,
+        epilog=f"{_EXAMPLES}{component.examples if component else ''}{_LAST}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--version", action="version", version=f"%(prog)s {delassus_ros.__version__}"
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for verb in _VERBS:
+    parser.set_defaults(component=component)
+    for verb in (*_VERBS, *(component.verbs if component else ())):
         verb.add_to(verbs)
     return parser
 

@@ -1,32 +1,25 @@
-"""From command-line options, or the parameter file of the node, to a problem and its inputs."""
+"""From command-line options to a problem and its inputs."""
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-import yaml
 
 from delassus_ros.cli.parsing import frames
 from delassus_ros.contact_forces.forces import ForceOptions
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
 from delassus_ros.model.reading.numbers import number, numbers
-from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import LOOPS_AS, Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.parameters import Settings, misspelt, setting_of
 from delassus_ros.outputs import kernel_outputs
 from delassus_ros.problem import Problem
 from delassus_ros.programs.command_line import duration
 from delassus_ros.robots.base import BASE_RULE
-from delassus_ros.robots.built_in import BUILT_IN
-from delassus_ros.robots.description import Description, described_by
+from delassus_ros.robots.description import BUILT_IN, Description, described_by
 from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.inputs import check_unit
 from delassus_ros.solver.remedies import counted
@@ -261,6 +254,11 @@ def length_and_width(text: str | None) -> list[float] | None:
     return [length, width]
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names of ``NAME,…``."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def outputs_of(options: argparse.Namespace) -> list[str]:
     """Return the names of the outputs."""
     return [name.strip() for name in options.outputs.split(",")]
@@ -486,106 +484,3 @@ def numbers_of(option: str, text: str, names: Sequence[str]) -> Array:
         count = "1 number" if len(values) == 1 else f"{len(values)} numbers"
         raise InputError(f"{option}: {count}, expected {len(names)}: {counted(names)}")
     return values
-
-
-_SECTION = "ros__parameters"
-
-
-class _RosLoader(StrictLoader):
-    """Reads whole numbers as ROS and C do: 010 is 8, and 0x10 is 16."""
-
-
-def _whole(loader: _RosLoader, node: yaml.ScalarNode) -> int | float:
-    text = str(loader.construct_scalar(node)).lower()
-    digits = text.lstrip("+-")
-    base = 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10
-    try:
-        whole = int(text, base)
-    except ValueError:
-        return float(text)  # 09, which is a fraction where 07 is not
-    return whole if -(2**63) <= whole < 2**63 else float(text)
-
-
-_RosLoader.add_implicit_resolver(INT, re.compile(r"[-+]?0[xX][0-9a-fA-F]+$"), list("-+0"))
-_RosLoader.add_constructor(INT, _whole)
-
-
-def settings_of(path: str) -> Settings:
-    """Return the settings of a file like those in ``config/``."""
-    return Settings.from_parameters(parameters_of(path))
-
-
-def parameters_of(path: str) -> dict[str, Any]:
-    """Return the parameters in a file like those in ``config/``, by full name.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not YAML of this form or has a duplicate key, a value has a
-        wrong type, or the node lacks a parameter, of which the node itself only warns.
-    """
-    try:
-        content = load_yaml(Path(path), "parameter file", _RosLoader)
-    except RobotError as error:  # the reader's, whatever it reads
-        raise InputError(str(error)) from error
-    parameters = _flat(_section(path, content))
-    values: dict[str, Any] = {}
-    for name, value in parameters:
-        if name in values:  # nested and with dots
-            raise InputError(f"parameter file {path!r}: {name!r} appears twice")
-        values[name] = _typed(path, name, value)
-    contacts = values.get("contacts.names")
-    complaints = misspelt(values, contacts) if contacts else ()
-    if complaints:
-        raise InputError(f"parameter file {path!r}: {complaints[0]}")
-    return values
-
-
-def _section(path: str, content: Any) -> Mapping[Any, Any]:
-    """Return the parameters of the one node in the file, or of delassus_node among several."""
-    found = dict(_sections("", content))
-    own = {name: found[name] for name in found if name.rpartition("/")[2] == "delassus_node"}
-    found = own if len(found) > 1 and len(own) == 1 else found
-    if len(found) != 1:
-        names = ", ".join(found) or "none"
-        raise InputError(
-            f"parameter file {path!r} must have the parameters of one node, as in "
-            f"'/**: {{{_SECTION}: {{…}}}}'; nodes: {names}"
-        )
-    (parameters,) = found.values()
-    if not isinstance(parameters, Mapping):
-        raise InputError(f"parameter file {path!r}: {_SECTION} holds no parameters")
-    return parameters
-
-
-def _sections(node: str, content: Any) -> list[tuple[str, Any]]:
-    """Return all nodes with their parameters; namespaces nest."""
-    if not isinstance(content, Mapping):
-        return []
-    if _SECTION in content:
-        return [(node, content[_SECTION])]
-    return [
-        section
-        for name, inner in content.items()
-        for section in _sections(f"{node}/{name}" if node else str(name), inner)
-    ]
-
-
-def _flat(values: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return parameters by full name, whose dots stand for nested keys."""
-    flat: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        full = f"{prefix}{name}"
-        flat += _flat(value, f"{full}.") if isinstance(value, Mapping) else [(full, value)]
-    return flat
-
-
-def _typed(path: str, name: str, value: Any) -> Any:
-    """Return a value in the type that ROS would use for this parameter."""
-    setting = setting_of(name)
-    if setting is None:
-        return value
-    try:
-        return setting.parse(name, value)
-    except InputError as error:
-        raise InputError(f"parameter file {path!r}: {error}") from error

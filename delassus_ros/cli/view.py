@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from delassus_ros.cli.component import Played, component_of
 from delassus_ros.cli.options import (
     add_contacts,
     add_reference,
@@ -34,7 +35,6 @@ from delassus_ros.cli.page import (
 from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.posture import closure_of
 from delassus_ros.cli.report import Report, about, compiling, headline, waiting
-from delassus_ros.cli.run import view_node
 from delassus_ros.closure import Closure
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
@@ -43,16 +43,17 @@ from delassus_ros.problem import Problem
 from delassus_ros.programs.command_line import positive
 from delassus_ros.programs.needs import ROS, require
 from delassus_ros.programs.stopping import StopRequest
-from delassus_ros.robots.built_in import BUILT_IN
+from delassus_ros.robots.description import BUILT_IN
 from delassus_ros.robots.wheels import lowest_points
 from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.solver import DelassusSolver
 
 if TYPE_CHECKING:
-    from delassus_ros.cli.recorded import Played
     from delassus_ros.drawing.snapshot import Moment, SnapshotSolver
     from delassus_ros.drawing.viewer import Viewer
     from delassus_ros.robots.description import Description
+
+_RECORDING = "a recording (--data)"
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +97,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def view(options: argparse.Namespace) -> Report:
     """Show a robot in the browser until a stop is requested."""
     if options.node is not None:
-        return view_node(options)
+        return component_of(options, "a running node (--node)").view_node(options)
     if options.robot is None:
         raise InputError(
             f"name a robot: the path of a URDF or MJCF file, or one of {', '.join(BUILT_IN)}; or "
@@ -228,9 +229,7 @@ def replayed(options: argparse.Namespace, description: Description) -> Played | 
     if options.data is None or not _is_recording(Path(options.data)):
         return None
     require("delassus view", "mcap", ros=ROS)
-    from delassus_ros.cli.recorded import played
-
-    return played(options, description)
+    return component_of(options, _RECORDING).played(options, description)
 
 
 def _is_recording(path: Path) -> bool:
@@ -243,13 +242,12 @@ def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Arra
     path = Path(options.data)
     if _is_recording(path):
         require("delassus view", "mcap", ros=("rclpy",))
-        from delassus_ros.recordings.positions import recorded_positions
-
-        return recorded_positions(path, problem.robot, partial(warn, options))
+        component = component_of(options, _RECORDING)
+        return component.positions(path, problem.robot, partial(warn, options))
     if path.suffix not in (".npy", ".npz", ".csv"):
         require("delassus view", "pyarrow")
-    from delassus_ros.recordings.joint_tables import Source
-    from delassus_ros.recordings.trajectory import configurations
+    from delassus_ros.tables.joint_tables import Source
+    from delassus_ros.tables.trajectory import configurations
 
     reference = given_joints("--reference", options.reference) if options.reference else None
     return configurations(Source(path), problem, reference)

@@ -15,7 +15,7 @@ from delassus_ros.programs.terminal import discard_output
 def delassus() -> int:
     """Run ``delassus``."""
     try:
-        status: int = import_module("delassus_ros.cli.main").main()
+        status: int = import_module("delassus_ros.verbs.main").main()
         return status
     except KeyboardInterrupt:
         # Also while the modules of the command are imported; the status is that of shells for

@@ -20,8 +20,8 @@ from delassus_ros.node.computation import Computation
 from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Answer
-from delassus_ros.recordings.tables import Column, Table, about, episode_of, masses, said_of
 from delassus_ros.recordings.writer import RecordingWriter, type_name
+from delassus_ros.tables.matrix_tables import Column, Table, about, episode_of, masses, said_of
 
 NODE = "/delassus_node"
 _MATRIX, _DYNAMICS = type_name(DelassusMatrix), type_name(ContactDynamics)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import fnmatch
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -19,11 +19,20 @@ from delassus_ros.model.reading.source import document_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.programs.needs import missing
 from delassus_ros.robots.base import base_of
-from delassus_ros.robots.built_in import BUILT_IN
+from delassus_ros.robots.built_in import ROBOTS, demo_urdf
+from delassus_ros.robots.built_in.arm import arm_urdf
+from delassus_ros.robots.built_in.humanoid import humanoid_urdf
 from delassus_ros.robots.limbs import Limbs
 from delassus_ros.robots.pose import default_posture
 from delassus_ros.robots.proposals import Proposal, proposals
 from delassus_ros.robots.shapes import LinkShapes
+
+BUILT_IN: dict[str, Callable[[], str]] = {
+    **{name: partial(demo_urdf, name) for name in ROBOTS},
+    "humanoid": humanoid_urdf,
+    "arm": arm_urdf,
+}
+"""Robots in the package, by name, as URDF."""
 
 
 @dataclass(frozen=True, eq=False)

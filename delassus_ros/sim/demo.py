@@ -54,7 +54,7 @@ def demo_commands(
         Command("delassus_node", node("delassus_ros.node.main", "--params-file", str(config))),
     ]
     if recording is not None:
-        record = [sys.executable, "-m", "delassus_ros.cli.main", "record", "-o", str(recording)]
+        record = [sys.executable, "-m", "delassus_ros.verbs.main", "record", "-o", str(recording)]
         commands.append(Command("recorder", record))
     return commands
 

@@ -24,7 +24,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Robot
-from delassus_ros.cli.options import settings_of
+from delassus_ros.verbs.parameter_files import settings_of
 
 NODES = {"C": "in_c", "Python": "in_python"}
 TURN_S = 2.0

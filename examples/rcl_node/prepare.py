@@ -16,8 +16,6 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.serialization import serialize_message
 
-from delassus_ros.cli import main as command_line
-from delassus_ros.cli.options import parameters_of
 from delassus_ros.compiler.export import c_string
 from delassus_ros.conditioning.monitor import Damping
 from delassus_ros.contacts import row_scales
@@ -27,6 +25,8 @@ from delassus_ros.node.matrix import make_layout
 from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.solver.solver import DelassusSolver
 from delassus_ros.solver.structural_rank import generic_matrices, unit_scales
+from delassus_ros.verbs import main as command_line
+from delassus_ros.verbs.parameter_files import parameters_of
 
 
 def main(arguments: list[str] | None = None) -> int:

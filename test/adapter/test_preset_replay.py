@@ -25,7 +25,6 @@ from delassus_ros.adapter.conversion import Adapter
 from delassus_ros.adapter.fields import message_type
 from delassus_ros.adapter.node import standard_messages
 from delassus_ros.adapter.writing import spell
-from delassus_ros.cli.options import parameters_of
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.model.spatial import (
     Transform,
@@ -36,6 +35,7 @@ from delassus_ros.model.spatial import (
 from delassus_ros.node.matrix import make_layout
 from delassus_ros.node.parameters import Settings
 from delassus_ros.node.tick import DelassusTick
+from delassus_ros.verbs.parameter_files import parameters_of
 
 pytestmark = pytest.mark.usefixtures("makers")
 STEPS = 5

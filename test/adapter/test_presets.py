@@ -20,12 +20,12 @@ from delassus_ros import DelassusSolver
 from delassus_ros.adapter.conversion import Adapter, Converted
 from delassus_ros.adapter.fields import message_type
 from delassus_ros.adapter.node import standard_messages
-from delassus_ros.cli.options import settings_of
 from delassus_ros.errors import InputError
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.node.matrix import make_layout
 from delassus_ros.node.tick import DelassusTick
 from delassus_ros.ros.arrival import stamp_of
+from delassus_ros.verbs.parameter_files import settings_of
 
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "robots"
 ROBOTS = sorted(file.stem for file in CONFIG.glob("*.yaml"))

@@ -34,15 +34,15 @@ import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, TracedAlgorithm, registry
 from delassus_ros.cli import compare, parsing
-from delassus_ros.cli import main as cli_main
 from delassus_ros.cli import report as text
-from delassus_ros.cli.main import main
 from delassus_ros.conditioning.monitor import ConditionMonitor
 from delassus_ros.robots.pose import pose_of
 from delassus_ros.robots.proposals import ASSUMED
 from delassus_ros.solver import solver
 from delassus_ros.solver.friction import ForceSettings
 from delassus_ros.solver.structural_rank import generic_matrices
+from delassus_ros.verbs import main as cli_main
+from delassus_ros.verbs.main import main
 
 LEGS = ("--contact", "LF_FOOT", "--contact", "RH_FOOT:surface")
 CONTACTS = [Contact("LF_FOOT", "LF_FOOT"), Contact("RH_FOOT", "RH_FOOT", "surface")]
@@ -599,7 +599,7 @@ def test_version(capsys) -> None:
 
 
 def run(*argv: str, **options) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "delassus_ros.cli.main", *argv]
+    command = [sys.executable, "-m", "delassus_ros.verbs.main", *argv]
     folder = Path(delassus_ros.__file__).parents[1]
     return subprocess.run(command, cwd=folder, capture_output=True, timeout=HANG_S, **options)
 
@@ -620,7 +620,7 @@ def test_a_terminal_without_unicode() -> None:
 @pytest.mark.parametrize("argv", ["list", "--help"])
 @pytest.mark.parametrize("closed", ["reader", "output"])
 def test_unread_output_without_error(argv: str, closed: str) -> None:
-    command = f"'{sys.executable}' -m delassus_ros.cli.main {argv}"
+    command = f"'{sys.executable}' -m delassus_ros.verbs.main {argv}"
     shell = {"output": f"{command} >&-", "reader": f"{command} | exit; exit ${{PIPESTATUS[0]}}"}
     folder = Path(delassus_ros.__file__).parents[1]
     done = subprocess.run(

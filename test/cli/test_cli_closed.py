@@ -12,9 +12,9 @@ from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled, four_bar_urdf
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms.dense import definition
-from delassus_ros.cli.main import main
 from delassus_ros.errors import InputError
 from delassus_ros.rotor_report import rotor_report
+from delassus_ros.verbs.main import main
 
 JOINTS = ("hip_roll", "hip_pitch", "knee", "ankle")
 PIN = "loops:\n  - {name: pin, frames: [coupler_end, rocker_end], type: point}\n"

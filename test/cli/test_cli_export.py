@@ -19,10 +19,10 @@ from hanging import HANG_S
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import NumericAlgorithm, registry
-from delassus_ros.cli.main import main
 from delassus_ros.cli.report import about
 from delassus_ros.contact_forces.rows import ConeRows
 from delassus_ros.node.parameters import OPERATION_PARAMETERS
+from delassus_ros.verbs.main import main
 
 EXAMPLE = ROOT / "examples" / "cpp" / "controller.cpp"
 ROBOT = Robot.from_urdf(QUADRUPED)
@@ -48,7 +48,7 @@ def run_as_commented(example: Path, folder: Path, changes: Mapping[str, str]) ->
         commands = commands.replace(old, new)
     for name in ("config", "delassus_ros", "examples"):
         (folder / name).symlink_to(ROOT / name)
-    program = f"{shlex.quote(sys.executable)} -m delassus_ros.cli.main"
+    program = f"{shlex.quote(sys.executable)} -m delassus_ros.verbs.main"
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         ["sh", "-c", "set -e\n" + commands.replace("delassus", program, 1)],

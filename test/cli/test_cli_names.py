@@ -12,11 +12,11 @@ import pytest
 import yaml
 from urdf_text import joint, link, robot_xml
 
-from delassus_ros.cli.config import _lines
-from delassus_ros.cli.main import main
-from delassus_ros.cli.options import parameters_of
 from delassus_ros.errors import unknown
 from delassus_ros.programs.terminal import control, replace_line, shown_output
+from delassus_ros.verbs.config import _lines
+from delassus_ros.verbs.main import main
+from delassus_ros.verbs.parameter_files import parameters_of
 from delassus_ros.visible import visible, visible_json
 
 NAMES = (

@@ -14,7 +14,7 @@ from recordings_support import BEGIN, STEP, at, walk, write
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Contact, DelassusSolver, DelassusWarning, Problem, Robot
-from delassus_ros.cli.main import main
+from delassus_ros.verbs.main import main
 
 FOOT = ("--contact", "LF_FOOT")
 ROBOT = Robot.from_urdf(QUADRUPED)

@@ -28,11 +28,11 @@ from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
 from delassus_ros.adapter import settings as adapter_settings
-from delassus_ros.cli import main as cli
-from delassus_ros.cli.options import parameters_of
 from delassus_ros.errors import DelassusError
 from delassus_ros.model.reading.yaml import read_side_file
 from delassus_ros.node.parameters import Operation, Settings
+from delassus_ros.verbs import main as cli
+from delassus_ros.verbs.parameter_files import parameters_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]

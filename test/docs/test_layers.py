@@ -19,8 +19,9 @@ LAYERS = (
     "scalars", "rbda", "algorithms",
     "compiler", "contact_forces", "task_inertia", "solver", "gradients", "doors", "closure",
     "dynamics", "measured", "conditioning", "rotor_report", "testing", "drawing", "robots",
+    "tables", "cli",
     "ros", "inputs", "node", "adapter", "estimator", "monitor", "markers", "recordings", "sim",
-    "cli",
+    "verbs",
 )  # fmt: skip
 """The folders and the modules beside them, each of which imports nothing of those behind it."""
 ROOMS = {
@@ -36,6 +37,14 @@ ROOMS = {
 }  # fmt: skip
 """Per folder of the package the order of its folders and modules, by the same rule."""
 ORDERS = (LAYERS, *(tuple(f"{room}.{name}" for name in order) for room, order in ROOMS.items()))
+LIBRARY = LAYERS[: LAYERS.index("ros")]
+"""What needs no ROS: the component stands above the library."""
+ROS = frozenset(
+    "rclpy delassus_msgs delassus_msgs_py builtin_interfaces diagnostic_msgs geometry_msgs "
+    "lifecycle_msgs nav_msgs rcl_interfaces rosgraph_msgs sensor_msgs std_msgs visualization_msgs "
+    "ament_index_python launch rosbag2_py".split()
+)
+"""Packages of ROS."""
 NEVER = (
     ("rbda", "algorithms"), ("inputs", "compiler"), ("node", "sim"), ("cli", "testing"),
     ("compiler", "closure"), ("compiler", "conditioning"), ("scalars", "rbda"),
@@ -116,6 +125,17 @@ def test_a_layer_imports_nothing_of_those_above_it(layer: str) -> None:
         if any(_below(needed, other) for other in above)
     ]
     assert not wrong
+
+
+def test_the_library_imports_nothing_of_ros() -> None:
+    packages = {name.partition(".")[0] for names in _imports().values() for name in names}
+    assert {"rclpy", "delassus_msgs", "sensor_msgs"} <= packages
+    assert not {
+        (module, name)
+        for module, names in _imports().items()
+        for name in names
+        if any(_below(module, layer) for layer in LIBRARY) and name.partition(".")[0] in ROS
+    }
 
 
 @pytest.mark.parametrize(("who", "what"), NEVER)

@@ -21,9 +21,9 @@ import pytest
 
 import delassus_ros
 from delassus_ros import closure, dynamics, model
-from delassus_ros.cli import main as cli
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.parameters import PARAMETERS
+from delassus_ros.verbs import main as cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [

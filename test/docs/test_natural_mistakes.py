@@ -15,8 +15,8 @@ from cli_support import QUADRUPED, refusal
 from robots import LEGS
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Transform
-from delassus_ros.cli.main import main
 from delassus_ros.errors import DelassusError, DelassusWarning
+from delassus_ros.verbs.main import main
 
 FEET = [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
 

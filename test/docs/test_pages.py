@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from soak import __main__ as soak
 
-from delassus_ros.cli import main as cli
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.parameters import PARAMETERS
 from delassus_ros.programs.command_line import Whole, duration, positive
 from delassus_ros.sim import demo
+from delassus_ros.verbs import main as cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("[A-Z]*.md"), *ROOT.glob("docs/**/*.md")])

@@ -160,7 +160,7 @@ def test_the_command_needs_ros_for_live_nodes_alone(tmp_path: Path) -> None:
     kernel = tmp_path / "kernel.o"
     imported_without(
         absent,
-        "from delassus_ros.cli.main import main\n"
+        "from delassus_ros.verbs.main import main\n"
         "assert main(['list']) == 0\n"
         "for verb in ('inspect', 'config', 'rotors'):\n"
         f"    assert main([verb, {str(urdf)!r}]) == 0\n"

@@ -11,12 +11,12 @@ from typing import get_args
 import pytest
 
 import delassus_ros
-from delassus_ros.cli import main as cli
 from delassus_ros.dynamics.methods import FORWARD, INVERSE
 from delassus_ros.measured.quantities import Quantity
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.parameters import PARAMETERS
 from delassus_ros.outputs import OUTPUTS, kernel_outputs
+from delassus_ros.verbs import main as cli
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -110,7 +110,7 @@ def test_verbs_of_the_command() -> None:
 
 
 PROGRAMS = {
-    "delassus_markers": "drawing.marker_node",
+    "delassus_markers": "markers.marker_node",
     "delassus_estimator": "estimator.node",
     "delassus_monitor": "monitor.monitor_node",
     "delassus_compare": "monitor.compare_node",

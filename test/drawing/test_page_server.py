@@ -17,10 +17,10 @@ import websockets.asyncio.server
 from processes import wait_until
 from websockets.sync.client import ClientConnection, connect
 
-from delassus_ros.cli.main import main
 from delassus_ros.drawing import page_server
 from delassus_ros.drawing.page_server import PageServer
 from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.verbs.main import main
 
 LIMIT_S = 300.0
 CAMERA = {"type": "ViewerCameraMessage", "wxyz": [1.0, 0.0, 0.0, 0.0], "position": [1.0, 1, 1],

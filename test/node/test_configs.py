@@ -17,10 +17,10 @@ from hanging import HANG_S
 from oracles.textbook import frame_poses
 
 from delassus_ros import algorithms
-from delassus_ros.cli.options import settings_of
 from delassus_ros.node.parameters import Settings
 from delassus_ros.problem import Problem
 from delassus_ros.robots.built_in import demo_urdf
+from delassus_ros.verbs.parameter_files import settings_of
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 ROBOTS: dict[str, list[Callable[[], str | Path]]] = {

@@ -30,7 +30,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros import Robot
-from delassus_ros.cli.main import main
+from delassus_ros.verbs.main import main
 
 DOMAIN = new_domain()
 

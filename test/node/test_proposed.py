@@ -14,8 +14,8 @@ from ros_support import Graph, overrides
 from seeds import but_slow
 
 from delassus_ros import DelassusSolver
-from delassus_ros.cli.options import settings_of
 from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.verbs.parameter_files import settings_of
 
 
 @pytest.mark.parametrize("name", but_slow(list(robots.TEN), "talos", *list(robots.TEN)[3:]))

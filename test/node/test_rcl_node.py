@@ -30,8 +30,8 @@ from ros_support import LATCHED, Graph, overrides, stamp_of
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Robot
-from delassus_ros.cli.options import parameters_of
 from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.verbs.parameter_files import parameters_of
 
 EXAMPLE = ROOT / "examples" / "rcl_node"
 SECOND = 10**9

@@ -15,7 +15,7 @@ from delassus_ros.errors import InputError
 from delassus_ros.recordings import engines
 from delassus_ros.recordings.engines import map_recordings
 from delassus_ros.recordings.episode import Episode, Task, map_episode
-from delassus_ros.recordings.tables import episode_of
+from delassus_ros.tables.matrix_tables import episode_of
 
 COUNT, STEPS = 6, 40
 

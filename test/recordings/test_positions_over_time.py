@@ -10,8 +10,8 @@ import pytest
 import robots
 
 from delassus_ros import Contact, InputError, Problem, Robot
-from delassus_ros.recordings.joint_tables import Source
-from delassus_ros.recordings.trajectory import configurations
+from delassus_ros.tables.joint_tables import Source
+from delassus_ros.tables.trajectory import configurations
 
 
 @pytest.mark.needs("pyarrow")

@@ -21,11 +21,11 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros import Robot
-from delassus_ros.cli.main import main
 from delassus_ros.errors import DelassusError
 from delassus_ros.recordings import recorder
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.robots.built_in import demo_urdf
+from delassus_ros.verbs.main import main
 
 JOINTS = list(Robot.from_urdf(demo_urdf().encode()).joint_names)
 
@@ -35,7 +35,7 @@ make_graph = pytest.fixture(name="graph")(graph_of_programs)
 
 def record(path: Path, *options: str) -> Program:
     """Record to a file; the recorder is killed at the end of the block."""
-    command = ("-m", "delassus_ros.cli.main", "record", "-o", path)
+    command = ("-m", "delassus_ros.verbs.main", "record", "-o", path)
     return python(*command, *options, apart=True)
 
 
@@ -155,7 +155,8 @@ def test_a_disk_that_is_full_takes_nothing_of_what_came(graph: Graph, tmp_path: 
     path = tmp_path / "run.mcap"
     publisher = graph.peer.create_publisher(String, "/noise", 10)
     # Without -B, Python would write a part of a module's bytecode beside the module.
-    command = f"ulimit -f 200; exec {sys.executable} -B -m delassus_ros.cli.main record -o {path}"
+    record = f"{sys.executable} -B -m delassus_ros.verbs.main record -o {path}"
+    command = f"ulimit -f 200; exec {record}"
     random = np.random.default_rng(0)
     with Program("bash", "-c", command) as recorder:
 

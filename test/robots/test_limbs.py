@@ -140,7 +140,7 @@ def test_body_of_a_loop_is_no_hand() -> None:
 
 def test_locked_fingers_change_g_and_nothing_is_locked_unasked(capsys) -> None:
     """Locked fingers change G at the palm of a G1 by some 4 %."""
-    from delassus_ros.cli.main import main
+    from delassus_ros.verbs.main import main
 
     file = str(robots.example("g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf"))
     description = described_by(file, None, None)

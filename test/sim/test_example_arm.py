@@ -116,7 +116,7 @@ def test_the_law_in_cpp_moves_the_arm_alike(tmp_path: Path) -> None:
     lines = [line[5:] for line in comment.splitlines() if line[:5] == "//   "]
     python = shlex.quote(sys.executable)
     lines[0] = lines[0].replace("python", python, 1)
-    lines[1] = lines[1].replace("delassus", f"{python} -m delassus_ros.cli.main", 1)
+    lines[1] = lines[1].replace("delassus", f"{python} -m delassus_ros.verbs.main", 1)
     for folder in ("delassus_ros", "examples"):
         (tmp_path / folder).symlink_to(root / folder)
     path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])

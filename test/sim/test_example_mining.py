@@ -13,9 +13,9 @@ from mining.walks import friction, record
 from pyarrow import parquet
 
 from delassus_ros import Robot
-from delassus_ros.cli.options import parameters_of
 from delassus_ros.recordings.episode import Task, map_episode
 from delassus_ros.robots.built_in import demo_urdf
+from delassus_ros.verbs.parameter_files import parameters_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SECONDS = 1.6

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from importlib.resources import files
 from xml.etree import ElementTree
 
 from delassus_ros.errors import RobotError, unknown
-from delassus_ros.robots.built_in.arm import arm_urdf
-from delassus_ros.robots.built_in.humanoid import humanoid_urdf
 
-__all__ = ["BUILT_IN", "ROBOTS", "demo_urdf"]
+__all__ = ["ROBOTS", "demo_urdf"]
 
 ROBOTS = ("quadruped", "geared")
 """The demo robots: a quadruped, and a quadruped with geared joints and a four-bar on its trunk."""
@@ -36,14 +32,6 @@ def demo_urdf(robot: str = "quadruped") -> str:
     tree.set("name", added.get("name", ""))
     tree.extend(added)
     return ElementTree.tostring(tree, encoding="unicode")
-
-
-BUILT_IN: dict[str, Callable[[], str]] = {
-    **{name: partial(demo_urdf, name) for name in ROBOTS},
-    "humanoid": humanoid_urdf,
-    "arm": arm_urdf,
-}
-"""Robots in the package, by name, as URDF."""
 
 
 def _read(name: str) -> str:

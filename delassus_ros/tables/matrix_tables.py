@@ -21,7 +21,7 @@ from delassus_ros.contacts import ContactSet
 from delassus_ros.drawing.ellipsoids import effective_masses, linear_blocks
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
-from delassus_ros.recordings.partial import PartialFile
+from delassus_ros.tables.partial import PartialFile
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from pyarrow import parquet
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.errors import InputError
-from delassus_ros.recordings import trajectory
-from delassus_ros.recordings.joint_tables import Source
-from delassus_ros.recordings.trajectory import map_trajectory
 from delassus_ros.robots.built_in import demo_urdf
+from delassus_ros.tables import trajectory
+from delassus_ros.tables.joint_tables import Source
+from delassus_ros.tables.trajectory import map_trajectory
 
 ROBOT = Robot.from_urdf(demo_urdf().encode())
 CONTACTS = [Contact("LF", "LF_FOOT"), Contact("sole", "RH_FOOT", kind="surface")]

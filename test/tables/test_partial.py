@@ -13,13 +13,13 @@ from little_memory import run
 from recordings_support import PARAMETERS, walk, write
 
 from delassus_ros.recordings.episode import Task, map_episode
-from delassus_ros.recordings.partial import PartialFile
+from delassus_ros.tables.partial import PartialFile
 
-URDF = str(Path(__file__).parents[2] / "delassus_ros" / "sim" / "quadruped.urdf")
+URDF = str(Path(__file__).parents[2] / "delassus_ros" / "robots" / "built_in" / "quadruped.urdf")
 WRITER = """
 import sys
 from pathlib import Path
-from delassus_ros.recordings.partial import PartialFile
+from delassus_ros.tables.partial import PartialFile
 partial = PartialFile(Path(sys.argv[1]))
 partial.file.write(b"half")
 partial.file.flush()
@@ -88,8 +88,8 @@ def test_a_full_disk_is_said_and_leaves_no_half_file(tmp_path: Path, most: int) 
     done = run(
         f"""
         import resource, sys
-        import delassus_ros.recordings.trajectory, pyarrow.parquet
-        from delassus_ros.cli.main import main
+        import delassus_ros.tables.trajectory, pyarrow.parquet
+        from delassus_ros.verbs.main import main
         from delassus_ros.recordings.episode import Task, map_episode
         resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
         print(map_episode({str(path)!r}, Task({PARAMETERS!r}, {str(out)!r})).error, flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from delassus_ros.cli.main import main as run
+from delassus_ros.verbs.main import main as run
 
 
 class DelassusCommand:

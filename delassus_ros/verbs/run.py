@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from delassus_ros.cli import config
 from delassus_ros.cli.options import (
     add_reference,
     add_robot,
     described,
-    settings_of,
     tell_proposed,
 )
 from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
@@ -37,6 +35,8 @@ from delassus_ros.programs.processes import Command, Programs
 from delassus_ros.programs.stopping import StopRequest
 from delassus_ros.robots.description import Description
 from delassus_ros.robots.wheels import lowest_points
+from delassus_ros.verbs import config
+from delassus_ros.verbs.parameter_files import settings_of
 
 if TYPE_CHECKING:
     from delassus_ros.drawing.viewer import Viewer

@@ -31,9 +31,9 @@ from sensor_msgs.msg import JointState
 from urdf_text import joint, link, robot_xml
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.cli.main import main
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.robots.built_in import demo_urdf
+from delassus_ros.verbs.main import main
 
 
 def about(table: str) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def test_bag_options_refused(capsys, run: str, options, words: str) -> None:
 def test_packages_that_are_missing_are_named(run: str, tmp_path: Path) -> None:
     program = (
         "import sys\nsys.modules['pyarrow'] = None\n"
-        "from delassus_ros.cli.main import main\n"
+        "from delassus_ros.verbs.main import main\n"
         f"sys.exit(main(['bag', {run!r}, '-o', {str(tmp_path / 'out')!r}]))\n"
     )
     done = subprocess.run(

@@ -15,8 +15,8 @@ from urdf_text import joint, limb, link, without_geometry
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms.dense import definition
-from delassus_ros.cli.main import main
 from delassus_ros.node.parameters import PARAMETERS, Settings
+from delassus_ros.verbs.main import main
 
 
 def parameters(text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``delassus bag``, ``bags`` and ``trajectory``: matrices of recordings and tables."""
+"""``delassus bag`` and ``bags``: matrices of recordings."""
 
 from __future__ import annotations
 
@@ -9,23 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from delassus_ros.cli.imports import add_import
-from delassus_ros.cli.options import (
-    add_algorithm,
-    add_degrees,
-    add_problem,
-    given_joints,
-    parameters_of,
-    problem_of,
-    warn,
-    way_out,
-)
+from delassus_ros.cli.options import add_degrees, names_in
 from delassus_ros.cli.parsing import Verb
-from delassus_ros.cli.report import Report, about, headline, table, waiting
+from delassus_ros.cli.report import Report, table, waiting
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import document_of
 from delassus_ros.programs.command_line import Whole
 from delassus_ros.programs.needs import ROS, require
+from delassus_ros.verbs.parameter_files import parameters_of
 from delassus_ros.visible import visible
 
 if TYPE_CHECKING:
@@ -131,91 +122,6 @@ BAG = Verb(
 )
 
 
-def _add_trajectory(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a table of joint positions, and of its outputs."""
-    add_problem(parser)
-    parser.add_argument(
-        "--data",
-        required=True,
-        metavar="TABLE",
-        help="joint positions: a .parquet file with a column per joint or a column of lists, a "
-        "folder of such files (as of LeRobot), a .csv file whose first line names the columns, or "
-        "an .npy or .npz file",
-    )
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="OUT.parquet", help="table that is written"
-    )
-    parser.add_argument(
-        "--columns",
-        default="matrix,effective_mass",
-        metavar="NAMES",
-        help="columns of OUT besides q, status and condition: any of matrix, effective_mass, J, "
-        "MinvJT and M (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--state",
-        default="observation.state",
-        metavar="COLUMN",
-        help="column of lists, or array of an .npz file (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--names", metavar="JOINTS", help="joints of the lists, in their order, as hip,knee"
-    )
-    add_degrees(parser, "the table")
-    parser.add_argument(
-        "--others",
-        metavar="VALUES",
-        help="positions of joints without a column [rad, m], as hip=0.1",
-    )
-    add_algorithm(parser)
-    add_import(parser)
-
-
-def trajectory(options: argparse.Namespace) -> Report:
-    """Write a table of matrices for a table of joint positions."""
-    require("delassus trajectory", "pyarrow")
-    from delassus_ros.recordings.joint_tables import Source
-    from delassus_ros.recordings.trajectory import map_trajectory
-
-    columns = _names(options.columns)
-    outputs = ["G", *(name for name in columns if name in ("J", "MinvJT", "M"))]
-    problem = problem_of(options, outputs)
-    source = Source(
-        Path(options.data), options.state, _names(options.names or ""), options.degrees,
-        given_joints("--others", options.others) if options.others else None,
-    )  # fmt: skip
-    reference = None
-    if options.reference is not None:
-        reference = given_joints("--reference", options.reference)
-    began = time.perf_counter()
-    written = map_trajectory(
-        source, Path(options.output), problem, options.algorithm, columns, reference=reference
-    )
-    took = time.perf_counter() - began
-    order = ""
-    if written.of:
-        order = f"columns of {written.of}, in order: {', '.join(written.joints)}\n"
-    words = (
-        f"{headline(problem)}\n{order}{written.rows} configurations, {written.failed} without a "
-        f"matrix, in {took:.2f} s\nwrote {options.output}"
-    )
-    warn(options, [
-        f"{found.words}{way_out(found.is_angle, options.degrees)}" for found in written.implausible
-    ])  # fmt: skip
-    data = {**about(problem), "rows": written.rows, "failed": written.failed, "took": took}
-    data |= {"table_joints": written.joints, "warnings": options.warnings}
-    return Report(words, {**data, "output": options.output})
-
-
-TRAJECTORY = Verb(
-    "trajectory",
-    "compute the matrices of a table of joint positions (NumPy, CSV, Parquet, LeRobot)",
-    "quadruped.urdf --contact LF_FOOT --data walk.parquet -o matrices.parquet",
-    trajectory,
-    _add_trajectory,
-)
-
-
 def bags(options: argparse.Namespace) -> Report:
     """Write the matrices that the node would have published for many recordings."""
     require("delassus bags", *_NEEDED, ros=ROS)
@@ -262,7 +168,8 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
         description = ElementTree.tostring(document, encoding="unicode")
     task = Task(
         parameters_of(options.params) if options.params else {}, options.output, description,
-        _names(options.columns), _names(options.format), remap, options.again, options.degrees,
+        names_in(options.columns), names_in(options.format), remap, options.again,
+        options.degrees,
     )  # fmt: skip
     if options.params:
         return task
@@ -277,18 +184,14 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
 
 def _parameters(path: Path, task: Task) -> dict[str, Any]:
     """Return parameters for a recording: those of the recorded node, or proposed ones."""
-    from delassus_ros.cli.recorded import parameters_of
     from delassus_ros.recordings.contents import description_of
     from delassus_ros.recordings.recording import Recording
+    from delassus_ros.verbs.recorded import parameters_of
 
     recording = Recording(path)
     return parameters_of(
         recording, lambda: task.description or description_of(recording, task.remap), task.remap
     )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _progress_of(recording: Recording) -> str:

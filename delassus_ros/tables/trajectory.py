@@ -23,9 +23,9 @@ from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
-from delassus_ros.recordings.joint_tables import Source, columns_of
-from delassus_ros.recordings.tables import Column, Table, about, masses
 from delassus_ros.solver.solver import DelassusSolver
+from delassus_ros.tables.joint_tables import Source, columns_of
+from delassus_ros.tables.matrix_tables import Column, Table, about, masses
 
 ROWS = 4096
 """Default number of configurations that are computed at once."""

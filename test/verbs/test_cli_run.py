@@ -15,7 +15,7 @@ import robots
 from cli_support import refusal
 from processes import python
 
-from delassus_ros.cli.main import main
+from delassus_ros.verbs.main import main
 
 pytestmark = pytest.mark.needs("viser")
 
@@ -104,7 +104,7 @@ def test_without_viser_the_command_that_installs_it_is_named(capsys, monkeypatch
 @pytest.mark.needs("delassus_msgs", "rclpy")
 def test_each_new_matrix_is_shown_and_counted_once(capsys, monkeypatch) -> None:
     """Whatever ends the page: a signal, as here, or its time."""
-    from delassus_ros.cli import run
+    from delassus_ros.verbs import run
 
     monkeypatch.setattr(run, "_PERIOD_S", 0.0)
     matrix = SimpleNamespace(
@@ -131,7 +131,7 @@ def test_a_node_of_ones_own_robot_and_a_page_of_a_running_node(
 
     monkeypatch.setenv("ROS_DOMAIN_ID", str(new_domain()))
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    command = ["-m", "delassus_ros.cli.main", "run", str(robots.quadruped()), *QUIET]
+    command = ["-m", "delassus_ros.verbs.main", "run", str(robots.quadruped()), *QUIET]
     with python(*command, "--q", "LF_KFE=-1.2", apart=True) as running:
         # The node is compiled and started meanwhile: its layout is waited for.
         assert main(["view", "--node", "--seconds", "0.2", *QUIET]) == 0

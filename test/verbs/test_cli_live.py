@@ -20,11 +20,11 @@ from processes import Program, python
 from ros_support import Graph, graph_of_programs
 
 from delassus_ros import Robot
-from delassus_ros.cli.live import _Strange, _view, contact_forces_of
-from delassus_ros.cli.main import main
-from delassus_ros.cli.ros2 import DelassusCommand
 from delassus_ros.monitor.latency import MessageRate
 from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.verbs.live import _Strange, _view, contact_forces_of
+from delassus_ros.verbs.main import main
+from delassus_ros.verbs.ros2 import DelassusCommand
 
 FEET = ("LF", "RF", "LH", "RH")
 
@@ -34,7 +34,7 @@ make_graph = pytest.fixture(name="graph")(graph_of_programs)
 
 def command(*argv: str) -> Program:
     """Run a command beside what the test does."""
-    return python("-m", "delassus_ros.cli.main", *argv, apart=True)
+    return python("-m", "delassus_ros.verbs.main", *argv, apart=True)
 
 
 def watched(

@@ -8,19 +8,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+from delassus_ros.cli.component import Played
 from delassus_ros.cli.options import contacts_of, given_joints, warn
 from delassus_ros.contacts import Contact
-from delassus_ros.drawing.snapshot import Moment
 from delassus_ros.errors import InputError
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array, rpy_from_rotation
+from delassus_ros.model.spatial import rpy_from_rotation
 from delassus_ros.recordings.contents import names_of_contacts, parameters_of_layout
 from delassus_ros.recordings.moments import moments_of, parameters_of_motion, topics_by_type
 from delassus_ros.recordings.recording import Recording
@@ -29,16 +28,6 @@ from delassus_ros.robots.description import Description
 from delassus_ros.robots.proposals import Proposal, proposals
 from delassus_ros.robots.shapes import LinkShapes
 from delassus_ros.solver.friction import ForceSettings
-from delassus_ros.solver.solver import DelassusSolver
-
-
-@dataclass(frozen=True, eq=False)
-class Played:
-    """States of a robot at times (N,) since the first [s], and the solver of their matrices."""
-
-    seconds: Array
-    moments: list[Moment]
-    solver: DelassusSolver
 
 
 def parameters_of(

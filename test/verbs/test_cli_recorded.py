@@ -14,14 +14,14 @@ from nav_msgs.msg import Odometry
 from pyarrow import parquet
 from recordings_support import BEGIN, FEET, JOINTS, JointState, Recorded, at
 
-from delassus_ros.cli.main import _parser
 from delassus_ros.cli.options import described
-from delassus_ros.cli.recorded import played
 from delassus_ros.cli.view import by_time, drawing
 from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.snapshot import SnapshotSolver
 from delassus_ros.drawing.viewer import Viewer
 from delassus_ros.recordings.episode import Task, map_episode
+from delassus_ros.verbs.main import _parser
+from delassus_ros.verbs.recorded import played
 
 STEPS = 100
 CONTACTS = [part for foot in FEET for part in ("--contact", f"{foot}={foot}_FOOT")]

@@ -1,0 +1,1 @@
+"""Tables of joint positions and of matrices, in files; Parquet needs the extra ``recordings``."""
