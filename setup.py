@@ -13,16 +13,16 @@ ROOT = Path(__file__).resolve().parent
 MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
 
 COMMANDS = {
-    "delassus": "delassus_ros.programs:delassus",
-    "delassus_adapter": "delassus_ros.programs:adapter",
-    "delassus_compare": "delassus_ros.programs:compare",
+    "delassus": "delassus_ros.commands:delassus",
+    "delassus_adapter": "delassus_ros.commands:adapter",
+    "delassus_compare": "delassus_ros.commands:compare",
     "delassus_demo": "delassus_ros.sim.demo:main",
-    "delassus_estimator": "delassus_ros.programs:estimator",
-    "delassus_markers": "delassus_ros.programs:markers",
-    "delassus_monitor": "delassus_ros.programs:monitor",
-    "delassus_node": "delassus_ros.programs:node",
-    "delassus_plant": "delassus_ros.programs:plant",
-    "delassus_simulator": "delassus_ros.programs:simulator",
+    "delassus_estimator": "delassus_ros.commands:estimator",
+    "delassus_markers": "delassus_ros.commands:markers",
+    "delassus_monitor": "delassus_ros.commands:monitor",
+    "delassus_node": "delassus_ros.commands:node",
+    "delassus_plant": "delassus_ros.commands:plant",
+    "delassus_simulator": "delassus_ros.commands:simulator",
 }
 
 

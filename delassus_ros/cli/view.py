@@ -41,7 +41,7 @@ from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.programs.command_line import positive
-from delassus_ros.programs.needs import ROS, require
+from delassus_ros.programs.needs import require
 from delassus_ros.programs.stopping import StopRequest
 from delassus_ros.robots.description import BUILT_IN
 from delassus_ros.robots.wheels import lowest_points
@@ -228,7 +228,6 @@ def replayed(options: argparse.Namespace, description: Description) -> Played | 
     """Return the states of a recording; None of a table, and where positions alone are read."""
     if options.data is None or not _is_recording(Path(options.data)):
         return None
-    require("delassus view", "mcap", ros=ROS)
     return component_of(options, _RECORDING).played(options, description)
 
 
@@ -241,7 +240,6 @@ def timeline(options: argparse.Namespace, problem: Problem) -> tuple[Array, Arra
     """Return times (N,) [s] and configurations (N, nq) of a recording or table."""
     path = Path(options.data)
     if _is_recording(path):
-        require("delassus view", "mcap", ros=("rclpy",))
         component = component_of(options, _RECORDING)
         return component.positions(path, problem.robot, partial(warn, options))
     if path.suffix not in (".npy", ".npz", ".csv"):

@@ -7,47 +7,31 @@ import sys
 
 from delassus_ros.errors import DelassusError
 
-ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
-"""Packages of ROS that all programs with a node need."""
-_TARGETS = {"delassus_demo": "demo", "soak": "soak"}
-"""Targets of the Makefile that set up a program and run it."""
-
-
-def missing_ros(program: str, *packages: str) -> str | None:
-    """Return a line about packages that are not installed, including parts of ROS, or None."""
-    absent = _absent(packages)
-    if not absent:
-        return None
-    return (
-        f"{program} needs {', '.join(absent)}, not installed for {sys.executable}; source the "
-        "setup.bash of ROS and of the workspace where colcon has built delassus_msgs; in the "
-        f"source tree, 'make {_TARGETS.get(program, 'setup')}' sets up all of it"
-    )
-
 
 def missing(program: str, *packages: str) -> str | None:
     """Return a line about packages that are not installed, with the remedy, or None."""
-    absent = _absent(packages)
-    if not absent:
+    lacking = absent(packages)
+    if not lacking:
         return None
     return (
-        f"{program}: needs the Python package {' and '.join(absent)}, not installed for "
-        f"{sys.executable}; 'pip install {' '.join(absent)}' with that Python installs it"
+        f"{program}: needs the Python package {' and '.join(lacking)}, not installed for "
+        f"{sys.executable}; 'pip install {' '.join(lacking)}' with that Python installs it"
     )
 
 
-def require(program: str, *packages: str, ros: tuple[str, ...] = ()) -> None:
-    """Refuse to go on without packages, and packages of ROS.
+def require(program: str, *packages: str) -> None:
+    """Refuse to go on without packages.
 
     Raises
     ------
     DelassusError
         If a package is not installed; names the remedy.
     """
-    lacking = missing(program, *packages) or missing_ros(program, *ros)
+    lacking = missing(program, *packages)
     if lacking is not None:
         raise DelassusError(lacking)
 
 
-def _absent(packages: tuple[str, ...]) -> list[str]:
+def absent(packages: tuple[str, ...]) -> list[str]:
+    """Return the packages that are not installed."""
     return [name for name in packages if importlib.util.find_spec(name) is None]

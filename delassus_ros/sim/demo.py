@@ -12,11 +12,11 @@ from pathlib import Path
 from delassus_ros.errors import DelassusError
 from delassus_ros.monitor.agreement import Agreement
 from delassus_ros.programs.command_line import duration
-from delassus_ros.programs.needs import ROS, missing_ros
 from delassus_ros.programs.processes import Command, Programs
 from delassus_ros.programs.stopping import StopRequest
 from delassus_ros.robots.built_in import ROBOTS
 from delassus_ros.ros.domains import own_domains
+from delassus_ros.ros.needs import ROS, missing_ros
 
 _FIRST_LIMIT = 300.0  # s until the first matrix that can be compared, on any machine
 _TOPICS = {"delassus": "delassus_node/delassus", "reference": "simulator/reference"}

@@ -15,7 +15,7 @@ from delassus_ros.cli.report import Report, table, waiting
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import document_of
 from delassus_ros.programs.command_line import Whole
-from delassus_ros.programs.needs import ROS, require
+from delassus_ros.ros.needs import require_ros
 from delassus_ros.verbs.parameter_files import parameters_of
 from delassus_ros.visible import visible
 
@@ -101,7 +101,7 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
 
 def bag(options: argparse.Namespace) -> Report:
     """Write the matrices that the node would have published for one recording."""
-    require("delassus bag", *_NEEDED, ros=ROS)
+    require_ros("delassus bag", *_NEEDED)
     from delassus_ros.recordings.episode import map_episode
 
     path = Path(options.recording)
@@ -124,7 +124,7 @@ BAG = Verb(
 
 def bags(options: argparse.Namespace) -> Report:
     """Write the matrices that the node would have published for many recordings."""
-    require("delassus bags", *_NEEDED, ros=ROS)
+    require_ros("delassus bags", *_NEEDED)
     from delassus_ros.recordings.engines import map_recordings
 
     paths = [Path(path) for path in options.recordings]

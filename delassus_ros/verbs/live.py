@@ -22,9 +22,10 @@ from delassus_ros.drawing.force_cones import ForceInCone
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.monitor.latency import MessageRate
-from delassus_ros.programs.needs import ROS, require
+from delassus_ros.programs.needs import require
 from delassus_ros.programs.stopping import StopRequest
 from delassus_ros.programs.terminal import control
+from delassus_ros.ros.needs import require_ros
 from delassus_ros.visible import visible
 
 _VIEW_PERIOD_S = 0.2
@@ -259,7 +260,7 @@ def _end(seconds: float | None) -> float:
 @contextmanager
 def _ros(program: str) -> Iterator[tuple[Any, Callable[[], bool]]]:
     """Provide a node, and a function that returns whether to stop, during a block."""
-    require(program, ros=ROS)
+    require_ros(program)
     from delassus_ros.ros.program import peer
 
     with StopRequest() as stop, peer("delassus_cli") as node:

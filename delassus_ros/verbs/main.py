@@ -13,6 +13,7 @@ from delassus_ros.cli.component import Component, Played
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.robots.description import Description
+from delassus_ros.ros.needs import require_ros
 from delassus_ros.verbs.bag import BAG, BAGS
 from delassus_ros.verbs.config import CONFIG
 from delassus_ros.verbs.live import CONTACTS, RECORD, WATCH
@@ -29,7 +30,7 @@ _EXAMPLES = """\
 
 
 def _played(options: argparse.Namespace, description: Description) -> Played | None:
-    # Needs the messages of ROS.
+    require_ros("delassus view", "mcap")
     from delassus_ros.verbs.recorded import played
 
     return played(options, description)
@@ -38,6 +39,7 @@ def _played(options: argparse.Namespace, description: Description) -> Played | N
 def _positions(
     path: Path, robot: Robot, warn: Callable[[Sequence[str]], object]
 ) -> tuple[Array, Array]:
+    require_ros("delassus view", "mcap", ros=("rclpy",))
     from delassus_ros.recordings.positions import recorded_positions
 
     return recorded_positions(path, robot, warn)

@@ -30,11 +30,11 @@ from delassus_ros.model.edit import to_lock
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.programs.needs import ROS, require
 from delassus_ros.programs.processes import Command, Programs
 from delassus_ros.programs.stopping import StopRequest
 from delassus_ros.robots.description import Description
 from delassus_ros.robots.wheels import lowest_points
+from delassus_ros.ros.needs import ROS, require_ros
 from delassus_ros.verbs import config
 from delassus_ros.verbs.parameter_files import settings_of
 
@@ -71,7 +71,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Report:
     """Start a node for a robot, publish its inputs, and show its matrices in the browser."""
-    require("delassus run", *_NEEDED, ros=(*ROS, "threadpoolctl"))
+    require_ros("delassus run", *_NEEDED, ros=(*ROS, "threadpoolctl"))
     from delassus_ros.ros.program import peer
 
     description = described(options)
@@ -144,7 +144,7 @@ RUN = Verb(
 
 def view_node(options: argparse.Namespace) -> Report:
     """Show the matrices of a running node in the browser."""
-    require("delassus view", *_NEEDED, ros=(*ROS, "threadpoolctl"))
+    require_ros("delassus view", *_NEEDED, ros=(*ROS, "threadpoolctl"))
     from delassus_ros.markers.received import NodeTopics
     from delassus_ros.ros.program import peer
 

@@ -21,7 +21,7 @@ LAYERS = (
     "dynamics", "measured", "conditioning", "rotor_report", "testing", "drawing", "robots",
     "tables", "cli",
     "ros", "inputs", "node", "adapter", "estimator", "monitor", "markers", "recordings", "sim",
-    "verbs",
+    "verbs", "commands",
 )  # fmt: skip
 """The folders and the modules beside them, each of which imports nothing of those behind it."""
 ROOMS = {

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from hanging import HANG_S
 
-from delassus_ros import programs
-from delassus_ros.programs.needs import missing, missing_ros
+from delassus_ros import commands
+from delassus_ros.programs import entry
+from delassus_ros.programs.needs import missing
+from delassus_ros.ros.needs import missing_ros
 
 
 def test_what_is_there_is_not_missing() -> None:
@@ -67,8 +69,8 @@ def test_without_ros_the_target_that_sets_it_up_is_named() -> None:
 
 @pytest.mark.parametrize("program", ["compare", "markers", "monitor", "node", "simulator"])
 def test_programs_of_an_installation_without_ros(program, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(programs, "ROS", ("rclpy", "no_such_a"))
-    assert getattr(programs, program)() == 1
+    monkeypatch.setattr(commands, "ROS", ("rclpy", "no_such_a"))
+    assert getattr(commands, program)() == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"delassus_{program} needs ") and "no_such_a, not installed" in line
 
@@ -86,9 +88,10 @@ def test_ctrl_c_while_a_program_is_imported_ends_it_without_a_traceback(monkeypa
     def interrupted(module: str) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(programs, "import_module", interrupted)
-    monkeypatch.setattr(programs, "ROS", ())
-    assert programs.delassus() == programs.node() == 130
+    for module in (commands, entry):
+        monkeypatch.setattr(module, "import_module", interrupted)
+    monkeypatch.setattr(commands, "ROS", ())
+    assert commands.delassus() == commands.node() == 130
 
 
 @pytest.mark.needs("delassus_msgs", "rclpy")
@@ -99,10 +102,10 @@ def test_a_further_package_of_ros_is_named_without_a_traceback(capsys, monkeypat
     def absent(module: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=f"{name}.msg")
 
-    monkeypatch.setattr(programs, "import_module", absent)
-    assert programs.node() == 1
+    monkeypatch.setattr(commands, "import_module", absent)
+    assert commands.node() == 1
     assert capsys.readouterr().err.startswith("delassus_node needs no_such_msgs, not installed")
     # A fault of the program, whose module exists, is none of the installation.
     name = "delassus_ros"
     with pytest.raises(ModuleNotFoundError):
-        programs.node()
+        commands.node()

@@ -35,7 +35,7 @@ def test_signals_end_a_waiting_node_cleanly(number) -> None:
 
 def test_many_signals_end_a_node_as_one_does() -> None:
     """Of the terminal, and once more of `ros2 launch`, which forwards them."""
-    code = "import sys\nfrom delassus_ros.programs import node\nsys.exit(node())"
+    code = "import sys\nfrom delassus_ros.commands import node\nsys.exit(node())"
     with python("-c", code, "--ros-args", *ARGUMENTS, domain=new_domain()) as node:
         node.wait_for("waiting for the robot description")
         while node.process.poll() is None:
@@ -101,7 +101,7 @@ def test_a_signal_ends_a_build_as_well(graph, tmp_path: Path) -> None:
     # One that does not end by itself: the first, which the node waits for, it makes alone.
     code = (
         "import sys\nfrom delassus_ros.compiler.runtime import child\n"
-        "from delassus_ros.programs import node\n"
+        "from delassus_ros.commands import node\n"
         "child.command = lambda *_: ['sleep', '300']\nsys.exit(node())"
     )
     with python(

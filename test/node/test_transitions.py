@@ -210,7 +210,7 @@ def test_a_storm_of_signals_ends_an_active_node_cleanly(graph, program, times) -
     """As where a terminal, ros2 launch and a supervisor all want it to end."""
     begin = ["-m", "delassus_ros.node.main"]
     if program == "programs":
-        begin = ["-c", "import sys; from delassus_ros.programs import node; sys.exit(node())"]
+        begin = ["-c", "import sys; from delassus_ros.commands import node; sys.exit(node())"]
     graph.describe(robots.unlimited())
     for _ in range(times):
         with python(*begin, "--ros-args", *ARGUMENTS, domain=graph.domain) as node:

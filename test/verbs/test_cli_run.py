@@ -94,7 +94,7 @@ def test_an_interruption_that_an_import_hides_ends_the_command(monkeypatch) -> N
 
 def test_without_viser_the_command_that_installs_it_is_named(capsys, monkeypatch) -> None:
     monkeypatch.setattr(
-        "delassus_ros.programs.needs._absent", lambda names: [n for n in names if n == "viser"]
+        "delassus_ros.programs.needs.absent", lambda names: [n for n in names if n == "viser"]
     )
     assert "'pip install viser' with that Python installs it" in refusal(
         capsys, "view", "quadruped"
