@@ -34,6 +34,7 @@ from delassus_ros import (
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.gradients import Gradients
 from delassus_ros.measured import JointAcceleration, JointTorque, Measurement, SparseDynamics
+from delassus_ros.robots.built_in import demo_urdf
 
 KINDS = [
     kind
@@ -146,7 +147,7 @@ def descriptions() -> Call:
 def states() -> Call:
     """Return a call that converts states of two models, whose maps a robot keeps."""
     import pinocchio as pin
-    urdf = delassus_ros.sim.demo_urdf()
+    urdf = demo_urdf()
     models = [pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer()) for _ in range(2)]
     robot = Robot.from_pinocchio(models[0])
 
