@@ -19,7 +19,7 @@ from delassus_ros.problem import Problem
 from delassus_ros.rbda.rotors import lock, redistribute
 from delassus_ros.rbda.spatial import contact_rows, summed_matrix
 from delassus_ros.rbda.tree import Tree
-from delassus_ros.rbda.trees import closed_tree, tree_of
+from delassus_ros.rbda.trees import rewritten_tree, tree_of
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.functions import Matrix
 from delassus_ros.scalars.ports import Inputs
@@ -197,7 +197,7 @@ def usual_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
         As :func:`approximation_error`.
     """
     x = _values(problem, inputs)
-    tree = closed_tree(problem, lock)
+    tree = rewritten_tree(problem, lock)
     return _difference(problem, x, _on_tree(problem, tree, x))
 
 

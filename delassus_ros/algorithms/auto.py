@@ -33,7 +33,7 @@ from delassus_ros.rbda.momentum import contact_matrix
 from delassus_ros.rbda.outputs import compute_outputs
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import NO_ENTRY, Tree, rows_of
-from delassus_ros.rbda.trees import tree_from, tree_of
+from delassus_ros.rbda.trees import tree_of
 from delassus_ros.rbda.unknown_constants import structure
 from delassus_ros.scalars.functions import Matrix, zeros
 from delassus_ros.scalars.ports import Inputs, Outputs
@@ -133,7 +133,7 @@ def _combined(problem: Problem, tree: Tree, x: Inputs, routes: Routes) -> Matrix
     """Return G by the routes of the independent trees."""
     G = zeros(tree.rows, tree.rows)
     for contacts, route in routes:
-        traversed = structure(tree_from(problem, route.root)) if route.root else tree
+        traversed = structure(tree_of(problem, route.root)) if route.root else tree
         part = traversed.only(contacts)
         block = route(part, contact_rows(problem, traversed, x), x)
         rows = [r for link in part.links for c in link.contacts for r in rows_of(c)]
@@ -205,12 +205,12 @@ class _Search:
         self._search = CheapestSearch[Route](self._count, _ROUTE_BUDGET)
 
     def _tree(self, root: int) -> Tree:
-        return tree_from(self._problem, root).only(self._contacts)
+        return tree_of(self._problem, root).only(self._contacts)
 
     def _count(self, route: Route) -> int:
         if route.root not in self._counters:
             self._counters[route.root] = OperationCounter(
-                self._problem, tree_from(self._problem, route.root), self._generic
+                self._problem, tree_of(self._problem, route.root), self._generic
             )
         return self._counters[route.root](
             lambda tree, K, x: route(tree.only(self._contacts), K, x)

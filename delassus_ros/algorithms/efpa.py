@@ -34,7 +34,7 @@ from delassus_ros.rbda.propagation import (
 )
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import ContactRows, Tree, rows_of
-from delassus_ros.rbda.trees import tree_on_child_axis
+from delassus_ros.rbda.trees import tree_of
 from delassus_ros.rbda.unknown_constants import structure
 from delassus_ros.scalars.functions import Matrix, dot, matmul, transpose, zeros
 from delassus_ros.scalars.ports import Inputs, Outputs
@@ -65,7 +65,7 @@ class StrictEfpa(TracedAlgorithm):
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
         whole = end_effectors(problem)
-        tree = structure(tree_on_child_axis(whole))
+        tree = structure(tree_of(whole, on_child_axis=True))
         G = efpa(tree, contact_rows(whole, tree, x), x)
         return {"G": _selected(problem, whole, contact_matrix(whole, tree, x, G))}
 

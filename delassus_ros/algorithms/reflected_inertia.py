@@ -21,7 +21,7 @@ from delassus_ros.rbda.outputs import response
 from delassus_ros.rbda.rotors import reflect
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import Tree
-from delassus_ros.rbda.trees import closed_tree, tree_of
+from delassus_ros.rbda.trees import rewritten_tree, tree_of
 from delassus_ros.rbda.unknown_constants import structure
 from delassus_ros.scalars.ports import Inputs, Outputs
 
@@ -51,7 +51,7 @@ class ReflectedInertia(TracedAlgorithm):
     def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
         """Compute G and MinvJT with the constants of `tree`; see the base class."""
         if problem.robot.is_closed:
-            tree = structure(closed_tree(problem, reflect))
+            tree = structure(rewritten_tree(problem, reflect))
         G = pv_osimr(tree, contact_rows(problem, tree, x), x)
         results = {"G": contact_matrix(problem, tree, x, G)}
         if "MinvJT" in (port.name for port in problem.outputs):

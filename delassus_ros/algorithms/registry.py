@@ -22,7 +22,7 @@ from delassus_ros.rbda.outputs import compute_outputs
 from delassus_ros.rbda.row_loops import closed
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import Tree
-from delassus_ros.rbda.trees import roots_of, tree_from, tree_of
+from delassus_ros.rbda.trees import roots_of, tree_of
 from delassus_ros.rbda.unknown_constants import structure
 from delassus_ros.scalars.functions import Matrix
 from delassus_ros.scalars.ports import Arrays, Inputs, Outputs, Status
@@ -223,7 +223,7 @@ class AtRoot(TracedAlgorithm):
     def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
         """Compute G on the tree from the root; see the base class."""
         body = problem.robot.frames[self._root].body
-        tree = structure(tree_from(problem, body)) if body else tree
+        tree = structure(tree_of(problem, body)) if body else tree
         return {"G": self._algorithm.evaluate_on(problem, tree, x)["G"]}
 
     @property

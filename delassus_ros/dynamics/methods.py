@@ -23,7 +23,7 @@ from delassus_ros.rbda.joint_space import Freedoms, mass_matrix
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.rotors import Redistribution, independent_tree, spanning
 from delassus_ros.rbda.tree import Tree
-from delassus_ros.rbda.trees import closed_tree, spanning_tree, tree_of
+from delassus_ros.rbda.trees import rewritten_tree, spanning_tree, tree_of
 from delassus_ros.scalars.functions import Matrix, Vector, dot, ldl, ldl_solve
 from delassus_ros.scalars.ports import Inputs
 
@@ -162,7 +162,7 @@ def _independent(reflected: bool) -> Callable[[Problem], Tree]:
         return independent_tree(robot, held, reflected)
 
     def build(problem: Problem) -> Tree:
-        return closed_tree(problem, rewrite) if problem.robot.is_closed else tree_of(problem)
+        return rewritten_tree(problem, rewrite)
 
     return build
 

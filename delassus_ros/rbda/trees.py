@@ -25,32 +25,23 @@ LIGHTEST_ROOT = 2e-4
 humanoid G is off by 4e-11, with heavier roots by 4e-12 at most (relative errors)."""
 
 
-@lru_cache(maxsize=8)
-def tree_of(problem: Problem) -> Tree:
-    """Return the tree of a problem (cached for the last few problems)."""
-    return closed_tree(problem) if problem.robot.is_closed else built(problem)[0]
+def tree_of(problem: Problem, root: int = 0, on_child_axis: bool = False) -> Tree:
+    """Return the tree of a problem (cached for the last few trees).
 
-
-@lru_cache(maxsize=8)
-def tree_on_child_axis(problem: Problem) -> Tree:
-    """Return the tree of a problem with the frame of each free body on the axis of a child.
-
-    The privileged child of S. McMillan, D. Orin, R. McGhee (1995) and of the appendix of
-    P. Wensing, R. Featherstone, D. E. Orin, "A Reduced-Order Recursive Algorithm for the
-    Computation of the Operational-Space Inertia Matrix", 2012.
+    Parameters
+    ----------
+    root : body of the robot that the free joint of the tree moves; see :func:`roots_of`.
+    on_child_axis : put the frame of each free body on the axis of a child: the privileged child of
+        S. McMillan, D. Orin, R. McGhee (1995) and of the appendix of P. Wensing, R. Featherstone,
+        D. E. Orin, "A Reduced-Order Recursive Algorithm for the Computation of the
+        Operational-Space Inertia Matrix", 2012.
     """
-    if problem.robot.is_closed:
-        return closed_tree(problem, on_child_axis=True)
-    return built(problem, on_child_axis=True)[0]
+    return _cached_tree(problem, root, on_child_axis)
 
 
-@lru_cache(maxsize=16)
-def tree_from(problem: Problem, root: int) -> Tree:
-    """Return the tree of a problem whose floating base is body `root`; see :func:`roots_of`.
-
-    The tree of body 0 is that of :func:`tree_of`.
-    """
-    return closed_tree(problem, root=root) if root else tree_of(problem)
+@lru_cache(maxsize=24)
+def _cached_tree(problem: Problem, root: int, on_child_axis: bool) -> Tree:
+    return rewritten_tree(problem, root=root, on_child_axis=on_child_axis)
 
 
 def roots_of(problem: Problem) -> tuple[int, ...]:
@@ -91,27 +82,26 @@ def spanning_tree(problem: Problem, regrouped: bool = True) -> Tree:
     ----------
     regrouped : as for :func:`delassus_ros.rbda.frames.built`.
     """
-    if not problem.robot.is_closed:
-        return built(problem, regrouped)[0]
-    return closed_tree(problem, lambda robot, held: spanning(robot), regrouped)
+    return rewritten_tree(problem, lambda robot, held: spanning(robot), regrouped)
 
 
-def closed_tree(
+def rewritten_tree(
     problem: Problem,
     rewrite: Callable[[Robot, frozenset[int]], Redistribution] = redistribute,
     regrouped: bool = True,
     root: int = 0,
     on_child_axis: bool = False,
 ) -> Tree:
-    """Return the tree of a problem whose robot is closed, or whose root is chosen.
+    """Return the tree of a problem; an open chain from its base has nothing to rewrite.
 
     Parameters
     ----------
     rewrite : (robot, bodies with contacts) → the robot with redistributed rotors.
     regrouped : as for :func:`delassus_ros.rbda.frames.built`.
-    root : body of the free joint; 0 is the base of the robot.
-    on_child_axis : as for :func:`delassus_ros.rbda.frames.built`.
+    root, on_child_axis : as for :func:`tree_of`.
     """
+    if not problem.robot.is_closed and not root:
+        return built(problem, regrouped, on_child_axis)[0]
     robot = problem.robot
     new = _redistributed(problem, rewrite)
     turned = rerooted(new.robot, new.kept.index(root))

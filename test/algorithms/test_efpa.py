@@ -9,7 +9,7 @@ from on_floats import flat
 from benchmarks.mechanisms import Links, points, rotation
 from delassus_ros import CenterOfMass, Contact, Problem, RelativeContact, Robot, algorithms
 from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.rbda.trees import tree_of, tree_on_child_axis
+from delassus_ros.rbda.trees import tree_of
 from delassus_ros.samples import random_inputs
 from delassus_ros.testing import ALL, random_problem
 
@@ -68,7 +68,7 @@ def test_the_base_is_on_the_axis_of_a_child_among_limbs_of_one_build() -> None:
         ]  # fmt: skip
 
     assert privileged(tree_of(problem)) == []
-    tree = tree_on_child_axis(problem)
+    tree = tree_of(problem, on_child_axis=True)
     assert len(privileged(tree)) == 1
 
 

@@ -18,7 +18,7 @@ from delassus_ros.model.constraints import Coupling
 from delassus_ros.rbda import rotors
 from delassus_ros.rbda.rotors import redistribute
 from delassus_ros.rbda.tree import Tree
-from delassus_ros.rbda.trees import closed_tree, tree_of
+from delassus_ros.rbda.trees import rewritten_tree, tree_of
 from delassus_ros.rotor_report import rotor_report
 from delassus_ros.samples import random_inputs
 
@@ -172,7 +172,7 @@ def test_ratios_of_any_size_and_either_side_independent(ratio: float, independen
 def test_agrees_with_the_unreduced_cluster_algorithms(seed: int) -> None:
     problem = random_problem(seed)
     inputs = random_inputs(problem, seed)
-    whole = closed_tree(problem, lambda robot, held: rotors.spanning(robot))
+    whole = rewritten_tree(problem, lambda robot, held: rotors.spanning(robot))
     assert len(whole.links) == len(problem.robot.joints)
     for name in ("efpa", "pv_osimr", "ltl"):
         expected = G_of(problem, inputs, name, whole)

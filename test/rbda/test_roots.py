@@ -24,7 +24,7 @@ from delassus_ros.model import JointKind
 from delassus_ros.problem import AXES, Axes
 from delassus_ros.rbda.roots import possible_roots, rerooted
 from delassus_ros.rbda.spatial import contact_rows
-from delassus_ros.rbda.trees import roots_of, tree_from, tree_of
+from delassus_ros.rbda.trees import roots_of, tree_of
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.graph import CONSTANT
 from delassus_ros.scalars.ports import Inputs
@@ -35,7 +35,7 @@ TOLERANCE = 1e-11
 
 
 def matrix(problem: Problem, root: int, x: Inputs, function: DelassusFunction) -> np.ndarray:
-    tree = tree_from(problem, root)
+    tree = tree_of(problem, root)
     return np.array(function(tree, contact_rows(problem, tree, x), x), dtype=float)
 
 
@@ -105,7 +105,7 @@ def test_light_roots_are_exact_in_50_digits() -> None:
         x = {"q": [mpmath.mpf(value) for value in flat(random_inputs(problem, 0))["q"]]}
 
         def exact(root: int) -> mpmath.matrix:
-            tree = tree_from(problem, root)
+            tree = tree_of(problem, root)
             return mpmath.matrix(pv_osimr(tree, contact_rows(problem, tree, x), x))
 
         expected = exact(0)
@@ -210,4 +210,4 @@ def test_a_generic_trace_from_a_root_knows_no_number(standing: Problem) -> None:
     nodes = [generic.graph.nodes[k] for k in generic.live]
     constants = {abs(node[1]) for node in nodes if node[0] == CONSTANT}
     assert constants <= {0.0, 0.5, 1.0, 2.0}, constants
-    assert tree_of(problem) is tree_from(problem, 0)
+    assert tree_of(problem) is tree_of(problem, 0)
