@@ -32,6 +32,7 @@ from delassus_ros.drawing.shapes import Shapes
 from delassus_ros.drawing.snapshot import Moment, SnapshotSolver, force_problem
 from delassus_ros.drawing.viewer import Viewer
 from delassus_ros.model.reading.xml import parse_xml
+from delassus_ros.verbs.main import COMPONENT
 
 LEGS = ("LF", "RF", "LH", "RH")
 LF = "/robot/ellipsoids/LF"
@@ -209,7 +210,9 @@ def test_a_recording_of_a_robot_with_loops_is_shown_with_closed_loops(tmp_path: 
         for k, angle in enumerate(angles)
     ]  # fmt: skip
     path = support.write(tmp_path / "leg.mcap", messages)
-    options = argparse.Namespace(data=str(path), reference=None, warnings=())
+    options = argparse.Namespace(
+        data=str(path), reference=None, warnings=(), component=COMPONENT
+    )
     seconds, Q = timeline(options, problem)
     assert seconds.tolist() == [0.0, 1.0, 2.0]
     with shown(problem, Shapes(()), closure=closure) as (viewer, _, snapshots):
