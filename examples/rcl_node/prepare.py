@@ -18,7 +18,7 @@ from rclpy.serialization import serialize_message
 
 from delassus_ros.cli import main as command_line
 from delassus_ros.cli.options import parameters_of
-from delassus_ros.compiler.export import c_string
+from delassus_ros.compiler.header import c_string
 from delassus_ros.conditioning.monitor import Damping
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import DelassusError, InputError
