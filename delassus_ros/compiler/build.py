@@ -59,7 +59,7 @@ from delassus_ros.compiler.runtime.jit import compile_ir, joined
 from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel, Kernel, NumericKernel
 from delassus_ros.compiler.runtime.python_call import around
 from delassus_ros.errors import AlgorithmError, CompilerError
-from delassus_ros.problem import Problem
+from delassus_ros.problem import Problem, block_size, places
 from delassus_ros.scalars.ports import Inputs, Outputs
 
 _log = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ def _build_batch(problem: Problem, algorithm: TracedAlgorithm) -> BatchKernel:
     with _without_collection():
         computed = decided(problem, algorithm)
         program = batch_program(_traced(computed, algorithm), checked_positions(problem))
-        inputs = sum(port.size for port in problem.inputs)
+        inputs = block_size(problem.inputs)
         module = batch.module(program, inputs, host_width())
         code = compile_ir(module.ir)
     kernel = BatchKernel(code, module.width, np.array(module.unique, np.int64), module.work_size)
@@ -223,13 +223,13 @@ def checked_positions(problem: Problem) -> list[int]:
     Diagonals bound G and M, and G those of J and M⁻¹Jᵀ; vectors, which depend on rates and forces,
     are looked at in full.
     """
-    positions, start = [], 0
-    for port in problem.outputs:
+    positions: list[int] = []
+    for port, place in places(problem.outputs):
+        entries = range(place.start, place.stop)
         if port.name in ("G", "M"):
-            positions += [start + k * (port.shape[0] + 1) for k in range(port.shape[0])]
+            positions += entries[:: port.shape[0] + 1]
         elif len(port.shape) == 1:
-            positions += range(start, start + port.size)
-        start += port.size
+            positions += entries
     return positions
 
 

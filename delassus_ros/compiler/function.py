@@ -33,7 +33,7 @@ from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.model.couplings import follow
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port
+from delassus_ros.problem import Port, block_size, places, views
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.functions import Vector
 from delassus_ros.scalars.graph import Graph
@@ -118,12 +118,7 @@ class BoundFunction:
         self.address, self.work = code.address, work
         block_in.fill(np.nan)
         self.result.fill(np.nan)
-        self.inputs: dict[str, Array] = {}
-        first = 0
-        for port in ports:
-            part = block_in[first : first + port.size]
-            self.inputs[port.name] = part.reshape(port.shape)
-            first += port.size
+        self.inputs: dict[str, Array] = views(block_in, ports)
         addresses = [block.ctypes.data for block in (block_in, self.result, work)]
         # A function has no matrix of which rows are taken.
         binding = array("q", [*addresses, 0, 0, 0, 0, 0])
@@ -176,7 +171,8 @@ class CompiledFunction:
     ) -> None:
         self.inputs, self._likeness = tuple(inputs), likeness or Likeness()
         self._rules, self._robot = InputRules.of(self.inputs, robot), robot
-        self._taken = sum(port.size for port in self.inputs)
+        self._places = tuple(places(self.inputs))
+        self._taken = block_size(self.inputs)
         ports = repr([(port.name, port.shape) for port in self.inputs]).encode()
         stored = CachedCode(
             "function", ports + b"\0" + (key or b""), _Code.parts, self._load, _Code.result
@@ -236,10 +232,7 @@ class CompiledFunction:
         status: int,
         function: Callable[[Inputs], Vector],
     ) -> None:
-        values, position = {}, 0
-        for port in self.inputs:
-            values[port.name] = inputs[position : position + port.size].tolist()
-            position += port.size
+        values = {port.name: inputs[place].tolist() for port, place in self._places}
         check_against_floats(
             what, status, {"result": results}, lambda: {"result": function(values)}
         )
@@ -264,13 +257,11 @@ class CompiledFunction:
             If there are more or fewer, or one is no numbers or has another shape; names it.
         """
         block_in, block_out, _ = self._code.buffers()
-        position = 0
-        for port, value in zip(self.inputs, self._matched(values), strict=True):
+        for (port, place), value in zip(self._places, self._matched(values), strict=True):
             array = numbers(port.name, value)
             if array.shape not in (port.shape, (port.size,)):
                 raise InputError(f"{port.name!r} has shape {array.shape}, expected {port.shape}")
-            block_in[position : position + port.size] = array.ravel()
-            position += port.size
+            block_in[place] = array.ravel()
         status = Status(self._code.run())
         return block_out.copy(), status
 

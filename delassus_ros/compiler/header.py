@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE
-from delassus_ros.problem import Port
+from delassus_ros.problem import Port, block_size, places
 from delassus_ros.scalars.ports import Status
 from delassus_ros.version import __version__
 
@@ -85,13 +85,11 @@ def ports(
     """Return enumerators of a function: offset and size of each port, sizes of the blocks."""
     lines = []
     for side, block in (("IN", inputs), ("OUT", outputs)):
-        start = 0
-        for port in block:
-            label = f"{prefix}_{side}_{port.name.upper()}"
-            lines.append(f"  {label} = {start}, /* {port.name}: first of {port.size} doubles */")
-            lines.append(f"  {label}_SIZE = {port.size},")
-            start += port.size
-        lines.append(f"  {prefix}_{side}_SIZE = {start},")
+        for port, place in places(block):
+            label, size = f"{prefix}_{side}_{port.name.upper()}", port.size
+            lines.append(f"  {label} = {place.start}, /* {port.name}: first of {size} doubles */")
+            lines.append(f"  {label}_SIZE = {size},")
+        lines.append(f"  {prefix}_{side}_SIZE = {block_size(block)},")
     return [*lines, f"  {prefix}_WORK_SIZE = {work_size}, /* doubles of scratch */"]
 
 

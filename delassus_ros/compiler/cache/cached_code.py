@@ -24,7 +24,7 @@ from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel
 from delassus_ros.errors import CompilerError, NumericalError
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port, Problem
+from delassus_ros.problem import Problem, block_size, views
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.ports import Status
@@ -143,7 +143,7 @@ def stored_kernel(problem: Problem, algorithm: str) -> CachedCode[CompiledKernel
 
 def stored_batch_kernel(problem: Problem, algorithm: str) -> CachedCode[BatchKernel]:
     """Return how the batch kernel is kept; see :func:`stored_kernel`."""
-    size = sum(port.size for port in problem.outputs)
+    size = block_size(problem.outputs)
     what, result = f"batch kernel of {algorithm}", partial(_result, problem)
     return stored_batch(what, problem.canonical_bytes, size, result)
 
@@ -296,15 +296,6 @@ def _block(kernel: BatchKernel, problem: Problem, seed: int) -> list[Sample]:
     status = np.zeros(width, dtype=np.int32)
     kernel.run(rows, out, status, kernel.unique, "rows", 1)
     return [
-        Sample(inputs, int(code), _split(problem.outputs, row))
+        Sample(inputs, int(code), views(row, problem.outputs))
         for inputs, code, row in zip(blocks, status, out, strict=True)
     ]
-
-
-def _split(ports: tuple[Port, ...], row: Array) -> dict[str, Array]:
-    """Return each port's part of a configuration's output block."""
-    parts, start = {}, 0
-    for port in ports:
-        parts[port.name] = row[start : start + port.size].reshape(port.shape)
-        start += port.size
-    return parts
