@@ -29,8 +29,8 @@ from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir, joined
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.compiler.runtime.python_call import around, link, python_calls
-from delassus_ros.errors import CompilerError, InputError
-from delassus_ros.model.couplings import follow
+from delassus_ros.errors import CompilerError, InputError, NumericalError
+from delassus_ros.model.couplings import follow, open_coupling
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, block_size, places, views
@@ -264,6 +264,31 @@ class CompiledFunction:
             block_in[place] = array.ravel()
         status = Status(self._code.run())
         return block_out.copy(), status
+
+    def compute(self, failure: str, *values: ArrayLike) -> Array:
+        """Return the results of a call.
+
+        Parameters
+        ----------
+        failure : what cannot be done unless the status is OK, for the message.
+        values : as for a call.
+
+        Raises
+        ------
+        InputError
+            As for a call.
+        NumericalError
+            Unless the status is OK; names the reason, and the coupling that does not hold at q.
+        """
+        results, status = self(*values)
+        if status is not Status.OK:
+            reason = status.name.lower().replace("_", " ")
+            if status is Status.NOT_CLOSED and self._robot is not None:
+                rules = self._rules
+                q = self._code.buffers()[0][rules.first : rules.first + rules.count]
+                reason = f"{reason}: {open_coupling(self._robot, q.tolist())}"
+            raise NumericalError(f"{failure}: {reason}")
+        return results
 
     def batch(self, *values: ArrayLike, threads: int = 1) -> tuple[Array, NDArray[np.int32]]:
         """Return results (N, results) and statuses (N,); rows without status OK are NaN.
