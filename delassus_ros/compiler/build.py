@@ -35,7 +35,7 @@ from delassus_ros.algorithms.registry import Algorithm, NumericAlgorithm, Traced
 from delassus_ros.compiler.cache.cached_code import (
     CachedCode,
     bound_at_random,
-    check_against_floats,
+    check_samples,
     difference,
     samples,
     stored_batch_kernel,
@@ -237,25 +237,22 @@ def _check_against_floats(
     problem: Problem, algorithm: TracedAlgorithm, kernel: CompiledKernel | BatchKernel
 ) -> None:
     """Check a fresh kernel at each configuration of a run."""
-    for sample in samples(kernel, problem, seed=0):
-        values = {name: array.ravel().tolist() for name, array in sample.inputs.items()}
 
-        def on_floats(values: Inputs = values) -> Outputs:
-            outputs = evaluate(problem, algorithm, values)
-            G = np.asarray(outputs["G"], dtype=np.float64)
-            with np.errstate(invalid="ignore"):
-                asymmetry = difference(G.T, G, squared=True)
-            # NaN is left to the comparison.
-            if asymmetry > 0.0:
-                raise CompilerError(
-                    f"output 'G' of algorithm {algorithm.name!r} must be symmetric; on floats it "
-                    f"differs from its transpose by {asymmetry:.1e}"
-                )
-            return outputs
+    def on_floats(values: Inputs) -> Outputs:
+        outputs = evaluate(problem, algorithm, values)
+        G = np.asarray(outputs["G"], dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            asymmetry = difference(G.T, G, squared=True)
+        # NaN is left to the comparison.
+        if asymmetry > 0.0:
+            raise CompilerError(
+                f"output 'G' of algorithm {algorithm.name!r} must be symmetric; on floats it "
+                f"differs from its transpose by {asymmetry:.1e}"
+            )
+        return outputs
 
-        check_against_floats(
-            f"kernel of {algorithm.name!r}", sample.status, sample.outputs, on_floats
-        )
+    run = samples(kernel, problem, seed=0)
+    check_samples(f"kernel of {algorithm.name!r}", run, on_floats)
 
 
 def _key(stored: CachedCode[Any], algorithm: TracedAlgorithm) -> str | None:

@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import count, numbers
-from delassus_ros.compiler.cache.cached_code import CachedCode, check_against_floats, stored_batch
+from delassus_ros.compiler.cache.cached_code import (
+    CachedCode,
+    Sample,
+    check_samples,
+    row_samples,
+    stored_batch,
+)
 from delassus_ros.compiler.codegen import batch
 from delassus_ros.compiler.codegen.emit import KERNEL, functions
 from delassus_ros.compiler.codegen.target import host_width
@@ -50,18 +56,12 @@ class _Code:
     Parameters
     ----------
     sizes : of the buffers.
-    settle : changes random inputs to some that the code takes.
     """
 
     def __init__(
-        self,
-        code: bytes,
-        sizes: tuple[int, int, int],
-        operations: OperationCount,
-        settle: Callable[[Array], object],
+        self, code: bytes, sizes: tuple[int, int, int], operations: OperationCount
     ) -> None:
         self.code, self.sizes, self.operations = code, sizes, operations
-        self._settle = settle
         self._local = threading.local()
         link()
         self.loaded = LoadedCode(code)
@@ -78,24 +78,8 @@ class _Code:
         return found
 
     def run(self) -> int:
-        return self.run_on(*(block.ctypes.data for block in self.buffers()))
-
-    def run_on(self, inputs: int, results: int, work: int) -> int:
-        """Return the status of a call on buffers at these addresses."""
-        status: int = self._call(inputs, results, work)
+        status: int = self._call(*(block.ctypes.data for block in self.buffers()))
         return status
-
-    def run_at_random(self, seed: int) -> int:
-        block_in, block_out, _ = self.buffers()
-        block_in[:] = np.random.default_rng(seed).uniform(-1.0, 1.0, block_in.size)
-        self._settle(block_in)
-        block_out[:] = 0.0
-        return self.run()
-
-    def result(self, seed: int) -> bytes:
-        """Return status and results at random inputs as bytes."""
-        status = self.run_at_random(seed)
-        return status.to_bytes(4, "little", signed=True) + self.buffers()[1].tobytes()
 
 
 class BoundFunction:
@@ -175,7 +159,7 @@ class CompiledFunction:
         self._taken = block_size(self.inputs)
         ports = repr([(port.name, port.shape) for port in self.inputs]).encode()
         stored = CachedCode(
-            "function", ports + b"\0" + (key or b""), _Code.parts, self._load, _Code.result
+            "function", ports + b"\0" + (key or b""), _Code.parts, self._load, self._result
         )
         place = None if key is None else stored.key()
         self._code = stored.kept(place, lambda: self._compile(function))
@@ -187,13 +171,27 @@ class CompiledFunction:
     def _load(self, code: bytes, description: dict[str, Any]) -> _Code:
         operations = OperationCount(**description["operations"])
         results, work = map(int, description["sizes"])
-        return _Code(code, (self._taken, results, work), operations, self._settle)
+        return _Code(code, (self._taken, results, work), operations)
 
-    def _settle(self, inputs: Array) -> None:
-        """Move positions in an input block to where couplings hold."""
+    def _random_inputs(self, seed: int, count: int = 1) -> Array:
+        """Return random blocks of inputs (count, inputs) at which couplings hold."""
+        blocks = np.random.default_rng(seed).uniform(-1.0, 1.0, (count, self._taken))
         if self._robot is not None:
             rules = self._rules
-            follow(self._robot, inputs[rules.first : rules.first + rules.count], ())
+            for block in blocks:
+                follow(self._robot, block[rules.first : rules.first + rules.count], ())
+        return blocks
+
+    def _sample(self, code: _Code, seed: int) -> Sample:
+        """Return what the code makes of random inputs."""
+        block_in, block_out, _ = code.buffers()
+        block_in[:] = self._random_inputs(seed)
+        block_out[:] = 0.0
+        status = code.run()
+        return Sample(views(block_in, self.inputs), status, {"result": block_out})
+
+    def _result(self, code: _Code, seed: int) -> bytes:
+        return self._sample(code, seed).result()
 
     def _compile(self, function: Callable[[Inputs], Vector]) -> _Code:
         traced, outputs = self._traced(function)
@@ -201,8 +199,8 @@ class CompiledFunction:
         texts, work = functions(single_parts(depth_first(program)), KERNEL)
         code = joined([compile_ir("\n".join([*texts, declarations(), ""])), around()])
         sizes = self._taken, outputs, work
-        compiled = _Code(code, sizes, traced.operations, self._settle)
-        self._check(function, compiled)
+        compiled = _Code(code, sizes, traced.operations)
+        self._check("a compiled function", [self._sample(compiled, 0)], function)
         return compiled
 
     def program(self) -> Program:
@@ -218,24 +216,11 @@ class CompiledFunction:
             raise CompilerError("a function without results cannot be compiled")
         return Trace.of(graph, outputs, self._rules), len(outputs)
 
-    def _check(self, function: Callable[[Inputs], Vector], code: _Code) -> None:
-        """Compare with the function on floats."""
-        block_in, block_out, _ = code.buffers()
-        status = code.run_at_random(0)
-        self._compare("a compiled function", block_in, block_out, status, function)
-
-    def _compare(
-        self,
-        what: str,
-        inputs: Array,
-        results: Array,
-        status: int,
-        function: Callable[[Inputs], Vector],
+    def _check(
+        self, what: str, run: Sequence[Sample], function: Callable[[Inputs], Vector]
     ) -> None:
-        values = {port.name: inputs[place].tolist() for port, place in self._places}
-        check_against_floats(
-            what, status, {"result": results}, lambda: {"result": function(values)}
-        )
+        """Compare with the function on floats."""
+        check_samples(what, run, lambda values: {"result": function(values)})
 
     def _matched(self, values: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
         """Return the arguments, as many as ports."""
@@ -350,26 +335,15 @@ class CompiledFunction:
         )
         unique = np.array(module.unique, np.int64)
         kernel = BatchKernel(compile_ir(module.ir), module.width, unique, module.work_size)
-        inputs, results, status = self._batch_at_random(kernel, 0)
-        for row, found, state in zip(inputs, results, status, strict=True):
-            self._compare("a compiled batch function", row, found, int(state), self._function)
+        self._check("a compiled batch function", self._batch_samples(kernel, 0), self._function)
         return kernel
 
-    def _batch_at_random(
-        self, kernel: BatchKernel, seed: int
-    ) -> tuple[Array, Array, NDArray[np.int32]]:
-        shape = kernel.width, self._taken
-        inputs = np.random.default_rng(seed).uniform(-1.0, 1.0, shape)
-        for row in inputs:
-            self._settle(row)
-        results = np.zeros((kernel.width, kernel.unique.shape[0]))
-        status = np.zeros(kernel.width, dtype=np.int32)
-        kernel.run(inputs, results, status, kernel.unique, "rows", 1)
-        return inputs, results, status
+    def _batch_samples(self, kernel: BatchKernel, seed: int) -> list[Sample]:
+        rows = self._random_inputs(seed, kernel.width)
+        return row_samples(kernel, rows, self.inputs, [Port("result", (self._code.sizes[1],))])
 
     def _batch_result(self, kernel: BatchKernel, seed: int) -> bytes:
-        _, results, status = self._batch_at_random(kernel, seed)
-        return status.tobytes() + results.tobytes()
+        return b"".join(sample.result() for sample in self._batch_samples(kernel, seed))
 
     def bind(self) -> BoundFunction:
         """Return the function with buffers for a control loop."""
