@@ -93,6 +93,8 @@ class BoundSolver:
         self._computation = _Computation(problem, bound, algorithm, structure)
         self.solution: Solution = self._computation.solution
         self._record = self._computation.solution.record
+        self._constrained: _ConstrainedDynamics | None = None
+        self._friction: BoundFriction | None = None
         self._inputs = InputArrays("inputs", "input", bound.inputs)
         for name, values in bound.inputs.items():
             values[...] = problem.placements.get(name, np.nan)
@@ -173,7 +175,9 @@ class BoundSolver:
             names if len(indices) == len(names) else tuple(names[i] for i in indices)
         )
         solution.row_offsets = tuple(offsets)
-        self._computation.follow_contacts()
+        self._constrained = None
+        if self._friction is not None:
+            self._friction.select()
 
     def constrained_dynamics(
         self, acceleration: ArrayLike | None = None, regularization: ArrayLike | None = None
@@ -197,7 +201,9 @@ class BoundSolver:
             If the problem lacks the output ``a0``, ``qdd0`` or ``MinvJT``, for values that are
             not numbers of this shape, or for a negative or infinite R.
         """
-        return self._computation.constrained(acceleration, regularization)
+        if self._constrained is None:
+            self._constrained = _ConstrainedDynamics(self.solution)
+        return self._constrained.compute(acceleration, regularization)
 
     def set_friction(
         self,
@@ -223,7 +229,7 @@ class BoundSolver:
             If the problem lacks the output ``a0``, an argument is wrong, or a contact is a
             selection; the friction is then unchanged.
         """
-        self._computation.set_friction(friction, options)
+        self._friction = BoundFriction(self.solution, friction, options)
 
     def contact_forces(self, *, warm: bool = True) -> ContactForces:
         """Return the contact forces with friction of the last :meth:`solve`.
@@ -245,7 +251,9 @@ class BoundSolver:
         InputError
             If no friction was set.
         """
-        return self._computation.contact_forces(warm)
+        if self._friction is None:
+            raise InputError("no friction was set; expected bound.set_friction(0.6) before")
+        return self._friction.compute(warm)
 
     def task(self, task: Iterable[str] | str, given: Iterable[str] | str = ()) -> BoundTask:
         """Return the quantities of a task while contacts are held, after each :meth:`solve`.
@@ -305,8 +313,6 @@ class _Computation:
     ) -> None:
         self._check, self._q = InputCheck(problem), problem.inputs[0]
         self._bound = bound
-        self._constrained: _ConstrainedDynamics | None = None
-        self._friction: BoundFriction | None = None
         self.solution = _BoundSolution(bound.outputs["G"], problem.contacts, algorithm)
         self.solution.problem, self.solution.structure = problem, structure
         secondary = {name: array for name, array in bound.outputs.items() if name != "G"}
@@ -322,26 +328,6 @@ class _Computation:
             else:
                 self._whole.append(full)
 
-    def constrained(
-        self, acceleration: ArrayLike | None, regularization: ArrayLike | None
-    ) -> ConstrainedMotion:
-        """Compute; see :meth:`BoundSolver.constrained_dynamics`."""
-        if self._constrained is None:
-            self._constrained = _ConstrainedDynamics(self.solution)
-        return self._constrained.compute(acceleration, regularization)
-
-    def set_friction(
-        self, friction: ArrayLike | Mapping[str, float] | None, options: ForceOptions
-    ) -> None:
-        """Choose friction; see :meth:`BoundSolver.set_friction`."""
-        self._friction = BoundFriction(self.solution, friction, options)
-
-    def contact_forces(self, warm: bool) -> ContactForces:
-        """Compute; see :meth:`BoundSolver.contact_forces`."""
-        if self._friction is None:
-            raise InputError("no friction was set; expected bound.set_friction(0.6) before")
-        return self._friction.compute(warm)
-
     def built_in(self) -> Callable[..., object] | None:
         """Return :meth:`solve` as a built-in function, or None without one."""
         if self.solution.secondary:
@@ -356,12 +342,6 @@ class _Computation:
         for slices in self._slices:
             self.solution.secondary[slices.name] = slices.select(rows)
             slices.active.fill(np.nan)
-
-    def follow_contacts(self) -> None:
-        """Let what depends on the active contacts follow them."""
-        self._constrained = None
-        if self._friction is not None:
-            self._friction.select()
 
     def solve(self, q: ArrayLike | None = None, /) -> Solution:
         """Compute; see :meth:`BoundSolver.solve`."""
