@@ -298,10 +298,8 @@ class Problem:
         ports = [Port("q", (self._robot.nq,))]
         if self._axes == "world" and self._robot.base == "floating":
             ports.append(Port("base_orientation", (4,)))
-        if self.moving:
-            ports.append(Port("contact_positions", (len(self.moving), 3)))
-        if self.turning:
-            ports.append(Port("contact_orientations", (len(self.turning), 4)))
+        widths = {"contact_positions": 3, "contact_orientations": 4}
+        ports += [Port(name, (len(placed), widths[name])) for name, placed in self.placed.items()]
         needed = {need for output in self._outputs for need in row_of(output).needs}
         n = len(self.velocities) if needed else 0
         w = len(self._wrenches)
@@ -347,6 +345,12 @@ class Problem:
         if self._axes == "world":
             return ()
         return tuple(c.name for c in self._contacts if c.moving == "pose")
+
+    @property
+    def placed(self) -> dict[str, tuple[str, ...]]:
+        """Contacts whose placement is an input, in the order of its rows, by input."""
+        placed = {"contact_positions": self.moving, "contact_orientations": self.turning}
+        return {name: contacts for name, contacts in placed.items() if contacts}
 
     @cached_property
     def placements(self) -> Mapping[str, Array]:
