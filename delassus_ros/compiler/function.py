@@ -153,8 +153,10 @@ class CompiledFunction:
         robot: Robot | None = None,
         likeness: Likeness | None = None,
     ) -> None:
+        self._function, self._robot = function, robot
         self.inputs, self._likeness = tuple(inputs), likeness or Likeness()
-        self._rules, self._robot = InputRules.of(self.inputs, robot), robot
+        self._rules = rules = InputRules.of(self.inputs, robot)
+        self._positions = slice(rules.first, rules.first + rules.count)
         self._places = tuple(places(self.inputs))
         self._taken = block_size(self.inputs)
         ports = repr([(port.name, port.shape) for port in self.inputs]).encode()
@@ -162,9 +164,9 @@ class CompiledFunction:
             "function", ports + b"\0" + (key or b""), _Code.parts, self._load, self._result
         )
         place = None if key is None else stored.key()
-        self._code = stored.kept(place, lambda: self._compile(function))
+        self._code = stored.kept(place, self._compile)
         self.operations, self.results = self._code.operations, self._code.sizes[1]
-        self._function, self._keyed = function, (stored.origin, place is not None)
+        self._keyed = stored.origin, place is not None
         self._lock = threading.Lock()
         self._batch: BatchKernel | None = None
 
@@ -177,9 +179,8 @@ class CompiledFunction:
         """Return random blocks of inputs (count, inputs) at which couplings hold."""
         blocks = np.random.default_rng(seed).uniform(-1.0, 1.0, (count, self._taken))
         if self._robot is not None:
-            rules = self._rules
             for block in blocks:
-                follow(self._robot, block[rules.first : rules.first + rules.count], ())
+                follow(self._robot, block[self._positions], ())
         return blocks
 
     def _sample(self, code: _Code, seed: int) -> Sample:
@@ -193,34 +194,33 @@ class CompiledFunction:
     def _result(self, code: _Code, seed: int) -> bytes:
         return self._sample(code, seed).result()
 
-    def _compile(self, function: Callable[[Inputs], Vector]) -> _Code:
-        traced, outputs = self._traced(function)
+    def _compile(self) -> _Code:
+        traced, outputs = self._traced()
         program = vector_program(traced, list(range(outputs)), self._likeness)
         texts, work = functions(single_parts(depth_first(program)), KERNEL)
         code = joined([compile_ir("\n".join([*texts, declarations(), ""])), around()])
         sizes = self._taken, outputs, work
         compiled = _Code(code, sizes, traced.operations)
-        self._check("a compiled function", [self._sample(compiled, 0)], function)
+        self._check("a compiled function", [self._sample(compiled, 0)])
         return compiled
 
     def program(self) -> Program:
         """Return the program that is compiled, traced anew."""
-        traced, outputs = self._traced(self._function)
+        traced, outputs = self._traced()
         return vector_program(traced, list(range(outputs)), self._likeness)
 
-    def _traced(self, function: Callable[[Inputs], Vector]) -> tuple[Trace, int]:
-        """Return the trace of a function, and the number of its results."""
+    def _traced(self) -> tuple[Trace, int]:
+        """Return the trace of the function, and the number of its results."""
         graph = Graph()
-        outputs = [graph.index_of(value) for value in function(graph.input_block(self.inputs))]
+        results = self._function(graph.input_block(self.inputs))
+        outputs = [graph.index_of(value) for value in results]
         if not outputs:
             raise CompilerError("a function without results cannot be compiled")
         return Trace.of(graph, outputs, self._rules), len(outputs)
 
-    def _check(
-        self, what: str, run: Sequence[Sample], function: Callable[[Inputs], Vector]
-    ) -> None:
+    def _check(self, what: str, run: Sequence[Sample]) -> None:
         """Compare with the function on floats."""
-        check_samples(what, run, lambda values: {"result": function(values)})
+        check_samples(what, run, lambda values: {"result": self._function(values)})
 
     def _matched(self, values: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
         """Return the arguments, as many as ports."""
@@ -269,8 +269,7 @@ class CompiledFunction:
         if status is not Status.OK:
             reason = status.name.lower().replace("_", " ")
             if status is Status.NOT_CLOSED and self._robot is not None:
-                rules = self._rules
-                q = self._code.buffers()[0][rules.first : rules.first + rules.count]
+                q = self._code.buffers()[0][self._positions]
                 reason = f"{reason}: {open_coupling(self._robot, q.tolist())}"
             raise NumericalError(f"{failure}: {reason}")
         return results
@@ -329,13 +328,13 @@ class CompiledFunction:
             return self._batch
 
     def _compile_batch(self) -> BatchKernel:
-        traced, outputs = self._traced(self._function)
+        traced, outputs = self._traced()
         module = batch.module(
             batch_program(traced, list(range(outputs))), self._taken, host_width()
         )
         unique = np.array(module.unique, np.int64)
         kernel = BatchKernel(compile_ir(module.ir), module.width, unique, module.work_size)
-        self._check("a compiled batch function", self._batch_samples(kernel, 0), self._function)
+        self._check("a compiled batch function", self._batch_samples(kernel, 0))
         return kernel
 
     def _batch_samples(self, kernel: BatchKernel, seed: int) -> list[Sample]:
