@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -59,6 +59,27 @@ class Port:
         for extent in self.shape:
             count *= extent
         return count
+
+
+def block_size(ports: Iterable[Port]) -> int:
+    """Return the number of doubles of a block that holds ports side by side."""
+    return sum(port.size for port in ports)
+
+
+def places(ports: Iterable[Port]) -> Iterator[tuple[Port, slice]]:
+    """Yield each port with its place in a block that holds ports side by side."""
+    start = 0
+    for port in ports:
+        yield port, slice(start, start + port.size)
+        start += port.size
+
+
+def views(block: Any, ports: Iterable[Port]) -> dict[str, Any]:
+    """Return the part of each port of a block (…, size) by name, in the port's shape."""
+    return {
+        port.name: block[..., place].reshape((*block.shape[:-1], *port.shape))
+        for port, place in places(ports)
+    }
 
 
 class Problem:
@@ -277,10 +298,8 @@ class Problem:
         ports = [Port("q", (self._robot.nq,))]
         if self._axes == "world" and self._robot.base == "floating":
             ports.append(Port("base_orientation", (4,)))
-        if self.moving:
-            ports.append(Port("contact_positions", (len(self.moving), 3)))
-        if self.turning:
-            ports.append(Port("contact_orientations", (len(self.turning), 4)))
+        widths = {"contact_positions": 3, "contact_orientations": 4}
+        ports += [Port(name, (len(placed), widths[name])) for name, placed in self.placed.items()]
         needed = {need for output in self._outputs for need in row_of(output).needs}
         n = len(self.velocities) if needed else 0
         w = len(self._wrenches)
@@ -326,6 +345,12 @@ class Problem:
         if self._axes == "world":
             return ()
         return tuple(c.name for c in self._contacts if c.moving == "pose")
+
+    @property
+    def placed(self) -> dict[str, tuple[str, ...]]:
+        """Contacts whose placement is an input, in the order of its rows, by input."""
+        placed = {"contact_positions": self.moving, "contact_orientations": self.turning}
+        return {name: contacts for name, contacts in placed.items() if contacts}
 
     @cached_property
     def placements(self) -> Mapping[str, Array]:
@@ -420,7 +445,7 @@ class Problem:
         """
         m = self._contacts.rows
         nv = len(self.velocities) if self._outputs != ("G",) else 0
-        entries = sum(port.size for port in self.unseeded.inputs) if self.seeded else 0
+        entries = block_size(self.unseeded.inputs) if self.seeded else 0
         return tuple(Port(name, row_of(name).shape(m, nv, entries)) for name in self._outputs)
 
     @cached_property

@@ -20,7 +20,7 @@ Formula = Callable[[list[Any]], list[Any]]
 class NoContacts(tuple):  # type: ignore[type-arg]
     """An empty set of contacts."""
 
-    row_offsets = (0,)
+    row_offsets, rows = (0,), 0
 
 
 class ToyProblem:
@@ -35,7 +35,7 @@ class ToyProblem:
         self.contacts = NoContacts()
         self.inputs = (Port("q", (count,)),)
         self.outputs = (Port("G", (1 + results, 1 + results)),)
-        self.seeded = ()
+        self.seeded, self.placed = (), {}
         self.canonical_bytes = f"toy {count} {results}".encode()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from delassus_ros import algorithms
@@ -19,7 +20,7 @@ from delassus_ros.cli.options import (
 )
 from delassus_ros.cli.parsing import Verb
 from delassus_ros.cli.report import Report, about, compiling, headline, table, waiting
-from delassus_ros.compiler.export import Target, check_name, export
+from delassus_ros.compiler.export import Export, Target, check_name, export
 from delassus_ros.contact_forces.export import export_contact_forces
 from delassus_ros.dynamics import FUNCTIONS, Dynamics
 from delassus_ros.errors import InputError
@@ -116,13 +117,13 @@ def export_kernel(options: argparse.Namespace) -> Report:
         raise InputError(f"-o {output} gives no prefix for names in C: add --name PREFIX")
     check_name(name)
     package = str(Path(output).with_name(f"{name}Config.cmake"))
+    beside = {
+        option: [str(Path(output).with_name(f"{name}_{what}.{end}")) for end in ("o", "h")]
+        for option, what in (("friction", "forces"), ("dynamics", "dynamics"))
+        if getattr(options, option) not in (None, False)
+    }
     written = {"-o": output, "--header": header, f"{name}Config.cmake": package}
-    forces = [str(Path(output).with_name(f"{name}_forces.{end}")) for end in ("o", "h")]
-    if options.friction:
-        written |= {Path(path).name: path for path in forces}
-    dynamics = [str(Path(output).with_name(f"{name}_dynamics.{end}")) for end in ("o", "h")]
-    if options.dynamics is not None:
-        written |= {Path(path).name: path for path in dynamics}
+    written |= {Path(path).name: path for files in beside.values() for path in files}
     _check_files(options, written)
     problem, algorithm = _asked_for(options)
     target = Target(options.target, options.cpu)
@@ -130,23 +131,6 @@ def export_kernel(options: argparse.Namespace) -> Report:
         exported = export(problem, algorithm, name, target)
     contents = {output: exported.object_file, header: exported.header.encode()}
     objects = [output]
-    if options.friction:
-        contacts = problem.contacts
-        solver = export_contact_forces(
-            [contact.kind_name for contact in contacts], name, target=target,
-            dimensions=dimensions_of(contacts, length_and_width(options.dimensions)),
-            normals=[contact.normal for contact in contacts],
-        )  # fmt: skip
-        contents |= {forces[0]: solver.object_file, forces[1]: solver.header.encode()}
-        objects.append(forces[0])
-    elif options.dimensions is not None:
-        raise InputError("--dimensions are given without --friction, which they are for")
-    if options.dynamics is not None:
-        robot = problem.robot.clustered
-        compiled = Dynamics(robot).export(options.dynamics.split(","), name, target)
-        contents |= {dynamics[0]: compiled.object_file, dynamics[1]: compiled.header.encode()}
-        objects.append(dynamics[0])
-    _write({**contents, package: _cmake(name, package, objects, header).encode()})
     facts = [
         ("function", f"{name}_kernel"),
         ("algorithm", algorithms.spelling(algorithm)),
@@ -155,12 +139,6 @@ def export_kernel(options: argparse.Namespace) -> Report:
         ("header", header),
         ("CMake", f"find_package({name}), with {name}_DIR={os.path.dirname(package) or '.'}"),
     ]
-    if options.friction:
-        facts.append(("friction", f"{name}_contact_forces in {forces[1]}, {forces[0]}"))
-    if options.dynamics is not None:
-        facts.append(("dynamics", f"{options.dynamics} in {dynamics[1]}, {dynamics[0]}"))
-    if problem.robot.clustered.is_closed:
-        facts.append(("q", "of all joints: the kernel takes positions that close the loops"))
     data = {
         **about(problem),
         "function": f"{name}_kernel",
@@ -168,15 +146,37 @@ def export_kernel(options: argparse.Namespace) -> Report:
         "outputs": [port.name for port in problem.outputs],
         "files": {"object": output, "header": header, "cmake": package},
     }
-    if options.friction:
-        data["friction"] = {
-            "function": f"{name}_contact_forces", "object": forces[0], "header": forces[1],
-        }  # fmt: skip
-    if options.dynamics is not None:
-        data["dynamics"] = {
-            "functions": options.dynamics.split(","), "object": dynamics[0], "header": dynamics[1],
-        }  # fmt: skip
+    for option, more, words, functions in _exported_beside(options, problem, name, target):
+        code, declarations = beside[option]
+        contents |= {code: more.object_file, declarations: more.header.encode()}
+        objects.append(code)
+        facts.append((option, f"{words} in {declarations}, {code}"))
+        data[option] = {**functions, "object": code, "header": declarations}
+    _write({**contents, package: _cmake(name, package, objects, header).encode()})
+    if problem.robot.clustered.is_closed:
+        facts.append(("q", "of all joints: the kernel takes positions that close the loops"))
     return Report("\n".join([headline(problem), "", table(facts)]), data)
+
+
+def _exported_beside(
+    options: argparse.Namespace, problem: Problem, name: str, target: Target
+) -> Iterator[tuple[str, Export, str, dict[str, object]]]:
+    """Yield option, code and functions, as text and as data, of what goes with the kernel."""
+    if options.friction:
+        contacts = problem.contacts
+        solver = export_contact_forces(
+            [contact.kind_name for contact in contacts], name, target=target,
+            dimensions=dimensions_of(contacts, length_and_width(options.dimensions)),
+            normals=[contact.normal for contact in contacts],
+        )  # fmt: skip
+        function = f"{name}_contact_forces"
+        yield "friction", solver, function, {"function": function}
+    elif options.dimensions is not None:
+        raise InputError("--dimensions are given without --friction, which they are for")
+    if options.dynamics is not None:
+        functions = options.dynamics.split(",")
+        compiled = Dynamics(problem.robot.clustered).export(functions, name, target)
+        yield "dynamics", compiled, options.dynamics, {"functions": functions}
 
 
 EXPORT = Verb(

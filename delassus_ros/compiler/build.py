@@ -35,7 +35,7 @@ from delassus_ros.algorithms.registry import Algorithm, NumericAlgorithm, Traced
 from delassus_ros.compiler.cache.cached_code import (
     CachedCode,
     bound_at_random,
-    check_against_floats,
+    check_samples,
     difference,
     samples,
     stored_batch_kernel,
@@ -59,7 +59,7 @@ from delassus_ros.compiler.runtime.jit import compile_ir, joined
 from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel, Kernel, NumericKernel
 from delassus_ros.compiler.runtime.python_call import around
 from delassus_ros.errors import AlgorithmError, CompilerError
-from delassus_ros.problem import Problem
+from delassus_ros.problem import Problem, block_size, places
 from delassus_ros.scalars.ports import Inputs, Outputs
 
 _log = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ def _build_batch(problem: Problem, algorithm: TracedAlgorithm) -> BatchKernel:
     with _without_collection():
         computed = decided(problem, algorithm)
         program = batch_program(_traced(computed, algorithm), checked_positions(problem))
-        inputs = sum(port.size for port in problem.inputs)
+        inputs = block_size(problem.inputs)
         module = batch.module(program, inputs, host_width())
         code = compile_ir(module.ir)
     kernel = BatchKernel(code, module.width, np.array(module.unique, np.int64), module.work_size)
@@ -223,13 +223,13 @@ def checked_positions(problem: Problem) -> list[int]:
     Diagonals bound G and M, and G those of J and M⁻¹Jᵀ; vectors, which depend on rates and forces,
     are looked at in full.
     """
-    positions, start = [], 0
-    for port in problem.outputs:
+    positions: list[int] = []
+    for port, place in places(problem.outputs):
+        entries = range(place.start, place.stop)
         if port.name in ("G", "M"):
-            positions += [start + k * (port.shape[0] + 1) for k in range(port.shape[0])]
+            positions += entries[:: port.shape[0] + 1]
         elif len(port.shape) == 1:
-            positions += range(start, start + port.size)
-        start += port.size
+            positions += entries
     return positions
 
 
@@ -237,25 +237,22 @@ def _check_against_floats(
     problem: Problem, algorithm: TracedAlgorithm, kernel: CompiledKernel | BatchKernel
 ) -> None:
     """Check a fresh kernel at each configuration of a run."""
-    for sample in samples(kernel, problem, seed=0):
-        values = {name: array.ravel().tolist() for name, array in sample.inputs.items()}
 
-        def on_floats(values: Inputs = values) -> Outputs:
-            outputs = evaluate(problem, algorithm, values)
-            G = np.asarray(outputs["G"], dtype=np.float64)
-            with np.errstate(invalid="ignore"):
-                asymmetry = difference(G.T, G, squared=True)
-            # NaN is left to the comparison.
-            if asymmetry > 0.0:
-                raise CompilerError(
-                    f"output 'G' of algorithm {algorithm.name!r} must be symmetric; on floats it "
-                    f"differs from its transpose by {asymmetry:.1e}"
-                )
-            return outputs
+    def on_floats(values: Inputs) -> Outputs:
+        outputs = evaluate(problem, algorithm, values)
+        G = np.asarray(outputs["G"], dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            asymmetry = difference(G.T, G, squared=True)
+        # NaN is left to the comparison.
+        if asymmetry > 0.0:
+            raise CompilerError(
+                f"output 'G' of algorithm {algorithm.name!r} must be symmetric; on floats it "
+                f"differs from its transpose by {asymmetry:.1e}"
+            )
+        return outputs
 
-        check_against_floats(
-            f"kernel of {algorithm.name!r}", sample.status, sample.outputs, on_floats
-        )
+    run = samples(kernel, problem, seed=0)
+    check_samples(f"kernel of {algorithm.name!r}", run, on_floats)
 
 
 def _key(stored: CachedCode[Any], algorithm: TracedAlgorithm) -> str | None:

@@ -23,6 +23,14 @@ from delassus_ros.compiler.codegen.target import (
 )
 from delassus_ros.compiler.codegen.writer import declarations
 from delassus_ros.compiler.function import CompiledFunction
+from delassus_ros.compiler.header import (
+    COMPILED_BY,
+    comment,
+    constants,
+    framed,
+    ports,
+    statuses,
+)
 from delassus_ros.compiler.ir.program import Part, Program
 from delassus_ros.compiler.passes.calls import Table
 from delassus_ros.compiler.passes.order import depth_first
@@ -30,23 +38,7 @@ from delassus_ros.compiler.passes.partition import LONG, LONG_OF_FEW, single_par
 from delassus_ros.compiler.runtime.jit import compile_for
 from delassus_ros.compiler.runtime.processor import check_processor, check_triple
 from delassus_ros.errors import AlgorithmError, InputError
-from delassus_ros.model.ranges import FARTHEST
-from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE
 from delassus_ros.problem import Port, Problem
-from delassus_ros.scalars.ports import Status
-from delassus_ros.version import __version__
-
-_STATUSES = (
-    Status.OK,
-    Status.NOT_POSITIVE_DEFINITE,
-    Status.NOT_FINITE,
-    Status.SINGULAR_LOOP,
-    Status.NOT_CLOSED,
-    Status.TOO_FAR,
-    Status.NOT_UNIT,
-)
-"""Statuses that compiled kernels return; only back ends return the remaining ones."""
-
 
 _KEYWORDS = frozenset(
     """
@@ -94,6 +86,15 @@ class Target:
             host_cpu() if native else self.cpu,
             host_features() if native and not self.features else self.features,
         )
+
+    def compiled(self, code: str, *, middle_end: bool = False) -> bytes:
+        """Return the object file of LLVM IR for a resolved target; see :func:`compile_for`."""
+        return compile_for(code, self.triple, self.cpu, self.features, middle_end=middle_end)
+
+    @property
+    def described(self) -> str:
+        """Triple and processor for a comment in C."""
+        return f"{comment(self.triple)}, processor {comment(self.cpu or 'generic')}"
 
 
 @dataclass(frozen=True)
@@ -182,8 +183,8 @@ def export(
     resolved = checked_target(target)
     _, _, program = shortest(problem, algorithm)
     module = emit.bare_module(_code(program, resolved), f"{name}_kernel", f"{name}_slice")
-    compiled = compile_for(module.ir, resolved.triple, resolved.cpu, resolved.features)
-    return Export(compiled, _header(problem, reported, name, resolved, module.work_size))
+    header = _header(problem, reported, name, resolved, module.work_size)
+    return Export(resolved.compiled(module.ir), header)
 
 
 def _code(program: Program | Table, target: Target) -> list[Part] | Table:
@@ -226,78 +227,64 @@ def export_functions(
         code, size = emit.functions(_code(function.program(), resolved), f"{name}_{suffix}")
         texts += code
         prefix = f"{upper}_{suffix.upper()}"
-        enumerators += [
-            *_ports(prefix, "IN", function.inputs),
-            *_ports(prefix, "OUT", results),
-            f"  {prefix}_WORK_SIZE = {size}, /* doubles of scratch */",
-        ]
+        enumerators += ports(prefix, function.inputs, results, size)
         prototypes.append(f"int32_t {name}_{suffix}(const double *in, double *out, double *work);")
-    module = "\n".join([*texts, declarations(), ""])
-    compiled = compile_for(module, resolved.triple, resolved.cpu, resolved.features)
-    first, *more = [comment(line) for line in about]
+    first, *more = map(comment, about)
+    words = [
+        f"{first}, {COMPILED_BY}.",
+        *more,
+        f"Target {resolved.described}. Link with the C maths library.",
+    ]
     lines = [
-        f"/* {first}, compiled by delassus_ros {__version__}.",
-        *(f"   {line}" for line in more),
-        f"   Target {comment(resolved.triple)}, processor "
-        f"{comment(resolved.cpu or 'generic')}. Link with the C maths library. */",
-        *_opened(f"{upper}_DYNAMICS_H"),
         "/* The blocks of the functions: offsets and sizes in doubles. */",
         "enum {",
         *enumerators,
         f"  {upper}_DYNAMICS_FUNCTIONS = {len(functions)}",
         "};",
         "",
-        *_statuses(f"{upper}_DYNAMICS"),
+        *statuses(f"{upper}_DYNAMICS"),
         "",
     ]
     for suffix, (meaning, *values) in names.items():
-        lines += [f"/* {meaning} */", _strings(f"{name}_{suffix}", values)]
+        lines.append(f"/* {meaning} */")
+        lines.append(constants("char *const", f"{name}_{suffix}", values))
     lines += [
         "",
         "/* Re-entrant; each reads in[] and writes out[], row-major; work is scratch, one for",
         "   each thread, and may be null if WORK_SIZE is 0. */",
         *prototypes,
-        *_closed(f"{upper}_DYNAMICS_H"),
     ]
-    return Export(compiled, "\n".join(lines))
+    header = framed(f"{upper}_DYNAMICS_H", words, lines)
+    return Export(resolved.compiled("\n".join([*texts, declarations(), ""])), header)
 
 
 def _header(problem: Problem, algorithm: str, name: str, target: Target, work_size: int) -> str:
     upper = name.upper()
     contacts, robot = problem.contacts, problem.robot
     velocities_size, velocities = _velocities(problem, name)
-    joints = [
-        joint.name
-        for joint in robot.joints
-        for _ in range(joint.kind.nq)
-    ]  # fmt: skip
+    joints = [joint.name for joint in robot.joints for _ in range(joint.kind.nq)]
+    own = "the axes of the world" if problem.axes == "world" else "the contact's own axes"
+    about = [
+        f"Delassus matrix G = J inv(M) J^T of {comment(robot.name)}, {COMPILED_BY}.",
+        f"Algorithm {algorithm}; target {target.described}; problem {problem.digest[:16]}.",
+        f"Units: m, kg, rad. Rows of a contact: linear x, y, z, then angular, in {own}.",
+        "Link with the C maths library.",
+    ]
     lines = [
-        f"/* Delassus matrix G = J inv(M) J^T of {comment(robot.name)}, compiled by "
-        f"delassus_ros {__version__}.",
-        f"   Algorithm {algorithm}; target {comment(target.triple)}, processor "
-        f"{comment(target.cpu or 'generic')}; problem {problem.digest[:16]}.",
-        "   Units: m, kg, rad. Rows of a contact: linear x, y, z, then angular, in "
-        + ("the axes of the world." if problem.axes == "world" else "the contact's own axes."),
-        "   Link with the C maths library. */",
-        *_opened(f"{upper}_DELASSUS_H"),
         "enum {",
-        *_ports(upper, "IN", problem.inputs),
-        *_ports(upper, "OUT", problem.outputs),
-        f"  {upper}_WORK_SIZE = {work_size}, /* doubles of scratch */",
+        *ports(upper, problem.inputs, problem.outputs, work_size),
         f"  {upper}_ROWS = {contacts.rows}, /* of G with all contacts */",
         *velocities_size,
         f"  {upper}_CONTACTS = {len(contacts)}",
         "};",
         "",
-        *_statuses(upper),
+        *statuses(upper),
         "",
         "/* The joint of each entry of q. */",
-        _strings(f"{name}_joints", joints),
+        constants("char *const", f"{name}_joints", joints),
         "/* The contacts, in the order of their rows, and the first row of each; then ROWS. */",
-        _strings(f"{name}_contacts", contacts.names),
-        f"static const int64_t {name}_row_offsets[{len(contacts) + 1}] = {{"
-        + ", ".join(str(offset) for offset in contacts.row_offsets)
-        + "};",
+        constants("char *const", f"{name}_contacts", contacts.names),
+        constants("int64_t", f"{name}_row_offsets", contacts.row_offsets),
         *_placements(problem, name),
         *velocities,
         "",
@@ -309,46 +296,8 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
         "   out: the matrix of the active contacts. */",
         f"void {name}_slice(const double *G, int64_t m, const int64_t *rows, int64_t k, "
         "double *out);",
-        *_closed(f"{upper}_DELASSUS_H"),
     ]
-    return "\n".join(lines)
-
-
-def _opened(guard: str) -> list[str]:
-    """Return the lines of a header before its declarations."""
-    return [
-        f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "",
-        "#ifdef __cplusplus", 'extern "C" {', "#endif", "",
-    ]  # fmt: skip
-
-
-def _closed(guard: str) -> list[str]:
-    """Return the lines of a header after its declarations."""
-    return ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
-
-
-def _statuses(upper: str) -> list[str]:
-    """Return the enumerators of what kernels and functions return."""
-    return [
-        "/* What the kernel returns; the output is valid only after OK. NOT_CLOSED: a coupling of",
-        "   joints does not hold at q. Loops are not looked at: q has to close them. TOO_FAR: a",
-        f"   position is beyond {FARTHEST:g} rad or m. NOT_UNIT: the norm of a quaternion is off",
-        f"   1 by more than {UNIT_QUATERNION_TOLERANCE:g}. NOT_FINITE: of inputs or results. */",
-        "enum {",
-        *(f"  {upper}_{status.name} = {status.value}," for status in _STATUSES),
-        "};",
-    ]
-
-
-def _ports(upper: str, side: str, ports: tuple[Port, ...]) -> list[str]:
-    """Return enumerators with the offset and size of each port, and the size of the block."""
-    lines, start = [], 0
-    for port in ports:
-        label = f"{upper}_{side}_{port.name.upper()}"
-        lines.append(f"  {label} = {start}, /* {port.name}: first of {port.size} doubles */")
-        lines.append(f"  {label}_SIZE = {port.size},")
-        start += port.size
-    return [*lines, f"  {upper}_{side}_SIZE = {start},"]
+    return framed(f"{upper}_DELASSUS_H", about, lines)
 
 
 def _velocities(problem: Problem, name: str) -> tuple[list[str], list[str]]:
@@ -360,7 +309,7 @@ def _velocities(problem: Problem, name: str) -> tuple[list[str], list[str]]:
         "/* The joint of each velocity: of columns of J, rows of MinvJT, rows and columns of M,",
         "   entries of rates, torques and h. A floating base has the first six: the twist or the",
         "   wrench of its root link in its own axes, linear first. */",
-        _strings(f"{name}_velocities", problem.velocities),
+        constants("char *const", f"{name}_velocities", problem.velocities),
     ]
 
 
@@ -378,29 +327,7 @@ def _placements(problem: Problem, name: str) -> list[str]:
         lines += [
             f"/* The contact of each row of {port}: {meaning}.",
             "   Then the rows of the contacts' own places, to begin with. */",
-            _strings(f"{name}_{what}", contacts),
-            f"static const double {name}_{port}[{len(values)}] = {{"
-            + ", ".join(map(repr, values))
-            + "};",
+            constants("char *const", f"{name}_{what}", contacts),
+            constants("double", f"{name}_{port}", values),
         ]
     return lines
-
-
-def _strings(name: str, values: tuple[str, ...] | list[str]) -> str:
-    quoted = ", ".join(map(c_string, values)) or "0"
-    return f"static const char *const {name}[{max(len(values), 1)}] = {{{quoted}}};"
-
-
-def c_string(text: str) -> str:
-    """Return a string literal of C, whatever the text has."""
-    escaped = re.sub(r'[\\"?]|[^\x20-\x7e]', lambda found: _octal(found[0]), text)
-    return f'"{escaped}"'
-
-
-def _octal(character: str) -> str:
-    return "".join(f"\\{byte:03o}" for byte in character.encode())
-
-
-def comment(text: str) -> str:
-    """Return text that cannot end the comment it stands in."""
-    return re.sub(r"[^\x20-\x7e]|\*/|/\*", "?", text)

@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import count, numbers
-from delassus_ros.compiler.cache.cached_code import CachedCode, check_against_floats, stored_batch
+from delassus_ros.compiler.cache.cached_code import (
+    CachedCode,
+    Sample,
+    check_samples,
+    row_samples,
+    stored_batch,
+)
 from delassus_ros.compiler.codegen import batch
 from delassus_ros.compiler.codegen.emit import KERNEL, functions
 from delassus_ros.compiler.codegen.target import host_width
@@ -29,11 +35,11 @@ from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir, joined
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.compiler.runtime.python_call import around, link, python_calls
-from delassus_ros.errors import CompilerError, InputError
-from delassus_ros.model.couplings import follow
+from delassus_ros.errors import CompilerError, InputError, NumericalError
+from delassus_ros.model.couplings import follow, open_coupling
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port
+from delassus_ros.problem import Port, block_size, places, views
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.functions import Vector
 from delassus_ros.scalars.graph import Graph
@@ -50,18 +56,12 @@ class _Code:
     Parameters
     ----------
     sizes : of the buffers.
-    settle : changes random inputs to some that the code takes.
     """
 
     def __init__(
-        self,
-        code: bytes,
-        sizes: tuple[int, int, int],
-        operations: OperationCount,
-        settle: Callable[[Array], object],
+        self, code: bytes, sizes: tuple[int, int, int], operations: OperationCount
     ) -> None:
         self.code, self.sizes, self.operations = code, sizes, operations
-        self._settle = settle
         self._local = threading.local()
         link()
         self.loaded = LoadedCode(code)
@@ -78,24 +78,8 @@ class _Code:
         return found
 
     def run(self) -> int:
-        return self.run_on(*(block.ctypes.data for block in self.buffers()))
-
-    def run_on(self, inputs: int, results: int, work: int) -> int:
-        """Return the status of a call on buffers at these addresses."""
-        status: int = self._call(inputs, results, work)
+        status: int = self._call(*(block.ctypes.data for block in self.buffers()))
         return status
-
-    def run_at_random(self, seed: int) -> int:
-        block_in, block_out, _ = self.buffers()
-        block_in[:] = np.random.default_rng(seed).uniform(-1.0, 1.0, block_in.size)
-        self._settle(block_in)
-        block_out[:] = 0.0
-        return self.run()
-
-    def result(self, seed: int) -> bytes:
-        """Return status and results at random inputs as bytes."""
-        status = self.run_at_random(seed)
-        return status.to_bytes(4, "little", signed=True) + self.buffers()[1].tobytes()
 
 
 class BoundFunction:
@@ -118,12 +102,7 @@ class BoundFunction:
         self.address, self.work = code.address, work
         block_in.fill(np.nan)
         self.result.fill(np.nan)
-        self.inputs: dict[str, Array] = {}
-        first = 0
-        for port in ports:
-            part = block_in[first : first + port.size]
-            self.inputs[port.name] = part.reshape(port.shape)
-            first += port.size
+        self.inputs: dict[str, Array] = views(block_in, ports)
         addresses = [block.ctypes.data for block in (block_in, self.result, work)]
         # A function has no matrix of which rows are taken.
         binding = array("q", [*addresses, 0, 0, 0, 0, 0])
@@ -174,75 +153,74 @@ class CompiledFunction:
         robot: Robot | None = None,
         likeness: Likeness | None = None,
     ) -> None:
+        self._function, self._robot = function, robot
         self.inputs, self._likeness = tuple(inputs), likeness or Likeness()
-        self._rules, self._robot = InputRules.of(self.inputs, robot), robot
-        self._taken = sum(port.size for port in self.inputs)
+        self._rules = rules = InputRules.of(self.inputs, robot)
+        self._positions = slice(rules.first, rules.first + rules.count)
+        self._places = tuple(places(self.inputs))
+        self._taken = block_size(self.inputs)
         ports = repr([(port.name, port.shape) for port in self.inputs]).encode()
         stored = CachedCode(
-            "function", ports + b"\0" + (key or b""), _Code.parts, self._load, _Code.result
+            "function", ports + b"\0" + (key or b""), _Code.parts, self._load, self._result
         )
         place = None if key is None else stored.key()
-        self._code = stored.kept(place, lambda: self._compile(function))
+        self._code = stored.kept(place, self._compile)
         self.operations, self.results = self._code.operations, self._code.sizes[1]
-        self._function, self._keyed = function, (stored.origin, place is not None)
+        self._keyed = stored.origin, place is not None
         self._lock = threading.Lock()
         self._batch: BatchKernel | None = None
 
     def _load(self, code: bytes, description: dict[str, Any]) -> _Code:
         operations = OperationCount(**description["operations"])
         results, work = map(int, description["sizes"])
-        return _Code(code, (self._taken, results, work), operations, self._settle)
+        return _Code(code, (self._taken, results, work), operations)
 
-    def _settle(self, inputs: Array) -> None:
-        """Move positions in an input block to where couplings hold."""
+    def _random_inputs(self, seed: int, count: int = 1) -> Array:
+        """Return random blocks of inputs (count, inputs) at which couplings hold."""
+        blocks = np.random.default_rng(seed).uniform(-1.0, 1.0, (count, self._taken))
         if self._robot is not None:
-            rules = self._rules
-            follow(self._robot, inputs[rules.first : rules.first + rules.count], ())
+            for block in blocks:
+                follow(self._robot, block[self._positions], ())
+        return blocks
 
-    def _compile(self, function: Callable[[Inputs], Vector]) -> _Code:
-        traced, outputs = self._traced(function)
+    def _sample(self, code: _Code, seed: int) -> Sample:
+        """Return what the code makes of random inputs."""
+        block_in, block_out, _ = code.buffers()
+        block_in[:] = self._random_inputs(seed)
+        block_out[:] = 0.0
+        status = code.run()
+        return Sample(views(block_in, self.inputs), status, {"result": block_out})
+
+    def _result(self, code: _Code, seed: int) -> bytes:
+        return self._sample(code, seed).result()
+
+    def _compile(self) -> _Code:
+        traced, outputs = self._traced()
         program = vector_program(traced, list(range(outputs)), self._likeness)
         texts, work = functions(single_parts(depth_first(program)), KERNEL)
         code = joined([compile_ir("\n".join([*texts, declarations(), ""])), around()])
         sizes = self._taken, outputs, work
-        compiled = _Code(code, sizes, traced.operations, self._settle)
-        self._check(function, compiled)
+        compiled = _Code(code, sizes, traced.operations)
+        self._check("a compiled function", [self._sample(compiled, 0)])
         return compiled
 
     def program(self) -> Program:
         """Return the program that is compiled, traced anew."""
-        traced, outputs = self._traced(self._function)
+        traced, outputs = self._traced()
         return vector_program(traced, list(range(outputs)), self._likeness)
 
-    def _traced(self, function: Callable[[Inputs], Vector]) -> tuple[Trace, int]:
-        """Return the trace of a function, and the number of its results."""
+    def _traced(self) -> tuple[Trace, int]:
+        """Return the trace of the function, and the number of its results."""
         graph = Graph()
-        outputs = [graph.index_of(value) for value in function(graph.input_block(self.inputs))]
+        results = self._function(graph.input_block(self.inputs))
+        outputs = [graph.index_of(value) for value in results]
         if not outputs:
             raise CompilerError("a function without results cannot be compiled")
         return Trace.of(graph, outputs, self._rules), len(outputs)
 
-    def _check(self, function: Callable[[Inputs], Vector], code: _Code) -> None:
+    def _check(self, what: str, run: Sequence[Sample]) -> None:
         """Compare with the function on floats."""
-        block_in, block_out, _ = code.buffers()
-        status = code.run_at_random(0)
-        self._compare("a compiled function", block_in, block_out, status, function)
-
-    def _compare(
-        self,
-        what: str,
-        inputs: Array,
-        results: Array,
-        status: int,
-        function: Callable[[Inputs], Vector],
-    ) -> None:
-        values, position = {}, 0
-        for port in self.inputs:
-            values[port.name] = inputs[position : position + port.size].tolist()
-            position += port.size
-        check_against_floats(
-            what, status, {"result": results}, lambda: {"result": function(values)}
-        )
+        check_samples(what, run, lambda values: {"result": self._function(values)})
 
     def _matched(self, values: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
         """Return the arguments, as many as ports."""
@@ -264,15 +242,37 @@ class CompiledFunction:
             If there are more or fewer, or one is no numbers or has another shape; names it.
         """
         block_in, block_out, _ = self._code.buffers()
-        position = 0
-        for port, value in zip(self.inputs, self._matched(values), strict=True):
+        for (port, place), value in zip(self._places, self._matched(values), strict=True):
             array = numbers(port.name, value)
             if array.shape not in (port.shape, (port.size,)):
                 raise InputError(f"{port.name!r} has shape {array.shape}, expected {port.shape}")
-            block_in[position : position + port.size] = array.ravel()
-            position += port.size
+            block_in[place] = array.ravel()
         status = Status(self._code.run())
         return block_out.copy(), status
+
+    def compute(self, failure: str, *values: ArrayLike) -> Array:
+        """Return the results of a call.
+
+        Parameters
+        ----------
+        failure : what cannot be done unless the status is OK, for the message.
+        values : as for a call.
+
+        Raises
+        ------
+        InputError
+            As for a call.
+        NumericalError
+            Unless the status is OK; names the reason, and the coupling that does not hold at q.
+        """
+        results, status = self(*values)
+        if status is not Status.OK:
+            reason = status.name.lower().replace("_", " ")
+            if status is Status.NOT_CLOSED and self._robot is not None:
+                q = self._code.buffers()[0][self._positions]
+                reason = f"{reason}: {open_coupling(self._robot, q.tolist())}"
+            raise NumericalError(f"{failure}: {reason}")
+        return results
 
     def batch(self, *values: ArrayLike, threads: int = 1) -> tuple[Array, NDArray[np.int32]]:
         """Return results (N, results) and statuses (N,); rows without status OK are NaN.
@@ -328,32 +328,21 @@ class CompiledFunction:
             return self._batch
 
     def _compile_batch(self) -> BatchKernel:
-        traced, outputs = self._traced(self._function)
+        traced, outputs = self._traced()
         module = batch.module(
             batch_program(traced, list(range(outputs))), self._taken, host_width()
         )
         unique = np.array(module.unique, np.int64)
         kernel = BatchKernel(compile_ir(module.ir), module.width, unique, module.work_size)
-        inputs, results, status = self._batch_at_random(kernel, 0)
-        for row, found, state in zip(inputs, results, status, strict=True):
-            self._compare("a compiled batch function", row, found, int(state), self._function)
+        self._check("a compiled batch function", self._batch_samples(kernel, 0))
         return kernel
 
-    def _batch_at_random(
-        self, kernel: BatchKernel, seed: int
-    ) -> tuple[Array, Array, NDArray[np.int32]]:
-        shape = kernel.width, self._taken
-        inputs = np.random.default_rng(seed).uniform(-1.0, 1.0, shape)
-        for row in inputs:
-            self._settle(row)
-        results = np.zeros((kernel.width, kernel.unique.shape[0]))
-        status = np.zeros(kernel.width, dtype=np.int32)
-        kernel.run(inputs, results, status, kernel.unique, "rows", 1)
-        return inputs, results, status
+    def _batch_samples(self, kernel: BatchKernel, seed: int) -> list[Sample]:
+        rows = self._random_inputs(seed, kernel.width)
+        return row_samples(kernel, rows, self.inputs, [Port("result", (self._code.sizes[1],))])
 
     def _batch_result(self, kernel: BatchKernel, seed: int) -> bytes:
-        _, results, status = self._batch_at_random(kernel, seed)
-        return status.tobytes() + results.tobytes()
+        return b"".join(sample.result() for sample in self._batch_samples(kernel, seed))
 
     def bind(self) -> BoundFunction:
         """Return the function with buffers for a control loop."""

@@ -9,13 +9,12 @@ from numpy.typing import ArrayLike
 
 from delassus_ros.compiler.codegen.loops import modules_ir
 from delassus_ros.compiler.export import Export, Target, check_name, checked_target
-from delassus_ros.compiler.runtime.jit import compile_for
+from delassus_ros.compiler.header import COMPILED_BY, constants, filled, framed
 from delassus_ros.contact_forces import iteration
 from delassus_ros.contact_forces.cones import CONVEX, COULOMB, INFO, SPEEDS
 from delassus_ros.contact_forces.machine_code import BUDGET, MODULES, SPEED, TOLERANCE
 from delassus_ros.contact_forces.rows import ConeRows
 from delassus_ros.contacts import LARGEST_FRICTION
-from delassus_ros.version import __version__
 
 
 def export_contact_forces(
@@ -50,13 +49,17 @@ def export_contact_forces(
     rows = ConeRows.of(tuple(kinds), 0.0, dimensions, normals)
     resolved = checked_target(target)
     text = modules_ir(MODULES, ["solve"], prefix=f"{name}_forces_")
-    compiled = compile_for(
-        text, resolved.triple, resolved.cpu, resolved.features, middle_end=True
-    )  # fmt: skip
-    return Export(compiled, _header(rows, len(kinds), name, resolved))
+    about = [
+        f"Contact forces with friction, {COMPILED_BY}.",
+        f"Target {resolved.described}. Units: N, N m, kg, m, s.",
+    ]
+    body = [filled(_BODY, _values(rows, len(kinds), name))]
+    header = framed(f"{name.upper()}_CONTACT_FORCES_H", about, body, ("stddef.h", "stdint.h"))
+    return Export(resolved.compiled(text, middle_end=True), header)
 
 
-def _header(rows: ConeRows, contacts: int, name: str, target: Target) -> str:
+def _values(rows: ConeRows, contacts: int, name: str) -> dict[str, object]:
+    """Return values of the header's words."""
     cones = np.concatenate([[0], np.cumsum(np.bincount(rows.owner, minlength=contacts))])
     offsets = np.array(rows.offsets)
     first_rows = np.zeros(contacts + 1, np.int64)
@@ -64,50 +67,32 @@ def _header(rows: ConeRows, contacts: int, name: str, target: Target) -> str:
         own = rows.columns[rows.starts[offsets[c]] : rows.starts[offsets[c + 1]]]
         first_rows[c + 1] = first_rows[c] + len(np.unique(own))
     k, n, entries = rows.count, rows.size, len(rows.columns)
-    values = {
-        "NAME": name, "UPPER": name.upper(), "VERSION": __version__, "TRIPLE": target.triple,
-        "CPU": target.cpu or "generic", "CONTACTS": contacts, "CONE_ROWS": k, "ROWS": n,
-        "WORK": iteration.work_size(k, n) + 2 * len(rows.cones) + entries + 2 * k + n + SPEEDS,
-        "INDICES": len(rows.cones) + k + 1 + entries, "BUDGET": BUDGET,
-        "TOLERANCE": repr(TOLERANCE), "COULOMB": COULOMB, "CONVEX": CONVEX, "INFO": INFO,
-        "SPEEDS": SPEEDS, "SPEED": repr(SPEED),
-        "SOLVED": iteration.SOLVED, "INACCURATE": iteration.INACCURATE,
-        "FAILED": iteration.FAILED, "INFEASIBLE": iteration.INFEASIBLE,
-        "NOT_FINITE": iteration.NOT_FINITE, "REFUSED": iteration.REFUSED,
-        "STRIKING": iteration.STRIKING, "JAMMED": iteration.JAMMED,
-        "FRICTION": repr(LARGEST_FRICTION), "TOLERABLE": repr(iteration.MOST_TOLERANCE),
-        "FIRST_ROWS": _listed("int64_t", f"{name}_forces_first_rows", first_rows),
-        "FIRST_CONES": _listed("int64_t", f"{name}_forces_first_cones", cones),
-        "KINDS": _listed("int64_t", f"{name}_forces_kinds", rows.cones),
-        "STARTS": _listed("int64_t", f"{name}_forces_starts", rows.starts),
-        "COLUMNS": _listed("int64_t", f"{name}_forces_columns", rows.columns),
-        "WEIGHTS": _listed("double", f"{name}_forces_weights", rows.weights),
-        "FIRST_CONE_ROWS": _listed("int64_t", f"{name}_forces_first_cone_rows", offsets),
+    arrays = {
+        "FIRST_ROWS": ("int64_t", first_rows), "FIRST_CONES": ("int64_t", cones),
+        "FIRST_CONE_ROWS": ("int64_t", offsets), "KINDS": ("int64_t", rows.cones),
+        "STARTS": ("int64_t", rows.starts), "COLUMNS": ("int64_t", rows.columns),
+        "WEIGHTS": ("double", rows.weights),
     }  # fmt: skip
-    text = _HEADER
-    for word, value in values.items():
-        text = text.replace(f"@{word}@", str(value))
-    return text
+    return {
+        "NAME": name, "UPPER": name.upper(), "CONTACTS": contacts, "CONE_ROWS": k, "ROWS": n,
+        "WORK": iteration.work_size(k, n) + 2 * len(rows.cones) + entries + 2 * k + n + SPEEDS,
+        "INDICES": len(rows.cones) + k + 1 + entries, "BUDGET": BUDGET, "TOLERANCE": TOLERANCE,
+        "COULOMB": COULOMB, "CONVEX": CONVEX, "INFO": INFO, "SPEEDS": SPEEDS, "SPEED": SPEED,
+        "FRICTION": LARGEST_FRICTION, "TOLERABLE": iteration.MOST_TOLERANCE,
+        **{status: getattr(iteration, status) for status in _STATUSES},
+        **{
+            word: constants(kind, f"{name}_forces_{word.lower()}", values.tolist())
+            for word, (kind, values) in arrays.items()
+        },
+    }  # fmt: skip
 
 
-def _listed(kind: str, name: str, values: np.ndarray) -> str:
-    words = ", ".join(map(repr, values.tolist())) or "0"
-    return f"static const {kind} {name}[{max(len(values), 1)}] = {{{words}}};"
+_STATUSES = (
+    "SOLVED", "INACCURATE", "FAILED", "INFEASIBLE", "NOT_FINITE", "REFUSED", "STRIKING", "JAMMED",
+)  # fmt: skip
+"""Names of :mod:`delassus_ros.contact_forces.iteration`."""
 
-
-_HEADER = """\
-/* Contact forces with friction, compiled by delassus_ros @VERSION@.
-   Target @TRIPLE@, processor @CPU@. Units: N, N m, kg, m, s. */
-#ifndef @UPPER@_CONTACT_FORCES_H
-#define @UPPER@_CONTACT_FORCES_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
+_BODY = """\
 #define @UPPER@_FORCES_CONTACTS @CONTACTS@ /* contacts */
 #define @UPPER@_FORCES_ROWS @ROWS@ /* rows of G with all contacts, n */
 #define @UPPER@_FORCES_CONE_ROWS @CONE_ROWS@ /* rows of the cones, k: corners of surfaces */
@@ -234,11 +219,4 @@ static inline int64_t @NAME@_contact_forces(
       if (ray[k++] != 0.0) named[i] = 1;
   }
   return status;
-}
-
-#ifdef __cplusplus
-}
-#endif
-
-#endif /* @UPPER@_CONTACT_FORCES_H */
-"""
+}"""

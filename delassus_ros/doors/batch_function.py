@@ -22,7 +22,8 @@ from delassus_ros.compiler.build import batch_kernel_for
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.errors import AlgorithmError, InputError, ProblemError
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Problem
+from delassus_ros.problem import Problem, block_size, views
+from delassus_ros.scalars.ports import Status
 
 _definitions: dict[str, list[Any]] = {}
 """Definitions of algorithms by name, in the order in which they were used."""
@@ -51,18 +52,11 @@ class BlockFunction:
         ----------
         inputs, outputs : (N, size_in), (N, size_out), contiguous, float64.
         """
-        count, width = len(inputs), self.kernel.width
-        status = np.zeros(max(count, width), np.int32)
-        if count >= width:
+        status = np.zeros(len(inputs), np.int32)
+        if len(inputs):
             self.kernel.run(inputs, outputs, status, self.pick, "rows", 1)
-        elif count:
-            # Fewer rows than a vector has lanes: the last row is repeated.
-            repeated = inputs[np.minimum(np.arange(width), count - 1)]
-            found = np.empty((width, self.size_out))
-            self.kernel.run(repeated, found, status, self.pick, "rows", 1)
-            outputs[:] = found[:count]
-        if np.count_nonzero(status[:count]):
-            outputs[status[:count] != 0] = np.nan
+        if np.count_nonzero(status):
+            outputs[status != Status.OK] = np.nan
 
 
 class BatchFunction:
@@ -124,23 +118,20 @@ class BatchFunction:
         )  # fmt: skip
 
     def _function(self, problem: Problem, names: list[str]) -> BlockFunction:
-        kernel, pick, start = batch_kernel_for(problem, self._algorithm), [], 0
-        for port in problem.outputs:
-            if port.name in names:
-                pick.append(kernel.unique[start : start + port.size])
-            start += port.size
-        chosen = np.concatenate(pick)
-        return BlockFunction(kernel, sum(p.size for p in problem.inputs), len(chosen), chosen)
+        kernel = batch_kernel_for(problem, self._algorithm)
+        values = views(kernel.unique, problem.outputs)
+        chosen = np.concatenate([values[name].ravel() for name in names])
+        return BlockFunction(kernel, block_size(problem.inputs), len(chosen), chosen)
 
     @property
     def size_in(self) -> int:
         """Entries of a block of inputs."""
-        return sum(port.size for port in self.problem.inputs)
+        return block_size(self.problem.inputs)
 
     @property
     def size_out(self) -> int:
         """Entries of a block of outputs."""
-        return sum(port.size for port in self.problem.outputs)
+        return block_size(self.problem.outputs)
 
     def parts(
         self,
@@ -193,9 +184,5 @@ class BatchFunction:
 
     def split(self, block: Any) -> Any:
         """Return G, or a dictionary of all outputs by name, from a block (…, size_out)."""
-        found, start = {}, 0
-        for port in self.problem.outputs:
-            part = block[..., start : start + port.size]
-            found[port.name] = part.reshape((*part.shape[:-1], *port.shape))
-            start += port.size
+        found = views(block, self.problem.outputs)
         return found["G"] if len(found) == 1 else found

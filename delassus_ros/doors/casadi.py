@@ -14,7 +14,7 @@ from delassus_ros.compiler.ir.trace import decided
 from delassus_ros.doors import needed
 from delassus_ros.doors.batch_function import BatchFunction, BlockFunction
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.problem import Problem
+from delassus_ros.problem import Problem, places
 from delassus_ros.scalars import functions as scalars
 
 casadi: Any = needed("casadi")
@@ -162,14 +162,13 @@ def casadi_kernel(
     batch = BatchFunction(problem, algorithm)
     kernel = _Kernel(f"{name}_block", batch.forward, batch)
     inputs = [casadi.MX.sym(port.name, port.size) for port in problem.inputs]
-    block, start, outputs = kernel(casadi.vertcat(*inputs)), 0, []
-    for port in problem.outputs:
-        part = block[start : start + port.size]
+    block, outputs = kernel(casadi.vertcat(*inputs)), []
+    for port, place in places(problem.outputs):
+        part = block[place]
         if len(port.shape) > 1:
             # CasADi's matrices are column-major.
             part = casadi.reshape(part, port.shape[1], port.shape[0]).T
         outputs.append(part)
-        start += port.size
     names = [port.name for port in problem.inputs], [port.name for port in problem.outputs]
     function = casadi.Function(name, inputs, outputs, *names)
     _callbacks.append(kernel)

@@ -16,11 +16,10 @@ from delassus_ros.compiler.export import Export, Target, export_functions
 from delassus_ros.compiler.function import BoundFunction, CompiledFunction
 from delassus_ros.compiler.passes.joint_functions import Owners, likeness_of_function
 from delassus_ros.compiler.passes.limbs import Likeness
-from delassus_ros.dynamics.checked import checked
 from delassus_ros.dynamics.derivatives import derivatives_of_forward, derivatives_of_inverse
 from delassus_ros.dynamics.identifiable import IdentifiableParameters, identifiable
 from delassus_ros.dynamics.matrices import coriolis, gravity_torques
-from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
+from delassus_ros.dynamics.methods import FAILURE, FORWARD, INVERSE, Method
 from delassus_ros.dynamics.regressor import PARAMETERS, regressor
 from delassus_ros.errors import InputError, ProblemError, RobotError, unknown
 from delassus_ros.model.clusters import velocity_offsets
@@ -219,12 +218,15 @@ class Dynamics:
 
     def _call(
         self,
-        function: CompiledFunction,
+        name: str,
         *arrays: ArrayLike,
         wrenches: ArrayLike | None = None,
-        loaded: bool = True,
+        method: str = "",
+        accelerated: Iterable[str] = (),
     ) -> Array:
-        if self.wrenches and loaded:
+        """Return the results of a function of the table, or of hybrid dynamics."""
+        function = self._function(name, method, accelerated)
+        if function.inputs[-1].name == "wrenches":
             forces = np.zeros((len(self.wrenches), 6)) if wrenches is None else wrenches
             arrays = *arrays, forces
         elif wrenches is not None:
@@ -232,7 +234,7 @@ class Dynamics:
                 "wrenches are given, but this Dynamics has no frames for them: make it with "
                 "wrenches=[...]"
             )
-        return checked(self._robot, arrays[0], *function(*arrays))
+        return function.compute(FAILURE, *arrays)
 
     def bind(
         self, function: str, method: str = "", accelerated: Iterable[str] = ()
@@ -370,8 +372,8 @@ class Dynamics:
             If a loop is singular at q, a coupling does not hold, an input is not finite, a
             position is beyond 10⁶ rad or m, or a result overflows.
         """
-        function = self._function("inverse", method)
-        return self._call(function, q, rates, accelerations, gravity, wrenches=wrenches)
+        arrays = q, rates, accelerations, gravity
+        return self._call("inverse", *arrays, wrenches=wrenches, method=method)
 
     def forward(
         self,
@@ -397,8 +399,8 @@ class Dynamics:
         NumericalError
             If the mass matrix is not positive definite at q, or as for :meth:`inverse`.
         """
-        function = self._function("forward", method)
-        return self._call(function, q, rates, torques, gravity, wrenches=wrenches)
+        arrays = q, rates, torques, gravity
+        return self._call("forward", *arrays, wrenches=wrenches, method=method)
 
     def hybrid(
         self,
@@ -428,8 +430,8 @@ class Dynamics:
         NumericalError
             As for :meth:`forward`.
         """
-        function = self._hybrid(self._indices(accelerated))
-        return self._call(function, q, rates, known, gravity, wrenches=wrenches)
+        arrays = q, rates, known, gravity
+        return self._call("hybrid", *arrays, wrenches=wrenches, accelerated=accelerated)
 
     def coriolis(self, q: ArrayLike, rates: ArrayLike) -> Array:
         """Return the Coriolis matrix C (size, size), with Ṁ − 2C skew-symmetric.
@@ -441,8 +443,7 @@ class Dynamics:
         InputError, NumericalError
             As for :meth:`inverse`.
         """
-        values = self._call(self._function("coriolis"), q, rates, loaded=False)
-        return values.reshape(self.size, self.size)
+        return self._call("coriolis", q, rates).reshape(self.size, self.size)
 
     def gravity_torques(self, q: ArrayLike, gravity: ArrayLike = GRAVITY) -> Array:
         """Return the torques (size,) that hold the robot at rest against gravity [N·m, N].
@@ -454,7 +455,7 @@ class Dynamics:
         InputError, NumericalError
             As for :meth:`inverse`.
         """
-        return self._call(self._function("gravity_torques"), q, gravity, loaded=False)
+        return self._call("gravity_torques", q, gravity)
 
     def inverse_derivatives(
         self,
@@ -474,9 +475,8 @@ class Dynamics:
         InputError, NumericalError
             As for :meth:`inverse`.
         """
-        function = self._function("inverse_derivatives")
         arrays = q, rates, accelerations, gravity
-        return self._matrices(self._call(function, *arrays, wrenches=wrenches))
+        return self._matrices(self._call("inverse_derivatives", *arrays, wrenches=wrenches))
 
     def forward_derivatives(
         self,
@@ -493,9 +493,8 @@ class Dynamics:
         InputError, NumericalError
             As for :meth:`forward`.
         """
-        function = self._function("forward_derivatives")
         arrays = q, rates, torques, gravity
-        return self._matrices(self._call(function, *arrays, wrenches=wrenches))
+        return self._matrices(self._call("forward_derivatives", *arrays, wrenches=wrenches))
 
     def _matrices(self, values: Array) -> tuple[Array, Array, Array]:
         first, second, third = values.reshape(3, self.size, self.size)
@@ -518,8 +517,7 @@ class Dynamics:
         InputError, NumericalError
             As for :meth:`inverse`.
         """
-        function = self._function("regressor")
-        values = self._call(function, q, rates, accelerations, gravity, loaded=False)
+        values = self._call("regressor", q, rates, accelerations, gravity)
         return values.reshape(self.size, -1)
 
     def identifiable(

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import numbers
 from delassus_ros.compiler.function import CompiledFunction
-from delassus_ros.dynamics.checked import checked
+from delassus_ros.dynamics.methods import FAILURE
 from delassus_ros.model.clusters import clusters_of, velocity_offsets
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
@@ -58,7 +58,6 @@ class LoopRates:
             return [value for row in E for value in row]
 
         key = "\0".join(["loop rates", *self.joints, ""]).encode() + robot.to_bytes()
-        self._robot = robot
         self._function = CompiledFunction(jacobian, (Port("q", (robot.nq,)),), key, robot)
         self._shape = shape
 
@@ -70,8 +69,7 @@ class LoopRates:
         NumericalError
             If a loop is singular at q (nq,).
         """
-        values, status = self._function(q)
-        return checked(self._robot, q, values, status).reshape(self._shape)
+        return self._function.compute(FAILURE, q).reshape(self._shape)
 
     def independent(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
         """Return the robot's velocities from rates of measured joints.

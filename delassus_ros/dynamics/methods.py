@@ -27,6 +27,9 @@ from delassus_ros.rbda.trees import rewritten_tree, spanning_tree, tree_of
 from delassus_ros.scalars.functions import Matrix, Vector, dot, ldl, ldl_solve
 from delassus_ros.scalars.ports import Inputs
 
+FAILURE = "the dynamics cannot be computed at this configuration"
+"""Message of a NumericalError, before the status."""
+
 
 @dataclass(frozen=True)
 class Method:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from delassus_ros.arguments import instance, numbers
 from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.dynamics import GRAVITY
-from delassus_ros.errors import InputError, NumericalError, ProblemError, RobotError, unknown
+from delassus_ros.errors import InputError, ProblemError, RobotError, unknown
 from delassus_ros.measured.least_squares import LeastSquares
 from delassus_ros.measured.observability import Observability
 from delassus_ros.measured.quantities import (
@@ -32,13 +32,16 @@ from delassus_ros.measured.quantities import (
     Quantity,
 )
 from delassus_ros.measured.system import System
-from delassus_ros.model.couplings import open_coupling
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port
 from delassus_ros.scalars.counts import OperationCount
-from delassus_ros.scalars.ports import Status
 
+_FAILURE = (
+    "the measurements are not sufficient at this configuration, a loop is singular, or an input "
+    "cannot be used"
+)
+"""Message of a NumericalError, before the status."""
 _POSTURES = 3
 """Number of random postures for observability and the order of elimination."""
 
@@ -205,16 +208,7 @@ class SparseDynamics:
             As for :meth:`solve`.
         """
         arguments = (q, rates, gravity, y) if self.given else (q, rates, gravity)
-        found, status = self._compiled()(*arguments)
-        if status is not Status.OK:
-            reason = status.name.lower().replace("_", " ")
-            if status is Status.NOT_CLOSED:
-                reason += f": {open_coupling(self._robot, np.ravel(q).tolist())}"
-            raise NumericalError(
-                "the measurements are not sufficient at this configuration, a loop is singular, "
-                f"or an input cannot be used: {reason}"
-            )
-        return found
+        return self._compiled().compute(_FAILURE, *arguments)
 
     @property
     def operations(self) -> OperationCount:

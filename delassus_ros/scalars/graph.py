@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from delassus_ros.errors import CompilerError
-from delassus_ros.problem import Port
+from delassus_ros.problem import Port, places
 from delassus_ros.scalars import functions as scalars
 from delassus_ros.scalars.ports import Status
 
@@ -93,11 +93,10 @@ class Graph:
 
     def input_block(self, ports: Iterable[Port]) -> dict[str, list[Symbol]]:
         """Return the symbols of an input block, by port."""
-        block, position = {}, 0
-        for port in ports:
-            block[port.name] = [self.input(position + k) for k in range(port.size)]
-            position += port.size
-        return block
+        return {
+            port.name: [self.input(k) for k in range(place.start, place.stop)]
+            for port, place in places(ports)
+        }
 
     def parameter(self) -> Symbol:
         """Return a new unknown constant."""

@@ -18,7 +18,7 @@ from delassus_ros.contact_forces.results import BatchContactForces
 from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import OutputArrays, row_of
-from delassus_ros.problem import Problem
+from delassus_ros.problem import Problem, views
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.friction import accelerations_and_velocities, active_solver
 from delassus_ros.solver.inputs import Given, InputCheck
@@ -184,20 +184,13 @@ class BatchSolver:
         for i in indices:
             active_offsets.append(active_offsets[-1] + contact_set[i].rows)
         rows = [r for i in indices for r in range(offsets[i], offsets[i + 1])]
-        unique, first = self._kernel.unique, 0
-        picked: list[NDArray[np.int64]] = []
-        shapes: dict[str, tuple[int, ...]] = {}
-        for port in self._problem.outputs:
-            full = unique[first : first + port.size].reshape(port.shape)
-            first += port.size
-            if port.name == "G":
-                picked.insert(0, full[np.ix_(rows, rows)])
-                continue
-            for axis in row_of(port.name).row_axes:
-                full = full.take(rows, axis=axis)
-            picked.append(full)
-            shapes[port.name] = full.shape
-        pick = np.concatenate([each.ravel() for each in picked])
+        values = views(self._kernel.unique, self._problem.outputs)
+        for name in values:
+            for axis in row_of(name).row_axes:
+                values[name] = values[name].take(rows, axis=axis)
+        matrix = values.pop("G")
+        shapes = {name: full.shape for name, full in values.items()}
+        pick = np.concatenate([full.ravel() for full in (matrix, *values.values())])
         names = tuple(contact_set[i].name for i in indices)
         return _Active(names, tuple(active_offsets), pick, shapes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,6 +93,8 @@ class BoundSolver:
         self._computation = _Computation(problem, bound, algorithm, structure)
         self.solution: Solution = self._computation.solution
         self._record = self._computation.solution.record
+        self._constrained: _ConstrainedDynamics | None = None
+        self._friction: BoundFriction | None = None
         self._inputs = InputArrays("inputs", "input", bound.inputs)
         for name, values in bound.inputs.items():
             values[...] = problem.placements.get(name, np.nan)
@@ -172,7 +175,9 @@ class BoundSolver:
             names if len(indices) == len(names) else tuple(names[i] for i in indices)
         )
         solution.row_offsets = tuple(offsets)
-        self._computation.follow_contacts()
+        self._constrained = None
+        if self._friction is not None:
+            self._friction.select()
 
     def constrained_dynamics(
         self, acceleration: ArrayLike | None = None, regularization: ArrayLike | None = None
@@ -196,7 +201,9 @@ class BoundSolver:
             If the problem lacks the output ``a0``, ``qdd0`` or ``MinvJT``, for values that are
             not numbers of this shape, or for a negative or infinite R.
         """
-        return self._computation.constrained(acceleration, regularization)
+        if self._constrained is None:
+            self._constrained = _ConstrainedDynamics(self.solution)
+        return self._constrained.compute(acceleration, regularization)
 
     def set_friction(
         self,
@@ -222,7 +229,7 @@ class BoundSolver:
             If the problem lacks the output ``a0``, an argument is wrong, or a contact is a
             selection; the friction is then unchanged.
         """
-        self._computation.set_friction(friction, options)
+        self._friction = BoundFriction(self.solution, friction, options)
 
     def contact_forces(self, *, warm: bool = True) -> ContactForces:
         """Return the contact forces with friction of the last :meth:`solve`.
@@ -244,7 +251,9 @@ class BoundSolver:
         InputError
             If no friction was set.
         """
-        return self._computation.contact_forces(warm)
+        if self._friction is None:
+            raise InputError("no friction was set; expected bound.set_friction(0.6) before")
+        return self._friction.compute(warm)
 
     def task(self, task: Iterable[str] | str, given: Iterable[str] | str = ()) -> BoundTask:
         """Return the quantities of a task while contacts are held, after each :meth:`solve`.
@@ -304,44 +313,20 @@ class _Computation:
     ) -> None:
         self._check, self._q = InputCheck(problem), problem.inputs[0]
         self._bound = bound
-        self._constrained: _ConstrainedDynamics | None = None
-        self._friction: BoundFriction | None = None
         self.solution = _BoundSolution(bound.outputs["G"], problem.contacts, algorithm)
         self.solution.problem, self.solution.structure = problem, structure
         secondary = {name: array for name, array in bound.outputs.items() if name != "G"}
         self.solution.secondary = dict(secondary)
-        self._slices: list[_Slices | _Blocks] = []
+        self._slices: list[_Slices] = []
         self._whole: list[Array] = []
         bound.outputs["G"].fill(np.nan)
         for name, full in secondary.items():
             full.fill(np.nan)
             axes = row_of(name).row_axes
-            if not axes:
-                self._whole.append(full)
-            elif len(axes) == 1:
-                self._slices.append(_Slices(name, full, axes[0]))
+            if axes:
+                self._slices.append(_Slices(name, full, axes))
             else:
-                self._slices.append(_Blocks(name, full, axes))
-
-    def constrained(
-        self, acceleration: ArrayLike | None, regularization: ArrayLike | None
-    ) -> ConstrainedMotion:
-        """Compute; see :meth:`BoundSolver.constrained_dynamics`."""
-        if self._constrained is None:
-            self._constrained = _ConstrainedDynamics(self.solution)
-        return self._constrained.compute(acceleration, regularization)
-
-    def set_friction(
-        self, friction: ArrayLike | Mapping[str, float] | None, options: ForceOptions
-    ) -> None:
-        """Choose friction; see :meth:`BoundSolver.set_friction`."""
-        self._friction = BoundFriction(self.solution, friction, options)
-
-    def contact_forces(self, warm: bool) -> ContactForces:
-        """Compute; see :meth:`BoundSolver.contact_forces`."""
-        if self._friction is None:
-            raise InputError("no friction was set; expected bound.set_friction(0.6) before")
-        return self._friction.compute(warm)
+                self._whole.append(full)
 
     def built_in(self) -> Callable[..., object] | None:
         """Return :meth:`solve` as a built-in function, or None without one."""
@@ -357,12 +342,6 @@ class _Computation:
         for slices in self._slices:
             self.solution.secondary[slices.name] = slices.select(rows)
             slices.active.fill(np.nan)
-
-    def follow_contacts(self) -> None:
-        """Let what depends on the active contacts follow them."""
-        self._constrained = None
-        if self._friction is not None:
-            self._friction.select()
 
     def solve(self, q: ArrayLike | None = None, /) -> Solution:
         """Compute; see :meth:`BoundSolver.solve`."""
@@ -548,59 +527,42 @@ class BoundTask:
 
 
 class _Slices:
-    """The rows or columns of the active contacts of one output, copied without allocating."""
+    """The rows and columns of the active contacts of one output, copied without allocating.
 
-    def __init__(self, name: str, full: Array, axis: int) -> None:
-        self.name = name
-        self._is_vector = full.ndim == 1
-        full = full[:, np.newaxis] if self._is_vector else full
-        self._full, self._axis = full, axis
-        m, n = full.shape[axis], full.shape[1 - axis]
-        numbers, buffer = np.arange(m), aligned_zeros(m * n)
-        shapes = [(k, n) if axis == 0 else (n, k) for k in range(m)]
-        # One view per size, made in advance, so that a switch of contacts allocates none.
-        self._views = [buffer[: k * n].reshape(shape) for k, shape in enumerate(shapes)] + [full]
-        self._numbers = [numbers[:k] for k in range(m + 1)]
-        self.active = full
+    Parameters
+    ----------
+    full : the output for all contacts.
+    axes : the axes along which rows of contacts lie.
+    """
+
+    def __init__(self, name: str, full: Array, axes: Sequence[int]) -> None:
+        self.name, self.active = name, full
+        self._full = full
+        numbers = np.arange(full.shape[axes[0]])
+        self._numbers = [numbers[:k] for k in range(len(numbers) + 1)]
         self._chosen = numbers
+        # One view per axis and size, made in advance, so that a switch of contacts allocates none.
+        buffers = [aligned_zeros(full.size) for _ in axes]
+        self._steps: list[list[tuple[int, Array]]] = [[] for _ in self._numbers]
+        for k in range(len(numbers)):
+            shape = list(full.shape)
+            for axis, buffer in zip(axes, buffers, strict=True):
+                shape[axis] = k
+                self._steps[k].append((axis, buffer[: math.prod(shape)].reshape(shape)))
+        self._present = self._steps[-1]
 
     def select(self, rows: Sequence[int]) -> Array:
-        """Choose rows (columns) by number; return the array that :meth:`take` fills."""
-        self.active, self._chosen = self._views[len(rows)], self._numbers[len(rows)]
+        """Choose rows by number; return the array that :meth:`take` fills."""
+        self._present, self._chosen = self._steps[len(rows)], self._numbers[len(rows)]
         for i, row in enumerate(rows):
             self._chosen[i] = row
-        return self.active[:, 0] if self._is_vector else self.active
-
-    def take(self) -> None:
-        """Copy the chosen rows or columns."""
-        if self.active is not self._full:
-            # Rows are in range; with mode="clip" take() needs no buffer for the output.
-            self._full.take(self._chosen, self._axis, self.active, "clip")
-
-
-class _Blocks:
-    """The rows and columns of the active contacts of an output with two axes of rows."""
-
-    def __init__(self, name: str, full: Array, axes: tuple[int, ...]) -> None:
-        self.name, self._full, (self._row, self._column) = name, full, axes
-        self.active = full
-        self._some_rows = full
-        self._chosen = np.arange(full.shape[self._row])
-
-    def select(self, rows: Sequence[int]) -> Array:
-        """Choose rows and columns by number; return the array that :meth:`take` fills."""
-        shape = list(self._full.shape)
-        self.active = self._full
-        if len(rows) < shape[self._row]:
-            self._chosen = np.array(rows, np.int64)
-            shape[self._row] = len(rows)
-            self._some_rows = np.empty(shape)
-            shape[self._column] = len(rows)
-            self.active = np.empty(shape)
+        self.active = self._present[-1][1] if self._present else self._full
         return self.active
 
     def take(self) -> None:
-        """Copy the chosen rows and columns."""
-        if self.active is not self._full:
-            self._full.take(self._chosen, self._row, self._some_rows, "clip")
-            self._some_rows.take(self._chosen, self._column, self.active, "clip")
+        """Copy the chosen rows, along one axis after the other."""
+        source = self._full
+        for axis, target in self._present:
+            # Rows are in range; with mode="clip" take() needs no buffer for the output.
+            source.take(self._chosen, axis, target, "clip")
+            source = target

@@ -37,8 +37,6 @@ class InputCheck:
         self._problem, self._ports = problem, problem.inputs
         self._names = tuple(port.name for port in self._ports)
         self._robot = robot = problem.robot
-        self._axes = problem.axes
-        self._wrenches = problem.wrenches
         first = ("q", "base_orientation", *PLACEMENTS)
         self._for_all = tuple(name for name in self._names if name not in first)
         self._placements = {
@@ -114,15 +112,15 @@ class InputCheck:
             return quaternion(values)
         if port.name != "wrenches" or not isinstance(values, Mapping):
             return values
-        block = np.zeros(port.shape)
+        block, frames = np.zeros(port.shape), self._problem.wrenches
         for name, wrench in values.items():
-            if name not in self._wrenches:
-                raise InputError(f"wrenches: {unknown('frame', str(name), self._wrenches)}")
+            if name not in frames:
+                raise InputError(f"wrenches: {unknown('frame', str(name), frames)}")
             what = f"wrenches[{name!r}]"
             six = numbers(what, wrench, "6 numbers")
             if six.shape != (6,):
                 raise InputError(f"{what} has shape {six.shape}, expected (6,): force and moment")
-            block[self._wrenches.index(name)] = six
+            block[frames.index(name)] = six
         return block
 
     def shaped(self, port: Port, values: ArrayLike | None) -> Array:
@@ -215,7 +213,7 @@ class InputCheck:
         """Return the reason why a problem lacks the placement input `name`."""
         if name not in PLACEMENTS:
             return ""
-        if name == "contact_orientations" and self._axes == "world":
+        if name == "contact_orientations" and self._problem.axes == "world":
             return "; rows in world axes do not depend on it"
         moving = "'position' or 'pose'" if name == "contact_positions" else "'pose'"
         return f"; no contact has moving={moving}"
@@ -252,8 +250,7 @@ class PlacementCheck:
         self._problem, self._place, self._port = problem, port, port.name
         self._contacts = problem.contacts
         self._unit = port.name == "contact_orientations"
-        names = problem.turning if self._unit else problem.moving
-        self._index = {name: i for i, name in enumerate(names)}
+        self._index = {name: i for i, name in enumerate(problem.placed[port.name])}
         self._own = problem.placements[port.name]
         self._width = port.shape[1]
 
@@ -295,7 +292,9 @@ class PlacementCheck:
         block = np.empty((1 if count is None else count, *self._own.shape))
         block[:] = self._own
         for name, values in self._named(given).items():
-            what, array = self._numbers(name, values)
+            what = f"{self._port}[{name!r}]"
+            values = quaternion(values) if self._unit else values
+            array = numbers(what, values, f"{width} numbers")
             shape = array.shape
             many = "" if count is None else f" or {(width, count) if columns else (count, width)}"
             if count is not None and array.ndim == 2 and columns:
@@ -331,12 +330,6 @@ class PlacementCheck:
                 f"this input: {', '.join(self._index)}"
             )
         return given
-
-    def _numbers(self, name: str, values: ArrayLike) -> tuple[str, Array]:
-        """Return (name for messages, values) of a contact."""
-        what = f"{self._port}[{name!r}]"
-        values = quaternion(values) if self._unit else values
-        return what, numbers(what, values, f"{self._width} numbers")
 
 
 def check_unit(what: str, quaternions: Array, where: str) -> None:

@@ -3,8 +3,8 @@
 Four points on one flat foot have twelve rows of which at most six are independent in any posture.
 The structural rank is the rank at generic configurations, including generic placements of moving
 contacts: almost every configuration has this rank, no configuration has a larger rank. The
-structural rank is a property of the model: joints whose limits leave little or no range are moved
-regardless, as the mass matrix allows their motion and encoders may report it.
+structural rank is a property of the model: joints are moved beyond their limits, as the mass
+matrix allows their motion and encoders may report it.
 
 Λ leaves out only directions beyond the structural rank: near a singular posture further directions
 are as weak, in which Λ has to grow.
@@ -13,8 +13,8 @@ are as weak, in which Λ has to grow.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,44 +26,18 @@ from delassus_ros.errors import InputError, NumericalError
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.couplings import follow
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
-from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M, Array
 from delassus_ros.problem import Problem
+from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import RANK_TOLERANCE
-from delassus_ros.solver.inputs import Given, InputCheck
 
-
-class Bound(Protocol):
-    """Interface of :class:`~delassus_ros.solver.bound.BoundSolver`: a solver with inputs."""
-
-    @property
-    def inputs(self) -> Mapping[str, Array]:
-        """Arrays by name of the input."""
-
-    def solve(self) -> Any:
-        """Return a solution with status and the matrix of all contacts."""
-
-
-class Binds(Protocol):
-    """Interface of :class:`~delassus_ros.solver.solver.DelassusSolver`: makes bound solvers."""
-
-    @property
-    def problem(self) -> Problem:
-        """The problem of the solver."""
-
-    @property
-    def algorithm(self) -> str:
-        """Name of the algorithm."""
-
-    def bind(self) -> Bound:
-        """Return a bound solver."""
-
+if TYPE_CHECKING:
+    from delassus_ros.solver.bound import BoundSolver
+    from delassus_ros.solver.solver import DelassusSolver
 
 _RANK_ROUNDING = 1e-13
 """Fraction of the largest diagonal entry below which entries are rounding, for scaled rows."""
-_RANGE = 0.2
-"""Least range of positions from which joints are drawn [rad or m]."""
 _GENERIC = 3
 """Number of matrices for a structural rank; one matrix is enough almost surely."""
 _DRAWN = 10
@@ -90,12 +64,11 @@ def numerical_rank(eigenvalues: Array, tolerance: float = RANK_TOLERANCE) -> int
     return int(np.count_nonzero(eigenvalues > tolerance * eigenvalues[-1]))
 
 
-def generic_matrices(solver: Binds, count: int = 3, seed: int = 0) -> Array:
+def generic_matrices(solver: DelassusSolver, count: int = 3, seed: int = 0) -> Array:
     """Return G of all contacts (count, m, m) at generic configurations.
 
-    Joints are drawn within their limits where these leave a range of at least 0.2 rad or 0.2 m;
-    joints of loops follow closed configurations near the neutral one. Moving contacts are placed
-    at random within 0.1 m of their placements, in any orientation.
+    Inputs are random within ±π [rad, m], beyond the limits of joints; joints of loops follow
+    closed configurations near the neutral one.
 
     Parameters
     ----------
@@ -120,12 +93,12 @@ def generic_matrices(solver: Binds, count: int = 3, seed: int = 0) -> Array:
     return np.stack(found)
 
 
-def _matrices(problem: Problem, bound: Bound, count: int, seed: int) -> list[Array]:
+def _matrices(problem: Problem, bound: BoundSolver, count: int, seed: int) -> list[Array]:
     """Return up to `count` matrices of all contacts, skipping configurations that fail."""
-    rng, check, found = np.random.default_rng(seed), InputCheck(problem), list[Array]()
+    found: list[Array] = []
     # More than needed, as some may fail: a massless joint has no matrix in some postures.
-    for q in _generic_configurations(problem.robot.clustered, _DRAWN * count, rng):
-        for name, values in check.single({"q": q, **_random_places(problem, rng)}).items():
+    for inputs in _generic_inputs(problem, _DRAWN * count, seed):
+        for name, values in inputs.items():
             bound.inputs[name][...] = values
         solution = bound.solve()
         if solution.status is Status.OK:
@@ -144,7 +117,7 @@ class Structure:
     bind : makes a bound solver of the problem for exclusive use.
     """
 
-    def __init__(self, problem: Problem, bind: Callable[[], Bound]) -> None:
+    def __init__(self, problem: Problem, bind: Callable[[], BoundSolver]) -> None:
         self._problem, self._bind = problem, bind
         self._ranks: StructuralRank | None = None
         self._lock = threading.Lock()
@@ -252,73 +225,22 @@ def _rank_of(rest: Array, noise: float) -> int:
     return len(rest)
 
 
-def _generic_configurations(robot: Robot, count: int, rng: np.random.Generator) -> list[Array]:
-    """Return random configurations; loops are closed near the neutral one."""
-    found_q = [_random_q(robot, rng) for _ in range(count)]
-    if robot.is_closed:
-        for cluster in clusters_of(robot):
-            if cluster.is_constant:
-                continue
-            closure = LoopClosure(cluster)
-            entries = [robot.q_offsets[joint] for joint in cluster.joints]
-            units = 1.0 / closure.in_units(np.ones(len(entries)))
-            closed = [q * units for q, _ in closed_jacobians(closure)]
-            for k, q in enumerate(found_q if closed else ()):
-                q[entries] = closed[k % len(closed)]
-        for q in found_q:
-            curved = [name for name in robot.joint_names if name in _curved(robot)]
-            follow(robot, q, curved)
-    return found_q
-
-
-def _curved(robot: Robot) -> set[str]:
-    """Return the joints of clusters with loops or functions."""
-    return {
-        robot.joints[joint].name
-        for cluster in clusters_of(robot)
-        if not cluster.is_constant
-        for joint in cluster.joints
-    }
-
-
-def _random_q(robot: Robot, rng: np.random.Generator) -> Array:
-    """Return joint positions within their limits; without limits, up to a half turn or 1 m."""
-    q = np.empty(robot.nq)
-    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
-        values = q[offset : offset + joint.kind.nq]
-        if joint.kind is JointKind.FLOATING:
-            values[:3], values[3:] = rng.uniform(-1.0, 1.0, 3), _random_quaternion(rng)
-        elif joint.kind is JointKind.PLANAR:
-            values[...] = rng.uniform(-1.0, 1.0, 3)
-        elif joint.kind.nq:
-            reach = np.pi if joint.kind is JointKind.REVOLUTE else 1.0
-            low = joint.lower if np.isfinite(joint.lower) else min(-reach, joint.upper - reach)
-            high = joint.upper if np.isfinite(joint.upper) else max(reach, low + reach)
-            short = max(0.0, _RANGE - (high - low)) / 2
-            values[...] = rng.uniform(low - short, high + short)
-    return q
-
-
-def _random_places(problem: Problem, rng: np.random.Generator) -> Given:
-    """Return a random orientation of the base and random places of moving contacts, as inputs."""
-    places: dict[str, Any] = {}
-    placements = {contact.name: contact.placement.translation for contact in problem.contacts}
-    for port in problem.inputs:
-        if port.name == "base_orientation":
-            places[port.name] = _random_quaternion(rng)
-        elif port.name == "contact_positions":
-            reach = CHARACTERISTIC_LENGTH_M * np.ones(3)
-            places[port.name] = {
-                name: placements[name] + rng.uniform(-reach, reach) for name in problem.moving
-            }
-        elif port.name == "contact_orientations":
-            places[port.name] = {name: _random_quaternion(rng) for name in problem.turning}
-        elif port.name != "q":
-            # The matrix does not depend on velocities.
-            places[port.name] = np.zeros(port.shape)
-    return places
-
-
-def _random_quaternion(rng: np.random.Generator) -> Array:
-    values = rng.normal(size=4)
-    return np.asarray(values / np.linalg.norm(values))
+def _generic_inputs(problem: Problem, count: int, seed: int) -> Iterator[dict[str, Array]]:
+    """Yield random inputs; loops are closed near the neutral configuration."""
+    robot = problem.robot.clustered
+    loops = [cluster for cluster in clusters_of(robot) if not cluster.is_constant]
+    curved = {joint for cluster in loops for joint in cluster.joints}
+    known = [joint.name for i, joint in enumerate(robot.joints) if i in curved]
+    closed: list[tuple[list[int], list[Array]]] = []
+    for cluster in loops:
+        closure = LoopClosure(cluster)
+        units = 1.0 / closure.in_units(np.ones(len(cluster.joints)))
+        positions = [q * units for q, _ in closed_jacobians(closure)]
+        closed.append(([robot.q_offsets[joint] for joint in cluster.joints], positions))
+    for k in range(count):
+        inputs = random_inputs(problem, seed * count + k)
+        for entries, positions in closed:
+            if positions:
+                inputs["q"][entries] = positions[k % len(positions)]
+        follow(robot, inputs["q"], known)
+        yield inputs

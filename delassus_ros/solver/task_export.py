@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delassus_ros.compiler.codegen.loops import modules_ir
-from delassus_ros.compiler.export import Export, Target, check_name, checked_target, comment
-from delassus_ros.compiler.runtime.jit import compile_for
+from delassus_ros.compiler.export import Export, Target, check_name, checked_target
+from delassus_ros.compiler.header import COMPILED_BY, comment, filled, framed
 from delassus_ros.contacts import row_scales
 from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M
 from delassus_ros.solver.solution import task_names
 from delassus_ros.solver.solver import DelassusSolver
 from delassus_ros.task_inertia import projection
-from delassus_ros.version import __version__
 
 
 def export_task_space(
@@ -47,9 +46,6 @@ def export_task_space(
     tasks, held = task_names(task, given, problem.contacts.names)
     resolved = checked_target(target)
     text = modules_ir((projection,), ["task_space"], prefix=f"{name}_any_")
-    compiled = compile_for(
-        text, resolved.triple, resolved.cpu, resolved.features, middle_end=True
-    )  # fmt: skip
     offsets, of_name = problem.contacts.row_offsets, problem.contacts.names.index
     rows, contacts = (
         [row for c in map(of_name, names) for row in range(offsets[c], offsets[c + 1])]
@@ -60,9 +56,7 @@ def export_task_space(
     t, c = len(rows), len(contacts)
     scales = row_scales(problem.contacts, CHARACTERISTIC_LENGTH_M).tolist()
     values = {
-        "NAME": name, "UPPER": name.upper(), "VERSION": __version__, "TRIPLE": resolved.triple,
-        "CPU": resolved.cpu or "generic", "TASK": comment(", ".join(tasks)),
-        "HELD": comment(", ".join(held)) or "none", "T": t, "C": c, "N": n,
+        "NAME": name, "UPPER": name.upper(), "T": t, "C": c, "N": n,
         "M": problem.contacts.rows, "RANK": rank,
         "TASK_RANK": solver.structural_rank((*held, *tasks)) - rank,
         "WORK": projection.work_size(n, t, c),
@@ -71,25 +65,17 @@ def export_task_space(
         "NULL_SPACE": projection.NULL_SPACE, "FREE": projection.FREE,
         "NOT_FINITE": projection.NOT_FINITE,
     }  # fmt: skip
-    header = _HEADER
-    for word, value in values.items():
-        header = header.replace(f"@{word}@", str(value))
-    return Export(compiled, header)
+    named, contacts_held = (comment(", ".join(names)) or "none" for names in (tasks, held))
+    about = [
+        f"Task inertia under held contacts, {COMPILED_BY}.",
+        f"Target {resolved.described}. Units: kg, m, s, N.",
+        f"Task: {named}. Held contacts: {contacts_held}.",
+    ]
+    header = framed(f"{name.upper()}_TASK_SPACE_H", about, [filled(_BODY, values)])
+    return Export(resolved.compiled(text, middle_end=True), header)
 
 
-_HEADER = """\
-/* Task inertia under held contacts, compiled by delassus_ros @VERSION@.
-   Target @TRIPLE@, processor @CPU@. Units: kg, m, s, N.
-   Task: @TASK@. Held contacts: @HELD@. */
-#ifndef @UPPER@_TASK_SPACE_H
-#define @UPPER@_TASK_SPACE_H
-
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
+_BODY = """\
 enum {
   @UPPER@_TASK_ROWS = @T@, /* rows of the task, t */
   @UPPER@_TASK_HELD_ROWS = @C@, /* rows of the held contacts */
@@ -147,11 +133,4 @@ static inline int64_t @NAME@_task_space(
   return @NAME@_any_task_space(
       wanted, @M@, @N@, @T@, @C@, @RANK@, @TASK_RANK@, rows, scales, G, J, response, h, JdotV, a0,
       held, inertia, jbar, null_space, bias_force, free_acceleration, work, order);
-}
-
-#ifdef __cplusplus
-}
-#endif
-
-#endif /* @UPPER@_TASK_SPACE_H */
-"""
+}"""

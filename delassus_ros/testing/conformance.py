@@ -263,10 +263,9 @@ def fixed_there(problem: Problem, inputs: Mapping[str, Array]) -> Problem:
 
 def placements_of(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
     """Return inputs for moving contacts by contact, as :meth:`DelassusSolver.solve` takes them."""
-    owners = {"contact_positions": problem.moving, "contact_orientations": problem.turning}
     return {
         port: dict(zip(names, inputs[port], strict=True))
-        for port, names in owners.items()
+        for port, names in problem.placed.items()
         if port in inputs
     }
 

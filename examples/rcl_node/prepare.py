@@ -16,7 +16,7 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.serialization import serialize_message
 
-from delassus_ros.compiler.export import c_string
+from delassus_ros.compiler.header import c_string
 from delassus_ros.conditioning.monitor import Damping
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import DelassusError, InputError

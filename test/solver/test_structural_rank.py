@@ -237,8 +237,9 @@ def test_closed_linkage_has_one_freedom(kind) -> None:
 
 
 def test_configurations_without_a_matrix(monkeypatch) -> None:
-    drawn = iter([[0.0, 0.5], *[[0.0, 0.0]] * 60])
-    monkeypatch.setattr(structural_rank, "_random_q", lambda robot, rng: np.array(next(drawn)))
+    drawn = iter([*[[0.0, 0.0]] * 9, [0.0, 0.5], *[[0.0, 0.0]] * 10])
+    draw = lambda problem, seed: {"q": np.array(next(drawn))}  # noqa: E731
+    monkeypatch.setattr(structural_rank, "random_inputs", draw)
     solver = DelassusSolver(small.massless_problem())
     # The nine that fail are passed over.
     assert len(generic_matrices(solver, count=1)) == 1

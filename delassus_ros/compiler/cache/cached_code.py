@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -24,10 +24,10 @@ from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel
 from delassus_ros.errors import CompilerError, NumericalError
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port, Problem
+from delassus_ros.problem import Port, Problem, block_size, views
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.counts import OperationCount
-from delassus_ros.scalars.ports import Status
+from delassus_ros.scalars.ports import Inputs, Status
 
 _REPLAYED_RESULTS = 3
 """Results kept with code."""
@@ -143,7 +143,7 @@ def stored_kernel(problem: Problem, algorithm: str) -> CachedCode[CompiledKernel
 
 def stored_batch_kernel(problem: Problem, algorithm: str) -> CachedCode[BatchKernel]:
     """Return how the batch kernel is kept; see :func:`stored_kernel`."""
-    size = sum(port.size for port in problem.outputs)
+    size = block_size(problem.outputs)
     what, result = f"batch kernel of {algorithm}", partial(_result, problem)
     return stored_batch(what, problem.canonical_bytes, size, result)
 
@@ -263,11 +263,46 @@ class Sample:
         return self.status.to_bytes(4, "little") + arrays
 
 
+def check_samples(
+    what: str, run: Iterable[Sample], compute: Callable[[Inputs], Mapping[str, Any]]
+) -> None:
+    """Compare samples of fresh code with what it was compiled from, run on floats.
+
+    Parameters
+    ----------
+    what : the code, for the message.
+    compute : inputs by port name, each a flat list of floats → outputs by port name.
+
+    Raises
+    ------
+    CompilerError
+        If they differ.
+    """
+    for sample in run:
+        values = {name: array.ravel().tolist() for name, array in sample.inputs.items()}
+        check_against_floats(what, sample.status, sample.outputs, partial(compute, values))
+
+
 def samples(kernel: CompiledKernel | BatchKernel, problem: Problem, seed: int) -> list[Sample]:
     """Run a kernel once: at one configuration, or at as many as it computes at a time."""
     if isinstance(kernel, CompiledKernel):
         return [_single(kernel, problem, seed)]
-    return _block(kernel, problem, seed)
+    blocks = [random_inputs(problem, seed * kernel.width + k) for k in range(kernel.width)]
+    rows = np.array([np.concatenate([v.ravel() for v in inputs.values()]) for inputs in blocks])
+    return row_samples(kernel, rows, problem.inputs, problem.outputs)
+
+
+def row_samples(
+    kernel: BatchKernel, rows: Array, inputs: Sequence[Port], outputs: Sequence[Port]
+) -> list[Sample]:
+    """Run a batch kernel once on blocks of inputs (N, size)."""
+    out = np.zeros((len(rows), kernel.unique.shape[0]))
+    status = np.zeros(len(rows), dtype=np.int32)
+    kernel.run(rows, out, status, kernel.unique, "rows", 1)
+    return [
+        Sample(views(row, inputs), int(code), views(found, outputs))
+        for row, code, found in zip(rows, status, out, strict=True)
+    ]
 
 
 def bound_at_random(kernel: CompiledKernel, problem: Problem, seed: int = 0) -> BoundKernel:
@@ -286,25 +321,3 @@ def _single(kernel: CompiledKernel, problem: Problem, seed: int) -> Sample:
         for block in (bound.inputs, bound.outputs)
     )
     return Sample(inputs, status, outputs)
-
-
-def _block(kernel: BatchKernel, problem: Problem, seed: int) -> list[Sample]:
-    width = kernel.width
-    blocks = [random_inputs(problem, seed * width + k) for k in range(width)]
-    rows = np.array([np.concatenate([v.ravel() for v in inputs.values()]) for inputs in blocks])
-    out = np.empty((width, kernel.unique.shape[0]))
-    status = np.zeros(width, dtype=np.int32)
-    kernel.run(rows, out, status, kernel.unique, "rows", 1)
-    return [
-        Sample(inputs, int(code), _split(problem.outputs, row))
-        for inputs, code, row in zip(blocks, status, out, strict=True)
-    ]
-
-
-def _split(ports: tuple[Port, ...], row: Array) -> dict[str, Array]:
-    """Return each port's part of a configuration's output block."""
-    parts, start = {}, 0
-    for port in ports:
-        parts[port.name] = row[start : start + port.size].reshape(port.shape)
-        start += port.size
-    return parts

@@ -17,7 +17,7 @@ from delassus_ros.model.couplings import TOLERANCE, CouplingRow, coupling_rows
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE, Array
-from delassus_ros.problem import Port
+from delassus_ros.problem import Port, block_size, places
 from delassus_ros.scalars.ports import Status
 
 NORM_MIDDLE = 1.0 + UNIT_QUATERNION_TOLERANCE**2
@@ -55,14 +55,13 @@ class InputRules:
         ----------
         robot : whose couplings must hold, and whose ball joints and floating joints count.
         """
-        size = first = count = 0
+        size, first, count = block_size(ports), 0, 0
         quaternions: list[int] = []
-        for port in ports:
+        for port, place in places(ports):
             if port.name == "q":
-                first, count = size, port.size
+                first, count = place.start, port.size
             elif port.name in ("base_orientation", "contact_orientations"):
-                quaternions += range(size, size + port.size, 4)
-            size += port.size
+                quaternions += range(place.start, place.stop, 4)
         if robot is None:
             return cls(size, first, count, quaternions=tuple(quaternions))
         quaternions += (

@@ -12,7 +12,7 @@ from itertools import chain, combinations, pairwise, product
 
 from delassus_ros.model.mechanism import builds_of
 from delassus_ros.model.robot import WORLD, Robot
-from delassus_ros.problem import Problem
+from delassus_ros.problem import Problem, places
 
 
 @dataclass(frozen=True)
@@ -132,17 +132,10 @@ def outer_limbs(groups: Sequence[LimbGroup]) -> list[list[int]]:
 def _placements(problem: Problem) -> list[list[int]]:
     """Return per contact the positions in the input block of what moves it."""
     found: dict[str, list[int]] = {contact.name: [] for contact in problem.contacts}
-    start = 0
-    for port in problem.inputs:
-        owners: tuple[str, ...] = ()
-        if port.name == "contact_positions":
-            owners = problem.moving
-        elif port.name == "contact_orientations":
-            owners = problem.turning
-        for k, name in enumerate(owners):
-            first = start + k * port.shape[1]
+    for port, place in places(problem.inputs):
+        for k, name in enumerate(problem.placed.get(port.name, ())):
+            first = place.start + k * port.shape[1]
             found[name] += range(first, first + port.shape[1])
-        start += port.size
     return list(found.values())
 
 
@@ -159,15 +152,17 @@ def _implied(
 def alike_outputs(problem: Problem, groups: list[LimbGroup]) -> list[list[int]]:
     """Return lists of positions in the output block whose expressions may have one shape."""
     proposals: list[list[int]] = []
-    start = 0
-    for port in problem.outputs:
-        if port.name == "G":
-            for group in groups:
-                proposals += _blocks(problem, group, start, port.shape[0])
-            for group, other in combinations(groups, 2):
-                proposals += _blocks_between(problem, group, other, start, port.shape[0])
-        start += port.size
+    start = _start_of_matrix(problem)
+    for group in groups:
+        proposals += _blocks(problem, group, start, problem.contacts.rows)
+    for group, other in combinations(groups, 2):
+        proposals += _blocks_between(problem, group, other, start, problem.contacts.rows)
     return proposals
+
+
+def _start_of_matrix(problem: Problem) -> int:
+    """Return the position of G in the output block."""
+    return int(next(p.start for port, p in places(problem.outputs) if port.name == "G"))
 
 
 def _blocks(problem: Problem, group: LimbGroup, start: int, m: int) -> list[list[int]]:
@@ -220,14 +215,10 @@ def matrix_rows(problem: Problem) -> list[list[int]]:
     """
     offsets = problem.contacts.row_offsets
     found: list[list[int]] = []
-    start = 0
-    for port in problem.outputs:
-        if port.name == "G":
-            m = port.shape[0]
-            for row in range(m):
-                for first, end in pairwise(offsets):
-                    if end > row:
-                        entries = range(first, end)
-                        found.append([start + row * m + c if c >= row else -1 for c in entries])
-        start += port.size
+    start, m = _start_of_matrix(problem), problem.contacts.rows
+    for row in range(m):
+        for first, end in pairwise(offsets):
+            if end > row:
+                entries = range(first, end)
+                found.append([start + row * m + c if c >= row else -1 for c in entries])
     return found

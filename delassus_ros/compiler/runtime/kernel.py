@@ -21,7 +21,7 @@ from delassus_ros.compiler.runtime.jit import LoadedCode
 from delassus_ros.compiler.runtime.python_call import link, python_calls, python_solve
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port, Problem
+from delassus_ros.problem import Port, Problem, block_size, views
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.ports import Arrays, Status
 
@@ -254,9 +254,5 @@ def aligned_zeros(size: int) -> Array:
 
 def _block(ports: tuple[Port, ...]) -> tuple[Array, dict[str, Array]]:
     """Return one contiguous buffer for all ports, and each port's view of it."""
-    block = aligned_zeros(sum(port.size for port in ports))
-    views, start = {}, 0
-    for port in ports:
-        views[port.name] = block[start : start + port.size].reshape(port.shape)
-        start += port.size
-    return block, views
+    block = aligned_zeros(block_size(ports))
+    return block, views(block, ports)
