@@ -79,18 +79,6 @@ class LoopClosure:
         """Return the cluster's q [rad, m] in the units used here."""
         return q / self._units
 
-    def blocks(self) -> list[tuple[str, slice]]:
-        """Return each coupling, loop and function, as in messages, with its rows."""
-        group, blocks, first = self._group, [], 0
-        for what, rows in (
-            *((f"coupling {each.name!r}", 1) for each in group.couplings),
-            *((f"loop {each.name!r}", each.kind.rows) for each in group.loops),
-            *((f"constraint {each.name!r}", each.rows) for each in group.functions),
-        ):
-            blocks.append((what, slice(first, first + rows)))
-            first += rows
-        return blocks
-
     def gap(self, q: Array) -> Array:
         """Return the constraint rows: of couplings, of loops, of functions."""
         return self._rows(q)[0]
@@ -161,7 +149,7 @@ class LoopClosure:
             units[first : first + len(kinds)] = np.where(kinds < 3, 1.0, size)
             first += len(kinds)
         worst = (self._group.described(), -1.0)
-        for what, rows in self.blocks()[len(self._linear) :]:
+        for what, rows in self._group.blocks()[len(self._linear) :]:
             worst = max(worst, (what, float((gap * units)[rows].max())), key=lambda each: each[1])
         self._best = (float(gap.max()), *worst)
 
@@ -338,7 +326,7 @@ class LoopBranch:
 
 def branches_of(robot: Mechanism, loop: Loop) -> tuple[LoopBranch, LoopBranch]:
     """Return the ways to the predecessor's and to the successor's frame."""
-    first, second = _joints(robot, loop.predecessor), _joints(robot, loop.successor)
+    first, second = (robot.path(body)[::-1] for body in (loop.predecessor, loop.successor))
     while first and second and first[0] == second[0]:
         del first[0], second[0]
     origin = robot.joints[(first or second)[0]].placement.translation
@@ -401,15 +389,6 @@ def size_of(robot: Mechanism, loop: Loop) -> float:
     if longest <= ARM_ROUNDING * max(constant):
         longest = max(constant)
     return 2.0 ** round(math.log2(longest)) if longest > 0.0 else 1.0
-
-
-def _joints(robot: Mechanism, body: int) -> list[int]:
-    """Return the joints that carry a body, the root's child first."""
-    path = []
-    while body != WORLD:
-        path.append(body)
-        body = robot.joints[body].parent
-    return path[::-1]
 
 
 SINGULAR_TOLERANCE = 1e-10

@@ -16,10 +16,11 @@ from functools import lru_cache
 from delassus_ros.errors import RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.constraints import Coupling, FunctionConstraint
+from delassus_ros.model.joint_group import joints_of
 from delassus_ros.model.loops import size_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.rbda.elimination import Solved, solve, solve_exactly
-from delassus_ros.rbda.loop_rows import is_turned, joints_of, loop_rows
+from delassus_ros.rbda.loop_rows import is_turned, loop_rows
 from delassus_ros.rbda.unknown_constants import constants, specific_constants
 from delassus_ros.scalars.duals import VARYING, Dual, differentiated, next_level
 from delassus_ros.scalars.functions import (
@@ -38,14 +39,11 @@ __all__ = [
     "LoopStep",
     "constraint_jacobian",
     "continuation",
-    "described",
     "is_turned",
-    "joints_of",
     "largest_residual",
     "loop_jacobian",
     "newton_step",
     "residual",
-    "row_names",
     "rows_that_count",
     "size",
 ]
@@ -118,7 +116,7 @@ def largest_residual(robot: Robot, q: Sequence[float]) -> tuple[float, str]:
     worst, name = 0.0, ""
     for cluster in clusters_of(robot):
         if not cluster.is_ordinary:
-            for value, what in zip(residual(robot, cluster, q), row_names(cluster), strict=True):
+            for value, what in zip(residual(robot, cluster, q), cluster.row_names, strict=True):
                 size = abs(float(value))
                 if math.isnan(size):
                     return size, what
@@ -198,7 +196,7 @@ def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix
         x = constants((robot, cluster))(_constant_dependence(robot, cluster))
     else:
         K, pattern = _rows(robot, cluster, q)[1], _pattern(robot, cluster)
-        x = _solved(K, pattern, dependent, independent, described(cluster)).x
+        x = _solved(K, pattern, dependent, independent, cluster.described()).x
     E = [[0.0] * len(independent) for _ in columns]
     for row, k in enumerate(independent):
         E[k] = identity(len(independent))[row]
@@ -222,7 +220,7 @@ def newton_step(
     a, b = [[row[c] for c in columns] for row in K], [[-value] for value in values]
     pattern = [[row[c] for c in columns] for row in _pattern(robot, cluster)]
     # The residual is constant only if it is always 0; rows of zeros are skipped.
-    solved = solve(a, b, pattern, [[VARYING]] * len(b), described(cluster))
+    solved = solve(a, b, pattern, [[VARYING]] * len(b), cluster.described())
     step = [row[0] for row in solved.x]
     return LoopStep(step, residual(robot, cluster, q), solved.determinant)
 
@@ -251,7 +249,7 @@ def continuation(
     none: Matrix = [[] for _ in columns]
 
     def determinant(a: Matrix, b: Matrix) -> Scalar:
-        product, what = matmul(transpose(a), b), described(cluster)
+        product, what = matmul(transpose(a), b), cluster.described()
         return solve(product, none, pattern, none, what, guarded=False).determinant
 
     return Continuation(
@@ -275,29 +273,6 @@ def size(robot: Robot, cluster: Cluster, joint: int) -> float:
     sizes = {loop: size_of(robot, loop) for loop in cluster.loops}
     through = [size for loop, size in sizes.items() if joint in joints_of(robot, loop)]
     return min(through, default=max(sizes.values(), default=1.0))
-
-
-def row_names(cluster: Cluster) -> list[str]:
-    """Return the name of the constraint of every row, for messages: "loop 'knee'"."""
-    return [
-        *(f"coupling {coupling.name!r}" for coupling in cluster.couplings),
-        *(f"loop {loop.name!r}" for loop in cluster.loops for _ in range(loop.kind.rows)),
-        *(f"constraint {item.name!r}" for item in cluster.functions for _ in range(item.rows)),
-    ]
-
-
-def described(cluster: Cluster) -> str:
-    """Return the constraints of a cluster by name, for messages."""
-    parts = []
-    for word, group in (
-        ("coupling", cluster.couplings),
-        ("loop", cluster.loops),
-        ("constraint", cluster.functions),
-    ):
-        if group:
-            names = ", ".join(repr(item.name) for item in group)
-            parts.append(f"{word}{'s' if len(group) > 1 else ''} {names}")
-    return " and ".join(parts)
 
 
 def _rows(
@@ -373,7 +348,7 @@ def _constant_dependence(robot: Robot, cluster: Cluster) -> Matrix:
     rest = [cluster.joints.index(joint) for joint in cluster.independent]
     a = [[row[k] for k in split] for row in ratios]
     b = [[-row[k] for k in rest] for row in ratios]
-    return solve_exactly(a, b, described(cluster))
+    return solve_exactly(a, b, cluster.described())
 
 
 def _solved(

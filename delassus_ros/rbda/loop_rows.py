@@ -87,11 +87,6 @@ class End:
     joints: list[tuple[int, bool, Vector, Vector]]
 
 
-def joints_of(robot: Robot, loop: Loop) -> set[int]:
-    """Return the joints that a loop goes through."""
-    return {joint for way in branches_of(robot, loop) for joint in way.joints}
-
-
 def loop_rows(
     robot: Robot, loop: Loop, q: Sequence[Scalar], unit: float = 1.0
 ) -> tuple[Vector, list[dict[int, Scalar]]]:
