@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -18,6 +17,7 @@ from delassus_ros.model.joint_group import JointGroup
 from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, frozen
 from delassus_ros.outputs import COMPUTED, DIRECTIONS, SEEDED, kernel_outputs, row_of
+from delassus_ros.scalars.ports import Port
 
 Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
@@ -37,28 +37,6 @@ def beside_base(robot: Robot) -> str | None:
     if robot.base == "fixed":
         return None
     return next((joint.name for joint in robot.joints[1:] if joint.parent == WORLD), None)
-
-
-@dataclass(frozen=True)
-class Port:
-    """A named input or output of a kernel: a row-major block of doubles.
-
-    Attributes
-    ----------
-    name : ``"q"``, ``"base_orientation"``, ``"contact_positions"``, ``"G"``, …
-    shape : shape of the block.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of doubles."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
 
 
 class Problem:

@@ -32,8 +32,8 @@ from delassus_ros.compiler.runtime.processor import check_processor, check_tripl
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE
-from delassus_ros.problem import Port, Problem
-from delassus_ros.scalars.ports import Status
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Port, Status
 from delassus_ros.version import __version__
 
 _STATUSES = (

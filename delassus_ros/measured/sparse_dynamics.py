@@ -35,9 +35,8 @@ from delassus_ros.measured.system import System
 from delassus_ros.model.couplings import open_coupling
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port
 from delassus_ros.scalars.counts import OperationCount
-from delassus_ros.scalars.ports import Status
+from delassus_ros.scalars.ports import Port, Status
 
 _POSTURES = 3
 """Number of random postures for observability and the order of elimination."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
@@ -15,6 +16,28 @@ Outputs: TypeAlias = dict[str, Any]
 """Output ports by name: lists of rows of scalars."""
 Arrays: TypeAlias = Mapping[str, NDArray[np.float64]]
 """Inputs or outputs of one configuration as arrays, by port name, in the shape of the port."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named input or output of a kernel: a row-major block of doubles.
+
+    Attributes
+    ----------
+    name : ``"q"``, ``"base_orientation"``, ``"contact_positions"``, ``"G"``, …
+    shape : shape of the block.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of doubles."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
 
 
 class Status(IntEnum):

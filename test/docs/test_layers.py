@@ -15,8 +15,8 @@ import delassus_ros
 PACKAGE = Path(delassus_ros.__file__).parent
 LAYERS = (
     "version", "recent", "terminal", "errors", "stopping", "arguments", "needs", "processes",
-    "model", "contacts", "outputs", "problem", "samples", "command_line",
-    "scalars", "rbda", "pinocchio_model", "algorithms",
+    "scalars", "model", "contacts", "outputs", "problem", "samples", "command_line",
+    "rbda", "pinocchio_model", "algorithms",
     "compiler", "contact_forces", "task_inertia", "solver", "gradients", "doors", "closure",
     "dynamics", "measured", "conditioning", "rotor_report", "testing",
     "ros", "inputs", "node", "adapter", "estimator", "monitor", "drawing", "recordings", "sim",
