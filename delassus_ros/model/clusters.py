@@ -22,7 +22,8 @@ from delassus_ros.model.constraints import (
 )
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.joint_group import WORDS, Constraint, JointGroup, joints_of
-from delassus_ros.model.loops import ROWS, LoopClosure, closed_jacobians
+from delassus_ros.model.loop_rows import ROWS
+from delassus_ros.model.loops import LoopClosure, closed_jacobians
 from delassus_ros.model.mechanism import Frame, Mechanism, MechanismT
 from delassus_ros.model.spatial import Array, Transform, rotation_between
 

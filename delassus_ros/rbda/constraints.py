@@ -17,10 +17,9 @@ from delassus_ros.errors import RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.constraints import Coupling, FunctionConstraint
 from delassus_ros.model.joint_group import joints_of
-from delassus_ros.model.loops import size_of
+from delassus_ros.model.loop_rows import is_turned, loop_rows, sines, size_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.rbda.elimination import Solved, solve, solve_exactly
-from delassus_ros.rbda.loop_rows import is_turned, loop_rows
 from delassus_ros.rbda.unknown_constants import constants, specific_constants
 from delassus_ros.scalars.duals import VARYING, Dual, differentiated, next_level
 from delassus_ros.scalars.functions import (
@@ -288,7 +287,8 @@ def _rows(
         K.append(ratios)
     for loop in cluster.loops:
         unit = 1.0 if metres else size_of(robot, loop)
-        gaps, slopes = loop_rows(robot, loop, q, unit)
+        scalars_of = constants((robot, loop, unit))
+        gaps, slopes = loop_rows(robot, loop, q, unit, sines, scalars_of)
         values += gaps
         K += [[row.get(joint, 0.0) for joint in cluster.joints] for row in slopes]
     for function in cluster.functions:

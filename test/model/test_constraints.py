@@ -36,13 +36,13 @@ from delassus_ros.model import (
     Loop,
     LoopKind,
 )
+from delassus_ros.model.loop_rows import is_turned
 from delassus_ros.rbda.constraints import (
     constraint_jacobian,
     loop_jacobian,
     residual,
     rows_that_count,
 )
-from delassus_ros.rbda.loop_rows import is_turned
 from delassus_ros.scalars.duals import differentiated
 from delassus_ros.scalars.functions import sincos
 from delassus_ros.scalars.graph import Graph, Symbol
