@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from delassus_ros.errors import RobotError
+from delassus_ros.model.constraint_rows import ROWS
 from delassus_ros.model.constraints import (
     Coupling,
     Loop,
@@ -22,7 +23,6 @@ from delassus_ros.model.constraints import (
 )
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.joint_group import WORDS, Constraint, JointGroup, joints_of
-from delassus_ros.model.loop_rows import ROWS
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
 from delassus_ros.model.mechanism import Frame, Mechanism, MechanismT
 from delassus_ros.model.spatial import Array, Transform, rotation_between

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from delassus_ros.errors import RobotError
-from delassus_ros.model.constraints import FunctionConstraint
+from delassus_ros.errors import NumericalError
+from delassus_ros.model.constraint_rows import ROWS, function_rows, loop_rows, size_of, vectors
 from delassus_ros.model.joint import WORLD, JointKind
 from delassus_ros.model.joint_group import JointGroup, joints_of
-from delassus_ros.model.loop_rows import ROWS, loop_rows, size_of, vectors
 from delassus_ros.model.spatial import Array
+from delassus_ros.scalars.functions import Scalar, Vector
 
 CLOSED_GAP = 2e-5
 """Largest gap of a closed loop: an angle [rad], or a share of the loop's size. Published
@@ -35,8 +35,6 @@ START_DISTANCES_RAD = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3
 branch of the reference."""
 ENOUGH_CONFIGURATIONS = 5
 """Closed configurations after which the search ends."""
-DIFFERENCE_STEP = 1e-5
-"""Step [rad, or the loop's size] of numerical derivatives."""
 
 
 class LoopClosure:
@@ -111,7 +109,7 @@ class LoopClosure:
         """
         try:
             return self._closed(q)
-        except (ArithmeticError, ValueError):
+        except (ArithmeticError, ValueError, NumericalError):
             return None
 
     def _closed(self, q: Array) -> Array | None:
@@ -167,44 +165,14 @@ class LoopClosure:
 
     def _rows(self, q: Array) -> tuple[Array, Array]:
         gaps, jacobians = [self._linear[:, :-1] @ q + self._linear[:, -1]], [self._linear[:, :-1]]
-        for number in range(len(self._loops)):
-            gap, jacobian = self._loop_rows(number, self._values(q))
-            gaps.append(gap)
-            jacobians.append(jacobian)
-        for function in self._group.functions:
-            gaps.append(self._function_gap(function, q))
-            jacobians.append(self._function_slopes(function, q))
+        values = self._values(q)
+        rows = [self._loop_rows(number, values) for number in range(len(self._loops))]
+        rows += [function_rows(self._robot, each, values) for each in self._group.functions]
+        for gap, slopes in rows:
+            gaps.append(np.array(gap))
+            by_joint = [[row.get(joint, 0.0) for joint in self._joints] for row in slopes]
+            jacobians.append(np.array(by_joint) * self._units)
         return np.concatenate(gaps), np.concatenate(jacobians)
-
-    def _function_gap(self, constraint: FunctionConstraint, q: Array) -> Array:
-        columns, values = self._group.columns, q * self._units
-        results = constraint.function([float(values[columns[name]]) for name in constraint.joints])
-        if len(results) != constraint.rows:
-            raise RobotError(
-                f"constraint {constraint.name!r}: its function returned {len(results)} numbers, "
-                f"expected {constraint.rows}"
-            )
-        gap = np.array([float(each) for each in results])
-        if constraint.dependent:
-            gap = values[[columns[name] for name in constraint.dependent]] - gap
-        return gap
-
-    def _function_slopes(self, constraint: FunctionConstraint, q: Array) -> Array:
-        """Return central differences: errors of 1e-9 are far below the rank tolerance of 1e-4.
-
-        Slopes of dependent joints are exact, so that steps of any length are.
-        """
-        slopes = np.zeros((constraint.rows, len(q)))
-        for row, name in enumerate(constraint.dependent):
-            slopes[row, self._group.columns[name]] = self._units[self._group.columns[name]]
-        for name in constraint.joints:
-            column = self._group.columns[name]
-            step = np.zeros(len(q))
-            step[column] = DIFFERENCE_STEP
-            ahead = self._function_gap(constraint, q + step)
-            behind = self._function_gap(constraint, q - step)
-            slopes[:, column] = (ahead - behind) / (2.0 * DIFFERENCE_STEP)
-        return slopes
 
     def _values(self, q: Array) -> list[float]:
         """Return the robot's q (nq,) [rad or m]; joints outside of the cluster are at 0."""
@@ -213,12 +181,11 @@ class LoopClosure:
             values[self._robot.q_offsets[joint]] = value
         return values
 
-    def _loop_rows(self, number: int, q: Sequence[float]) -> tuple[Array, Array]:
-        """Return gap and Jacobian of a loop; lengths in units of its size."""
-        loop, size = self._loops[number], self._sizes[number]
-        gap, slopes = loop_rows(self._robot, loop, q, size, vectors)
-        rows = [[row.get(joint, 0.0) for joint in self._joints] for row in slopes]
-        return np.array(gap), np.array(rows) * self._units
+    def _loop_rows(
+        self, number: int, q: Sequence[float]
+    ) -> tuple[Vector, list[dict[int, Scalar]]]:
+        """Return the rows of a loop; lengths in units of its size."""
+        return loop_rows(self._robot, self._loops[number], q, self._sizes[number], vectors)
 
 
 def closed_jacobians(closure: LoopClosure) -> list[tuple[Array, Array]]:

@@ -13,15 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from delassus_ros.errors import RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of
-from delassus_ros.model.constraints import Coupling, FunctionConstraint
+from delassus_ros.model.constraint_rows import function_rows, is_turned, loop_rows, sines, size_of
+from delassus_ros.model.constraints import Coupling
 from delassus_ros.model.joint_group import joints_of
-from delassus_ros.model.loop_rows import is_turned, loop_rows, sines, size_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.rbda.elimination import Solved, solve, solve_exactly
 from delassus_ros.rbda.unknown_constants import constants, specific_constants
-from delassus_ros.scalars.duals import VARYING, Dual, differentiated, next_level
+from delassus_ros.scalars.duals import VARYING, Dual, next_level
 from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
@@ -285,16 +284,15 @@ def _rows(
         positions = [q[robot.q_offsets[joint]] for joint in cluster.joints]
         values.append(offset + dot(ratios, positions))
         K.append(ratios)
+    rows = []
     for loop in cluster.loops:
         unit = 1.0 if metres else size_of(robot, loop)
         scalars_of = constants((robot, loop, unit))
-        gaps, slopes = loop_rows(robot, loop, q, unit, sines, scalars_of)
+        rows.append(loop_rows(robot, loop, q, unit, sines, scalars_of))
+    rows += [function_rows(robot, function, q) for function in cluster.functions]
+    for gaps, slopes in rows:
         values += gaps
         K += [[row.get(joint, 0.0) for joint in cluster.joints] for row in slopes]
-    for function in cluster.functions:
-        results, jacobian = _function_rows(robot, cluster, function, q)
-        values += results
-        K += jacobian
     return values, K
 
 
@@ -304,30 +302,6 @@ def _coupling_row(robot: Robot, cluster: Cluster, coupling: Coupling) -> tuple[V
     ratios = [factors.get(robot.joints[joint].name, 0.0) for joint in cluster.joints]
     (row,) = constants((robot, coupling))([[*ratios, coupling.offset]])
     return row[:-1], row[-1]
-
-
-def _function_rows(
-    robot: Robot, cluster: Cluster, constraint: FunctionConstraint, q: Sequence[Scalar]
-) -> tuple[Vector, Matrix]:
-    """Return the rows of a function; of an explicit function q of its joints minus its values."""
-    column = {robot.joints[joint].name: k for k, joint in enumerate(cluster.joints)}
-    place = {robot.joints[joint].name: robot.q_offsets[joint] for joint in cluster.joints}
-    values, slopes = differentiated(
-        constraint.function, [q[place[name]] for name in constraint.joints]
-    )
-    if len(values) != constraint.rows:
-        raise RobotError(
-            f"constraint {constraint.name!r}: its function returned {len(values)} numbers, "
-            f"expected {constraint.rows}"
-        )
-    K = [[0.0] * len(column) for _ in values]
-    for row, derivatives in zip(K, slopes, strict=True):
-        for name, slope in zip(constraint.joints, derivatives, strict=True):
-            row[column[name]] = -slope if constraint.dependent else slope
-    for k, name in enumerate(constraint.dependent):
-        values[k] = q[place[name]] - values[k]
-        K[k][column[name]] = 1.0
-    return list(values), K
 
 
 @lru_cache(maxsize=256)

@@ -36,7 +36,7 @@ from delassus_ros.model import (
     Loop,
     LoopKind,
 )
-from delassus_ros.model.loop_rows import is_turned
+from delassus_ros.model.constraint_rows import is_turned
 from delassus_ros.rbda.constraints import (
     constraint_jacobian,
     loop_jacobian,

@@ -35,7 +35,7 @@ from delassus_ros.model import (
 )
 from delassus_ros.model import clusters as ranking
 from delassus_ros.model.clusters import groups_of
-from delassus_ros.model.loop_rows import size_of
+from delassus_ros.model.constraint_rows import size_of
 from delassus_ros.model.spatial import rotation_between, skew
 from delassus_ros.rbda import constraints
 

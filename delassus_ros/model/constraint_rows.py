@@ -1,10 +1,10 @@
-"""Rows of one loop over scalars: the gap between the loop's two frames, and its derivative.
+"""Rows of a loop or a function over scalars, and their derivatives.
 
-Both branches of a loop, from the body that carries them to its two frames, are described in
-frames whose z axis is the joint's axis. In a planar linkage all of their constant rotations are
-then about z, so rows that are always satisfied become structural zeros.
-
-A gap has two forms, :func:`sines` for kernels and :func:`vectors` for searches from far.
+Rows of a loop are the gap between the loop's two frames. Both branches of a loop, from the body
+that carries them to its two frames, are described in frames whose z axis is the joint's axis. In
+a planar linkage all of their constant rotations are then about z, so rows that are always
+satisfied become structural zeros. A gap has two forms, :func:`sines` for kernels and
+:func:`vectors` for searches from far.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from delassus_ros.model.constraints import Loop, LoopKind
+from delassus_ros.errors import RobotError
+from delassus_ros.model.constraints import FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import Array, Transform, rotation_between
+from delassus_ros.scalars.duals import differentiated
 from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
@@ -129,6 +131,43 @@ def loop_rows(
         residual.append(row.value)
         derivative.append(_slopes(predecessor, successor, row, unit))
     return residual, derivative
+
+
+def function_rows(
+    robot: Mechanism, constraint: FunctionConstraint, q: Sequence[Scalar]
+) -> tuple[Vector, list[dict[int, Scalar]]]:
+    """Return the rows of a function; of an explicit function q of its joints minus its values.
+
+    Parameters
+    ----------
+    q : as for :func:`loop_rows`.
+
+    Returns
+    -------
+    residual, derivative : as of :func:`loop_rows`, in the function's unit.
+
+    Raises
+    ------
+    RobotError
+        If the function returns more or fewer numbers than the constraint has rows.
+    """
+    index = {joint.name: i for i, joint in enumerate(robot.joints)}
+    values, slopes = differentiated(
+        constraint.function, [q[robot.q_offsets[index[name]]] for name in constraint.joints]
+    )
+    if len(values) != constraint.rows:
+        raise RobotError(
+            f"constraint {constraint.name!r}: its function returned {len(values)} numbers, "
+            f"expected {constraint.rows}"
+        )
+    if constraint.dependent:
+        slopes = [[-slope for slope in row] for row in slopes]
+    joints = [index[name] for name in constraint.joints]
+    derivative: list[dict[int, Scalar]] = [dict(zip(joints, row, strict=True)) for row in slopes]
+    for k, name in enumerate(constraint.dependent):
+        values[k] = q[robot.q_offsets[index[name]]] - values[k]
+        derivative[k][index[name]] = 1.0
+    return values, derivative
 
 
 def loop_gap(loop: Loop, predecessor: Transform, successor: Transform) -> Vector:
