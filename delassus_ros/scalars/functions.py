@@ -137,6 +137,12 @@ def minus(u: Vector, v: Vector) -> Vector:
     return [a - b for a, b in zip(u, v, strict=True)]
 
 
+def cross_matrix(v: Vector) -> Matrix:
+    """Return [v×]."""
+    x, y, z = v
+    return [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]
+
+
 def cross(u: Vector, v: Vector) -> Vector:
     """Return u × v."""
     return [
