@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
@@ -18,6 +17,7 @@ from delassus_ros.model.joint_group import JointGroup
 from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, frozen
 from delassus_ros.outputs import COMPUTED, DIRECTIONS, SEEDED, kernel_outputs, row_of
+from delassus_ros.scalars.ports import Port, block_size
 
 Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
@@ -37,49 +37,6 @@ def beside_base(robot: Robot) -> str | None:
     if robot.base == "fixed":
         return None
     return next((joint.name for joint in robot.joints[1:] if joint.parent == WORLD), None)
-
-
-@dataclass(frozen=True)
-class Port:
-    """A named input or output of a kernel: a row-major block of doubles.
-
-    Attributes
-    ----------
-    name : ``"q"``, ``"base_orientation"``, ``"contact_positions"``, ``"G"``, …
-    shape : shape of the block.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of doubles."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
-
-
-def block_size(ports: Iterable[Port]) -> int:
-    """Return the number of doubles of a block that holds ports side by side."""
-    return sum(port.size for port in ports)
-
-
-def places(ports: Iterable[Port]) -> Iterator[tuple[Port, slice]]:
-    """Yield each port with its place in a block that holds ports side by side."""
-    start = 0
-    for port in ports:
-        yield port, slice(start, start + port.size)
-        start += port.size
-
-
-def views(block: Any, ports: Iterable[Port]) -> dict[str, Any]:
-    """Return the part of each port of a block (…, size) by name, in the port's shape."""
-    return {
-        port.name: block[..., place].reshape((*block.shape[:-1], *port.shape))
-        for port, place in places(ports)
-    }
 
 
 class Problem:

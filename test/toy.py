@@ -12,7 +12,7 @@ from delassus_ros.compiler import kernel_for, trace
 from delassus_ros.compiler.ir.trace import Trace
 from delassus_ros.compiler.runtime.kernel import Kernel
 from delassus_ros.model import Robot
-from delassus_ros.problem import Port
+from delassus_ros.scalars.ports import Port
 
 Formula = Callable[[list[Any]], list[Any]]
 

@@ -27,12 +27,11 @@ from delassus_ros.dynamics import Dynamics
 from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
 from delassus_ros.errors import RobotError
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.rotors import independent_tree
 from delassus_ros.scalars.functions import Vector
 from delassus_ros.scalars.graph import Graph
-from delassus_ros.scalars.ports import Inputs
+from delassus_ros.scalars.ports import Inputs, Port
 
 State = Mapping[str, Vector]
 """Inputs by name: ``q``, and for dynamics ``rates``, ``gravity`` and what is given."""

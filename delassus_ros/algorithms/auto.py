@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from delassus_ros.algorithms.counting import CheapestSearch, OperationCounter
+from delassus_ros.algorithms.counting import CheapestSearch, OperationCounter, is_large
 from delassus_ros.algorithms.efpa import efpa
 from delassus_ros.algorithms.kjr import kjr
 from delassus_ros.algorithms.ltl import ltl
@@ -37,7 +37,6 @@ from delassus_ros.rbda.trees import tree_of
 from delassus_ros.rbda.unknown_constants import structure
 from delassus_ros.scalars.functions import Matrix, zeros
 from delassus_ros.scalars.ports import Inputs, Outputs
-from delassus_ros.scalars.routines import is_large
 
 WHOLE: dict[str, DelassusFunction] = {"ltl": ltl, "efpa": efpa, "kjr": kjr}
 """Routes without further choices; KJR takes only ordinary trees, EFPA and LTL also clusters."""

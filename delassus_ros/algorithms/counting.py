@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Generic, TypeVar
@@ -14,7 +15,7 @@ from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.unknown_constants import tree_of_unknown_constants, unknown_constants
 from delassus_ros.scalars.counts import operations
 from delassus_ros.scalars.graph import Graph
-from delassus_ros.scalars.routines import Routines, is_large
+from delassus_ros.scalars.routines import Routines
 from delassus_ros.scalars.steps import recorded
 
 W = TypeVar("W")
@@ -103,3 +104,28 @@ class OperationCounter:
         outputs = [self._graph.index_of(value) for row in G for value in row]
         live, _ = self._graph.needed(outputs)
         return operations(self._graph, live).total
+
+
+_LARGE = 45_000
+"""Estimated number of operations above which a trace calls routines; see :func:`is_large`."""
+
+
+def is_large(problem: Problem) -> bool:
+    """Return whether the trace of a problem calls routines instead of inlining all steps.
+
+    The decision uses the operations of PV-OSIMr for every algorithm, so that counts of algorithms
+    are comparable.
+    """
+    robot, outputs = problem.robot, {port.name: port.shape for port in problem.outputs}
+    estimate = 350 * len(robot.joints) + 6 * outputs.get("G", (0,))[0] ** 2
+    if "J" in outputs:
+        for _, contact in problem.ends:
+            depth = len(robot.path(robot.frames[contact.frame].body))
+            estimate += 20 * len(contact.selection) * depth
+    if "MinvJT" in outputs:
+        estimate += 25 * math.prod(outputs["MinvJT"])
+    if "dG" in outputs:
+        estimate += 8 * math.prod(outputs["dG"])
+    if outputs.keys() & {"M", "h", "a0", "qdd0"}:
+        estimate += 250 * len(robot.joints)
+    return estimate > _LARGE

@@ -19,10 +19,11 @@ from delassus_ros.model.spatial import Array, rotation_between
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.constraints import constraint_jacobian
 from delassus_ros.rbda.row_loops import RowLoops
-from delassus_ros.rbda.spatial import cross_matrix, rotation_of_quaternion
+from delassus_ros.rbda.spatial import rotation_of_quaternion
 from delassus_ros.scalars.functions import (
     Matrix,
     Vector,
+    cross_matrix,
     dot,
     forward_substitute,
     identity,

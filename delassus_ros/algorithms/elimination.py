@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from delassus_ros.algorithms.counting import CheapestSearch, OperationCounter
+from delassus_ros.algorithms.counting import CheapestSearch, OperationCounter, is_large
 from delassus_ros.algorithms.registry import TracedAlgorithm, register, without_clusters
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
@@ -33,7 +33,6 @@ from delassus_ros.rbda.tree import Tree, rows_of
 from delassus_ros.rbda.trees import tree_of
 from delassus_ros.scalars.functions import Matrix, Scalar, Vector, is_zero, positive, zeros
 from delassus_ros.scalars.ports import Inputs, Outputs
-from delassus_ros.scalars.routines import is_large
 
 _ORDER_BUDGET = 1_000_000
 """Approximate number of operations traced in search of an order."""

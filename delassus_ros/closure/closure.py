@@ -29,7 +29,6 @@ from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import FROM_URDF, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
-from delassus_ros.rbda import constraints
 from delassus_ros.recent import Recent
 from delassus_ros.solver.inputs import check_unit
 
@@ -311,7 +310,7 @@ class Closure:
             clusters=[
                 (
                     [e for joint in cluster.joints for e in entries(joint)],
-                    constraints.described(cluster),
+                    cluster.described(),
                 )
                 for cluster in self._clusters
                 if not cluster.is_ordinary

@@ -347,13 +347,7 @@ class _Around:
 
     def _rates(self, joint: int, held: Sequence[int]) -> dict[int, float]:
         """Return the rates of joints tied to held joints by couplings alone, per held rate."""
-        joints = self._cluster.joints
-        column = {self._robot.joints[index].name: i for i, index in enumerate(joints)}
-        rows = np.zeros((len(self._cluster.couplings), len(joints)))
-        for row, coupling in zip(rows, self._cluster.couplings, strict=True):
-            largest = max(abs(factor) for _, factor in coupling.ratios)
-            for name, factor in coupling.ratios:
-                row[column[name]] = factor / largest
+        joints, rows = self._cluster.joints, self._cluster.coupling_rows()[:, :-1]
         every = np.eye(len(joints))
         equations = np.concatenate([every[[joints.index(index) for index in held]], rows]).T
         # Joints as sums of held joints and couplings, where such a sum exists.

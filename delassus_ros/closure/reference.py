@@ -94,7 +94,7 @@ def determining_joints(
                 if names
                 else f"none of its joints is measured; measure {more}"
             )
-            raise InputError(f"{constraints.described(cluster)}: {lack} of {others}")
+            raise InputError(f"{cluster.described()}: {lack} of {others}")
         k = int(np.argmax(sizes))
         chosen.append(candidates[k])
         direction = left[k] / sizes[k]
@@ -177,7 +177,7 @@ def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
     worst = int(np.argmax(np.abs(rows)))
     advice = "state another one as reference={joint: position, …}"
     if not np.abs(rows[worst]) <= tolerance:
-        name = constraints.row_names(cluster)[worst]
+        name = cluster.row_names[worst]
         held = [robot.joints[joint].name for joint in cluster.independent]
         raise RobotError(
             f"{name} does not close at the reference configuration: a gap of "
@@ -211,11 +211,10 @@ def _worst_opening(robot: Robot, cluster: Cluster, q: Array, E: Array) -> tuple[
         else 1.0
         for joint in cluster.joints
     ])  # fmt: skip
-    names, worst = constraints.row_names(cluster), ("", 0.0)
-    for number, name in enumerate(dict.fromkeys(names)):
-        rows = K[[k for k, other in enumerate(names) if other == name]]
+    worst = ("", 0.0)
+    for number, (name, rows) in enumerate(cluster.blocks()):
         is_coupling = number < len(cluster.couplings)
-        opened = float(openings(rows * units, E / units[:, None], is_coupling).max(initial=0.0))
+        opened = float(openings(K[rows] * units, E / units[:, None], is_coupling).max(initial=0.0))
         worst = max(worst, (name, opened), key=lambda opening: opening[1])
     return worst
 

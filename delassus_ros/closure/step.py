@@ -9,6 +9,7 @@ import numpy as np
 
 from delassus_ros.compiler.newton import NewtonStep
 from delassus_ros.model.clusters import Cluster, clusters_of
+from delassus_ros.model.joint_group import joints_of
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.rbda import constraints
@@ -62,8 +63,8 @@ class ClosureStep(NewtonStep):
             for joint in joints
             if joint not in curved_joints(robot, cluster)
         )
-        self.row_names = [n for cluster in self.clusters for n in constraints.row_names(cluster)]
-        self.row_counts = [len(constraints.row_names(cluster)) for cluster in self.clusters]
+        self.row_names = [name for cluster in self.clusters for name in cluster.row_names]
+        self.row_counts = [len(cluster.row_names) for cluster in self.clusters]
         # Per cluster, the number of kept entries of redundant rows.
         self._kept = []
         for cluster, joints in zip(self.clusters, self._moved, strict=True):
@@ -149,7 +150,7 @@ class ClosureStep(NewtonStep):
 
 def curved_joints(robot: Robot, cluster: Cluster) -> Mapping[int, float]:
     """Return the joints of loops and functions, and the length that counts as 1 [rad or m]."""
-    loops = {joint for loop in cluster.loops for joint in constraints.joints_of(robot, loop)}
+    loops = {joint for loop in cluster.loops for joint in joints_of(robot, loop)}
     names = {name for function in cluster.functions for name in function.tied}
     return {
         joint: (

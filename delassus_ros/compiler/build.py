@@ -59,8 +59,8 @@ from delassus_ros.compiler.runtime.jit import compile_ir, joined
 from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel, Kernel, NumericKernel
 from delassus_ros.compiler.runtime.python_call import around
 from delassus_ros.errors import AlgorithmError, CompilerError
-from delassus_ros.problem import Problem, block_size, places
-from delassus_ros.scalars.ports import Inputs, Outputs
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Inputs, Outputs, block_size, places
 
 _log = logging.getLogger(__name__)
 

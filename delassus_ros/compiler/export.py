@@ -38,7 +38,8 @@ from delassus_ros.compiler.passes.partition import LONG, LONG_OF_FEW, single_par
 from delassus_ros.compiler.runtime.jit import compile_for
 from delassus_ros.compiler.runtime.processor import check_processor, check_triple
 from delassus_ros.errors import AlgorithmError, InputError
-from delassus_ros.problem import Port, Problem
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Port
 
 _KEYWORDS = frozenset(
     """

@@ -39,11 +39,10 @@ from delassus_ros.errors import CompilerError, InputError, NumericalError
 from delassus_ros.model.couplings import follow, open_coupling
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port, block_size, places, views
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.functions import Vector
 from delassus_ros.scalars.graph import Graph
-from delassus_ros.scalars.ports import Inputs, Status
+from delassus_ros.scalars.ports import Inputs, Port, Status, block_size, places, views
 
 _STATUSES = {status.value: status for status in Status}
 """To look a member up by its value in the enumeration takes longer than a small function."""

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE
-from delassus_ros.problem import Port, block_size, places
-from delassus_ros.scalars.ports import Status
+from delassus_ros.scalars.ports import Port, Status, block_size, places
 from delassus_ros.version import __version__
 
 _STATUSES = (

@@ -22,8 +22,8 @@ from delassus_ros.compiler.build import batch_kernel_for
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.errors import AlgorithmError, InputError, ProblemError
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Problem, block_size, views
-from delassus_ros.scalars.ports import Status
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status, block_size, views
 
 _definitions: dict[str, list[Any]] = {}
 """Definitions of algorithms by name, in the order in which they were used."""

@@ -14,8 +14,9 @@ from delassus_ros.compiler.ir.trace import decided
 from delassus_ros.doors import needed
 from delassus_ros.doors.batch_function import BatchFunction, BlockFunction
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.problem import Problem, places
+from delassus_ros.problem import Problem
 from delassus_ros.scalars import functions as scalars
+from delassus_ros.scalars.ports import places
 
 casadi: Any = needed("casadi")
 

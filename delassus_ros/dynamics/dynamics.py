@@ -25,14 +25,14 @@ from delassus_ros.errors import InputError, ProblemError, RobotError, unknown
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, JointKind, Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port, Problem
+from delassus_ros.problem import Problem
 from delassus_ros.rbda.dynamics import hybrid
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import spanning_tree, tree_of
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.functions import Vector
-from delassus_ros.scalars.ports import Inputs
+from delassus_ros.scalars.ports import Inputs, Port
 
 GRAVITY = (0.0, 0.0, -9.81)
 """Gravity in world axes [m/s²]."""

@@ -13,10 +13,9 @@ from delassus_ros.dynamics.methods import FAILURE
 from delassus_ros.model.clusters import clusters_of, velocity_offsets
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port
 from delassus_ros.rbda.constraints import loop_jacobian
 from delassus_ros.scalars.functions import Vector
-from delassus_ros.scalars.ports import Inputs
+from delassus_ros.scalars.ports import Inputs, Port
 
 
 class LoopRates:

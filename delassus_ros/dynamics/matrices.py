@@ -17,13 +17,14 @@ from delassus_ros.model.robot import WORLD
 from delassus_ros.rbda.cluster_motion import ClusterMotion
 from delassus_ros.rbda.dynamics import c_rnea
 from delassus_ros.rbda.robot_tree import RobotTree
-from delassus_ros.rbda.spatial import RigidInertia, cross_matrix, motion_cross
+from delassus_ros.rbda.spatial import RigidInertia, motion_cross
 from delassus_ros.rbda.velocities import motion_of_link
 from delassus_ros.scalars.duals import Dual
 from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
     Vector,
+    cross_matrix,
     dot,
     identity,
     matmul,

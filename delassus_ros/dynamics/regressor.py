@@ -24,7 +24,7 @@ from delassus_ros.problem import Problem
 from delassus_ros.rbda.frames import built
 from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.rbda.rotors import spanning
-from delassus_ros.rbda.spatial import cross
+from delassus_ros.rbda.spatial import cross, force_cross
 from delassus_ros.scalars.functions import Vector, dot, identity, plus, zeros
 from delassus_ros.scalars.ports import Inputs
 
@@ -112,11 +112,8 @@ def _in_body(pose: Transform, u: Vector) -> Vector:
 
 def _forces(v: Vector, a: Vector) -> list[Vector]:
     """Return the forces H a + v ×* H v on a body per unit of each inertial parameter."""
-    found = []
-    for momentum, rate in zip(_momenta(v), _momenta(a), strict=True):
-        turning = plus(cross(v[:3], momentum[:3]), cross(v[3:], momentum[3:]))
-        found.append(plus(rate, turning + cross(v[:3], momentum[3:])))
-    return found
+    pairs = zip(_momenta(v), _momenta(a), strict=True)
+    return [plus(rate, force_cross(v, momentum)) for momentum, rate in pairs]
 
 
 def _momenta(u: Vector) -> list[Vector]:

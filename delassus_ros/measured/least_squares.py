@@ -22,11 +22,10 @@ from delassus_ros.measured.order import PivotOrder, PlaceTree, order_of
 from delassus_ros.measured.quantities import Measurement, Quantity
 from delassus_ros.measured.system import Equation, Instant, System
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port
 from delassus_ros.rbda.symmetric_system import Guard, SymmetricSystem, sum_of, unguarded
 from delassus_ros.scalars.functions import Scalar, Vector
 from delassus_ros.scalars.graph import Graph
-from delassus_ros.scalars.ports import Inputs
+from delassus_ros.scalars.ports import Inputs, Port
 
 
 class LeastSquares:

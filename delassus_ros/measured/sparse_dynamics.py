@@ -34,8 +34,8 @@ from delassus_ros.measured.quantities import (
 from delassus_ros.measured.system import System
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port
 from delassus_ros.scalars.counts import OperationCount
+from delassus_ros.scalars.ports import Port
 
 _FAILURE = (
     "the measurements are not sufficient at this configuration, a loop is singular, or an input "

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from delassus_ros.errors import RobotError
 from delassus_ros.model.joint import Joint, JointKind
 from delassus_ros.model.mechanism import Mechanism
-from delassus_ros.model.spatial import Array, Transform, skew
+from delassus_ros.model.spatial import Array, Transform, rotation_about
 
 BALL = "XYZ"
 """Axes of the chain that a ball joint becomes."""
@@ -65,8 +65,7 @@ def rotation_of(angles: Array, letters: str = BALL) -> Array:
     """Return the rotation (3, 3) of angles [rad] about axes in their order."""
     rotation: Array = np.eye(3)
     for angle, letter in zip(angles.tolist(), letters, strict=True):
-        w = skew(np.eye(3)["XYZ".index(letter)])
-        rotation = rotation @ (np.eye(3) + np.sin(angle) * w + (1.0 - np.cos(angle)) * w @ w)
+        rotation = rotation @ rotation_about(np.eye(3)["XYZ".index(letter)], angle)
     return rotation
 
 

@@ -14,24 +14,19 @@ from functools import lru_cache
 import numpy as np
 
 from delassus_ros.errors import RobotError
+from delassus_ros.model.constraint_rows import ROWS
 from delassus_ros.model.constraints import (
     Coupling,
-    FunctionConstraint,
     Loop,
     LoopKind,
     RowLoop,
 )
 from delassus_ros.model.joint import JointKind
-from delassus_ros.model.joint_group import Constraint, JointGroup
-from delassus_ros.model.loops import ROWS, LoopClosure, closed_jacobians
+from delassus_ros.model.joint_group import WORDS, Constraint, JointGroup, joints_of
+from delassus_ros.model.loops import LoopClosure, closed_jacobians
 from delassus_ros.model.mechanism import Frame, Mechanism, MechanismT
 from delassus_ros.model.spatial import Array, Transform, rotation_between
 
-_WORDS: dict[type[Constraint], str] = {
-    Coupling: "coupling",
-    Loop: "loop",
-    FunctionConstraint: "constraint",
-}
 CACHED_ROBOTS = 32
 """Number of robots whose clusters are cached; finding the clusters takes milliseconds."""
 
@@ -100,7 +95,7 @@ def groups_of(robot: Mechanism) -> tuple[JointGroup, ...]:
     for coupling in robot.couplings:
         tied.append((coupling, _coupled(robot, [indices[name] for name, _ in coupling.ratios])))
     for loop in robot.loops:
-        tied.append((loop, _looped(robot, loop)))
+        tied.append((loop, joints_of(robot, loop)))
     for function in robot.functions:
         tied.append((function, _coupled(robot, [indices[name] for name in function.tied])))
     groups = _Groups(len(robot.joints))
@@ -169,7 +164,7 @@ class _Groups:
 
 
 def _check_single(robot: Mechanism, constraint: Constraint, joints: list[int]) -> None:
-    what = _WORDS[type(constraint)]
+    what = WORDS[type(constraint)]
     for index in joints:
         joint = robot.joints[index]
         if joint.kind is JointKind.ROOT:
@@ -193,15 +188,6 @@ def _coupled(robot: Mechanism, joints: list[int]) -> list[int]:
     # A coupled joint's body cannot be the carrier: paths start at the parents.
     carriers = set(paths[0][1:]).intersection(*(path[1:] for path in paths[1:]))
     return sorted(set().union(*paths) - carriers)
-
-
-def _looped(robot: Mechanism, loop: Loop) -> list[int]:
-    """Return the joints on the two branches from the nearest common ancestor of a loop's ends.
-
-    These joints, the predecessor's branch down and the successor's up, are the loop.
-    """
-    branches = (robot.path(loop.predecessor), robot.path(loop.successor))
-    return sorted(set(branches[0]) ^ set(branches[1]))
 
 
 RANK_TOLERANCE = 1e-4
@@ -361,7 +347,7 @@ def _evenly(
 
     Rows of loops and couplings have slopes of that size; a function may have any unit.
     """
-    rows = [each[1] for each in closure.blocks()[len(group.couplings) + len(group.loops) :]]
+    rows = [each[1] for each in group.blocks()[len(group.couplings) + len(group.loops) :]]
     scale = np.ones(len(candidates[0][1]))
     for row in (k for block in rows for k in range(block.start, block.stop)):
         scale[row] = max(float(np.abs(jacobian[row]).max()) for _, jacobian in candidates) or 1.0
@@ -405,7 +391,7 @@ def _check_kept(group: JointGroup, regular: list[Array], independent: tuple[int,
     motions = np.eye(len(group.joints))[:, lead]
     motions[follow] = -np.linalg.lstsq(columns, jacobian[:, lead], rcond=SAME_TOLERANCE)[0]
     motions[follow] /= lengths[:, None]
-    for number, (what, rows) in enumerate(LoopClosure(group).blocks()):
+    for number, (what, rows) in enumerate(group.blocks()):
         opened = openings(jacobian[rows], motions, number < len(group.couplings))
         if opened.max(initial=0.0) > OPENING_TOLERANCE:
             joint = independent[int(np.argmax(opened))]
@@ -441,7 +427,7 @@ def _check_consistent(group: JointGroup) -> None:
 
 def _not_closed(group: JointGroup, closure: LoopClosure) -> str:
     """Return the message for a group that does not close; names a loop that cannot close alone."""
-    (name, gap), joints, others = closure.worst(), group.joints, ""
+    (name, gap), joints, others = closure.worst(), list(group.joints), ""
     suspects = group
     for loop in group.loops:
         by_itself = replace(group, couplings=(), loops=(loop,), functions=())
@@ -450,7 +436,7 @@ def _not_closed(group: JointGroup, closure: LoopClosure) -> str:
             continue
         if len(group.loops) + len(group.couplings) + len(group.functions) > 1:
             others = ", not even without the others"
-        (name, gap), joints, suspects = alone.worst(), group.on_the_way(loop), by_itself
+        (name, gap), joints, suspects = alone.worst(), joints_of(group.robot, loop), by_itself
         break
     points = tuple(replace(loop, kind=LoopKind.POINT) for loop in suspects.loops)
     hint = ""

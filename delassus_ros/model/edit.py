@@ -11,9 +11,10 @@ import numpy as np
 
 from delassus_ros import arguments
 from delassus_ros.errors import DelassusWarning, RobotError
+from delassus_ros.model.constraint_rows import loop_gap
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.joint import SINGLE, WORLD, Joint, JointKind
-from delassus_ros.model.loops import CLOSED_GAP, loop_gap
+from delassus_ros.model.loops import CLOSED_GAP
 from delassus_ros.model.mechanism import Body, Frame, Mechanism, MechanismT
 from delassus_ros.model.ranges import PlausibleRanges
 from delassus_ros.model.spatial import Transform

@@ -10,7 +10,7 @@ import numpy as np
 
 from delassus_ros.arguments import instance, number, text, whole
 from delassus_ros.errors import RobotError
-from delassus_ros.model.spatial import Array, Transform, checked, skew
+from delassus_ros.model.spatial import Array, Transform, checked, rotation_about
 
 WORLD = -1
 """Parent index of joints, and body index of frames, that belong to the world."""
@@ -143,5 +143,4 @@ class Joint:
         """Return the pose of the body of a revolute or prismatic joint in the joint's frame."""
         if self.kind is JointKind.PRISMATIC:
             return Transform(translation=value * self.axis)
-        w = skew(self.axis)
-        return Transform(np.eye(3) + np.sin(value) * w + (1.0 - np.cos(value)) * w @ w)
+        return Transform(rotation_about(self.axis, value))

@@ -13,6 +13,21 @@ from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import Array
 
 Constraint = Coupling | Loop | FunctionConstraint
+WORDS: dict[type[Constraint], str] = {
+    Coupling: "coupling",
+    Loop: "loop",
+    FunctionConstraint: "constraint",
+}
+"""Words for the constraints in messages, in the order of their rows."""
+
+
+def joints_of(robot: Mechanism, loop: Loop) -> list[int]:
+    """Return the joints, increasing, that move the ends of a loop against each other.
+
+    These are the joints on the two branches from the nearest common ancestor of the ends: the
+    predecessor's branch down and the successor's up.
+    """
+    return sorted(set(robot.path(loop.predecessor)) ^ set(robot.path(loop.successor)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +54,11 @@ class JointGroup:
     @property
     def constraint_names(self) -> tuple[str, ...]:
         """Names of the constraints, for messages."""
-        constraints: list[Constraint] = [*self.couplings, *self.loops, *self.functions]
-        return tuple(constraint.name for constraint in constraints)
+        return tuple(constraint.name for constraint in self._constraints)
+
+    @property
+    def _constraints(self) -> list[Constraint]:
+        return [*self.couplings, *self.loops, *self.functions]
 
     @property
     def columns(self) -> dict[str, int]:
@@ -54,7 +72,7 @@ class JointGroup:
         The derivative of the constraints by the position of such a joint, for instance of a geared
         rotor, is the same in every configuration.
         """
-        curved = {joint for loop in self.loops for joint in self.on_the_way(loop)}
+        curved = {joint for loop in self.loops for joint in joints_of(self.robot, loop)}
         inputs = {name for function in self.functions for name in function.joints}
         return np.array(
             [
@@ -63,11 +81,6 @@ class JointGroup:
             ]
         )
 
-    def on_the_way(self, loop: Loop) -> tuple[int, ...]:
-        """Return the joints, increasing, that move the ends of a loop against each other."""
-        ways = (self.robot.path(loop.predecessor), self.robot.path(loop.successor))
-        return tuple(sorted(set(ways[0]) ^ set(ways[1])))
-
     def names(self, joints: Iterable[int]) -> str:
         """Return the names of joints, quoted, for messages."""
         return ", ".join(repr(self.robot.joints[joint].name) for joint in joints) or "none"
@@ -75,14 +88,27 @@ class JointGroup:
     def described(self) -> str:
         """Return the constraints by name, for messages."""
         parts = []
-        for word, names in (
-            ("coupling", [repr(each.name) for each in self.couplings]),
-            ("loop", [repr(each.name) for each in self.loops]),
-            ("constraint", [repr(each.name) for each in self.functions]),
-        ):
+        for kind, word in WORDS.items():
+            names = [repr(each.name) for each in self._constraints if isinstance(each, kind)]
             if names:
                 parts.append(f"{word}{'s' if len(names) > 1 else ''} {', '.join(names)}")
         return " and ".join(parts)
+
+    def blocks(self) -> list[tuple[str, slice]]:
+        """Return each coupling, loop and function, as in messages, with its rows."""
+        counts = [1] * len(self.couplings) + [loop.kind.rows for loop in self.loops]
+        counts += [function.rows for function in self.functions]
+        blocks, first = [], 0
+        for constraint, rows in zip(self._constraints, counts, strict=True):
+            what = f"{WORDS[type(constraint)]} {constraint.name!r}"
+            blocks.append((what, slice(first, first + rows)))
+            first += rows
+        return blocks
+
+    @property
+    def row_names(self) -> list[str]:
+        """The constraint of each row, as in messages."""
+        return [what for what, rows in self.blocks() for _ in range(rows.stop - rows.start)]
 
     def coupling_rows(self) -> Array:
         """Return a row per coupling: its factors, the largest 1, then its constant part; in SI."""

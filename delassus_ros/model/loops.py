@@ -7,20 +7,17 @@ result depends neither on the place of the loop nor on the size of other loops i
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from delassus_ros.errors import RobotError
-from delassus_ros.model.constraints import FunctionConstraint, Loop, LoopKind
+from delassus_ros.errors import NumericalError
+from delassus_ros.model.constraint_rows import ROWS, function_rows, loop_rows, size_of, vectors
 from delassus_ros.model.joint import WORLD, JointKind
-from delassus_ros.model.joint_group import JointGroup
-from delassus_ros.model.mechanism import Mechanism
-from delassus_ros.model.spatial import Array, Transform, rotation_between, skew
+from delassus_ros.model.joint_group import JointGroup, joints_of
+from delassus_ros.model.spatial import Array
+from delassus_ros.scalars.functions import Scalar, Vector
 
 CLOSED_GAP = 2e-5
 """Largest gap of a closed loop: an angle [rad], or a share of the loop's size. Published
@@ -38,8 +35,6 @@ START_DISTANCES_RAD = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3
 branch of the reference."""
 ENOUGH_CONFIGURATIONS = 5
 """Closed configurations after which the search ends."""
-DIFFERENCE_STEP = 1e-5
-"""Step [rad, or the loop's size] of numerical derivatives."""
 
 
 class LoopClosure:
@@ -60,8 +55,6 @@ class LoopClosure:
         self._robot = group.robot
         self._joints = group.joints
         self._loops = group.loops
-        self._column = {joint: i for i, joint in enumerate(group.joints)}
-        self._ways = [branches_of(self._robot, loop) for loop in self._loops]
         self._sizes = [size_of(self._robot, loop) for loop in self._loops]
         self._units = self._units_of_joints()
         self._linear = group.coupling_rows() * np.append(self._units, 1.0)
@@ -79,18 +72,6 @@ class LoopClosure:
         """Return the cluster's q [rad, m] in the units used here."""
         return q / self._units
 
-    def blocks(self) -> list[tuple[str, slice]]:
-        """Return each coupling, loop and function, as in messages, with its rows."""
-        group, blocks, first = self._group, [], 0
-        for what, rows in (
-            *((f"coupling {each.name!r}", 1) for each in group.couplings),
-            *((f"loop {each.name!r}", each.kind.rows) for each in group.loops),
-            *((f"constraint {each.name!r}", each.rows) for each in group.functions),
-        ):
-            blocks.append((what, slice(first, first + rows)))
-            first += rows
-        return blocks
-
     def gap(self, q: Array) -> Array:
         """Return the constraint rows: of couplings, of loops, of functions."""
         return self._rows(q)[0]
@@ -105,17 +86,18 @@ class LoopClosure:
         composite = [body.inertia for body in robot.bodies]
         for i in reversed(range(len(composite))):
             joint = robot.joints[i]
-            if i not in self._column and joint.parent != WORLD:
+            if i not in self._joints and joint.parent != WORLD:
                 composite[joint.parent] += composite[i].in_parent(joint.placement)
-        values = self._values(q)
         mass: Array = np.diag([robot.joints[joint].armature for joint in self._joints])
-        for body in self._joints:
-            carriers = self._carriers(body)
-            placements = (*(robot.joints[joint].placement for joint in carriers), Transform())
-            poses = poses_along(robot, LoopBranch(carriers, placements, 0.0), values)
-            twists = self._twists(carriers, poses, poses[-1])
-            turned = np.kron(np.eye(2), poses[-1].rotation.T) @ twists
-            mass += turned.T @ composite[body].matrix() @ turned
+        twists: dict[int, Array] = {}  # of the bodies, in their own axes
+        for k, (body, value) in enumerate(zip(self._joints, q * self._units, strict=True)):
+            joint = robot.joints[body]
+            to_body = (joint.placement @ joint.motion(value)).motion_to_child()
+            above = twists.get(joint.parent, np.zeros((6, len(self._joints))))
+            twists[body] = to_body @ above
+            first = 3 if joint.kind is JointKind.PRISMATIC else 0
+            twists[body][first : first + 3, k] = joint.axis
+            mass += twists[body].T @ composite[body].matrix() @ twists[body]
         mass *= np.outer(self._units, self._units)
         return mass
 
@@ -127,7 +109,7 @@ class LoopClosure:
         """
         try:
             return self._closed(q)
-        except (ArithmeticError, ValueError):
+        except (ArithmeticError, ValueError, NumericalError):
             return None
 
     def _closed(self, q: Array) -> Array | None:
@@ -157,129 +139,53 @@ class LoopClosure:
         units = np.ones(len(gap))
         first = len(self._linear)
         for loop, size in zip(self._loops, self._sizes, strict=True):
-            kinds = np.array(ROWS[loop.kind])
-            units[first : first + len(kinds)] = np.where(kinds < 3, 1.0, size)
-            first += len(kinds)
+            for k in ROWS[loop.kind]:
+                units[first] = 1.0 if k < 3 else size
+                first += 1
         worst = (self._group.described(), -1.0)
-        for what, rows in self.blocks()[len(self._linear) :]:
+        for what, rows in self._group.blocks()[len(self._linear) :]:
             worst = max(worst, (what, float((gap * units)[rows].max())), key=lambda each: each[1])
         self._best = (float(gap.max()), *worst)
 
     def _units_of_joints(self) -> Array:
         """Return the unit of each joint (joints,) [rad or m]."""
         joints = [self._robot.joints[joint] for joint in self._joints]
-        links = [each.placement.translation for each in joints if each.parent in self._column]
+        links = [each.placement.translation for each in joints if each.parent in self._joints]
         largest = max(self._sizes or [float(np.linalg.norm(link)) for link in links], default=0.0)
         units = np.ones(len(joints))
         for k, (number, joint) in enumerate(zip(self._joints, joints, strict=True)):
             if joint.kind is JointKind.PRISMATIC:
                 through = [
                     size
-                    for size, ways in zip(self._sizes, self._ways, strict=True)
-                    if any(number in way.joints for way in ways)
+                    for size, loop in zip(self._sizes, self._loops, strict=True)
+                    if number in joints_of(self._robot, loop)
                 ]
                 units[k] = min(through, default=largest) or 1.0
         return units
 
     def _rows(self, q: Array) -> tuple[Array, Array]:
         gaps, jacobians = [self._linear[:, :-1] @ q + self._linear[:, -1]], [self._linear[:, :-1]]
-        for number in range(len(self._loops)):
-            gap, jacobian = self._loop_rows(number, self._values(q))
-            gaps.append(gap)
-            jacobians.append(jacobian)
-        for function in self._group.functions:
-            gaps.append(self._function_gap(function, q))
-            jacobians.append(self._function_slopes(function, q))
+        values = self._values(q)
+        rows = [self._loop_rows(number, values) for number in range(len(self._loops))]
+        rows += [function_rows(self._robot, each, values) for each in self._group.functions]
+        for gap, slopes in rows:
+            gaps.append(np.array(gap))
+            by_joint = [[row.get(joint, 0.0) for joint in self._joints] for row in slopes]
+            jacobians.append(np.array(by_joint) * self._units)
         return np.concatenate(gaps), np.concatenate(jacobians)
 
-    def _function_gap(self, constraint: FunctionConstraint, q: Array) -> Array:
-        columns, values = self._group.columns, q * self._units
-        results = constraint.function([float(values[columns[name]]) for name in constraint.joints])
-        if len(results) != constraint.rows:
-            raise RobotError(
-                f"constraint {constraint.name!r}: its function returned {len(results)} numbers, "
-                f"expected {constraint.rows}"
-            )
-        gap = np.array([float(each) for each in results])
-        if constraint.dependent:
-            gap = values[[columns[name] for name in constraint.dependent]] - gap
-        return gap
+    def _values(self, q: Array) -> list[float]:
+        """Return the robot's q (nq,) [rad or m]; joints outside of the cluster are at 0."""
+        values = [0.0] * self._robot.nq
+        for joint, value in zip(self._joints, (q * self._units).tolist(), strict=True):
+            values[self._robot.q_offsets[joint]] = value
+        return values
 
-    def _function_slopes(self, constraint: FunctionConstraint, q: Array) -> Array:
-        """Return central differences: errors of 1e-9 are far below the rank tolerance of 1e-4.
-
-        Slopes of dependent joints are exact, so that steps of any length are.
-        """
-        slopes = np.zeros((constraint.rows, len(q)))
-        for row, name in enumerate(constraint.dependent):
-            slopes[row, self._group.columns[name]] = self._units[self._group.columns[name]]
-        for name in constraint.joints:
-            column = self._group.columns[name]
-            step = np.zeros(len(q))
-            step[column] = DIFFERENCE_STEP
-            ahead = self._function_gap(constraint, q + step)
-            behind = self._function_gap(constraint, q - step)
-            slopes[:, column] = (ahead - behind) / (2.0 * DIFFERENCE_STEP)
-        return slopes
-
-    def _values(self, q: Array) -> dict[int, float]:
-        """Return the position of each joint by its index [rad or m]."""
-        return dict(zip(self._joints, (q * self._units).tolist(), strict=True))
-
-    def _carriers(self, body: int) -> tuple[int, ...]:
-        """Return the joints of the cluster that move a body, the outermost last."""
-        carriers: list[int] = []
-        while body in self._column:
-            carriers.insert(0, body)
-            body = self._robot.joints[body].parent
-        return tuple(carriers)
-
-    def _loop_rows(self, number: int, q: dict[int, float]) -> tuple[Array, Array]:
-        """Return gap and Jacobian in the axes of the predecessor's frame, the loop's last."""
-        loop, size, ways = self._loops[number], self._sizes[number], self._ways[number]
-        first, second = (poses_along(self._robot, way, q) for way in ways)
-        predecessor, successor = first[-1], second[-1]
-        axes = predecessor.rotation @ rotation_between((0.0, 0.0, 1.0), loop.axis)
-        twists = self._twists(ways[1].joints, second, successor)
-        twists -= self._twists(ways[0].joints, first, successor)
-        twists = np.concatenate([axes.T @ twists[:3], axes.T @ twists[3:] / size])
-        rows = (twists * self._units)[ROWS[loop.kind]]
-        return loop_gap(loop, predecessor, successor, size), rows
-
-    def _twists(self, joints: Iterable[int], poses: Iterable[Transform], at: Transform) -> Array:
-        """Return the twist, angular first, that a unit rate of each joint makes at a point."""
-        twists = np.zeros((6, len(self._joints)))
-        for joint, pose in zip(joints, poses, strict=False):
-            data = self._robot.joints[joint]
-            axis = pose.rotation @ data.axis
-            arm = at.translation - pose.translation
-            slides = data.kind is JointKind.PRISMATIC
-            twists[:3, self._column[joint]] = 0.0 if slides else axis
-            twists[3:, self._column[joint]] = axis if slides else skew(axis) @ arm
-        return twists
-
-
-ROWS: dict[LoopKind, list[int]] = {
-    LoopKind.POINT: [3, 4, 5],
-    LoopKind.HINGE: [3, 4, 5, 0, 1],
-    LoopKind.SLIDER: [0, 1, 2, 3, 4],
-    LoopKind.PLANAR: [5, 0, 1],
-    LoopKind.WELD: [0, 1, 2, 3, 4, 5],
-}
-"""Rows that a kind closes, of rotation about and translation along x, y, z; z is the axis."""
-
-
-def loop_gap(loop: Loop, predecessor: Transform, successor: Transform, size: float = 1.0) -> Array:
-    """Return by how much the frames of a loop are off, angles first [rad, `size`]; 0 if closed."""
-    basis = rotation_between((0.0, 0.0, 1.0), loop.axis)
-    axes = predecessor.rotation @ basis
-    between = basis.T @ (predecessor.rotation.T @ successor.rotation) @ basis
-    offset = axes.T @ (successor.translation - predecessor.translation) / size
-    if loop.kind in (LoopKind.HINGE, LoopKind.PLANAR):
-        angles = _rotation_vector(rotation_between((0.0, 0.0, 1.0), between[:, 2]))
-    else:
-        angles = _rotation_vector(between)
-    return np.concatenate([angles, offset])[ROWS[loop.kind]]
+    def _loop_rows(
+        self, number: int, q: Sequence[float]
+    ) -> tuple[Vector, list[dict[int, Scalar]]]:
+        """Return the rows of a loop; lengths in units of its size."""
+        return loop_rows(self._robot, self._loops[number], q, self._sizes[number], vectors)
 
 
 def closed_jacobians(closure: LoopClosure) -> list[tuple[Array, Array]]:
@@ -299,117 +205,6 @@ def closed_jacobians(closure: LoopClosure) -> list[tuple[Array, Array]]:
         if len(jacobians) == ENOUGH_CONFIGURATIONS:
             break
     return jacobians
-
-
-def _rotation_vector(rotation: Array) -> Array:
-    """Return axis times angle of a rotation matrix, also near a half turn."""
-    x, y, z, w = Transform(rotation).quaternion()
-    vector = np.array([x, y, z])
-    sine = float(np.linalg.norm(vector))
-    return vector * (2.0 * np.arctan2(sine, w) / sine if sine > 0.0 else 2.0)
-
-
-POSITION_ROUNDING = 2e-15
-"""Rounding error of a position that is a sum over fixed joints, relative to its size."""
-SIZE_CONFIGURATIONS = 8
-"""Random configurations from which the size of a loop is taken."""
-ARM_ROUNDING = 1e-12
-"""Length of an arm, relative to the constant distances along a loop, below which the arm is a
-rounding error."""
-
-
-@dataclass(frozen=True, eq=False)
-class LoopBranch:
-    """The joints from the body that carries a loop to one of its ends.
-
-    Attributes
-    ----------
-    joints : their indices, the carrier's child first.
-    placements : the pose of each joint's frame in the body before it, then that of the loop's
-        frame in the last body. The first is relative to the loop's origin: the carrier's axes at
-        the first joint of the loop.
-    rounding : error of lengths [m] from positions that are far from the carrier's origin.
-    """
-
-    joints: tuple[int, ...]
-    placements: tuple[Transform, ...]
-    rounding: float
-
-
-def branches_of(robot: Mechanism, loop: Loop) -> tuple[LoopBranch, LoopBranch]:
-    """Return the ways to the predecessor's and to the successor's frame."""
-    first, second = _joints(robot, loop.predecessor), _joints(robot, loop.successor)
-    while first and second and first[0] == second[0]:
-        del first[0], second[0]
-    origin = robot.joints[(first or second)[0]].placement.translation
-    rounding = POSITION_ROUNDING * float(np.abs(origin).max())
-
-    def way(joints: list[int], end: Transform) -> LoopBranch:
-        placements = [*(robot.joints[joint].placement for joint in joints), end]
-        at = placements[0].translation - origin
-        # A rounding error instead of a zero would be taken for a length.
-        at[np.abs(at) <= rounding] = 0.0
-        placements[0] = Transform(placements[0].rotation, at)
-        return LoopBranch(tuple(joints), tuple(placements), rounding)
-
-    return way(first, loop.predecessor_placement), way(second, loop.successor_placement)
-
-
-def poses_along(robot: Mechanism, way: LoopBranch, q: Mapping[int, float]) -> list[Transform]:
-    """Return the poses of the bodies on a way, then of the loop's frame, from the loop's origin.
-
-    Parameters
-    ----------
-    q : position of each joint by its index [rad or m].
-    """
-    poses = []
-    pose = Transform()
-    for joint, placement in zip(way.joints, way.placements, strict=False):
-        pose = pose @ placement @ robot.joints[joint].motion(q[joint])
-        poses.append(pose)
-    return [*poses, pose @ way.placements[-1]]
-
-
-@lru_cache(maxsize=256)
-def size_of(robot: Mechanism, loop: Loop) -> float:
-    """Return a typical length of a loop [m]: its longest lever arm, rounded to a power of two.
-
-    A lever arm is the distance of a joint's axis from the frame at the end of the branch; the
-    largest of a few configurations counts. Without arms the size is the longest constant distance,
-    or 1 m. Distances that no motion shows do not count: the place of the loop, shifts along axes,
-    the zero of a slide. Lengths are exact in units of a power of two.
-    """
-    # A fixed seed: the same loop must always have the same size.
-    random = np.random.default_rng(0)
-    arms, ways = [0.0], branches_of(robot, loop)
-    for way in ways:
-        joints = [robot.joints[joint] for joint in way.joints]
-        for _ in range(SIZE_CONFIGURATIONS):
-            q = {
-                i: random.uniform(-np.pi, np.pi)
-                if joint.kind is JointKind.REVOLUTE
-                else min(max(0.0, joint.lower), joint.upper)
-                for i, joint in zip(way.joints, joints, strict=True)
-            }
-            *bodies, end = poses_along(robot, way, q)
-            for joint, body in zip(joints, bodies, strict=True):
-                if joint.kind is JointKind.REVOLUTE:
-                    arm = np.cross(body.rotation @ joint.axis, end.translation - body.translation)
-                    arms.append(float(np.linalg.norm(arm)))
-    constant = [float(np.linalg.norm(p.translation)) for way in ways for p in way.placements]
-    longest = max(arms)
-    if longest <= ARM_ROUNDING * max(constant):
-        longest = max(constant)
-    return 2.0 ** round(math.log2(longest)) if longest > 0.0 else 1.0
-
-
-def _joints(robot: Mechanism, body: int) -> list[int]:
-    """Return the joints that carry a body, the root's child first."""
-    path = []
-    while body != WORLD:
-        path.append(body)
-        body = robot.joints[body].parent
-    return path[::-1]
 
 
 SINGULAR_TOLERANCE = 1e-10

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from delassus_ros.arguments import as_numbers, number, rotation_matrix, sized
 from delassus_ros.errors import DelassusError, GeometryError, RobotError
+from delassus_ros.scalars.functions import cross_matrix
 
 CHARACTERISTIC_LENGTH_M = 0.1
 """Length that makes angular rows comparable with linear ones: 1 rad counts as 0.1 m."""
@@ -48,8 +49,13 @@ def frozen(values: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 def skew(v: ArrayLike) -> Array:
     """Return the 3×3 matrix with ``skew(v) @ u == cross(v, u)``."""
-    x, y, z = np.asarray(v, dtype=np.float64)
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.array(cross_matrix(np.asarray(v, dtype=np.float64).tolist()))
+
+
+def rotation_about(axis: ArrayLike, angle: float) -> Array:
+    """Return the rotation by an angle [rad] about a unit axis (Rodrigues)."""
+    w = skew(axis)
+    return np.asarray(np.eye(3) + np.sin(angle) * w + (1.0 - np.cos(angle)) * w @ w)
 
 
 def rotation_from_rpy(rpy: ArrayLike) -> Array:

@@ -13,15 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from delassus_ros.errors import RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of
-from delassus_ros.model.constraints import Coupling, FunctionConstraint
-from delassus_ros.model.loops import size_of
+from delassus_ros.model.constraint_rows import function_rows, is_turned, loop_rows, sines, size_of
+from delassus_ros.model.constraints import Coupling
+from delassus_ros.model.joint_group import joints_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.rbda.elimination import Solved, solve, solve_exactly
-from delassus_ros.rbda.loop_rows import is_turned, joints_of, loop_rows
 from delassus_ros.rbda.unknown_constants import constants, specific_constants
-from delassus_ros.scalars.duals import VARYING, Dual, differentiated, next_level
+from delassus_ros.scalars.duals import VARYING, Dual, next_level
 from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
@@ -38,14 +37,11 @@ __all__ = [
     "LoopStep",
     "constraint_jacobian",
     "continuation",
-    "described",
     "is_turned",
-    "joints_of",
     "largest_residual",
     "loop_jacobian",
     "newton_step",
     "residual",
-    "row_names",
     "rows_that_count",
     "size",
 ]
@@ -118,7 +114,7 @@ def largest_residual(robot: Robot, q: Sequence[float]) -> tuple[float, str]:
     worst, name = 0.0, ""
     for cluster in clusters_of(robot):
         if not cluster.is_ordinary:
-            for value, what in zip(residual(robot, cluster, q), row_names(cluster), strict=True):
+            for value, what in zip(residual(robot, cluster, q), cluster.row_names, strict=True):
                 size = abs(float(value))
                 if math.isnan(size):
                     return size, what
@@ -198,7 +194,7 @@ def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix
         x = constants((robot, cluster))(_constant_dependence(robot, cluster))
     else:
         K, pattern = _rows(robot, cluster, q)[1], _pattern(robot, cluster)
-        x = _solved(K, pattern, dependent, independent, described(cluster)).x
+        x = _solved(K, pattern, dependent, independent, cluster.described()).x
     E = [[0.0] * len(independent) for _ in columns]
     for row, k in enumerate(independent):
         E[k] = identity(len(independent))[row]
@@ -222,7 +218,7 @@ def newton_step(
     a, b = [[row[c] for c in columns] for row in K], [[-value] for value in values]
     pattern = [[row[c] for c in columns] for row in _pattern(robot, cluster)]
     # The residual is constant only if it is always 0; rows of zeros are skipped.
-    solved = solve(a, b, pattern, [[VARYING]] * len(b), described(cluster))
+    solved = solve(a, b, pattern, [[VARYING]] * len(b), cluster.described())
     step = [row[0] for row in solved.x]
     return LoopStep(step, residual(robot, cluster, q), solved.determinant)
 
@@ -251,7 +247,7 @@ def continuation(
     none: Matrix = [[] for _ in columns]
 
     def determinant(a: Matrix, b: Matrix) -> Scalar:
-        product, what = matmul(transpose(a), b), described(cluster)
+        product, what = matmul(transpose(a), b), cluster.described()
         return solve(product, none, pattern, none, what, guarded=False).determinant
 
     return Continuation(
@@ -277,29 +273,6 @@ def size(robot: Robot, cluster: Cluster, joint: int) -> float:
     return min(through, default=max(sizes.values(), default=1.0))
 
 
-def row_names(cluster: Cluster) -> list[str]:
-    """Return the name of the constraint of every row, for messages: "loop 'knee'"."""
-    return [
-        *(f"coupling {coupling.name!r}" for coupling in cluster.couplings),
-        *(f"loop {loop.name!r}" for loop in cluster.loops for _ in range(loop.kind.rows)),
-        *(f"constraint {item.name!r}" for item in cluster.functions for _ in range(item.rows)),
-    ]
-
-
-def described(cluster: Cluster) -> str:
-    """Return the constraints of a cluster by name, for messages."""
-    parts = []
-    for word, group in (
-        ("coupling", cluster.couplings),
-        ("loop", cluster.loops),
-        ("constraint", cluster.functions),
-    ):
-        if group:
-            names = ", ".join(repr(item.name) for item in group)
-            parts.append(f"{word}{'s' if len(group) > 1 else ''} {names}")
-    return " and ".join(parts)
-
-
 def _rows(
     robot: Robot, cluster: Cluster, q: Sequence[Scalar], metres: bool = False
 ) -> tuple[Vector, Matrix]:
@@ -311,15 +284,15 @@ def _rows(
         positions = [q[robot.q_offsets[joint]] for joint in cluster.joints]
         values.append(offset + dot(ratios, positions))
         K.append(ratios)
+    rows = []
     for loop in cluster.loops:
         unit = 1.0 if metres else size_of(robot, loop)
-        gaps, slopes = loop_rows(robot, loop, q, unit)
+        scalars_of = constants((robot, loop, unit))
+        rows.append(loop_rows(robot, loop, q, unit, sines, scalars_of))
+    rows += [function_rows(robot, function, q) for function in cluster.functions]
+    for gaps, slopes in rows:
         values += gaps
         K += [[row.get(joint, 0.0) for joint in cluster.joints] for row in slopes]
-    for function in cluster.functions:
-        results, jacobian = _function_rows(robot, cluster, function, q)
-        values += results
-        K += jacobian
     return values, K
 
 
@@ -329,30 +302,6 @@ def _coupling_row(robot: Robot, cluster: Cluster, coupling: Coupling) -> tuple[V
     ratios = [factors.get(robot.joints[joint].name, 0.0) for joint in cluster.joints]
     (row,) = constants((robot, coupling))([[*ratios, coupling.offset]])
     return row[:-1], row[-1]
-
-
-def _function_rows(
-    robot: Robot, cluster: Cluster, constraint: FunctionConstraint, q: Sequence[Scalar]
-) -> tuple[Vector, Matrix]:
-    """Return the rows of a function; of an explicit function q of its joints minus its values."""
-    column = {robot.joints[joint].name: k for k, joint in enumerate(cluster.joints)}
-    place = {robot.joints[joint].name: robot.q_offsets[joint] for joint in cluster.joints}
-    values, slopes = differentiated(
-        constraint.function, [q[place[name]] for name in constraint.joints]
-    )
-    if len(values) != constraint.rows:
-        raise RobotError(
-            f"constraint {constraint.name!r}: its function returned {len(values)} numbers, "
-            f"expected {constraint.rows}"
-        )
-    K = [[0.0] * len(column) for _ in values]
-    for row, derivatives in zip(K, slopes, strict=True):
-        for name, slope in zip(constraint.joints, derivatives, strict=True):
-            row[column[name]] = -slope if constraint.dependent else slope
-    for k, name in enumerate(constraint.dependent):
-        values[k] = q[place[name]] - values[k]
-        K[k][column[name]] = 1.0
-    return list(values), K
 
 
 @lru_cache(maxsize=256)
@@ -373,7 +322,7 @@ def _constant_dependence(robot: Robot, cluster: Cluster) -> Matrix:
     rest = [cluster.joints.index(joint) for joint in cluster.independent]
     a = [[row[k] for k in split] for row in ratios]
     b = [[-row[k] for k in rest] for row in ratios]
-    return solve_exactly(a, b, described(cluster))
+    return solve_exactly(a, b, cluster.described())
 
 
 def _solved(

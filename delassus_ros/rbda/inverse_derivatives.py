@@ -35,7 +35,7 @@ from delassus_ros.rbda.spatial import (
     JointTransform,
     RigidInertia,
     cross,
-    cross_matrix,
+    force_cross,
     motion_cross,
 )
 from delassus_ros.rbda.tangents import directions, with_slopes
@@ -46,6 +46,7 @@ from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
     Vector,
+    cross_matrix,
     dot,
     identity,
     plus,
@@ -266,7 +267,7 @@ class _Sweep:
             for k, e in E.items():
                 self._add_joint(m, k, left, e, own, i)
         self._add_changes(i)
-        by_q = plus(by_q, _force_cross(unit, self.f[i]))
+        by_q = plus(by_q, force_cross(unit, self.f[i]))
         turning = moving.turning(unit)
         for k, e in E.items():
             d, dd = E_dot.get(k, 0.0), E_ddot.get(k, 0.0)
@@ -439,8 +440,3 @@ def _combined(*terms: tuple[Scalar, Vector]) -> Vector:
     for factor, vector in rest:
         total = plus(total, [factor * value for value in vector])
     return total
-
-
-def _force_cross(v: Vector, f: Vector) -> Vector:
-    """Return v ×* f, angular first."""
-    return plus(cross(v[:3], f[:3]), cross(v[3:], f[3:])) + cross(v[:3], f[3:])

@@ -26,6 +26,7 @@ from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
     Vector,
+    cross_matrix,
     dot,
     identity,
     is_zero,
@@ -38,20 +39,19 @@ from delassus_ros.scalars.functions import (
 from delassus_ros.scalars.ports import Inputs
 
 
-def cross_matrix(v: Vector) -> Matrix:
-    """Return [v×]."""
-    x, y, z = v
-    return [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]
-
-
 def cross(u: Vector, v: Vector) -> Vector:
-    """Return u × v."""
+    """Return u × v as [u×] v, whose order of operations published counts have."""
     return [dot(row, v) for row in cross_matrix(u)]
 
 
 def motion_cross(v: Vector, u: Vector) -> Vector:
     """Return v × u of motions, angular first."""
     return cross(v[:3], u[:3]) + plus(cross(v[:3], u[3:]), cross(v[3:], u[:3]))
+
+
+def force_cross(v: Vector, f: Vector) -> Vector:
+    """Return v ×* f of a motion and a force, angular first."""
+    return plus(cross(v[:3], f[:3]), cross(v[3:], f[3:])) + cross(v[:3], f[3:])
 
 
 class SpatialInertia:

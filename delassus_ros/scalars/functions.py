@@ -137,6 +137,21 @@ def minus(u: Vector, v: Vector) -> Vector:
     return [a - b for a, b in zip(u, v, strict=True)]
 
 
+def cross_matrix(v: Vector) -> Matrix:
+    """Return [v×]."""
+    x, y, z = v
+    return [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]
+
+
+def cross(u: Vector, v: Vector) -> Vector:
+    """Return u × v."""
+    return [
+        u[1] * v[2] - u[2] * v[1],
+        u[2] * v[0] - u[0] * v[2],
+        u[0] * v[1] - u[1] * v[0],
+    ]
+
+
 _FEW = 27
 """Number of scalar products up to which a matrix product is inlined instead of being a step: a
 call costs about as much as so few products, and inlining larger products would dominate the time

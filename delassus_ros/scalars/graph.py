@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from delassus_ros.errors import CompilerError
-from delassus_ros.problem import Port, places
 from delassus_ros.scalars import functions as scalars
-from delassus_ros.scalars.ports import Status
+from delassus_ros.scalars.ports import Port, Status, places
 
 # Node kinds: (kind, operand, operand[, operand]); operands are node indices, except for
 # "input" (position in the input block) and "constant" (the value).

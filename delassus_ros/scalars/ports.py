@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
@@ -15,6 +16,49 @@ Outputs: TypeAlias = dict[str, Any]
 """Output ports by name: lists of rows of scalars."""
 Arrays: TypeAlias = Mapping[str, NDArray[np.float64]]
 """Inputs or outputs of one configuration as arrays, by port name, in the shape of the port."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named input or output of a kernel: a row-major block of doubles.
+
+    Attributes
+    ----------
+    name : ``"q"``, ``"base_orientation"``, ``"contact_positions"``, ``"G"``, …
+    shape : shape of the block.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of doubles."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+
+def block_size(ports: Iterable[Port]) -> int:
+    """Return the number of doubles of a block that holds ports side by side."""
+    return sum(port.size for port in ports)
+
+
+def places(ports: Iterable[Port]) -> Iterator[tuple[Port, slice]]:
+    """Yield each port with its place in a block that holds ports side by side."""
+    start = 0
+    for port in ports:
+        yield port, slice(start, start + port.size)
+        start += port.size
+
+
+def views(block: Any, ports: Iterable[Port]) -> dict[str, Any]:
+    """Return the part of each port of a block (…, size) by name, in the port's shape."""
+    return {
+        port.name: block[..., place].reshape((*block.shape[:-1], *port.shape))
+        for port, place in places(ports)
+    }
 
 
 class Status(IntEnum):

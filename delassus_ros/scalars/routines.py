@@ -13,13 +13,11 @@ of calls.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 from delassus_ros.errors import CompilerError
-from delassus_ros.problem import Problem
 from delassus_ros.scalars.graph import CALL, RESULT, Graph, Guard, Symbol
 from delassus_ros.scalars.steps import recorded
 
@@ -202,28 +200,3 @@ def _traced(function: Callable[..., Any], arguments: tuple[Any, ...], leaves: _L
     _, routine.guards = graph.needed(list(numbers))
     routine.outputs = [*numbers, *(guard.index for guard in routine.guards)]
     return routine
-
-
-_LARGE = 45_000
-"""Estimated number of operations above which a trace calls routines; see :func:`is_large`."""
-
-
-def is_large(problem: Problem) -> bool:
-    """Return whether the trace of a problem calls routines instead of inlining all steps.
-
-    The decision uses the operations of PV-OSIMr for every algorithm, so that counts of algorithms
-    are comparable.
-    """
-    robot, outputs = problem.robot, {port.name: port.shape for port in problem.outputs}
-    estimate = 350 * len(robot.joints) + 6 * outputs.get("G", (0,))[0] ** 2
-    if "J" in outputs:
-        for _, contact in problem.ends:
-            depth = len(robot.path(robot.frames[contact.frame].body))
-            estimate += 20 * len(contact.selection) * depth
-    if "MinvJT" in outputs:
-        estimate += 25 * math.prod(outputs["MinvJT"])
-    if "dG" in outputs:
-        estimate += 8 * math.prod(outputs["dG"])
-    if outputs.keys() & {"M", "h", "a0", "qdd0"}:
-        estimate += 250 * len(robot.joints)
-    return estimate > _LARGE

@@ -18,8 +18,8 @@ from delassus_ros.contact_forces.results import BatchContactForces
 from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import OutputArrays, row_of
-from delassus_ros.problem import Problem, views
-from delassus_ros.scalars.ports import Status
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status, views
 from delassus_ros.solver.friction import accelerations_and_velocities, active_solver
 from delassus_ros.solver.inputs import Given, InputCheck
 

@@ -18,7 +18,8 @@ from delassus_ros.model.couplings import open_coupling
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE, Array
-from delassus_ros.problem import Port, Problem
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Port
 from delassus_ros.solver import remedies
 
 Given: TypeAlias = Mapping[str, Any]

@@ -10,7 +10,8 @@ from itertools import groupby
 
 from delassus_ros.errors import NAMED
 from delassus_ros.outputs import row_of
-from delassus_ros.problem import Port, Problem
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Port
 
 _POSE = 7
 """Number of entries of a floating base in the positions of Pinocchio and MuJoCo."""

@@ -19,6 +19,7 @@ from oracles.textbook import contact_jacobian, mass_matrix
 from benchmarks import mechanisms
 from benchmarks.scaling import contacts_on_feet
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
+from delassus_ros.algorithms.counting import is_large
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler.build import checked_positions, kernel_for, splits
 from delassus_ros.compiler.codegen import emit
@@ -32,7 +33,7 @@ from delassus_ros.model.robot import Base
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.graph import CALL, Graph
 from delassus_ros.scalars.ports import Status
-from delassus_ros.scalars.routines import Routines, is_large
+from delassus_ros.scalars.routines import Routines
 from delassus_ros.scalars.steps import recorded, step
 from delassus_ros.testing import ALL, random_problem
 
@@ -104,7 +105,7 @@ def test_large_systems_agree_with_pinocchio(which: str, name: str) -> None:
 @pytest.fixture
 def everything_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make small systems take the way of large ones, with a cache of their own kernels."""
-    monkeypatch.setattr("delassus_ros.scalars.routines._LARGE", 0)
+    monkeypatch.setattr("delassus_ros.algorithms.counting._LARGE", 0)
     folder = Path(os.environ["XDG_CACHE_HOME"]) / "large"
     folder.mkdir(mode=0o700, exist_ok=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))

@@ -13,10 +13,9 @@ from delassus_ros.compiler.passes import partition as parts
 from delassus_ros.compiler.passes.partition import Lengths
 from delassus_ros.compiler.runtime import packing
 from delassus_ros.errors import CompilerError, InputError
-from delassus_ros.problem import Port
 from delassus_ros.scalars.functions import Vector, positive, sincos, sqrt
 from delassus_ros.scalars.graph import Symbol
-from delassus_ros.scalars.ports import Inputs, Status
+from delassus_ros.scalars.ports import Inputs, Port, Status
 
 PORTS = (Port("angle", (1,)), Port("vector", (2, 2)))
 

@@ -15,8 +15,8 @@ import delassus_ros
 PACKAGE = Path(delassus_ros.__file__).parent
 LAYERS = (
     "version", "recent", "visible", "errors", "arguments",
-    "model", "contacts", "outputs", "problem", "samples", "programs",
-    "scalars", "rbda", "algorithms",
+    "scalars", "model", "contacts", "outputs", "problem", "samples", "programs",
+    "rbda", "algorithms",
     "compiler", "contact_forces", "task_inertia", "solver", "gradients", "doors", "closure",
     "dynamics", "measured", "conditioning", "rotor_report", "testing", "drawing", "robots",
     "tables", "cli",

@@ -36,15 +36,13 @@ from delassus_ros.model import (
     Loop,
     LoopKind,
 )
+from delassus_ros.model.constraint_rows import is_turned
 from delassus_ros.rbda.constraints import (
     constraint_jacobian,
-    described,
     loop_jacobian,
     residual,
-    row_names,
     rows_that_count,
 )
-from delassus_ros.rbda.loop_rows import is_turned
 from delassus_ros.scalars.duals import differentiated
 from delassus_ros.scalars.functions import sincos
 from delassus_ros.scalars.graph import Graph, Symbol
@@ -80,7 +78,7 @@ def test_residual_vanishes_where_the_frames_agree_and_only_there(kind):
     q[3] += 0.01
     assert np.abs(residual(robot, cluster, q.tolist())).max() > 1e-4
     assert len(residual(robot, cluster, q.tolist())) == kind.rows
-    assert row_names(cluster) == ["loop 'ring'"] * kind.rows
+    assert cluster.row_names == ["loop 'ring'"] * kind.rows
 
 
 @pytest.mark.parametrize("kind", LoopKind)
@@ -210,7 +208,7 @@ def test_couplings_and_loops_in_one_cluster():
     graph = Graph()
     traced = loop_jacobian(robot, cluster, [graph.input(k) for k in range(4)])
     assert traced[0][0] == pytest.approx(1 / 9) and traced[3][0] == 1.0
-    assert described(cluster) == "coupling 'gear' and loop 'knee'"
+    assert cluster.described() == "coupling 'gear' and loop 'knee'"
 
 
 def doubled(x):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -33,6 +32,7 @@ from delassus_ros.model import (
 )
 from delassus_ros.model.clusters import groups_of, independent_joints, null_motions
 from delassus_ros.model.spatial import rotation_from_rpy
+from delassus_ros.scalars.functions import sqrt
 
 
 def coupled(*couplings: Coupling, stated: tuple[str, ...] = ()) -> Robot:
@@ -54,7 +54,7 @@ def crossed(q: list[float]) -> list[float]:
 
 
 def rooted(q: list[float]) -> list[float]:
-    return [math.sqrt(q[0] - 0.01) - q[1]]
+    return [sqrt(q[0] - 0.01) - q[1]]
 
 
 def two_rows(q: list[float]) -> list[float]:

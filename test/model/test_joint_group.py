@@ -7,7 +7,7 @@ from linkages import geared_chain, hinge, robot_of, stretched_four_bar
 
 from delassus_ros.model import WORLD, Coupling, FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.clusters import groups_of
-from delassus_ros.model.joint_group import JointGroup
+from delassus_ros.model.joint_group import JointGroup, joints_of
 
 
 def cam(q: list[float]) -> list[float]:
@@ -50,7 +50,7 @@ def test_linear_joints_are_in_no_loop_and_no_input_of_a_function() -> None:
         functions=[FunctionConstraint("cam", ("cam",), cam, 1, ("follower",))],
     )
     (group,) = groups_of(robot)
-    assert group.on_the_way(robot.loops[0]) == (1, 2, 3)
+    assert joints_of(robot, robot.loops[0]) == [1, 2, 3]
     linear = dict(zip(names, group.is_linear.tolist(), strict=True))
     assert [name for name in names if linear[name]] == ["base", "rotor", "follower"]
 

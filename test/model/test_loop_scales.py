@@ -35,7 +35,7 @@ from delassus_ros.model import (
 )
 from delassus_ros.model import clusters as ranking
 from delassus_ros.model.clusters import groups_of
-from delassus_ros.model.loops import LoopClosure, size_of
+from delassus_ros.model.constraint_rows import size_of
 from delassus_ros.model.spatial import rotation_between, skew
 from delassus_ros.rbda import constraints
 
@@ -467,5 +467,5 @@ def test_redundant_loops_of_different_sizes_stay_redundant() -> None:
     assert len(tip(twice).velocities) == 1
     assert off(matrix(tip(twice), q), matrix(tip(robot), q)) < 1e-10
     (group,) = groups_of(twice)
-    names = [what for what, _ in LoopClosure(group).blocks()]
+    names = [what for what, _ in group.blocks()]
     assert names == ["coupling 'gear'"] + [f"loop {loop.name!r}" for loop in twice.loops]

@@ -12,7 +12,7 @@ import robots
 from delassus_ros import Contact, ContactSet, DelassusSolver, Problem, Robot
 from delassus_ros.errors import ContactError, InputError, ProblemError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Transform
-from delassus_ros.problem import Port
+from delassus_ros.scalars.ports import Port
 
 UNIT = Inertia(1.0, np.zeros(3), np.eye(3))
 

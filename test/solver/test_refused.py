@@ -513,7 +513,7 @@ def test_rules_of_arrays_are_those_of_machine_code() -> None:
 
 def test_tables_of_calls_look_at_the_same(monkeypatch) -> None:
     """Large systems are compiled in another way, which small ones are made to take here."""
-    monkeypatch.setattr("delassus_ros.scalars.routines._LARGE", 0)
+    monkeypatch.setattr("delassus_ros.algorithms.counting._LARGE", 0)
     robot = leg()
     problem = Problem(robot, [Contact("sole", "sole")], outputs=["h"])
     solver = DelassusSolver(problem, "pv_osimr")

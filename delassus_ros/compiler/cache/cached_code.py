@@ -24,10 +24,10 @@ from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel
 from delassus_ros.errors import CompilerError, NumericalError
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port, Problem, block_size, views
+from delassus_ros.problem import Problem
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.counts import OperationCount
-from delassus_ros.scalars.ports import Inputs, Status
+from delassus_ros.scalars.ports import Inputs, Port, Status, block_size, views
 
 _REPLAYED_RESULTS = 3
 """Results kept with code."""

@@ -17,8 +17,7 @@ from delassus_ros.model.couplings import TOLERANCE, CouplingRow, coupling_rows
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE, Array
-from delassus_ros.problem import Port, block_size, places
-from delassus_ros.scalars.ports import Status
+from delassus_ros.scalars.ports import Port, Status, block_size, places
 
 NORM_MIDDLE = 1.0 + UNIT_QUATERNION_TOLERANCE**2
 NORM_RANGE = 2.0 * UNIT_QUATERNION_TOLERANCE

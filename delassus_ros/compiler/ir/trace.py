@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from delassus_ros.algorithms.counting import is_large
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.errors import CompilerError, DelassusError
@@ -18,7 +19,7 @@ from delassus_ros.rbda.trees import tree_of
 from delassus_ros.rbda.unknown_constants import tree_of_unknown_constants, unknown_constants
 from delassus_ros.scalars.counts import OperationCount, operations
 from delassus_ros.scalars.graph import Graph, Guard
-from delassus_ros.scalars.routines import Routines, is_large
+from delassus_ros.scalars.routines import Routines
 from delassus_ros.scalars.steps import recorded
 
 

@@ -12,7 +12,8 @@ from itertools import chain, combinations, pairwise, product
 
 from delassus_ros.model.mechanism import builds_of
 from delassus_ros.model.robot import WORLD, Robot
-from delassus_ros.problem import Problem, places
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import places
 
 
 @dataclass(frozen=True)

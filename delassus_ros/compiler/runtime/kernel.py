@@ -21,9 +21,9 @@ from delassus_ros.compiler.runtime.jit import LoadedCode
 from delassus_ros.compiler.runtime.python_call import link, python_calls, python_solve
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Port, Problem, block_size, views
+from delassus_ros.problem import Problem
 from delassus_ros.scalars.counts import OperationCount
-from delassus_ros.scalars.ports import Arrays, Status
+from delassus_ros.scalars.ports import Arrays, Port, Status, block_size, views
 
 _log = logging.getLogger(__name__)
 _ACTIVE_ROWS = 6

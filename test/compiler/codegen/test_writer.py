@@ -69,7 +69,7 @@ def test_no_part_loads_from_where_it_stores(seed: int) -> None:
 
 
 def test_no_part_of_a_table_loads_from_where_it_stores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delassus_ros.scalars.routines._LARGE", 0)
+    monkeypatch.setattr("delassus_ros.algorithms.counting._LARGE", 0)
     problem = random_problem(3)
     table = vectorized(problem, trace(problem, algorithms.get("pv_osimr")), [0])
     assert isinstance(table, Table)
