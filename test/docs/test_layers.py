@@ -26,7 +26,7 @@ LAYERS = (
 ROOMS = {
     "compiler": (
         "ir", "passes", "codegen", "runtime", "cache",
-        "function", "loops", "newton", "build", "export", "worker",
+        "function", "loops", "newton_loop", "newton", "build", "export", "worker",
     ),
     "node": (
         "contact_parameters", "parameters", "matrix", "forces", "dynamics", "present_contacts",
