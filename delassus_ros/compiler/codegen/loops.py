@@ -19,9 +19,9 @@ result:
 Statements: assignments, ``if``, ``while``, ``for … in range(…)``, ``break``, ``continue``,
 ``return``, calls. Expressions: arithmetic, comparisons, ``and``, ``or``, ``not``,
 ``x if c else y``, ``abs``, ``min`` and ``max`` of two, ``float``, ``int``, ``sqrt``, ``isfinite``,
-:func:`doubles`, :func:`ints` and :func:`kernel` at an address, calls of the modules' functions,
-numbers of the module and members of its enumerations by name. A variable keeps the type of its
-first assignment.
+:func:`doubles`, :func:`ints`, :func:`kernel` and :func:`call` at an address, :func:`seen` and
+:func:`compare_exchange` of what threads share, calls of the modules' functions, numbers of the
+module and members of its enumerations by name. A variable keeps the type of its first assignment.
 """
 
 from __future__ import annotations
@@ -75,8 +75,30 @@ def ints(address: int) -> Ints:
 
 def kernel(address: int, inputs: Doubles, results: Doubles) -> int:
     """Return the status of a call of the kernel at an address, one without a work area."""
-    call = ctypes.PYFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(int(address))
-    return int(call(inputs.ctypes.data, results.ctypes.data, None))
+    function = ctypes.PYFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(int(address))
+    return int(function(inputs.ctypes.data, results.ctypes.data, None))
+
+
+def call(address: int, *arguments: int) -> None:
+    """Call the function of 64-bit integers at an address; it returns nothing."""
+    ctypes.PYFUNCTYPE(None, *[ctypes.c_int64] * len(arguments))(int(address))(*arguments)
+
+
+def seen(place: Ints) -> int:
+    """Return the integer at a place, which other threads may change."""
+    return int(place[0])
+
+
+def compare_exchange(place: Ints, expected: int, new: int) -> int:
+    """Return the integer at a place, and replace it by a new one if it is as expected.
+
+    It is one atomic operation as machine code only: no other thread changes the integer between.
+    What a thread wrote before it is there for a thread that sees the new integer.
+    """
+    before = int(place[0])
+    if before == expected:
+        place[0] = new
+    return before
 
 
 def modules_ir(modules: Sequence[ModuleType], public: Collection[str], prefix: str = "") -> str:
@@ -393,11 +415,19 @@ class _Writer:
             return self._b.select(self._b.fcmp_ordered(sign, right, left), right, left)
         if name == "kernel":
             return self._kernel_status(*values)
+        if name == "call":
+            address, *arguments = values
+            kind = ir.FunctionType(ir.VoidType(), [_I64] * len(arguments))
+            return self._b.call(self._b.inttoptr(address, kind.as_pointer()), arguments)
+        if name == "compare_exchange":
+            return self._b.extract_value(self._b.cmpxchg(*values, "acq_rel", "acquire"), 0)
         (value,) = values
         if name == "float":
             return self._as(_F64, value, e)
         if name == "doubles" and value.type == _I64:
             return self._b.inttoptr(value, _TYPES["Doubles"])
+        if name == "seen":
+            return self._b.load_atomic(value, "acquire", align=8)
         if name == "ints" and value.type == _I64:
             return self._b.inttoptr(value, _TYPES["Ints"])
         if name == "int" and value.type == _F64:
