@@ -2,7 +2,7 @@
 
 ========== =========================================================== ========================
 trace      the algorithm on symbols: a graph; of variants the shortest ``ir.trace``
-scalars    an instruction for each node: a program                     ``passes.scalar``
+scalars    an instruction for each node: a program                     ``passes.vectorize``
 lanes      limbs of the same build side by side                        ``passes.lanes``
 angles     sines and cosines in blocks                                 ``passes.angles``
 rows       rows of contacts side by side                               ``passes.widen``

@@ -1,8 +1,8 @@
 """Compiled Newton iterations: a traced step, and the loop around it.
 
-The step is traced like an algorithm. The loop is a few lines of IR, the same for every step, so
-that one foreign call moves a configuration to where the measured positions want it. Code is
-cached on disk as that of other kernels is.
+The step is traced like an algorithm. The loop (:mod:`~delassus_ros.compiler.newton_loop`) is the
+same for every step, so that one foreign call moves a configuration to where the measured positions
+want it. Code is cached on disk as that of other kernels is.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ import ctypes
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
+from delassus_ros.compiler import newton_loop
 from delassus_ros.compiler.cache.cached_code import CachedCode, check_against_floats
 from delassus_ros.compiler.codegen.emit import KERNEL
-from delassus_ros.compiler.codegen.newton_loop import TRACK, newton_loop
+from delassus_ros.compiler.codegen.loops import modules_ir
 from delassus_ros.compiler.codegen.writer import KernelWriter, declarations
 from delassus_ros.compiler.ir.trace import Trace
 from delassus_ros.compiler.passes.vectorize import scalar_program
-from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
+from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir, joined, optimized
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.errors import CompilerError
 from delassus_ros.model.spatial import Array
 from delassus_ros.scalars.functions import Scalar, Vector
 from delassus_ros.scalars.graph import Graph
 
-_TRACK_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_LOOP = newton_loop.track.__name__
+_LOOP_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
 class NewtonStep(ABC):
@@ -64,14 +66,16 @@ class Newton:
     Attributes
     ----------
     step : what it was made of.
-    code : the object file.
+    code : the object files of the step and of the loop, joined.
+    kernel : address of the step.
     """
 
     def __init__(self, step: NewtonStep, code: bytes) -> None:
         self.step = step
         self.code = code
         self._loaded = LoadedCode(code)
-        self.call = _TRACK_TYPE(self._loaded.address(TRACK))
+        self.kernel = self._loaded.address(KERNEL)
+        self.call = _LOOP_TYPE(self._loaded.address(_LOOP))
 
 
 class BoundNewton:
@@ -82,8 +86,9 @@ class BoundNewton:
     q : (nq,) the configuration; where the last call left it.
     measured : (k,) positions to be reached.
     run : moves the measured entries of q to `measured`, then the unknown ones by Newton steps
-        until these are small. Returns 0, a :class:`Status` or an :class:`Outcome`; unless it
-        is 0 or FAR, q is somewhere in between.
+        until these are small. Returns 0, a :class:`Status` or an
+        :class:`~delassus_ros.compiler.newton_loop.Outcome`; unless it is 0 or FAR, q is somewhere
+        in between.
     results : what the step returned at the last q.
 
     Parameters
@@ -124,6 +129,7 @@ class BoundNewton:
         self._binding = array(
             "q",
             [
+                newton.kernel,
                 self.q.ctypes.data, self._out.ctypes.data, self.measured.ctypes.data,
                 self._targets.buffer_info()[0], self._sources.buffer_info()[0], len(given),
                 self._unknown.buffer_info()[0], unknown,
@@ -143,7 +149,7 @@ def newton_for(step: NewtonStep, use_cache: bool = True) -> Newton:
     """
 
     def make() -> Newton:
-        newton = Newton(step, compile_ir(_module(step)))
+        newton = Newton(step, joined([compile_ir(_module(step)), _loop()]))
         _check_against_floats(newton)
         return newton
 
@@ -166,7 +172,13 @@ def _module(step: NewtonStep) -> str:
     program = scalar_program(
         Trace.of(graph, [graph.index_of(value) for value in results]), list(range(expected))
     )
-    return "\n".join([KernelWriter(program).text(KERNEL), newton_loop(), declarations(), ""])
+    return "\n".join([KernelWriter(program).text(KERNEL), declarations(), ""])
+
+
+@lru_cache(maxsize=1)
+def _loop() -> bytes:
+    """Return the machine code of the loop around every step."""
+    return compile_ir(optimized(modules_ir([newton_loop], [_LOOP])))
 
 
 def _ran(newton: Newton, seed: int) -> tuple[Array, int, Array]:

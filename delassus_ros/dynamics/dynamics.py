@@ -14,8 +14,7 @@ from delassus_ros.arguments import instance, names, numbers
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.compiler.export import Export, Target, export_functions
 from delassus_ros.compiler.function import BoundFunction, CompiledFunction
-from delassus_ros.compiler.passes.joint_functions import Owners, likeness_of_function
-from delassus_ros.compiler.passes.limbs import Likeness
+from delassus_ros.compiler.passes.limbs import Likeness, Owners, likeness_of_function
 from delassus_ros.dynamics.derivatives import derivatives_of_forward, derivatives_of_inverse
 from delassus_ros.dynamics.identifiable import IdentifiableParameters, identifiable
 from delassus_ros.dynamics.matrices import coriolis, gravity_torques

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 
 import numpy as np
 import pytest
 
 from delassus_ros.compiler.cache import disk as cache
-from delassus_ros.compiler.codegen.newton_loop import Outcome
+from delassus_ros.compiler.codegen.loops import doubles
 from delassus_ros.compiler.newton import BoundNewton, NewtonStep, newton_for
+from delassus_ros.compiler.newton_loop import Outcome, track
 from delassus_ros.compiler.runtime import packing
-from delassus_ros.errors import CompilerError
+from delassus_ros.errors import CompilerError, NumericalError
 from delassus_ros.scalars.functions import absolute, regular
 from delassus_ros.scalars.ports import Status
 
@@ -81,6 +83,47 @@ def test_too_few_iterations_and_singular_steps_are_told():
     assert started(bound(iterations=2), 2.0) == Outcome.NOT_CONVERGED
     assert started(bound(), 0.0) == Status.SINGULAR_LOOP
     assert started(bound(), 2.0, (1.0, math.nan, 0.0)) == Status.NOT_FINITE
+
+
+@ctypes.PYFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)
+def root_in_python(q, out, work):
+    """A kernel of Root without a compiler."""
+    assert work is None
+    try:
+        doubles(out)[:3] = Root().evaluate(doubles(q)[:3].tolist())
+    except NumericalError:
+        return Status.SINGULAR_LOOP
+    return Status.OK
+
+
+@pytest.mark.parametrize("in_python", [False, True], ids=["compiled step", "step in Python"])
+@pytest.mark.parametrize(
+    ("expected", "wanted", "options"),
+    [
+        (Status.OK, 2.0, {}),
+        (Status.OK, 2.0, {"iterations": 0}),
+        (Status.SINGULAR_LOOP, 0.0, {}),
+        (Outcome.FAR, 2.0, {"reach": 0.5}),
+        (Outcome.FAR, math.nan, {}),
+        (Outcome.UNSAFE, 2.0, {"longest": 0.4}),
+        (Outcome.UNSAFE, 2.0, {"contraction": 0.1}),
+        (Outcome.NOT_CONVERGED, 2.0, {"iterations": 2}),
+    ],
+)
+def test_the_loop_gives_the_same_as_python_and_as_machine_code(
+    expected, wanted, options, in_python
+):
+    this = bound(**options)
+    assert started(this, wanted) == expected
+    q, results = this.q.copy(), this.results.copy()
+    binding = np.array(this._binding)
+    if in_python:
+        binding[0] = ctypes.cast(root_in_python, ctypes.c_void_p).value
+    this.q[...] = (1.0, 1.0, 5.0)
+    assert track(binding) == expected
+    np.testing.assert_allclose(this.q, q, rtol=1e-14)
+    if expected == Status.OK:
+        np.testing.assert_allclose(this.results, results, rtol=1e-14, atol=1e-15)
 
 
 def test_nothing_given_and_nothing_unknown():

@@ -27,7 +27,7 @@ LAYERS = (
 ROOMS = {
     "compiler": (
         "ir", "passes", "codegen", "runtime", "cache",
-        "function", "loops", "newton", "build", "header", "export", "worker",
+        "function", "loops", "newton_loop", "newton", "build", "header", "export", "worker",
     ),
     "node": (
         "contact_parameters", "parameters", "matrix", "forces", "dynamics", "present_contacts",

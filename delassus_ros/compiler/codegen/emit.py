@@ -22,8 +22,7 @@ from delassus_ros.compiler.codegen.calls import table_functions
 from delassus_ros.compiler.codegen.llvm_text import pointer
 from delassus_ros.compiler.codegen.target import LLVM_VERSION, host_triple, is_x86
 from delassus_ros.compiler.codegen.writer import declarations, head, in_turn, part_functions
-from delassus_ros.compiler.ir.machine import CACHE_LINE_BYTES
-from delassus_ros.compiler.ir.program import Part
+from delassus_ros.compiler.ir.program import CACHE_LINE_BYTES, Part
 from delassus_ros.compiler.passes.calls import Table
 from delassus_ros.compiler.passes.partition import work_size
 from delassus_ros.scalars.ports import Status

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from delassus_ros.compiler.codegen.llvm_text import Writer, literal, pairwise, splat, vector_type
 from delassus_ros.compiler.codegen.sincos import suffix
 from delassus_ros.compiler.ir.input_rules import NORM_MIDDLE, NORM_RANGE, InputRules
-from delassus_ros.compiler.ir.machine import WIDEST
+from delassus_ros.compiler.ir.program import WIDEST
 from delassus_ros.model.couplings import TOLERANCE
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.scalars.ports import Status

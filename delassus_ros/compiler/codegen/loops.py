@@ -19,8 +19,9 @@ result:
 Statements: assignments, ``if``, ``while``, ``for … in range(…)``, ``break``, ``continue``,
 ``return``, calls. Expressions: arithmetic, comparisons, ``and``, ``or``, ``not``,
 ``x if c else y``, ``abs``, ``min`` and ``max`` of two, ``float``, ``int``, ``sqrt``, ``isfinite``,
-:func:`doubles` of an address, calls of the modules' functions, numbers of the module by name. A
-variable keeps the type of its first assignment.
+:func:`doubles`, :func:`ints`, :func:`kernel` and :func:`call` at an address, :func:`seen` and
+:func:`compare_exchange` of what threads share, calls of the modules' functions, numbers of the
+module and members of its enumerations by name. A variable keeps the type of its first assignment.
 """
 
 from __future__ import annotations
@@ -44,11 +45,13 @@ Ints: TypeAlias = NDArray[np.int64]
 
 _FARTHEST = 1 << 32
 """Number of entries of an array of which the address alone is known."""
-_F64, _I64, _I1 = ir.DoubleType(), ir.IntType(64), ir.IntType(1)
+_F64, _I64, _I32, _I1 = ir.DoubleType(), ir.IntType(64), ir.IntType(32), ir.IntType(1)
 _TYPES: dict[str, ir.Type] = {
     "float": _F64, "int": _I64, "bool": _I1, "None": ir.VoidType(),
     "Doubles": _F64.as_pointer(), "Ints": _I64.as_pointer(),
 }  # fmt: skip
+_KERNEL = ir.FunctionType(_I32, [_F64.as_pointer()] * 3)
+"""``int32 kernel(const double *in, double *out, double *work)``."""
 _FLAGS = ("reassoc", "contract")
 """Sums may be taken in another order and products fused with them; NaN and infinity stay."""
 _WIDTH = '"prefer-vector-width"="256"'
@@ -63,6 +66,39 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 def doubles(address: int) -> Doubles:
     """Return the doubles that begin at an address; their number is not known."""
     return np.ctypeslib.as_array((ctypes.c_double * _FARTHEST).from_address(int(address)))
+
+
+def ints(address: int) -> Ints:
+    """Return the 64-bit integers that begin at an address; their number is not known."""
+    return np.ctypeslib.as_array((ctypes.c_int64 * _FARTHEST).from_address(int(address)))
+
+
+def kernel(address: int, inputs: Doubles, results: Doubles) -> int:
+    """Return the status of a call of the kernel at an address, one without a work area."""
+    function = ctypes.PYFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(int(address))
+    return int(function(inputs.ctypes.data, results.ctypes.data, None))
+
+
+def call(address: int, *arguments: int) -> None:
+    """Call the function of 64-bit integers at an address; it returns nothing."""
+    ctypes.PYFUNCTYPE(None, *[ctypes.c_int64] * len(arguments))(int(address))(*arguments)
+
+
+def seen(place: Ints) -> int:
+    """Return the integer at a place, which other threads may change."""
+    return int(place[0])
+
+
+def compare_exchange(place: Ints, expected: int, new: int) -> int:
+    """Return the integer at a place, and replace it by a new one if it is as expected.
+
+    It is one atomic operation as machine code only: no other thread changes the integer between.
+    What a thread wrote before it is there for a thread that sees the new integer.
+    """
+    before = int(place[0])
+    if before == expected:
+        place[0] = new
+    return before
 
 
 def modules_ir(modules: Sequence[ModuleType], public: Collection[str], prefix: str = "") -> str:
@@ -264,6 +300,8 @@ class _Writer:
             if e.id in self._variables:
                 return self._b.load(self._variables[e.id])
             return self._number(getattr(self._module, e.id, None), e)
+        if isinstance(e, ast.Attribute) and isinstance(e.value, ast.Name):
+            return self._number(getattr(getattr(self._module, e.value.id, None), e.attr, None), e)
         if isinstance(e, ast.Subscript):
             place = self._place(e)
             return place if isinstance(e.slice, ast.Slice) else self._b.load(place)
@@ -375,11 +413,23 @@ class _Writer:
             left, right = self._as(_F64, left, e), self._as(_F64, right, e)
             # As Python has it: the first, unless the second is beyond it.
             return self._b.select(self._b.fcmp_ordered(sign, right, left), right, left)
+        if name == "kernel":
+            return self._kernel_status(*values)
+        if name == "call":
+            address, *arguments = values
+            kind = ir.FunctionType(ir.VoidType(), [_I64] * len(arguments))
+            return self._b.call(self._b.inttoptr(address, kind.as_pointer()), arguments)
+        if name == "compare_exchange":
+            return self._b.extract_value(self._b.cmpxchg(*values, "acq_rel", "acquire"), 0)
         (value,) = values
         if name == "float":
             return self._as(_F64, value, e)
         if name == "doubles" and value.type == _I64:
             return self._b.inttoptr(value, _TYPES["Doubles"])
+        if name == "seen":
+            return self._b.load_atomic(value, "acquire", align=8)
+        if name == "ints" and value.type == _I64:
+            return self._b.inttoptr(value, _TYPES["Ints"])
         if name == "int" and value.type == _F64:
             return self._b.fptosi(value, _I64)
         if name == "abs" and value.type == _F64:
@@ -390,6 +440,11 @@ class _Writer:
             size = self._intrinsic("llvm.fabs", value)
             return self._b.fcmp_ordered("<", size, ir.Constant(_F64, float("inf")))
         self._refuse(e, "is no function of the subset")
+
+    def _kernel_status(self, address: ir.Value, inputs: ir.Value, results: ir.Value) -> ir.Value:
+        function = self._b.inttoptr(address, _KERNEL.as_pointer())
+        no_work_area = ir.Constant(_F64.as_pointer(), None)
+        return self._b.sext(self._b.call(function, [inputs, results, no_work_area]), _I64)
 
     def _intrinsic(self, name: str, value: ir.Value) -> ir.Value:
         function = self._function.module.declare_intrinsic(name, [_F64])

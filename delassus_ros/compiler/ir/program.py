@@ -14,6 +14,11 @@ from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.errors import CompilerError
 from delassus_ros.scalars.graph import CONSTANT, INPUT, Node
 
+WIDEST = 8
+"""Doubles in the widest vector register, of 512 bits; the code generator splits wider vectors."""
+CACHE_LINE_BYTES = 64
+"""Bytes that a processor moves at a time between its caches."""
+
 # Instruction kinds beyond the arithmetic ones of the graph.
 SPLAT = "splat"
 """One scalar operand in every lane."""

@@ -5,7 +5,6 @@ An angle whose sine depends on another sine is left to the C library.
 
 from __future__ import annotations
 
-from delassus_ros.compiler.ir.machine import WIDEST
 from delassus_ros.compiler.ir.program import (
     ANGLES,
     COSINES,
@@ -13,6 +12,7 @@ from delassus_ros.compiler.ir.program import (
     GATHER,
     SHUFFLE,
     SINES,
+    WIDEST,
     Instruction,
     Program,
     padded,

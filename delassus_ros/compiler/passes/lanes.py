@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from delassus_ros.compiler.ir.machine import WIDEST
-from delassus_ros.compiler.ir.program import FLIP, Program
+from delassus_ros.compiler.ir.program import FLIP, WIDEST, Program
 from delassus_ros.compiler.passes.limbs import LimbGroup
 from delassus_ros.compiler.passes.superword import Members, Packing, Wide
 from delassus_ros.scalars.graph import ADD, CONSTANT, COS, DIV, INPUT, NEG, SIN, SUB

@@ -1,5 +1,7 @@
 """Which parts of a problem are alike: limbs of the same build, entries of G, rows of G.
 
+Entries of the inputs and results of a function of a robot's joints belong to joints; results are
+alike that relate corresponding joints of alike limbs, a row to a column of the same limb, say.
 This only proposes; the lane pass checks on the graph that expressions really have one shape.
 """
 
@@ -14,6 +16,9 @@ from delassus_ros.model.mechanism import builds_of
 from delassus_ros.model.robot import WORLD, Robot
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import places
+
+Owners = Sequence[int | None]
+"""Per entry of an axis the joint that it belongs to; None: to none."""
 
 
 @dataclass(frozen=True)
@@ -223,3 +228,60 @@ def matrix_rows(problem: Problem) -> list[list[int]]:
                 entries = range(first, end)
                 found.append([start + row * m + c if c >= row else -1 for c in entries])
     return found
+
+
+def likeness_of_function(
+    robot: Robot, inputs: Owners, results: Sequence[Sequence[Owners]]
+) -> Likeness:
+    """Return which parts of a function are alike.
+
+    Parameters
+    ----------
+    inputs : of the input block.
+    results : per array in the block of results, in order, the owners along each of its axes.
+    """
+    entries: dict[int, list[int]] = defaultdict(list)
+    for position, joint in enumerate(inputs):
+        if joint is not None:
+            entries[joint].append(position)
+    subtrees = alike_subtrees(robot, [len(entries[i]) for i in range(len(robot.joints))])
+    groups, proposals = [], []
+    for limbs in subtrees:
+        inside = tuple(frozenset(p for joint in limb for p in entries[joint]) for limb in limbs)
+        groups.append(LimbGroup(inside, tuple(() for _ in limbs)))
+        proposals += _proposals(limbs, results)
+    return Likeness(groups, proposals)
+
+
+def _proposals(
+    limbs: Sequence[Sequence[int]], results: Sequence[Sequence[Owners]]
+) -> list[list[int]]:
+    """Return lists of positions of results that relate corresponding joints of limbs."""
+    place = {joint: (k, j) for k, limb in enumerate(limbs) for j, joint in enumerate(limb)}
+    found: dict[object, list[int]] = defaultdict(list)
+    position = 0
+    for number, axes in enumerate(results):
+        labelled = [_labels(owners, place) for owners in axes]
+        for labels in product(*labelled):
+            numbers = [limb for limb, _ in labels if limb is not None]
+            if numbers:
+                # Which axes have the same limb, whichever it is.
+                pattern = tuple(
+                    None if limb is None else numbers.index(limb) for limb, _ in labels
+                )
+                found[number, pattern, tuple(rest for _, rest in labels)].append(position)
+            position += 1
+    return [positions for positions in found.values() if len(positions) > 1]
+
+
+def _labels(
+    owners: Owners, place: dict[int, tuple[int, int]]
+) -> list[tuple[int | None, tuple[object, ...]]]:
+    """Return per entry its limb, and what is equal for corresponding entries of all limbs."""
+    seen: dict[int | None, int] = defaultdict(int)
+    labels: list[tuple[int | None, tuple[object, ...]]] = []
+    for joint in owners:
+        limb, inside = (None, joint) if joint not in place else place[joint]
+        labels.append((limb, (inside, seen[joint])))
+        seen[joint] += 1
+    return labels

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from delassus_ros.compiler.ir.machine import CACHE_LINE_BYTES
-from delassus_ros.compiler.ir.program import EXTRACT, Part
+from delassus_ros.compiler.ir.program import CACHE_LINE_BYTES, EXTRACT, Part
 
 
 @dataclass(frozen=True)

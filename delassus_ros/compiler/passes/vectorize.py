@@ -1,25 +1,45 @@
-"""From a trace to a program: the passes from a program to a program, where they pay.
+"""From a trace to a program: an instruction for each node, then the passes that pay.
 
 Limbs are put side by side first, then sines in blocks, then rows of contacts side by side.
 """
 
 from __future__ import annotations
 
-from delassus_ros.compiler.ir.machine import WIDEST
-from delassus_ros.compiler.ir.program import GATHER, Program
+from delassus_ros.compiler.ir.program import GATHER, WIDEST, Instruction, Program
 from delassus_ros.compiler.ir.trace import Trace
 from delassus_ros.compiler.passes.angles import turned
 from delassus_ros.compiler.passes.calls import Table, table_of
 from delassus_ros.compiler.passes.lanes import packed
 from delassus_ros.compiler.passes.limbs import Likeness, likeness_of, outer_limbs
-from delassus_ros.compiler.passes.scalar import scalars_of
 from delassus_ros.compiler.passes.widen import widened
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.graph import CONSTANT, INPUT, NEG
+from delassus_ros.scalars.ports import Status
 
 _FREE = {INPUT, CONSTANT, NEG}
 _WORTHWHILE_SHARE = 0.95
 """Vectors are used if they need at most this share of the instructions without them."""
+
+
+def scalars_of(trace: Trace, checked: list[int]) -> Program:
+    """Return the program of a trace without calls, its sines and cosines one by one.
+
+    Parameters
+    ----------
+    checked : positions in the output block whose sum must be finite.
+    """
+    nodes, operands = trace.graph.nodes, trace.graph.operands
+    at = {n: position for position, n in enumerate(trace.live)}
+    program = Program(
+        [Instruction.of(nodes[n], tuple([at[k] for k in operands[n]])) for n in trace.live],
+        [at[n] for n in trace.outputs],
+        inputs=trace.inputs,
+    )
+    for guard in trace.guards:
+        singular = guard.status is Status.SINGULAR_LOOP
+        (program.regular if singular else program.guards).append(at[guard.index])
+    program.checked = [program.outputs[position] for position in checked]
+    return program
 
 
 def vectorized(problem: Problem, trace: Trace, checked: list[int]) -> Program | Table:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from delassus_ros.compiler.ir.machine import WIDEST
 from delassus_ros.compiler.ir.program import (
     ANGLES,
     COSINES,
@@ -22,6 +21,7 @@ from delassus_ros.compiler.ir.program import (
     FLIP,
     SHUFFLE,
     SINES,
+    WIDEST,
     Program,
     padded,
 )

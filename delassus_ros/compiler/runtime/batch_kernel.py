@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delassus_ros.compiler.codegen.batch import COLUMNS, ROWS
-from delassus_ros.compiler.codegen.team import JOB
 from delassus_ros.compiler.runtime.jit import LoadedCode
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.compiler.runtime.team import processors, together
+from delassus_ros.compiler.runtime.team_loops import Job
 from delassus_ros.model.spatial import Array
 
 Layout = Literal["rows", "columns"]
 
 _PART_VECTORS = 2
 """Vectors that a thread takes at least at a time."""
-_JOB = struct.Struct(f"{len(JOB)}q")
+_JOB = struct.Struct(f"{len(Job)}q")
 
 # CFUNCTYPE releases the GIL, unlike the single-configuration call: here it is held for long.
 _TYPE = ctypes.CFUNCTYPE(
@@ -133,7 +133,7 @@ class _Area:
     def __init__(self, size: int) -> None:
         self._memory = aligned_zeros(size)
         self.address = self._memory.ctypes.data
-        self.job = (ctypes.c_int64 * len(JOB))()
+        self.job = (ctypes.c_int64 * len(Job))()
 
 
 def _address(array: NDArray[Any]) -> int:

@@ -16,7 +16,7 @@ from delassus_ros.algorithms.registry import NumericAlgorithm
 from delassus_ros.compiler.codegen.emit import WORK_SIZE
 from delassus_ros.compiler.codegen.python_call import NOT_TAKEN
 from delassus_ros.compiler.ir.input_rules import InputRules
-from delassus_ros.compiler.ir.machine import CACHE_LINE_BYTES
+from delassus_ros.compiler.ir.program import CACHE_LINE_BYTES
 from delassus_ros.compiler.runtime.jit import LoadedCode
 from delassus_ros.compiler.runtime.python_call import link, python_calls, python_solve
 from delassus_ros.errors import AlgorithmError

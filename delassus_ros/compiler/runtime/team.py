@@ -21,7 +21,8 @@ threads of OpenMP do; it polls and computes in machine code, without the GIL. Th
 works as well, and when no part is left it waits only for the threads that have begun: where their
 processors are taken, the caller computes everything by itself.
 
-The code and the layout of jobs and mailboxes are in :mod:`delassus_ros.compiler.codegen.team`.
+The loops and the layout of jobs and mailboxes are in
+:mod:`delassus_ros.compiler.runtime.team_loops`.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 
-from delassus_ros.compiler.codegen.team import BOX, MESSAGE, module
+from delassus_ros.compiler.codegen.loops import modules_ir
+from delassus_ros.compiler.runtime import team_loops
 from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
+from delassus_ros.compiler.runtime.team_loops import BOX_SIZE, END
 
 _CALLER_SHARE = 10
 """A caller polls for this fraction of the time of a thread before it sleeps: the parts that are
@@ -51,28 +54,29 @@ _TIMED_POLLS = 200_000
 
 
 class _Calls:
-    """The machine code, as functions that release the GIL.
+    """The machine code of the loops, as functions that release the GIL.
 
     Attributes
     ----------
-    share : works at a job; takes its address and that of a work area.
-    serve, post, settled : take the address of a mailbox, the first and the last a number of
-        polls; see the code.
+    share, serve, post, settled : see :mod:`~delassus_ros.compiler.runtime.team_loops`; arrays by
+        their addresses.
     polls : number of polls of an empty mailbox in the time that a thread is awake.
     """
 
     def __init__(self) -> None:
-        self._code = LoadedCode(compile_ir(module()))
-        address, number = ctypes.c_void_p, ctypes.c_int64
-        polling = ctypes.CFUNCTYPE(number, address, number)
+        # Without LLVM's middle end, which takes longer than these loops gain by it.
+        text = modules_ir([team_loops], ["share", "serve", "post", "settled"])
+        self._code = LoadedCode(compile_ir(text))
+        number = ctypes.c_int64
+        polling = ctypes.CFUNCTYPE(number, number, number)
         self.serve = polling(self._code.address("serve"))
         self.settled = polling(self._code.address("settled"))
-        self.post = ctypes.CFUNCTYPE(None, address)(self._code.address("post"))
-        self.share = ctypes.CFUNCTYPE(None, address, address)(self._code.address("share"))
+        self.post = ctypes.CFUNCTYPE(None, *[number] * 3)(self._code.address("post"))
+        self.share = ctypes.CFUNCTYPE(None, number, number)(self._code.address("share"))
         self.polls = self._measured()
 
     def _measured(self) -> int:
-        box, times = aligned_zeros(BOX), []
+        box, times = aligned_zeros(BOX_SIZE), []
         for _ in range(3):
             start = time.perf_counter()
             self.serve(box.ctypes.data, _TIMED_POLLS)
@@ -92,9 +96,8 @@ class _Member(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="delassus_batch", daemon=True)
         self._calls = _calls()
-        self._memory = aligned_zeros(BOX)
+        self._memory = aligned_zeros(BOX_SIZE)
         self._box = self._memory.ctypes.data
-        self._message = (ctypes.c_int64 * 2).from_address(self._box + 8 * MESSAGE)
         self._asleep = False
         self._called = threading.Event()
         self.start()
@@ -112,8 +115,7 @@ class _Member(threading.Thread):
 
     def post(self, job: int, work: int) -> None:
         """Post a job, by addresses; the job before must be settled."""
-        self._message[0], self._message[1] = job, work
-        self._calls.post(self._box)
+        self._calls.post(self._box, job, work)
         if self._asleep:
             self._called.set()
 
@@ -140,7 +142,7 @@ def together(job: int, works: Sequence[int]) -> None:
 
     Parameters
     ----------
-    job : address of its entries, :data:`JOB`.
+    job : address of its entries, :class:`~delassus_ros.compiler.runtime.team_loops.Job`.
     works : addresses of work areas, one for each thread.
     """
     members: list[_Member] = []
@@ -181,7 +183,7 @@ def _end() -> None:
     ending = list(_idle)
     _idle.clear()
     for member in ending:
-        member.post(0, 0)
+        member.post(END, 0)
     for member in ending:
         member.join()
 

@@ -11,7 +11,7 @@ from delassus_ros import algorithms
 from delassus_ros.compiler.ir.program import Instruction, Program, padded
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.compiler.passes.angles import turned
-from delassus_ros.compiler.passes.scalar import scalars_of
+from delassus_ros.compiler.passes.vectorize import scalars_of
 from delassus_ros.scalars.functions import sincos
 from delassus_ros.testing import random_problem
 

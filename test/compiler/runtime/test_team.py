@@ -13,14 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hanging import HANG_S
 from processes import wait_until
 
-from delassus_ros.compiler.codegen.team import BOX, JOB
 from delassus_ros.compiler.runtime import team
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.compiler.runtime.team import _AWAKE_S, _calls
+from delassus_ros.compiler.runtime.team_loops import BOX_SIZE, END, post, serve, settled, share
+from delassus_ros.compiler.runtime.team_loops import Job as Entry
 
 FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
 WIDTH = 8
@@ -54,11 +56,16 @@ class Job:
             "status": STATUS, "n": self.n, "pick": 13, "picked": 14, "width": WIDTH,
             "part": 2 * WIDTH, "share": 2 * self.threads_wanted, "next": 0,
         }  # fmt: skip
-        self._entries = (ctypes.c_int64 * len(JOB))(*(values[name] for name in JOB))
+        self._entries = (ctypes.c_int64 * len(Entry))(*(values[e.name.lower()] for e in Entry))
+
+    @property
+    def address(self) -> int:
+        """Where its entries are."""
+        return ctypes.addressof(self._entries)
 
     def do(self) -> None:
         """Have it done; threads are told apart by their work areas, 1, 2, ..."""
-        team.together(ctypes.addressof(self._entries), range(1, 1 + self.threads_wanted))
+        team.together(self.address, range(1, 1 + self.threads_wanted))
 
     def _part(self, *arguments: int) -> None:
         at_in, in_stride, at_out, out_stride, at_status, count, pick, picked, work = arguments
@@ -99,9 +106,30 @@ def test_all_is_done_once(threads: int, n: int) -> None:
 
 def test_parts_become_smaller() -> None:
     job = Job(4096, 2)
-    team.together(ctypes.addressof(job._entries), [1])
+    team.together(job.address, [1])
     assert [count for _, count in job.parts[:3]] == [1024, 768, 576]
     assert job.parts[-1][1] == 2 * WIDTH
+
+
+@pytest.mark.parametrize("n", [WIDTH, 33, 4103])
+def test_the_parts_are_those_of_the_loop_as_python(n: int) -> None:
+    compiled, interpreted = Job(n), Job(n)
+    team.together(compiled.address, [1])
+    share(np.array(interpreted._entries, np.int64), 1)
+    assert interpreted.parts == compiled.parts
+    assert interpreted.works == compiled.works
+
+
+def test_the_mailbox_as_python() -> None:
+    box, job = np.zeros(BOX_SIZE, np.int64), Job(400)
+    post(box, job.address, 1)
+    assert settled(box, 1) and serve(box, 3) == 0
+    assert not job.parts, "it was taken back"
+    post(box, job.address, 1)
+    assert serve(box, 3) == 0 and settled(box, 1)
+    job.check()
+    post(box, END, 0)
+    assert serve(box, 3) == 1
 
 
 def test_threads_stay_for_the_next_call_asleep_or_awake() -> None:
@@ -118,7 +146,7 @@ def test_threads_stay_for_the_next_call_asleep_or_awake() -> None:
 
 def test_a_thread_looks_as_long_as_it_says() -> None:
     """A fifth at least: the processor may be faster by now; a busy one makes it longer."""
-    box, times = aligned_zeros(BOX), []
+    box, times = aligned_zeros(BOX_SIZE), []
     for _ in range(5):
         start = time.perf_counter()
         assert _calls().serve(box.ctypes.data, _calls().polls) == 0
