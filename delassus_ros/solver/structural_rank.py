@@ -13,8 +13,8 @@ are as weak, in which Λ has to grow.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,9 +32,32 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import RANK_TOLERANCE
 
-if TYPE_CHECKING:
-    from delassus_ros.solver.bound import BoundSolver
-    from delassus_ros.solver.solver import DelassusSolver
+
+class Bound(Protocol):
+    """Interface of :class:`~delassus_ros.solver.bound.BoundSolver`: a solver with inputs."""
+
+    @property
+    def inputs(self) -> Mapping[str, Array]:
+        """Arrays by name of the input."""
+
+    def solve(self) -> Any:
+        """Return a solution with status and the matrix of all contacts."""
+
+
+class Binds(Protocol):
+    """Interface of :class:`~delassus_ros.solver.solver.DelassusSolver`: makes bound solvers."""
+
+    @property
+    def problem(self) -> Problem:
+        """The problem of the solver."""
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm."""
+
+    def bind(self) -> Bound:
+        """Return a bound solver."""
+
 
 _RANK_ROUNDING = 1e-13
 """Fraction of the largest diagonal entry below which entries are rounding, for scaled rows."""
@@ -64,7 +87,7 @@ def numerical_rank(eigenvalues: Array, tolerance: float = RANK_TOLERANCE) -> int
     return int(np.count_nonzero(eigenvalues > tolerance * eigenvalues[-1]))
 
 
-def generic_matrices(solver: DelassusSolver, count: int = 3, seed: int = 0) -> Array:
+def generic_matrices(solver: Binds, count: int = 3, seed: int = 0) -> Array:
     """Return G of all contacts (count, m, m) at generic configurations.
 
     Inputs are random within ±π [rad, m], beyond the limits of joints; joints of loops follow
@@ -93,7 +116,7 @@ def generic_matrices(solver: DelassusSolver, count: int = 3, seed: int = 0) -> A
     return np.stack(found)
 
 
-def _matrices(problem: Problem, bound: BoundSolver, count: int, seed: int) -> list[Array]:
+def _matrices(problem: Problem, bound: Bound, count: int, seed: int) -> list[Array]:
     """Return up to `count` matrices of all contacts, skipping configurations that fail."""
     found: list[Array] = []
     # More than needed, as some may fail: a massless joint has no matrix in some postures.
@@ -117,7 +140,7 @@ class Structure:
     bind : makes a bound solver of the problem for exclusive use.
     """
 
-    def __init__(self, problem: Problem, bind: Callable[[], BoundSolver]) -> None:
+    def __init__(self, problem: Problem, bind: Callable[[], Bound]) -> None:
         self._problem, self._bind = problem, bind
         self._ranks: StructuralRank | None = None
         self._lock = threading.Lock()
