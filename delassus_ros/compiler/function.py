@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from array import array
 from collections.abc import Callable, Sequence
@@ -42,43 +41,30 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.functions import Vector
 from delassus_ros.scalars.graph import Graph
-from delassus_ros.scalars.ports import Inputs, Port, Status, block_size, places, views
+from delassus_ros.scalars.ports import Inputs, Port, Status, block_size, views
 
 _STATUSES = {status.value: status for status in Status}
 """To look a member up by its value in the enumeration takes longer than a small function."""
-_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class _Code:
-    """Machine code with buffers of each thread's own: inputs, results and work area.
+    """Machine code of a function.
 
     Parameters
     ----------
-    sizes : of the buffers.
+    sizes : of inputs, results and work area.
     """
 
     def __init__(
         self, code: bytes, sizes: tuple[int, int, int], operations: OperationCount
     ) -> None:
         self.code, self.sizes, self.operations = code, sizes, operations
-        self._local = threading.local()
         link()
         self.loaded = LoadedCode(code)
         self.address = self.loaded.address(KERNEL)
-        self._call = _TYPE(self.address)
 
     def parts(self) -> tuple[bytes, dict[str, Any]]:
         return self.code, {"sizes": self.sizes[1:], "operations": asdict(self.operations)}
-
-    def buffers(self) -> tuple[Array, Array, Array]:
-        found: tuple[Array, Array, Array] | None = getattr(self._local, "buffers", None)
-        if found is None:
-            found = self._local.buffers = tuple(map(aligned_zeros, self.sizes))
-        return found
-
-    def run(self) -> int:
-        status: int = self._call(*(block.ctypes.data for block in self.buffers()))
-        return status
 
 
 class BoundFunction:
@@ -154,9 +140,7 @@ class CompiledFunction:
     ) -> None:
         self._function, self._robot = function, robot
         self.inputs, self._likeness = tuple(inputs), likeness or Likeness()
-        self._rules = rules = InputRules.of(self.inputs, robot)
-        self._positions = slice(rules.first, rules.first + rules.count)
-        self._places = tuple(places(self.inputs))
+        self._rules = InputRules.of(self.inputs, robot)
         self._taken = block_size(self.inputs)
         ports = repr([(port.name, port.shape) for port in self.inputs]).encode()
         stored = CachedCode(
@@ -166,7 +150,7 @@ class CompiledFunction:
         self._code = stored.kept(place, self._compile)
         self.operations, self.results = self._code.operations, self._code.sizes[1]
         self._keyed = stored.origin, place is not None
-        self._lock = threading.Lock()
+        self._lock, self._local = threading.Lock(), threading.local()
         self._batch: BatchKernel | None = None
 
     def _load(self, code: bytes, description: dict[str, Any]) -> _Code:
@@ -178,17 +162,17 @@ class CompiledFunction:
         """Return random blocks of inputs (count, inputs) at which couplings hold."""
         blocks = np.random.default_rng(seed).uniform(-1.0, 1.0, (count, self._taken))
         if self._robot is not None:
+            first, count = self._rules.first, self._rules.count
             for block in blocks:
-                follow(self._robot, block[self._positions], ())
+                follow(self._robot, block[first : first + count], ())
         return blocks
 
     def _sample(self, code: _Code, seed: int) -> Sample:
         """Return what the code makes of random inputs."""
-        block_in, block_out, _ = code.buffers()
-        block_in[:] = self._random_inputs(seed)
-        block_out[:] = 0.0
-        status = code.run()
-        return Sample(views(block_in, self.inputs), status, {"result": block_out})
+        bound = BoundFunction(code, self.inputs)
+        for name, values in views(self._random_inputs(seed)[0], self.inputs).items():
+            bound.inputs[name][...] = values
+        return Sample(bound.inputs, bound(), {"result": bound.result})
 
     def _result(self, code: _Code, seed: int) -> bytes:
         return self._sample(code, seed).result()
@@ -229,7 +213,7 @@ class CompiledFunction:
         return values
 
     def __call__(self, *values: ArrayLike) -> tuple[Array, Status]:
-        """Return the results and the status; unless it is OK, the results are not valid.
+        """Return the results and the status; unless it is OK, the results are NaN.
 
         Parameters
         ----------
@@ -240,14 +224,21 @@ class CompiledFunction:
         InputError
             If there are more or fewer, or one is no numbers or has another shape; names it.
         """
-        block_in, block_out, _ = self._code.buffers()
-        for (port, place), value in zip(self._places, self._matched(values), strict=True):
-            array = numbers(port.name, value)
-            if array.shape not in (port.shape, (port.size,)):
-                raise InputError(f"{port.name!r} has shape {array.shape}, expected {port.shape}")
-            block_in[place] = array.ravel()
-        status = Status(self._code.run())
-        return block_out.copy(), status
+        bound = self._of_thread()
+        for (name, block), value in zip(bound.inputs.items(), self._matched(values), strict=True):
+            array = numbers(name, value)
+            if array.shape not in (block.shape, (block.size,)):
+                raise InputError(f"{name!r} has shape {array.shape}, expected {block.shape}")
+            block[...] = array.reshape(block.shape)
+        status = bound()
+        return bound.result.copy(), status
+
+    def _of_thread(self) -> BoundFunction:
+        """Return the function with buffers of this thread's own."""
+        bound: BoundFunction | None = getattr(self._local, "bound", None)
+        if bound is None:
+            bound = self._local.bound = self.bind()
+        return bound
 
     def compute(self, failure: str, *values: ArrayLike) -> Array:
         """Return the results of a call.
@@ -268,7 +259,7 @@ class CompiledFunction:
         if status is not Status.OK:
             reason = status.name.lower().replace("_", " ")
             if status is Status.NOT_CLOSED and self._robot is not None:
-                q = self._code.buffers()[0][self._positions]
+                q = self._of_thread().inputs["q"]
                 reason = f"{reason}: {open_coupling(self._robot, q.tolist())}"
             raise NumericalError(f"{failure}: {reason}")
         return results
