@@ -126,6 +126,21 @@ def test_the_loop_gives_the_same_as_python_and_as_machine_code(
         np.testing.assert_allclose(this.results, results, rtol=1e-14, atol=1e-15)
 
 
+def test_the_iteration_ends_behind_the_first_small_step():
+    evaluated = []
+
+    @ctypes.PYFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)
+    def step(q, out, _):
+        evaluated.append(float(doubles(q)[1]))
+        return root_in_python(q, out, None)
+
+    this = bound()
+    this.q[...], this.measured[...] = (1.0, 1.0, 5.0), (99.0, 2.0)
+    this._binding[0] = ctypes.cast(step, ctypes.c_void_p).value
+    assert this.run() == Status.OK
+    assert np.diff(evaluated)[-2:] == pytest.approx([-2.1e-6, -1.6e-12], rel=0.1)
+
+
 def test_nothing_given_and_nothing_unknown():
     class Nothing(Root):
         unknown = ()
