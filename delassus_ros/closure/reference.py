@@ -116,7 +116,7 @@ def _close(
     The first start that leads to a closed configuration decides the branch; near starts are tried
     first.
     """
-    offsets = [robot.q_offsets[joint] for joint in cluster.joints]
+    offsets = cluster.entries
     names = [robot.joints[joint].name for joint in cluster.joints]
     dependent = [k for k, joint in enumerate(cluster.joints) if joint in cluster.dependent]
     unstated = [k for k, name in enumerate(names) if name not in stated]
@@ -142,10 +142,8 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
     Levenberg-Marquardt, first on gaps that detect large rotations, then on the constraint rows.
     Linear joints, see :attr:`JointGroup.is_linear`, follow the other joints by any distance.
     """
-    offsets = np.array([robot.q_offsets[joint] for joint in cluster.joints])
-    entries = offsets[list(moved)]
+    entries = [cluster.entries[k] for k in moved]
     gaps = LoopClosure(cluster)
-    units = 1.0 / gaps.in_units(np.ones(len(offsets)))
     linear = cluster.is_linear[list(moved)]
     # Functions, too, may involve rotors that have to turn far.
     longest = _LONGEST_REFERENCE_STEP if cluster.loops else np.inf
@@ -154,8 +152,8 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
             if exact:
                 rows, K = rows_of(robot, cluster, q)
             else:
-                scaled = gaps.in_units(q[offsets])
-                rows, K = gaps.gap(scaled), gaps.jacobian(scaled) / units
+                scaled = q[cluster.entries] / gaps.units
+                rows, K = gaps.gap(scaled), gaps.jacobian(scaled) / gaps.units
             if float(np.linalg.norm(rows)) < _LAST_GAP:
                 break
             step = closing_step(rows, K[:, list(moved)], linear, longest, each=True)

@@ -86,7 +86,7 @@ def _coupled(robot: Robot, cluster: Cluster, reference: Array, q: Array) -> dict
     """
     joints = [robot.joints[i] for i in cluster.joints]
     E = np.array(loop_jacobian(robot, cluster, reference.tolist()), dtype=np.float64)
-    at = reference[[robot.q_offsets[i] for i in cluster.joints]]
+    at = reference[cluster.entries]
     free = np.isin(cluster.joints, cluster.independent)
     lower = np.where(free, -np.pi, np.array([joint.lower for joint in joints]) - at)
     upper = np.where(free, np.pi, np.array([joint.upper for joint in joints]) - at)

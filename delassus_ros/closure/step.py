@@ -138,8 +138,7 @@ class ClosureStep(NewtonStep):
         """Return a configuration near the reference; see the base class."""
         q: Array = np.concatenate([self._reference, random.normal(size=sum(self._kept))])
         for cluster in self.clusters:
-            for joint in cluster.joints:
-                q[self._robot.q_offsets[joint]] += random.uniform(-_AROUND, _AROUND)
+            q[cluster.entries] += random.uniform(-_AROUND, _AROUND, len(cluster.joints))
         return q
 
     def to_bytes(self) -> bytes:

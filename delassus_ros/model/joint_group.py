@@ -66,6 +66,11 @@ class JointGroup:
         return {self.robot.joints[joint].name: i for i, joint in enumerate(self.joints)}
 
     @property
+    def entries(self) -> list[int]:
+        """Entry of q of each joint."""
+        return [self.robot.q_offsets[joint] for joint in self.joints]
+
+    @property
     def is_linear(self) -> NDArray[np.bool_]:
         """Per joint, whether the joint is neither in a loop nor an input of a function.
 

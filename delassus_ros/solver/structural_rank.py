@@ -260,11 +260,9 @@ def _generic_configurations(robot: Robot, count: int, rng: np.random.Generator) 
             if cluster.is_constant:
                 continue
             closure = LoopClosure(cluster)
-            entries = [robot.q_offsets[joint] for joint in cluster.joints]
-            units = 1.0 / closure.in_units(np.ones(len(entries)))
-            closed = [q * units for q, _ in closed_jacobians(closure)]
+            closed = [q * closure.units for q, _ in closed_jacobians(closure)]
             for k, q in enumerate(found_q if closed else ()):
-                q[entries] = closed[k % len(closed)]
+                q[cluster.entries] = closed[k % len(closed)]
         for q in found_q:
             curved = [name for name in robot.joint_names if name in _curved(robot)]
             follow(robot, q, curved)

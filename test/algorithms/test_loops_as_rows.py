@@ -55,8 +55,7 @@ def closed_positions(robot: Robot) -> list[np.ndarray]:
             continue
         closure = LoopClosure(group)
         for q, (closed, _) in zip(found, closed_jacobians(closure)[1:4], strict=True):
-            for joint, value in zip(group.joints, closed * closure._units, strict=True):
-                q[robot.q_offsets[joint]] = value
+            q[group.entries] = closed * closure.units
     return found
 
 
