@@ -1,12 +1,12 @@
-"""The reference configuration of a closure, and the choice of measured joints to hold."""
+"""The reference configuration of a closure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from delassus_ros.errors import InputError, NumericalError, RobotError
+from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.model.clusters import OPENING_TOLERANCE, Cluster, clusters_of, openings
 from delassus_ros.model.loops import LoopClosure, closing_step
 from delassus_ros.model.robot import JointKind, Robot
@@ -23,8 +23,6 @@ _SCALES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0)
 """Distances of the starts of the iteration from the stated positions [rad or m]."""
 _LONGEST_REFERENCE_STEP = 0.3
 """Longest step of a nonlinear joint towards the reference [rad or m]."""
-_INDEPENDENT = 1e-3
-"""Smallest independent share of the motion of a measured joint that counts as independent."""
 
 
 def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance: float) -> Array:
@@ -59,47 +57,6 @@ def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance
             _close(robot, cluster, q, stated, tolerance)
             _check(robot, cluster, q, tolerance)
     return q
-
-
-def determining_joints(
-    robot: Robot, cluster: Cluster, measured: Iterable[int], motions: Array
-) -> tuple[int, ...]:
-    """Return the measured joints that determine the other joints of a cluster.
-
-    The result are the independent joints if all of these are measured; else the measured joints
-    that determine most at the reference.
-
-    Parameters
-    ----------
-    motions : :func:`motions_of` the cluster at the reference.
-
-    Raises
-    ------
-    InputError
-        If the measured joints do not determine the cluster; names joints to be measured, too.
-    """
-    candidates = [joint for joint in cluster.joints if joint in set(measured)]
-    if set(cluster.independent) <= set(candidates):
-        return cluster.independent
-    left = motions[[cluster.joints.index(joint) for joint in candidates]]
-    chosen: list[int] = []
-    for _ in cluster.independent:
-        sizes = np.linalg.norm(left, axis=1)
-        if not sizes.size or sizes.max() < _INDEPENDENT:
-            names = [robot.joints[joint].name for joint in candidates]
-            others = [robot.joints[j].name for j in cluster.joints if j not in candidates]
-            more = len(cluster.independent) - len(chosen)
-            lack = (
-                f"the measured joints {names} do not determine the others; measure {more} more"
-                if names
-                else f"none of its joints is measured; measure {more}"
-            )
-            raise InputError(f"{cluster.described()}: {lack} of {others}")
-        k = int(np.argmax(sizes))
-        chosen.append(candidates[k])
-        direction = left[k] / sizes[k]
-        left = left - np.outer(left @ direction, direction)
-    return tuple(sorted(chosen))
 
 
 def _entries(robot: Robot) -> list[tuple[str, int]]:
@@ -215,10 +172,3 @@ def _worst_opening(robot: Robot, cluster: Cluster, q: Array, E: Array) -> tuple[
         opened = float(openings(K[rows] * units, E / units[:, None], is_coupling).max(initial=0.0))
         worst = max(worst, (name, opened), key=lambda opening: opening[1])
     return worst
-
-
-def motions_of(robot: Robot, cluster: Cluster, q: Array) -> Array:
-    """Return orthonormal motions of the cluster (joints, degrees of freedom)."""
-    E = np.array(constraints.loop_jacobian(robot, cluster, q.tolist()), dtype=np.float64)
-    # Joints in units of their largest motion: the speed of a rotor has no weight.
-    return np.linalg.qr(E / np.linalg.norm(E, axis=1, keepdims=True).clip(1e-12))[0]

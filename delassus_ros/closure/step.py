@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.rbda import constraints
 from delassus_ros.scalars.functions import Scalar, Vector, absolute, select
 
-_REACH = 0.1
-"""Longest move of loop joints per Newton iteration [rad, or the loop's size]."""
 _AROUND = 0.1
 """Largest distance of samples from the reference [rad or m]."""
 
@@ -160,33 +157,3 @@ def curved_joints(robot: Robot, cluster: Cluster) -> Mapping[int, float]:
         for joint in cluster.joints
         if joint in loops or robot.joints[joint].name in names
     }
-
-
-def reaches(robot: Robot, held: Collection[int], reference: Array) -> dict[int, float]:
-    """Return the longest move of the held joints in one Newton iteration [rad or m].
-
-    The longest move changes joints of loops by 0.1 rad, or by 0.1 of the loop's size; joints that
-    move no loop joint have the largest finite float: only NaN and infinity are refused.
-    """
-    far = {joint: sys.float_info.max for joint in held}
-    for cluster in clusters_of(robot):
-        curved = {} if cluster.is_ordinary else curved_joints(robot, cluster)
-        held_here = [joint for joint in cluster.joints if joint in held]
-        if not curved:
-            continue
-        E = np.array(constraints.loop_jacobian(robot, cluster, reference.tolist()), float)
-        rows = {joint: E[k] for k, joint in enumerate(cluster.joints)}
-        # Rates of all joints by those of the held_here ones.
-        rates = E @ np.linalg.inv(np.array([rows[joint] for joint in held_here]))
-        for column, joint in enumerate(held_here):
-            if joint in curved:
-                far[joint] = _REACH * curved[joint]
-                continue
-            moved = [
-                abs(rates[k, column]) / curved[other]
-                for k, other in enumerate(cluster.joints)
-                if other in curved
-            ]
-            if max(moved) > 0.0:
-                far[joint] = _REACH / max(moved)
-    return far
