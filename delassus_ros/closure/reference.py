@@ -9,7 +9,7 @@ import numpy as np
 from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.model.clusters import OPENING_TOLERANCE, Cluster, clusters_of, openings
 from delassus_ros.model.loops import LoopClosure, closing_step
-from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.rbda import constraints
 
@@ -122,9 +122,8 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
 
 def rows_of(robot: Robot, cluster: Cluster, q: Array) -> tuple[Array, Array]:
     """Return the residual and K of a cluster on plain numbers."""
-    at = q.tolist()
-    rows = np.array(constraints.residual(robot, cluster, at), dtype=np.float64)
-    return rows, np.array(constraints.constraint_jacobian(robot, cluster, at), dtype=np.float64)
+    rows, K = constraints.residual_and_jacobian(robot, cluster, q.tolist(), metres=True)
+    return np.array(rows, dtype=np.float64), np.array(K, dtype=np.float64)
 
 
 def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
@@ -160,12 +159,7 @@ def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
 def _worst_opening(robot: Robot, cluster: Cluster, q: Array, E: Array) -> tuple[str, float]:
     """Return name and rate of the constraint row that E violates most, redundant rows included."""
     K = np.array(constraints.constraint_jacobian(robot, cluster, q.tolist(), metres=False), float)
-    units = np.array([
-        constraints.size(robot, cluster, joint)
-        if robot.joints[joint].kind is JointKind.PRISMATIC
-        else 1.0
-        for joint in cluster.joints
-    ])  # fmt: skip
+    units = np.array([constraints.unit_of(robot, cluster, joint) for joint in cluster.joints])
     worst = ("", 0.0)
     for number, (name, rows) in enumerate(cluster.blocks()):
         is_coupling = number < len(cluster.couplings)

@@ -9,7 +9,7 @@ import numpy as np
 from delassus_ros.compiler.newton import NewtonStep
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.joint_group import joints_of
-from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.rbda import constraints
 from delassus_ros.scalars.functions import Scalar, Vector, absolute, select
@@ -149,11 +149,7 @@ def curved_joints(robot: Robot, cluster: Cluster) -> Mapping[int, float]:
     loops = {joint for loop in cluster.loops for joint in joints_of(robot, loop)}
     names = {name for function in cluster.functions for name in function.tied}
     return {
-        joint: (
-            constraints.size(robot, cluster, joint)
-            if robot.joints[joint].kind is JointKind.PRISMATIC
-            else 1.0
-        )
+        joint: constraints.unit_of(robot, cluster, joint)
         for joint in cluster.joints
         if joint in loops or robot.joints[joint].name in names
     }

@@ -1,4 +1,4 @@
-"""Loops on plain numbers: the gap between their ends, its Jacobian, configurations that close.
+"""Clusters on plain numbers: gaps of constraints, their Jacobian, configurations that close.
 
 Used once per robot, to find how many rows of the loops are independent; see
 :mod:`~delassus_ros.model.clusters`. Lengths of a loop are relative to the size of that loop: the
