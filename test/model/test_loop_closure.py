@@ -10,6 +10,7 @@ from oracles.textbook import body_poses, mass_matrix
 
 from delassus_ros.model import WORLD, Coupling, JointKind, Loop, LoopKind, Robot, Transform
 from delassus_ros.model.clusters import clusters_of, groups_of
+from delassus_ros.model.constraint_rows import loop_rows, sines, vectors
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
 from delassus_ros.testing.random_trees import random_axis, random_robot, random_transform
 
@@ -46,6 +47,21 @@ def test_gap_is_zero_where_the_frames_coincide_and_the_jacobian_its_derivative(
     h = 1e-6
     numeric = [(closure.gap(x + h * e) - closure.gap(x - h * e)) / (2 * h) for e in np.eye(len(x))]
     assert np.abs(closure.jacobian(x) - np.array(numeric).T).max() < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", LoopKind)
+def test_rows_of_the_search_and_of_kernels_allow_the_same_motions(
+    kind: LoopKind, seed: int
+) -> None:
+    robot, q = closed_at(kind, seed)
+    allowed = []
+    for form in (sines, vectors):
+        rows, slopes = loop_rows(robot, robot.loops[0], q.tolist(), 1.0, form)
+        assert len(rows) == kind.rows and np.abs(rows).max() < 1e-14
+        K = np.array([[row.get(joint, 0.0) for joint in range(len(q))] for row in slopes])
+        allowed.append(np.eye(len(q)) - np.linalg.pinv(K, rcond=1e-9) @ K)
+    assert np.abs(allowed[0] - allowed[1]).max() < 1e-9
 
 
 @pytest.mark.parametrize("kind", LoopKind)
