@@ -111,7 +111,7 @@ class Closure:
         self._clusters = clusters_of(self._robot)
         # Computed here, since control loops that bind other joints have no time for it.
         self._motions = {
-            number: motions_of(self._robot, cluster, self._reference)
+            number: motions_of(cluster, self._reference)
             for number, cluster in enumerate(self._clusters)
             if not cluster.is_ordinary
         }

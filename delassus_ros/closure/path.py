@@ -261,7 +261,7 @@ def whole_turns(way: Path, robot: Robot) -> WholeTurns:
     for cluster in clusters_of(robot):
         if cluster.is_constant:
             continue  # Without loops a path takes one iteration.
-        around = _Around(robot, cluster)
+        around = _Around(cluster)
         held = [joint for joint in cluster.joints if robot.q_offsets[joint] in plan.entries]
         for joint in held:
             entry = robot.q_offsets[joint]
@@ -282,10 +282,11 @@ def whole_turns(way: Path, robot: Robot) -> WholeTurns:
 class _Around:
     """Conditions for whole turns of the joints of a cluster."""
 
-    def __init__(self, robot: Robot, cluster: Cluster) -> None:
-        self._robot, self._cluster = robot, cluster
+    def __init__(self, cluster: Cluster) -> None:
+        self._robot = robot = cluster.robot
+        self._cluster = cluster
         functions = {name for function in cluster.functions for name in function.tied}
-        curved = curved_joints(robot, cluster)
+        curved = curved_joints(cluster)
         # Revolute joints of loops may be whole turns ahead; other joints must be as before.
         self._turning = [
             joint

@@ -119,12 +119,12 @@ def held_joints(robot: Robot, measured: Sequence[int], motions: Mapping[int, Arr
         are = "is" if len(missing) == 1 else "are"
         raise InputError(f"{what} {', '.join(missing)} {are} in no loop and must be measured")
     for number, of_cluster in motions.items():
-        held.update(_determining_joints(robot, clusters[number], measured, of_cluster))
+        held.update(_determining_joints(clusters[number], measured, of_cluster))
     return held
 
 
 def _determining_joints(
-    robot: Robot, cluster: Cluster, measured: Iterable[int], motions: Array
+    cluster: Cluster, measured: Iterable[int], motions: Array
 ) -> tuple[int, ...]:
     """Return the measured joints that determine the other joints of a cluster.
 
@@ -139,8 +139,9 @@ def _determining_joints(
     for _ in cluster.independent:
         sizes = np.linalg.norm(left, axis=1)
         if not sizes.size or sizes.max() < _INDEPENDENT:
-            names = [robot.joints[joint].name for joint in candidates]
-            others = [robot.joints[j].name for j in cluster.joints if j not in candidates]
+            joints = cluster.robot.joints
+            names = [joints[joint].name for joint in candidates]
+            others = [joints[joint].name for joint in cluster.joints if joint not in candidates]
             more = len(cluster.independent) - len(chosen)
             lack = (
                 f"the measured joints {names} do not determine the others; measure {more} more"
@@ -155,9 +156,9 @@ def _determining_joints(
     return tuple(sorted(chosen))
 
 
-def motions_of(robot: Robot, cluster: Cluster, q: Array) -> Array:
+def motions_of(cluster: Cluster, q: Array) -> Array:
     """Return orthonormal motions of the cluster (joints, degrees of freedom)."""
-    E = np.array(constraints.loop_jacobian(robot, cluster, q.tolist()), dtype=np.float64)
+    E = np.array(constraints.loop_jacobian(cluster, q.tolist()), dtype=np.float64)
     # Joints in units of their largest motion: the speed of a rotor has no weight.
     return np.linalg.qr(E / np.linalg.norm(E, axis=1, keepdims=True).clip(1e-12))[0]
 
@@ -170,11 +171,11 @@ def _reaches(robot: Robot, held: Collection[int], reference: Array) -> dict[int,
     """
     far = {joint: sys.float_info.max for joint in held}
     for cluster in clusters_of(robot):
-        curved = {} if cluster.is_ordinary else curved_joints(robot, cluster)
+        curved = {} if cluster.is_ordinary else curved_joints(cluster)
         held_here = [joint for joint in cluster.joints if joint in held]
         if not curved:
             continue
-        E = np.array(constraints.loop_jacobian(robot, cluster, reference.tolist()), float)
+        E = np.array(constraints.loop_jacobian(cluster, reference.tolist()), float)
         rows = {joint: E[k] for k, joint in enumerate(cluster.joints)}
         # Rates of all joints by those of the held_here ones.
         rates = E @ np.linalg.inv(np.array([rows[joint] for joint in held_here]))

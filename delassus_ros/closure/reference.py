@@ -54,8 +54,8 @@ def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance
         q[offsets[name]] = value
     for cluster in clusters_of(robot):
         if not cluster.is_ordinary:
-            _close(robot, cluster, q, stated, tolerance)
-            _check(robot, cluster, q, tolerance)
+            _close(cluster, q, stated, tolerance)
+            _check(cluster, q, tolerance)
     return q
 
 
@@ -65,16 +65,14 @@ def _entries(robot: Robot) -> list[tuple[str, int]]:
     return [(joint.name, offset) for joint, offset in pairs if joint.kind.nq == 1]
 
 
-def _close(
-    robot: Robot, cluster: Cluster, q: Array, stated: Collection[str], tolerance: float
-) -> None:
+def _close(cluster: Cluster, q: Array, stated: Collection[str], tolerance: float) -> None:
     """Move joints of q until the cluster is closed: dependent joints, else also unstated ones.
 
     The first start that leads to a closed configuration decides the branch; near starts are tried
     first.
     """
     offsets = cluster.entries
-    names = [robot.joints[joint].name for joint in cluster.joints]
+    names = list(cluster.columns)
     dependent = [k for k, joint in enumerate(cluster.joints) if joint in cluster.dependent]
     unstated = [k for k, name in enumerate(names) if name not in stated]
     attempts = [dependent, sorted({*dependent, *unstated})]
@@ -87,13 +85,13 @@ def _close(
             q[offsets] = start
             free = [k for k in moved if k in unstated] or moved
             q[[offsets[k] for k in free]] += away[free]
-            if _gap(robot, cluster, q, moved) <= tolerance:
+            if _gap(cluster, q, moved) <= tolerance:
                 return
     q[offsets] = start
-    _gap(robot, cluster, q, dependent)
+    _gap(cluster, q, dependent)
 
 
-def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> float:
+def _gap(cluster: Cluster, q: Array, moved: Sequence[int]) -> float:
     """Close the cluster by moving joints of q (numbers in the cluster); return the gap.
 
     Levenberg-Marquardt, first on gaps that detect large rotations, then on the constraint rows.
@@ -107,7 +105,7 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
     for exact in (False, True):
         for _ in range(_REFERENCE_ITERATIONS):
             if exact:
-                rows, K = rows_of(robot, cluster, q)
+                rows, K = rows_of(cluster, q)
             else:
                 scaled = q[cluster.entries] / gaps.units
                 rows, K = gaps.gap(scaled), gaps.jacobian(scaled) / gaps.units
@@ -117,38 +115,38 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
             q[entries] += step
             if np.abs(step[~linear]).max(initial=0.0) < _STILL:
                 break
-    return float(np.abs(rows_of(robot, cluster, q)[0]).max())
+    return float(np.abs(rows_of(cluster, q)[0]).max())
 
 
-def rows_of(robot: Robot, cluster: Cluster, q: Array) -> tuple[Array, Array]:
+def rows_of(cluster: Cluster, q: Array) -> tuple[Array, Array]:
     """Return the residual and K of a cluster on plain numbers."""
-    rows, K = constraints.residual_and_jacobian(robot, cluster, q.tolist(), metres=True)
+    rows, K = constraints.residual_and_jacobian(cluster, q.tolist(), metres=True)
     return np.array(rows, dtype=np.float64), np.array(K, dtype=np.float64)
 
 
-def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
-    rows = rows_of(robot, cluster, q)[0]
+def _check(cluster: Cluster, q: Array, tolerance: float) -> None:
+    rows = rows_of(cluster, q)[0]
     worst = int(np.argmax(np.abs(rows)))
     advice = "state another one as reference={joint: position, …}"
     if not np.abs(rows[worst]) <= tolerance:
         name = cluster.row_names[worst]
-        held = [robot.joints[joint].name for joint in cluster.independent]
+        held = [cluster.robot.joints[joint].name for joint in cluster.independent]
         raise RobotError(
             f"{name} does not close at the reference configuration: a gap of "
             f"{abs(rows[worst]):.3g} remains, tolerance {tolerance:.3g}, with joints {held} where "
             f"they are; {advice}"
         )
     for loop in cluster.loops:
-        if constraints.is_turned(robot, loop, q.tolist()):
+        if constraints.is_turned(cluster.robot, loop, q.tolist()):
             raise RobotError(
                 f"loop {loop.name!r}: its frames are half a turn apart at the reference "
                 f"configuration; {advice}"
             )
     try:
-        E = np.array(constraints.loop_jacobian(robot, cluster, q.tolist()), dtype=np.float64)
+        E = np.array(constraints.loop_jacobian(cluster, q.tolist()), dtype=np.float64)
     except NumericalError as error:
         raise RobotError(f"reference configuration: {error}; {advice}") from error
-    name, opened = _worst_opening(robot, cluster, q, E)
+    name, opened = _worst_opening(cluster, q, E)
     if opened > OPENING_TOLERANCE:
         raise RobotError(
             f"reference configuration: {name} does not stay closed: it opens at {opened:.3g} of "
@@ -156,10 +154,10 @@ def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
         )
 
 
-def _worst_opening(robot: Robot, cluster: Cluster, q: Array, E: Array) -> tuple[str, float]:
+def _worst_opening(cluster: Cluster, q: Array, E: Array) -> tuple[str, float]:
     """Return name and rate of the constraint row that E violates most, redundant rows included."""
-    K = np.array(constraints.constraint_jacobian(robot, cluster, q.tolist(), metres=False), float)
-    units = np.array([constraints.unit_of(robot, cluster, joint) for joint in cluster.joints])
+    K = np.array(constraints.constraint_jacobian(cluster, q.tolist(), metres=False), float)
+    units = np.array([constraints.unit_of(cluster, joint) for joint in cluster.joints])
     worst = ("", 0.0)
     for number, (name, rows) in enumerate(cluster.blocks()):
         is_coupling = number < len(cluster.couplings)

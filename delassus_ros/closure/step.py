@@ -58,14 +58,14 @@ class ClosureStep(NewtonStep):
             robot.q_offsets[joint]
             for cluster, joints in zip(self.clusters, self._moved, strict=True)
             for joint in joints
-            if joint not in curved_joints(robot, cluster)
+            if joint not in curved_joints(cluster)
         )
         self.row_names = [name for cluster in self.clusters for name in cluster.row_names]
         self.row_counts = [len(cluster.row_names) for cluster in self.clusters]
         # Per cluster, the number of kept entries of redundant rows.
         self._kept = []
         for cluster, joints in zip(self.clusters, self._moved, strict=True):
-            count = len(constraints.rows_that_count(robot, cluster, joints)) if joints else 0
+            count = len(constraints.rows_that_count(cluster, joints)) if joints else 0
             self._kept.append(count * len(joints) if count > len(joints) else 0)
         self.nq = robot.nq + sum(self._kept)
         self.results = len(self.row_names) + 2 * len(self.clusters) + sum(self._kept)
@@ -90,12 +90,12 @@ class ClosureStep(NewtonStep):
         first = self._robot.nq
         for cluster, joints, kept in zip(self.clusters, self._moved, self._kept, strict=True):
             if not joints:
-                residuals += constraints.residual(self._robot, cluster, q)
+                residuals += constraints.residual(cluster, q)
                 determinants.append(1.0)
                 squared.append(1.0)
                 continue
-            found = constraints.newton_step(self._robot, cluster, joints, q)
-            curved = curved_joints(self._robot, cluster)
+            found = constraints.newton_step(cluster, joints, q)
+            curved = curved_joints(cluster)
             for joint, step in zip(joints, found.step, strict=True):
                 if joint in curved:
                     size = absolute(step) * (1.0 / curved[joint])
@@ -108,7 +108,7 @@ class ClosureStep(NewtonStep):
                 continue
             before = q[first : first + kept]
             first += kept
-            going = constraints.continuation(self._robot, cluster, joints, before, q)
+            going = constraints.continuation(cluster, joints, before, q)
             determinants.append(going.determinant)
             squared.append(going.squared)
             rows += going.rows
@@ -124,11 +124,7 @@ class ClosureStep(NewtonStep):
     def residuals(self, q: Array) -> Array:
         """Return the residuals of the clusters in order, on plain numbers."""
         at = q.tolist()
-        rows = [
-            value
-            for cluster in self.clusters
-            for value in constraints.residual(self._robot, cluster, at)
-        ]
+        rows = [value for cluster in self.clusters for value in constraints.residual(cluster, at)]
         return np.array(rows, dtype=np.float64)
 
     def sample(self, random: np.random.Generator) -> Array:
@@ -144,12 +140,13 @@ class ClosureStep(NewtonStep):
         return b"closure\0" + self._robot.to_bytes() + unknown + self._reference.tobytes()
 
 
-def curved_joints(robot: Robot, cluster: Cluster) -> Mapping[int, float]:
+def curved_joints(cluster: Cluster) -> Mapping[int, float]:
     """Return the joints of loops and functions, and the length that counts as 1 [rad or m]."""
+    robot = cluster.robot
     loops = {joint for loop in cluster.loops for joint in joints_of(robot, loop)}
     names = {name for function in cluster.functions for name in function.tied}
     return {
-        joint: constraints.unit_of(robot, cluster, joint)
+        joint: constraints.unit_of(cluster, joint)
         for joint in cluster.joints
         if joint in loops or robot.joints[joint].name in names
     }

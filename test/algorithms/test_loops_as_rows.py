@@ -136,7 +136,7 @@ def pair_of_inputs(
                 E[all_joints[joint] + k, independent[joint] + k] = 1.0
             continue
         for joint, row in zip(
-            cluster.joints, loop_jacobian(clusters.robot, cluster, q.tolist()), strict=True
+            cluster.joints, loop_jacobian(cluster, q.tolist()), strict=True
         ):
             for k, value in zip(cluster.independent, row, strict=True):
                 E[all_joints[joint], independent[k]] = value
