@@ -285,7 +285,7 @@ def _rows(robot: Robot, cluster: Cluster, q: Array) -> Iterator[Array]:
         return
     kinds: list[JointKind] = [joint.kind for joint in robot.joints]
     columns = [sum(kind.nv for kind in kinds[:i]) for i in cluster.joints]
-    for row in constraint_jacobian(robot, cluster, q.tolist()):
+    for row in constraint_jacobian(cluster, q.tolist()):
         whole = np.zeros(robot.nv)
         whole[columns] = row
         yield whole / np.linalg.norm(whole) if whole.any() else whole

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import tau
 from typing import NoReturn
 
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import numbers
 from delassus_ros.closure.path import Branch, ClosureStatus, Path, whole_turns
+from delassus_ros.closure.plan import Plan
 from delassus_ros.closure.step import ClosureStep
 from delassus_ros.compiler.newton import BoundNewton, Newton
 from delassus_ros.errors import InputError
@@ -31,52 +31,6 @@ _NEWTON_ITERATIONS = 20
 """Largest number of Newton steps of an iteration after its first step."""
 _LIMIT = 1e-6
 """Largest distance of a joint beyond its limits [rad or m]."""
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """The roles of the entries of q in a bound closure.
-
-    Attributes
-    ----------
-    names : joint of each entry of q.
-    slots : entry of q of each measured number.
-    held : indices of measured numbers that are held; the remaining measured numbers are compared
-        with the result.
-    reach : per held number, the longest change per Newton iteration [rad or m].
-    turning : (nq,) whether an entry's joint is continuous, and in no coupling or function.
-    revolving : (nq,) whether whole turns of the entry have no effect: revolute, in no coupling
-        or function.
-    lower, upper : (nq,) limits.
-    clusters : per cluster with constraints, (entries of q, names of the constraints).
-    reference : (nq,) a closed configuration.
-    tolerance : largest residual of a closed loop.
-    agreement : largest distance of a measured dependent joint from the result [rad or m].
-    """
-
-    names: Sequence[str]
-    slots: Sequence[int]
-    held: Sequence[int]
-    reach: Array
-    turning: Array
-    revolving: Array
-    lower: Array
-    upper: Array
-    clusters: Sequence[tuple[Sequence[int], str]]
-    reference: Array
-    tolerance: float
-    agreement: float
-
-    def tie(self, entry: int) -> str:
-        """Return the constraints of the cluster of an entry of q; else the joint."""
-        ties = (what for entries, what in self.clusters if entry in entries)
-        return next(ties, f"joint {self.names[entry]!r}")
-
-    def between(self, q: Array, other: Array) -> Array:
-        """Return q − other, modulo whole turns of joints for which whole turns have no effect."""
-        difference = q - other
-        turns = np.round(difference / tau) * self.revolving
-        return np.asarray(difference - tau * turns)
 
 
 class BoundClosure:
@@ -104,7 +58,7 @@ class BoundClosure:
         self._newton = BoundNewton(
             newton,
             len(plan.slots),
-            [(plan.slots[k], k) for k in plan.held],
+            list(zip(plan.entries, plan.held, strict=True)),
             plan.reach.tolist(),
             _LONGEST_NEWTON_STEP,
             _CONTRACTION,
@@ -121,7 +75,6 @@ class BoundClosure:
         # the start: they start from the reference, not from a result that may be very large.
         self._start_there = np.ones(len(self.q), dtype=np.bool_)
         self._start_there[list(step.coupled)] = False
-        entries = [plan.slots[k] for k in plan.held]
         self._rows = len(step.row_names)
         self._sizes = np.zeros(self._rows)
         self._found, kept = np.split(self._newton.q, [len(self.q)])
@@ -129,19 +82,8 @@ class BoundClosure:
             self._newton.results[self._rows :], kept, step.at_reference()[self._rows :]
         )
         self._state = self._branch.reference.copy()
-        way = Path(
-            self._newton,
-            self._found,
-            entries,
-            plan.held,
-            plan.reach,
-            # Only joints in loops have a reach; joints outside loops have no other direction.
-            plan.turning[entries] * (plan.reach < sys.float_info.max),
-            self._branch,
-        )
-        room = (plan.upper - plan.lower)[entries]
-        whole = whole_turns(way, step.robot, plan.reference, room, plan.revolving)
-        self._way = replace(way, whole=whole)
+        way = Path(plan, self._newton, self._found, self._branch)
+        self._way = replace(way, whole=whole_turns(way, step.robot))
         # The limits of a joint that is only coupled are those of the joints that it follows.
         self._limits = _Limits(
             plan, [entry for entry in step.unknown if entry not in step.coupled]
@@ -203,15 +145,15 @@ class BoundClosure:
             k = int(np.flatnonzero(~np.isfinite(self._measured))[0])
             self.about = f"joint {self.names[k]!r}: {self._measured[k]}"
             return ClosureStatus.NOT_FINITE
-        way, reference = self._way, self._plan.reference
+        way, plan = self._way, self._plan
         found = [way.go(self._last, self._measured)]
-        for around in (False, True)[: 1 + bool(way.turns.any())]:
+        for around in (False, True)[: 1 + bool(plan.turns.any())]:
             if found[-1] is not ClosureStatus.OK:
                 self._branch.resume(self._branch.reference)
-                found.append(way.go(reference, self._measured, around))
+                found.append(way.go(plan.reference, self._measured, around))
         if found[-1] is ClosureStatus.OK:
             return ClosureStatus.OK
-        far = way.too_far(reference, self._measured)
+        far = way.too_far(plan.reference, self._measured)
         self.about = self._worst() if far is None else self._too_far(far)
         singular = ClosureStatus.SINGULAR in found
         failure = ClosureStatus.SINGULAR if singular else ClosureStatus.UNREACHABLE

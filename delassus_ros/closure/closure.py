@@ -15,14 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros import arguments
-from delassus_ros.closure.bound import BoundClosure, Plan
+from delassus_ros.closure.bound import BoundClosure
 from delassus_ros.closure.path import ClosureStatus
-from delassus_ros.closure.reference import (
-    determining_joints,
-    motions_of,
-    reference_configuration,
-)
-from delassus_ros.closure.step import ClosureStep, reaches
+from delassus_ros.closure.plan import Plan, held_joints, motions_of
+from delassus_ros.closure.reference import reference_configuration
+from delassus_ros.closure.step import ClosureStep
 from delassus_ros.compiler.newton import Newton, newton_for
 from delassus_ros.errors import InputError, RobotError
 from delassus_ros.model.clusters import clusters_of
@@ -114,7 +111,7 @@ class Closure:
         self._clusters = clusters_of(self._robot)
         # Computed here, since control loops that bind other joints have no time for it.
         self._motions = {
-            number: motions_of(self._robot, cluster, self._reference)
+            number: motions_of(cluster, self._reference)
             for number, cluster in enumerate(self._clusters)
             if not cluster.is_ordinary
         }
@@ -199,16 +196,14 @@ class Closure:
             determine the remaining joints; names the loop.
         """
         joints = self._joints(arguments.names("measured joints", names))
-        held_joints = self._held_joints(joints)
+        held = held_joints(self._robot, joints, self._motions)
         moved = tuple(
-            joint
-            for cluster in self._clusters
-            for joint in cluster.joints
-            if joint not in held_joints
+            joint for cluster in self._clusters for joint in cluster.joints if joint not in held
         )
         # Compiled code is returned without waiting for a thread that compiles other code.
         newton, step = self._compiled.get(moved) or self._code(moved)
-        return BoundClosure(newton, step, self._plan(joints, held_joints))
+        plan = Plan(self._robot, joints, held, self._reference, self._tolerance, self._agreement)
+        return BoundClosure(newton, step, plan)
 
     def check(self, names: Iterable[str]) -> None:
         """Raise the errors of :meth:`bind` for these measured joints, without compiling.
@@ -218,7 +213,8 @@ class Closure:
         InputError
             As for :meth:`bind`.
         """
-        self._held_joints(self._joints(arguments.names("measured joints", names)))
+        joints = self._joints(arguments.names("measured joints", names))
+        held_joints(self._robot, joints, self._motions)
 
     def __reduce__(self) -> tuple[type[Closure], tuple[object, ...]]:
         """Pickle by the arguments of the constructor; machine code is not pickled."""
@@ -263,66 +259,6 @@ class Closure:
         if twice is not None:
             raise InputError(f"joint {twice!r} is measured more than once")
         return [self._indices[name] for name in names]
-
-    def _held_joints(self, measured: Sequence[int]) -> set[int]:
-        """Return the measured joints that are held and determine all remaining joints."""
-        robot = self._robot
-        held_joints: set[int] = set()
-        free = [cluster.joints[0] for cluster in self._clusters if cluster.is_ordinary]
-        missing = [
-            repr(robot.joints[joint].name)
-            for joint in free
-            if robot.joints[joint].kind.nq and joint not in measured
-        ]
-        if missing:
-            what = "joint" if len(missing) == 1 else "joints"
-            are = "is" if len(missing) == 1 else "are"
-            raise InputError(f"{what} {', '.join(missing)} {are} in no loop and must be measured")
-        held_joints.update(free)
-        for number, cluster in enumerate(self._clusters):
-            if not cluster.is_ordinary:
-                motions = self._motions[number]
-                held_joints.update(determining_joints(robot, cluster, measured, motions))
-        return held_joints
-
-    def _plan(self, joints: Sequence[int], held_joints: set[int]) -> Plan:
-        robot, entries = self._robot, self._entries
-        slots = [entry for joint in joints for entry in entries(joint)]
-        held = {entry for joint in held_joints for entry in entries(joint)}
-        owner = {entry: i for i in range(len(robot.joints)) for entry in entries(i)}
-        data = [robot.joints[owner[entry]] for entry in range(robot.nq)]
-        # A whole turn of any of these joints is another configuration.
-        tied = {name for coupling in robot.couplings for name, _ in coupling.ratios}
-        tied.update(name for function in robot.functions for name in function.tied)
-        revolving = [j.kind is JointKind.REVOLUTE and j.name not in tied for j in data]
-        endless = [j.lower == -np.inf and j.upper == np.inf for j in data]
-        chosen = [k for k, slot in enumerate(slots) if slot in held]
-        far = reaches(robot, held_joints, self._reference)
-        return Plan(
-            names=[joint.name for joint in data],
-            slots=slots,
-            held=chosen,
-            reach=np.array([far[owner[slots[k]]] for k in chosen]),
-            turning=np.array(revolving) & np.array(endless),
-            revolving=np.array(revolving),
-            lower=np.array([joint.lower for joint in data]),
-            upper=np.array([joint.upper for joint in data]),
-            clusters=[
-                (
-                    [e for joint in cluster.joints for e in entries(joint)],
-                    cluster.described(),
-                )
-                for cluster in self._clusters
-                if not cluster.is_ordinary
-            ],
-            reference=self._reference,
-            tolerance=self._tolerance,
-            agreement=self._agreement,
-        )
-
-    def _entries(self, joint: int) -> range:
-        first = self._robot.q_offsets[joint]
-        return range(first, first + self._robot.joints[joint].kind.nq)
 
     def _thread_bound(self, names: tuple[str, ...]) -> BoundClosure:
         bounds: dict[tuple[str, ...], BoundClosure] | None

@@ -18,6 +18,7 @@ from math import ceil, inf, tau
 
 import numpy as np
 
+from delassus_ros.closure.plan import Plan
 from delassus_ros.closure.step import curved_joints
 from delassus_ros.compiler.newton import BoundNewton
 from delassus_ros.model.clusters import Cluster, clusters_of
@@ -143,22 +144,16 @@ class Path:
 
     Attributes
     ----------
+    plan : the roles of the entries of q.
     newton : the iteration, run once per part of the path.
     q : the robot's configuration in ``newton.q``.
-    entries : entries of q of the held positions.
-    sources : entries of ``newton.measured`` of the held positions.
-    reach : longest change of the held positions per iteration [rad or m].
-    turns : held positions of continuous joints in loops.
     branch : test whether the iteration is on the branch.
     whole : whole turns of held positions that are skipped; None while these are computed.
     """
 
+    plan: Plan
     newton: BoundNewton
     q: Array
-    entries: Sequence[int]
-    sources: Sequence[int]
-    reach: Array
-    turns: Array
     branch: Branch
     whole: WholeTurns | None = None
 
@@ -194,9 +189,8 @@ class Path:
         start : (nq,) closed, on the branch.
         wanted : (k,) the held positions.
         """
-        newton, good = self.newton, start.copy()
-        entries, sources = list(self.entries), list(self.sources)
-        first = good[entries]
+        newton, good, held = self.newton, start.copy(), self.plan.held
+        first = good[self.plan.entries]
         length = float(self._lengths(start, wanted).max(initial=1e-300))
         if not length <= MOST_CALLS:
             return ClosureStatus.UNREACHABLE
@@ -205,7 +199,7 @@ class Path:
         for _ in range(MOST_CALLS):
             until = min(1.0, done + part)
             at = wanted if until == 1.0 else first + until * (wanted - first)
-            newton.measured[sources] = at
+            newton.measured[held] = at
             np.copyto(self.q, good)
             code = newton.run()
             if code == Status.OK and self.branch.goes_on():
@@ -224,24 +218,24 @@ class Path:
 
     def _ends(self, start: Array, measured: Array, around: bool) -> tuple[Array, Array]:
         """Return the start of the path, whole turns from `start`, and the wanted positions."""
-        good, entries = start.copy(), list(self.entries)
-        wanted = measured[list(self.sources)]
+        good, entries, turns = start.copy(), self.plan.entries, self.plan.turns
+        wanted = measured[self.plan.held]
         # Overflow of a float: no path.
         with np.errstate(over="ignore", invalid="ignore"):
             # Positions of a continuous joint are measured within one turn.
-            good[entries] += tau * np.round((wanted - good[entries]) / tau) * self.turns
+            good[entries] += tau * np.round((wanted - good[entries]) / tau) * turns
             if around:
-                k = int(np.argmax(np.abs(wanted - good[entries]) * self.turns))
-                good[entries[k]] += tau * np.sign(wanted[k] - good[entries[k]]) * self.turns[k]
+                k = int(np.argmax(np.abs(wanted - good[entries]) * turns))
+                good[entries[k]] += tau * np.sign(wanted[k] - good[entries[k]]) * turns[k]
             if self.whole is not None:
-                turns = np.trunc((wanted - good[entries]) / self.whole.periods)
-                good += np.where(np.abs(turns) <= _MOST_TURNS, turns, 0.0) @ self.whole.shifts
+                count = np.trunc((wanted - good[entries]) / self.whole.periods)
+                good += np.where(np.abs(count) <= _MOST_TURNS, count, 0.0) @ self.whole.shifts
         return good, wanted
 
     def _lengths(self, start: Array, wanted: Array) -> Array:
         """Return per held position the distance from `start` to `wanted` [reaches]."""
         with np.errstate(over="ignore"):
-            return np.asarray(np.abs(wanted - start[list(self.entries)]) / self.reach)
+            return np.asarray(np.abs(wanted - start[self.plan.entries]) / self.plan.reach)
 
 
 _SAME = 1e-9
@@ -250,9 +244,7 @@ _TIED = 1e-9
 """Share of a joint's motion below which the share is rounding."""
 
 
-def whole_turns(
-    way: Path, robot: Robot, reference: Array, room: Array, revolving: Array
-) -> WholeTurns:
+def whole_turns(way: Path, robot: Robot) -> WholeTurns:
     """Return the possible whole turns of the held positions.
 
     For every held position the search goes at most 400 reaches from the reference, with the other
@@ -262,28 +254,26 @@ def whole_turns(
     ----------
     way : path to held positions; its branch is at the reference before and after the call.
     robot : the robot.
-    reference : (nq,) a closed configuration.
-    room : (k,) distance between the limits of the held positions [rad or m].
-    revolving : (nq,) entries of q for which whole turns have no effect.
     """
-    count = len(way.entries)
+    plan = way.plan
+    count, room = len(plan.entries), (plan.upper - plan.lower)[plan.entries]
     found = WholeTurns(np.full(count, inf), np.zeros((count, robot.nq)))
     for cluster in clusters_of(robot):
         if cluster.is_constant:
             continue  # Without loops a path takes one iteration.
-        around = _Around(robot, cluster)
-        held = [joint for joint in cluster.joints if robot.q_offsets[joint] in way.entries]
+        around = _Around(cluster)
+        held = [joint for joint in cluster.joints if robot.q_offsets[joint] in plan.entries]
         for joint in held:
             entry = robot.q_offsets[joint]
-            k = list(way.entries).index(entry)
-            unit = inf if way.turns[k] else around.unit(joint, held)
+            k = plan.entries.index(entry)
+            unit = inf if plan.turns[k] else around.unit(joint, held)
             if unit == inf or unit > room[k]:
                 continue
-            shift = around.shift(way, reference, k, unit)
+            shift = around.shift(way, k, unit)
             if shift is not None:
                 found.periods[k] = shift[entry]
                 # The other positions stay near 0 where possible.
-                found.shifts[k] = np.where(revolving, 0.0, shift)
+                found.shifts[k] = np.where(plan.revolving, 0.0, shift)
                 found.shifts[k, entry] = shift[entry]
     way.branch.resume(way.branch.reference)
     return found
@@ -292,10 +282,11 @@ def whole_turns(
 class _Around:
     """Conditions for whole turns of the joints of a cluster."""
 
-    def __init__(self, robot: Robot, cluster: Cluster) -> None:
-        self._robot, self._cluster = robot, cluster
+    def __init__(self, cluster: Cluster) -> None:
+        self._robot = robot = cluster.robot
+        self._cluster = cluster
         functions = {name for function in cluster.functions for name in function.tied}
-        curved = curved_joints(robot, cluster)
+        curved = curved_joints(cluster)
         # Revolute joints of loops may be whole turns ahead; other joints must be as before.
         self._turning = [
             joint
@@ -318,7 +309,7 @@ class _Around:
         turns = [rates[other] for other in self._turning if rates.get(other, 0.0) > _TIED]
         return tau / max(turns, default=0.0) if turns else inf
 
-    def shift(self, way: Path, reference: Array, k: int, unit: float) -> Array | None:
+    def shift(self, way: Path, k: int, unit: float) -> Array | None:
         """Go in steps of `unit` from the reference until all joints are as before.
 
         Returns
@@ -326,12 +317,12 @@ class _Around:
         (nq,) the change of loop joints and of the held joint, or None if no whole turn is
         possible. Joints that are only coupled, and not held, follow from any start.
         """
-        entries = list(way.entries)
+        entries, reference = way.plan.entries, way.plan.reference
         turning = [self._robot.q_offsets[joint] for joint in self._turning]
         still = [self._robot.q_offsets[joint] for joint in self._still]
         good, wanted = reference.copy(), reference[entries]
         way.branch.resume(way.branch.reference)
-        for count in range(1, 1 + int(MOST_CALLS * way.reach[k] / unit)):
+        for count in range(1, 1 + int(MOST_CALLS * way.plan.reach[k] / unit)):
             wanted[k] = reference[entries[k]] + count * unit
             if way.walk(good, wanted) is not ClosureStatus.OK:
                 return None

@@ -1,15 +1,15 @@
-"""The reference configuration of a closure, and the choice of measured joints to hold."""
+"""The reference configuration of a closure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from delassus_ros.errors import InputError, NumericalError, RobotError
+from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.model.clusters import OPENING_TOLERANCE, Cluster, clusters_of, openings
 from delassus_ros.model.loops import LoopClosure, closing_step
-from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.rbda import constraints
 
@@ -23,8 +23,6 @@ _SCALES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0)
 """Distances of the starts of the iteration from the stated positions [rad or m]."""
 _LONGEST_REFERENCE_STEP = 0.3
 """Longest step of a nonlinear joint towards the reference [rad or m]."""
-_INDEPENDENT = 1e-3
-"""Smallest independent share of the motion of a measured joint that counts as independent."""
 
 
 def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance: float) -> Array:
@@ -56,50 +54,9 @@ def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance
         q[offsets[name]] = value
     for cluster in clusters_of(robot):
         if not cluster.is_ordinary:
-            _close(robot, cluster, q, stated, tolerance)
-            _check(robot, cluster, q, tolerance)
+            _close(cluster, q, stated, tolerance)
+            _check(cluster, q, tolerance)
     return q
-
-
-def determining_joints(
-    robot: Robot, cluster: Cluster, measured: Iterable[int], motions: Array
-) -> tuple[int, ...]:
-    """Return the measured joints that determine the other joints of a cluster.
-
-    The result are the independent joints if all of these are measured; else the measured joints
-    that determine most at the reference.
-
-    Parameters
-    ----------
-    motions : :func:`motions_of` the cluster at the reference.
-
-    Raises
-    ------
-    InputError
-        If the measured joints do not determine the cluster; names joints to be measured, too.
-    """
-    candidates = [joint for joint in cluster.joints if joint in set(measured)]
-    if set(cluster.independent) <= set(candidates):
-        return cluster.independent
-    left = motions[[cluster.joints.index(joint) for joint in candidates]]
-    chosen: list[int] = []
-    for _ in cluster.independent:
-        sizes = np.linalg.norm(left, axis=1)
-        if not sizes.size or sizes.max() < _INDEPENDENT:
-            names = [robot.joints[joint].name for joint in candidates]
-            others = [robot.joints[j].name for j in cluster.joints if j not in candidates]
-            more = len(cluster.independent) - len(chosen)
-            lack = (
-                f"the measured joints {names} do not determine the others; measure {more} more"
-                if names
-                else f"none of its joints is measured; measure {more}"
-            )
-            raise InputError(f"{cluster.described()}: {lack} of {others}")
-        k = int(np.argmax(sizes))
-        chosen.append(candidates[k])
-        direction = left[k] / sizes[k]
-        left = left - np.outer(left @ direction, direction)
-    return tuple(sorted(chosen))
 
 
 def _entries(robot: Robot) -> list[tuple[str, int]]:
@@ -108,16 +65,14 @@ def _entries(robot: Robot) -> list[tuple[str, int]]:
     return [(joint.name, offset) for joint, offset in pairs if joint.kind.nq == 1]
 
 
-def _close(
-    robot: Robot, cluster: Cluster, q: Array, stated: Collection[str], tolerance: float
-) -> None:
+def _close(cluster: Cluster, q: Array, stated: Collection[str], tolerance: float) -> None:
     """Move joints of q until the cluster is closed: dependent joints, else also unstated ones.
 
     The first start that leads to a closed configuration decides the branch; near starts are tried
     first.
     """
-    offsets = [robot.q_offsets[joint] for joint in cluster.joints]
-    names = [robot.joints[joint].name for joint in cluster.joints]
+    offsets = cluster.entries
+    names = list(cluster.columns)
     dependent = [k for k, joint in enumerate(cluster.joints) if joint in cluster.dependent]
     unstated = [k for k, name in enumerate(names) if name not in stated]
     attempts = [dependent, sorted({*dependent, *unstated})]
@@ -130,71 +85,68 @@ def _close(
             q[offsets] = start
             free = [k for k in moved if k in unstated] or moved
             q[[offsets[k] for k in free]] += away[free]
-            if _gap(robot, cluster, q, moved) <= tolerance:
+            if _gap(cluster, q, moved) <= tolerance:
                 return
     q[offsets] = start
-    _gap(robot, cluster, q, dependent)
+    _gap(cluster, q, dependent)
 
 
-def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> float:
+def _gap(cluster: Cluster, q: Array, moved: Sequence[int]) -> float:
     """Close the cluster by moving joints of q (numbers in the cluster); return the gap.
 
     Levenberg-Marquardt, first on gaps that detect large rotations, then on the constraint rows.
     Linear joints, see :attr:`JointGroup.is_linear`, follow the other joints by any distance.
     """
-    offsets = np.array([robot.q_offsets[joint] for joint in cluster.joints])
-    entries = offsets[list(moved)]
+    entries = [cluster.entries[k] for k in moved]
     gaps = LoopClosure(cluster)
-    units = 1.0 / gaps.in_units(np.ones(len(offsets)))
     linear = cluster.is_linear[list(moved)]
     # Functions, too, may involve rotors that have to turn far.
     longest = _LONGEST_REFERENCE_STEP if cluster.loops else np.inf
     for exact in (False, True):
         for _ in range(_REFERENCE_ITERATIONS):
             if exact:
-                rows, K = rows_of(robot, cluster, q)
+                rows, K = rows_of(cluster, q)
             else:
-                scaled = gaps.in_units(q[offsets])
-                rows, K = gaps.gap(scaled), gaps.jacobian(scaled) / units
+                scaled = q[cluster.entries] / gaps.units
+                rows, K = gaps.gap(scaled), gaps.jacobian(scaled) / gaps.units
             if float(np.linalg.norm(rows)) < _LAST_GAP:
                 break
             step = closing_step(rows, K[:, list(moved)], linear, longest, each=True)
             q[entries] += step
             if np.abs(step[~linear]).max(initial=0.0) < _STILL:
                 break
-    return float(np.abs(rows_of(robot, cluster, q)[0]).max())
+    return float(np.abs(rows_of(cluster, q)[0]).max())
 
 
-def rows_of(robot: Robot, cluster: Cluster, q: Array) -> tuple[Array, Array]:
+def rows_of(cluster: Cluster, q: Array) -> tuple[Array, Array]:
     """Return the residual and K of a cluster on plain numbers."""
-    at = q.tolist()
-    rows = np.array(constraints.residual(robot, cluster, at), dtype=np.float64)
-    return rows, np.array(constraints.constraint_jacobian(robot, cluster, at), dtype=np.float64)
+    rows, K = constraints.residual_and_jacobian(cluster, q.tolist(), metres=True)
+    return np.array(rows, dtype=np.float64), np.array(K, dtype=np.float64)
 
 
-def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
-    rows = rows_of(robot, cluster, q)[0]
+def _check(cluster: Cluster, q: Array, tolerance: float) -> None:
+    rows = rows_of(cluster, q)[0]
     worst = int(np.argmax(np.abs(rows)))
     advice = "state another one as reference={joint: position, …}"
     if not np.abs(rows[worst]) <= tolerance:
         name = cluster.row_names[worst]
-        held = [robot.joints[joint].name for joint in cluster.independent]
+        held = [cluster.robot.joints[joint].name for joint in cluster.independent]
         raise RobotError(
             f"{name} does not close at the reference configuration: a gap of "
             f"{abs(rows[worst]):.3g} remains, tolerance {tolerance:.3g}, with joints {held} where "
             f"they are; {advice}"
         )
     for loop in cluster.loops:
-        if constraints.is_turned(robot, loop, q.tolist()):
+        if constraints.is_turned(cluster.robot, loop, q.tolist()):
             raise RobotError(
                 f"loop {loop.name!r}: its frames are half a turn apart at the reference "
                 f"configuration; {advice}"
             )
     try:
-        E = np.array(constraints.loop_jacobian(robot, cluster, q.tolist()), dtype=np.float64)
+        E = np.array(constraints.loop_jacobian(cluster, q.tolist()), dtype=np.float64)
     except NumericalError as error:
         raise RobotError(f"reference configuration: {error}; {advice}") from error
-    name, opened = _worst_opening(robot, cluster, q, E)
+    name, opened = _worst_opening(cluster, q, E)
     if opened > OPENING_TOLERANCE:
         raise RobotError(
             f"reference configuration: {name} does not stay closed: it opens at {opened:.3g} of "
@@ -202,25 +154,13 @@ def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
         )
 
 
-def _worst_opening(robot: Robot, cluster: Cluster, q: Array, E: Array) -> tuple[str, float]:
+def _worst_opening(cluster: Cluster, q: Array, E: Array) -> tuple[str, float]:
     """Return name and rate of the constraint row that E violates most, redundant rows included."""
-    K = np.array(constraints.constraint_jacobian(robot, cluster, q.tolist(), metres=False), float)
-    units = np.array([
-        constraints.size(robot, cluster, joint)
-        if robot.joints[joint].kind is JointKind.PRISMATIC
-        else 1.0
-        for joint in cluster.joints
-    ])  # fmt: skip
+    K = np.array(constraints.constraint_jacobian(cluster, q.tolist(), metres=False), float)
+    units = np.array([constraints.unit_of(cluster, joint) for joint in cluster.joints])
     worst = ("", 0.0)
     for number, (name, rows) in enumerate(cluster.blocks()):
         is_coupling = number < len(cluster.couplings)
         opened = float(openings(K[rows] * units, E / units[:, None], is_coupling).max(initial=0.0))
         worst = max(worst, (name, opened), key=lambda opening: opening[1])
     return worst
-
-
-def motions_of(robot: Robot, cluster: Cluster, q: Array) -> Array:
-    """Return orthonormal motions of the cluster (joints, degrees of freedom)."""
-    E = np.array(constraints.loop_jacobian(robot, cluster, q.tolist()), dtype=np.float64)
-    # Joints in units of their largest motion: the speed of a rotor has no weight.
-    return np.linalg.qr(E / np.linalg.norm(E, axis=1, keepdims=True).clip(1e-12))[0]

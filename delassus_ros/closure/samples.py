@@ -66,7 +66,7 @@ def _measured(robot: Robot, reference: Array, q: Array, share: float) -> dict[st
     measured: dict[str, Any] = {}
     for cluster in clusters_of(robot):
         if cluster.is_constant and not cluster.is_ordinary:
-            measured |= _coupled(robot, cluster, reference, q)
+            measured |= _coupled(cluster, reference, q)
             continue
         for i in cluster.independent:
             joint = robot.joints[i]
@@ -78,15 +78,16 @@ def _measured(robot: Robot, reference: Array, q: Array, share: float) -> dict[st
     return {name: value for name, value in measured.items() if value.size}
 
 
-def _coupled(robot: Robot, cluster: Cluster, reference: Array, q: Array) -> dict[str, Array]:
+def _coupled(cluster: Cluster, reference: Array, q: Array) -> dict[str, Array]:
     """Return positions of the independent joints of couplings within the limits of all joints.
 
     Joints are processed in order: entries of q from -π to π map to the range that remains for the
     joint. So a gripper that is shut at the reference opens, even if its range is small beside π.
     """
+    robot = cluster.robot
     joints = [robot.joints[i] for i in cluster.joints]
-    E = np.array(loop_jacobian(robot, cluster, reference.tolist()), dtype=np.float64)
-    at = reference[[robot.q_offsets[i] for i in cluster.joints]]
+    E = np.array(loop_jacobian(cluster, reference.tolist()), dtype=np.float64)
+    at = reference[cluster.entries]
     free = np.isin(cluster.joints, cluster.independent)
     lower = np.where(free, -np.pi, np.array([joint.lower for joint in joints]) - at)
     upper = np.where(free, np.pi, np.array([joint.upper for joint in joints]) - at)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from delassus_ros.compiler.newton import NewtonStep
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.joint_group import joints_of
-from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.rbda import constraints
 from delassus_ros.scalars.functions import Scalar, Vector, absolute, select
 
-_REACH = 0.1
-"""Longest move of loop joints per Newton iteration [rad, or the loop's size]."""
 _AROUND = 0.1
 """Largest distance of samples from the reference [rad or m]."""
 
@@ -61,14 +58,14 @@ class ClosureStep(NewtonStep):
             robot.q_offsets[joint]
             for cluster, joints in zip(self.clusters, self._moved, strict=True)
             for joint in joints
-            if joint not in curved_joints(robot, cluster)
+            if joint not in curved_joints(cluster)
         )
         self.row_names = [name for cluster in self.clusters for name in cluster.row_names]
         self.row_counts = [len(cluster.row_names) for cluster in self.clusters]
         # Per cluster, the number of kept entries of redundant rows.
         self._kept = []
         for cluster, joints in zip(self.clusters, self._moved, strict=True):
-            count = len(constraints.rows_that_count(robot, cluster, joints)) if joints else 0
+            count = len(constraints.rows_that_count(cluster, joints)) if joints else 0
             self._kept.append(count * len(joints) if count > len(joints) else 0)
         self.nq = robot.nq + sum(self._kept)
         self.results = len(self.row_names) + 2 * len(self.clusters) + sum(self._kept)
@@ -93,12 +90,12 @@ class ClosureStep(NewtonStep):
         first = self._robot.nq
         for cluster, joints, kept in zip(self.clusters, self._moved, self._kept, strict=True):
             if not joints:
-                residuals += constraints.residual(self._robot, cluster, q)
+                residuals += constraints.residual(cluster, q)
                 determinants.append(1.0)
                 squared.append(1.0)
                 continue
-            found = constraints.newton_step(self._robot, cluster, joints, q)
-            curved = curved_joints(self._robot, cluster)
+            found = constraints.newton_step(cluster, joints, q)
+            curved = curved_joints(cluster)
             for joint, step in zip(joints, found.step, strict=True):
                 if joint in curved:
                     size = absolute(step) * (1.0 / curved[joint])
@@ -111,7 +108,7 @@ class ClosureStep(NewtonStep):
                 continue
             before = q[first : first + kept]
             first += kept
-            going = constraints.continuation(self._robot, cluster, joints, before, q)
+            going = constraints.continuation(cluster, joints, before, q)
             determinants.append(going.determinant)
             squared.append(going.squared)
             rows += going.rows
@@ -127,19 +124,14 @@ class ClosureStep(NewtonStep):
     def residuals(self, q: Array) -> Array:
         """Return the residuals of the clusters in order, on plain numbers."""
         at = q.tolist()
-        rows = [
-            value
-            for cluster in self.clusters
-            for value in constraints.residual(self._robot, cluster, at)
-        ]
+        rows = [value for cluster in self.clusters for value in constraints.residual(cluster, at)]
         return np.array(rows, dtype=np.float64)
 
     def sample(self, random: np.random.Generator) -> Array:
         """Return a configuration near the reference; see the base class."""
         q: Array = np.concatenate([self._reference, random.normal(size=sum(self._kept))])
         for cluster in self.clusters:
-            for joint in cluster.joints:
-                q[self._robot.q_offsets[joint]] += random.uniform(-_AROUND, _AROUND)
+            q[cluster.entries] += random.uniform(-_AROUND, _AROUND, len(cluster.joints))
         return q
 
     def to_bytes(self) -> bytes:
@@ -148,46 +140,13 @@ class ClosureStep(NewtonStep):
         return b"closure\0" + self._robot.to_bytes() + unknown + self._reference.tobytes()
 
 
-def curved_joints(robot: Robot, cluster: Cluster) -> Mapping[int, float]:
+def curved_joints(cluster: Cluster) -> Mapping[int, float]:
     """Return the joints of loops and functions, and the length that counts as 1 [rad or m]."""
+    robot = cluster.robot
     loops = {joint for loop in cluster.loops for joint in joints_of(robot, loop)}
     names = {name for function in cluster.functions for name in function.tied}
     return {
-        joint: (
-            constraints.size(robot, cluster, joint)
-            if robot.joints[joint].kind is JointKind.PRISMATIC
-            else 1.0
-        )
+        joint: constraints.unit_of(cluster, joint)
         for joint in cluster.joints
         if joint in loops or robot.joints[joint].name in names
     }
-
-
-def reaches(robot: Robot, held: Collection[int], reference: Array) -> dict[int, float]:
-    """Return the longest move of the held joints in one Newton iteration [rad or m].
-
-    The longest move changes joints of loops by 0.1 rad, or by 0.1 of the loop's size; joints that
-    move no loop joint have the largest finite float: only NaN and infinity are refused.
-    """
-    far = {joint: sys.float_info.max for joint in held}
-    for cluster in clusters_of(robot):
-        curved = {} if cluster.is_ordinary else curved_joints(robot, cluster)
-        held_here = [joint for joint in cluster.joints if joint in held]
-        if not curved:
-            continue
-        E = np.array(constraints.loop_jacobian(robot, cluster, reference.tolist()), float)
-        rows = {joint: E[k] for k, joint in enumerate(cluster.joints)}
-        # Rates of all joints by those of the held_here ones.
-        rates = E @ np.linalg.inv(np.array([rows[joint] for joint in held_here]))
-        for column, joint in enumerate(held_here):
-            if joint in curved:
-                far[joint] = _REACH * curved[joint]
-                continue
-            moved = [
-                abs(rates[k, column]) / curved[other]
-                for k, other in enumerate(cluster.joints)
-                if other in curved
-            ]
-            if max(moved) > 0.0:
-                far[joint] = _REACH / max(moved)
-    return far

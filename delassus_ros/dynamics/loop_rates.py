@@ -50,7 +50,7 @@ class LoopRates:
             for cluster in clusters_of(robot):
                 if cluster.is_ordinary and cluster.joints[0] not in rows:
                     continue
-                of_cluster = loop_jacobian(robot, cluster, x["q"])
+                of_cluster = loop_jacobian(cluster, x["q"])
                 for joint, row in zip(cluster.joints, of_cluster, strict=True):
                     for column, value in zip(cluster.independent, row, strict=True):
                         E[rows[joint]][place[column]] = value

@@ -121,8 +121,8 @@ def _spanning_rates(robot: Robot, x: Inputs) -> tuple[Vector, Matrix, Vector]:
                 rates[robot.v_offsets[joint] + i] = x["rates"][columns[joint] + i]
             continue
         independent_rates = [x["rates"][columns[joint]] for joint in cluster.independent]
-        E = loop_jacobian(robot, cluster, x["q"])
-        gamma = loop_bias(robot, cluster, x["q"], independent_rates)
+        E = loop_jacobian(cluster, x["q"])
+        gamma = loop_bias(cluster, x["q"], independent_rates)
         for joint, row, value in zip(cluster.joints, E, gamma, strict=True):
             rates[robot.v_offsets[joint]] = dot(row, independent_rates)
             if joint in cluster.dependent:

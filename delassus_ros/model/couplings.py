@@ -108,7 +108,7 @@ def follow(robot: Mechanism, q: Array, named: Collection[str]) -> set[str]:
 def _followed(robot: Mechanism, cluster: Cluster, q: Array, named: Collection[str]) -> set[str]:
     rows = cluster.coupling_rows()
     A, offset = rows[:, :-1], rows[:, -1]
-    entries = [robot.q_offsets[joint] for joint in cluster.joints]
+    entries = cluster.entries
     names = [robot.joints[joint].name for joint in cluster.joints]
     free = [k for k, name in enumerate(names) if name not in named]
     followers = [k for k in free if cluster.joints[k] in cluster.dependent]

@@ -66,6 +66,11 @@ class JointGroup:
         return {self.robot.joints[joint].name: i for i, joint in enumerate(self.joints)}
 
     @property
+    def entries(self) -> list[int]:
+        """Entry of q of each joint."""
+        return [self.robot.q_offsets[joint] for joint in self.joints]
+
+    @property
     def is_linear(self) -> NDArray[np.bool_]:
         """Per joint, whether the joint is neither in a loop nor an input of a function.
 
@@ -110,13 +115,13 @@ class JointGroup:
         """The constraint of each row, as in messages."""
         return [what for what, rows in self.blocks() for _ in range(rows.stop - rows.start)]
 
+    def factors(self, coupling: Coupling) -> list[float]:
+        """Return the factor of each joint in a coupling; 0 of joints that are not in it."""
+        factors = dict(coupling.ratios)
+        return [factors.get(self.robot.joints[joint].name, 0.0) for joint in self.joints]
+
     def coupling_rows(self) -> Array:
         """Return a row per coupling: its factors, the largest 1, then its constant part; in SI."""
-        columns = self.columns
-        rows = np.zeros((len(self.couplings), len(self.joints) + 1))
-        for row, coupling in zip(rows, self.couplings, strict=True):
-            for name, ratio in coupling.ratios:
-                row[columns[name]] = ratio
-            row[-1] = coupling.offset
-            row /= np.abs(row[:-1]).max()
-        return rows
+        rows = np.array([[*self.factors(each), each.offset] for each in self.couplings])
+        rows = rows.reshape(-1, len(self.joints) + 1)
+        return np.asarray(rows / np.abs(rows[:, :-1]).max(axis=1, keepdims=True))

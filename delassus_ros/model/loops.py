@@ -1,4 +1,4 @@
-"""Loops on plain numbers: the gap between their ends, its Jacobian, configurations that close.
+"""Clusters on plain numbers: gaps of constraints, their Jacobian, configurations that close.
 
 Used once per robot, to find how many rows of the loops are independent; see
 :mod:`~delassus_ros.model.clusters`. Lengths of a loop are relative to the size of that loop: the
@@ -48,6 +48,10 @@ class LoopClosure:
     Parameters
     ----------
     group : the cluster; its joints are revolute and prismatic.
+
+    Attributes
+    ----------
+    units : (joints,) the unit of each joint [rad or m].
     """
 
     def __init__(self, group: JointGroup) -> None:
@@ -56,8 +60,8 @@ class LoopClosure:
         self._joints = group.joints
         self._loops = group.loops
         self._sizes = [size_of(self._robot, loop) for loop in self._loops]
-        self._units = self._units_of_joints()
-        self._linear = group.coupling_rows() * np.append(self._units, 1.0)
+        self.units = self._units_of_joints()
+        self._linear = group.coupling_rows() * np.append(self.units, 1.0)
         self._linear /= np.abs(self._linear[:, :-1]).max(axis=1, initial=0.0, keepdims=True)
         self._is_linear = group.is_linear
         self._best = (np.inf, "", np.inf)
@@ -66,11 +70,7 @@ class LoopClosure:
         """Return the neutral q, moved into the joint limits where outside."""
         limits = [self._robot.joints[joint] for joint in self._joints]
         neutral: Array = np.array([min(max(0.0, each.lower), each.upper) for each in limits])
-        return self.in_units(neutral)
-
-    def in_units(self, q: Array) -> Array:
-        """Return the cluster's q [rad, m] in the units used here."""
-        return q / self._units
+        return neutral / self.units
 
     def gap(self, q: Array) -> Array:
         """Return the constraint rows: of couplings, of loops, of functions."""
@@ -90,7 +90,7 @@ class LoopClosure:
                 composite[joint.parent] += composite[i].in_parent(joint.placement)
         mass: Array = np.diag([robot.joints[joint].armature for joint in self._joints])
         twists: dict[int, Array] = {}  # of the bodies, in their own axes
-        for k, (body, value) in enumerate(zip(self._joints, q * self._units, strict=True)):
+        for k, (body, value) in enumerate(zip(self._joints, q * self.units, strict=True)):
             joint = robot.joints[body]
             to_body = (joint.placement @ joint.motion(value)).motion_to_child()
             above = twists.get(joint.parent, np.zeros((6, len(self._joints))))
@@ -98,7 +98,7 @@ class LoopClosure:
             first = 3 if joint.kind is JointKind.PRISMATIC else 0
             twists[body][first : first + 3, k] = joint.axis
             mass += twists[body].T @ composite[body].matrix() @ twists[body]
-        mass *= np.outer(self._units, self._units)
+        mass *= np.outer(self.units, self.units)
         return mass
 
     def close(self, q: Array) -> Array | None:
@@ -171,15 +171,14 @@ class LoopClosure:
         for gap, slopes in rows:
             gaps.append(np.array(gap))
             by_joint = [[row.get(joint, 0.0) for joint in self._joints] for row in slopes]
-            jacobians.append(np.array(by_joint) * self._units)
+            jacobians.append(np.array(by_joint) * self.units)
         return np.concatenate(gaps), np.concatenate(jacobians)
 
     def _values(self, q: Array) -> list[float]:
         """Return the robot's q (nq,) [rad or m]; joints outside of the cluster are at 0."""
-        values = [0.0] * self._robot.nq
-        for joint, value in zip(self._joints, (q * self._units).tolist(), strict=True):
-            values[self._robot.q_offsets[joint]] = value
-        return values
+        values = np.zeros(self._robot.nq)
+        values[self._group.entries] = q * self.units
+        return list(values.tolist())
 
     def _loop_rows(
         self, number: int, q: Sequence[float]

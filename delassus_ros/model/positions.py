@@ -145,8 +145,7 @@ def _open(robot: Mechanism, q: Array, named: Mapping[str, ArrayLike]) -> list[st
         if cluster.is_constant or not named.keys() & set(names):
             continue
         closure = LoopClosure(cluster)
-        entries = [robot.q_offsets[joint] for joint in cluster.joints]
-        gap = float(np.abs(closure.gap(closure.in_units(q[entries]))).max(initial=0.0))
+        gap = float(np.abs(closure.gap(q[cluster.entries] / closure.units)).max(initial=0.0))
         if not gap <= CLOSED_GAP:
             found.append(
                 f"{cluster.described()}: not closed by Robot.q, a gap of {gap:.3g} is left "

@@ -15,9 +15,8 @@ from functools import lru_cache
 
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.constraint_rows import function_rows, is_turned, loop_rows, sines, size_of
-from delassus_ros.model.constraints import Coupling
 from delassus_ros.model.joint_group import joints_of
-from delassus_ros.model.robot import Robot
+from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.rbda.elimination import Solved, solve, solve_exactly
 from delassus_ros.rbda.unknown_constants import constants, specific_constants
 from delassus_ros.scalars.duals import VARYING, Dual, next_level
@@ -42,8 +41,9 @@ __all__ = [
     "loop_jacobian",
     "newton_step",
     "residual",
+    "residual_and_jacobian",
     "rows_that_count",
-    "size",
+    "unit_of",
 ]
 
 
@@ -84,7 +84,7 @@ class Continuation:
     rows: Vector
 
 
-def residual(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Vector:
+def residual(cluster: Cluster, q: Sequence[Scalar]) -> Vector:
     """Return the constraint rows of a cluster: all 0 where it is closed.
 
     Parameters
@@ -96,7 +96,7 @@ def residual(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Vector:
     One number per row: couplings in their order [units of their joints], then loops, linear
     rows first [m], then angular rows [sines of angles], then functions [the function's unit].
     """
-    return _rows(robot, cluster, q, metres=True)[0]
+    return residual_and_jacobian(cluster, q, metres=True)[0]
 
 
 def largest_residual(robot: Robot, q: Sequence[float]) -> tuple[float, str]:
@@ -114,7 +114,7 @@ def largest_residual(robot: Robot, q: Sequence[float]) -> tuple[float, str]:
     worst, name = 0.0, ""
     for cluster in clusters_of(robot):
         if not cluster.is_ordinary:
-            for value, what in zip(residual(robot, cluster, q), cluster.row_names, strict=True):
+            for value, what in zip(residual(cluster, q), cluster.row_names, strict=True):
                 size = abs(float(value))
                 if math.isnan(size):
                     return size, what
@@ -123,9 +123,7 @@ def largest_residual(robot: Robot, q: Sequence[float]) -> tuple[float, str]:
     return worst, name
 
 
-def constraint_jacobian(
-    robot: Robot, cluster: Cluster, q: Sequence[Scalar], metres: bool = True
-) -> Matrix:
+def constraint_jacobian(cluster: Cluster, q: Sequence[Scalar], metres: bool = True) -> Matrix:
     """Return K: the derivative of :func:`residual` by the positions of the cluster's joints.
 
     Parameters
@@ -138,12 +136,10 @@ def constraint_jacobian(
     (rows, joints), columns in the order of ``cluster.joints``; exact also where the cluster
     is not closed. Entries that are zero in every configuration are the float 0.0.
     """
-    return _rows(robot, cluster, q, metres)[1]
+    return residual_and_jacobian(cluster, q, metres)[1]
 
 
-def loop_bias(
-    robot: Robot, cluster: Cluster, q: Sequence[Scalar], rates: Sequence[Scalar]
-) -> Vector:
+def loop_bias(cluster: Cluster, q: Sequence[Scalar], rates: Sequence[Scalar]) -> Vector:
     """Return γ = Ė ẏ per joint of a cluster: the derivative of E ẏ in the direction of motion.
 
     Parameters
@@ -152,18 +148,18 @@ def loop_bias(
     rates : ẏ of the cluster's independent joints.
     """
     moving, motion, level = list(q), list(rates), next_level([*q, *rates])
-    E = loop_jacobian(robot, cluster, q)
+    E = loop_jacobian(cluster, q)
     for joint, row in zip(cluster.joints, E, strict=True):
-        position = robot.q_offsets[joint]
+        position = cluster.robot.q_offsets[joint]
         moving[position] = Dual(moving[position], [dot(row, motion)], level)
     found = []
-    for row in loop_jacobian(robot, cluster, moving):
+    for row in loop_jacobian(cluster, moving):
         slopes = [e.slopes[0] if isinstance(e, Dual) and e.level == level else 0.0 for e in row]
         found.append(dot(slopes, motion))
     return found
 
 
-def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix:
+def loop_jacobian(cluster: Cluster, q: Sequence[Scalar]) -> Matrix:
     """Return E = ∂q/∂y: the joints of a cluster as functions of its independent joints.
 
     For couplings alone E is constant, exact and rounded once. Otherwise the dependent part is
@@ -191,9 +187,9 @@ def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix
     dependent = [columns[joint] for joint in cluster.joints if joint not in cluster.independent]
     independent = [columns[joint] for joint in cluster.independent]
     if cluster.is_constant:
-        x = constants((robot, cluster))(_constant_dependence(robot, cluster))
+        x = constants(cluster)(_constant_dependence(cluster))
     else:
-        K, pattern = _rows(robot, cluster, q)[1], _pattern(robot, cluster)
+        K, pattern = residual_and_jacobian(cluster, q)[1], _pattern(cluster)
         x = _solved(K, pattern, dependent, independent, cluster.described()).x
     E = [[0.0] * len(independent) for _ in columns]
     for row, k in enumerate(independent):
@@ -203,9 +199,7 @@ def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix
     return E
 
 
-def newton_step(
-    robot: Robot, cluster: Cluster, unknown: Sequence[int], q: Sequence[Scalar]
-) -> LoopStep:
+def newton_step(cluster: Cluster, unknown: Sequence[int], q: Sequence[Scalar]) -> LoopStep:
     """Return the Newton step that closes a cluster by moving the joints `unknown`.
 
     Raises
@@ -213,18 +207,17 @@ def newton_step(
     NumericalError
         On numbers, if the other joints do not determine the unknown joints at q.
     """
-    values, K = _rows(robot, cluster, q)
+    values, K = residual_and_jacobian(cluster, q)
     columns = [cluster.joints.index(joint) for joint in unknown]
     a, b = [[row[c] for c in columns] for row in K], [[-value] for value in values]
-    pattern = [[row[c] for c in columns] for row in _pattern(robot, cluster)]
+    pattern = [[row[c] for c in columns] for row in _pattern(cluster)]
     # The residual is constant only if it is always 0; rows of zeros are skipped.
     solved = solve(a, b, pattern, [[VARYING]] * len(b), cluster.described())
     step = [row[0] for row in solved.x]
-    return LoopStep(step, residual(robot, cluster, q), solved.determinant)
+    return LoopStep(step, residual(cluster, q), solved.determinant)
 
 
 def continuation(
-    robot: Robot,
     cluster: Cluster,
     unknown: Sequence[int],
     before: Sequence[Scalar],
@@ -236,9 +229,9 @@ def continuation(
     ----------
     before : :attr:`Continuation.rows` of the previous configuration.
     """
-    rows = rows_that_count(robot, cluster, unknown)
+    rows = rows_that_count(cluster, unknown)
     columns = [cluster.joints.index(joint) for joint in unknown]
-    K = _rows(robot, cluster, q)[1]
+    K = residual_and_jacobian(cluster, q)[1]
     now = [[K[r][c] for c in columns] for r in rows]
     u = len(columns)
     then = [list(before[u * r : u * (r + 1)]) for r in range(len(rows))]
@@ -255,33 +248,38 @@ def continuation(
     )
 
 
-def rows_that_count(robot: Robot, cluster: Cluster, unknown: Sequence[int]) -> list[int]:
+def rows_that_count(cluster: Cluster, unknown: Sequence[int]) -> list[int]:
     """Return the rows that depend on the joints `unknown` in some configuration."""
     columns = [cluster.joints.index(joint) for joint in unknown]
-    pattern = _pattern(robot, cluster)
+    pattern = _pattern(cluster)
     return [r for r, row in enumerate(pattern) if not all(is_zero(row[c]) for c in columns)]
 
 
-def size(robot: Robot, cluster: Cluster, joint: int) -> float:
-    """Return the characteristic length [m] of the smallest loop that contains a joint.
+def unit_of(cluster: Cluster, joint: int) -> float:
+    """Return the move of a joint that counts as 1 [rad or m]: 1 rad, or the size of its loop.
 
-    For joints outside all loops of the cluster, the length of the largest loop; 1 m where the
-    cluster has no loop.
+    Of a prismatic joint the size of the smallest loop that contains the joint; outside of all
+    loops of the cluster, of the largest loop; 1 m where the cluster has no loop.
     """
+    robot = cluster.robot
+    if robot.joints[joint].kind is JointKind.REVOLUTE:
+        return 1.0
     sizes = {loop: size_of(robot, loop) for loop in cluster.loops}
     through = [size for loop, size in sizes.items() if joint in joints_of(robot, loop)]
     return min(through, default=max(sizes.values(), default=1.0))
 
 
-def _rows(
-    robot: Robot, cluster: Cluster, q: Sequence[Scalar], metres: bool = False
+def residual_and_jacobian(
+    cluster: Cluster, q: Sequence[Scalar], metres: bool = False
 ) -> tuple[Vector, Matrix]:
-    """Return residual and K; lengths of a loop in units of its size, or in metres."""
+    """Return :func:`residual` and :func:`constraint_jacobian`; lengths as for the latter."""
+    robot = cluster.robot
     values: Vector = []
     K: Matrix = []
     for coupling in cluster.couplings:
-        ratios, offset = _coupling_row(robot, cluster, coupling)
-        positions = [q[robot.q_offsets[joint]] for joint in cluster.joints]
+        row = [*cluster.factors(coupling), coupling.offset]
+        ((*ratios, offset),) = constants((robot, coupling))([row])
+        positions = [q[entry] for entry in cluster.entries]
         values.append(offset + dot(ratios, positions))
         K.append(ratios)
     rows = []
@@ -296,28 +294,17 @@ def _rows(
     return values, K
 
 
-def _coupling_row(robot: Robot, cluster: Cluster, coupling: Coupling) -> tuple[Vector, Scalar]:
-    """Return the factors of the cluster's joints and the constant part."""
-    factors = dict(coupling.ratios)
-    ratios = [factors.get(robot.joints[joint].name, 0.0) for joint in cluster.joints]
-    (row,) = constants((robot, coupling))([[*ratios, coupling.offset]])
-    return row[:-1], row[-1]
-
-
 @lru_cache(maxsize=256)
-def _pattern(robot: Robot, cluster: Cluster) -> Matrix:
+def _pattern(cluster: Cluster) -> Matrix:
     """Return K with its constants, and the varying scalar for entries that depend on q."""
     with specific_constants():
-        return _rows(robot, cluster, [VARYING] * robot.nq)[1]
+        return residual_and_jacobian(cluster, [VARYING] * cluster.robot.nq)[1]
 
 
 @lru_cache(maxsize=256)
-def _constant_dependence(robot: Robot, cluster: Cluster) -> Matrix:
+def _constant_dependence(cluster: Cluster) -> Matrix:
     """Return the dependent rows of E of a cluster of couplings."""
-    ratios = [
-        [dict(coupling.ratios).get(robot.joints[joint].name, 0.0) for joint in cluster.joints]
-        for coupling in cluster.couplings
-    ]
+    ratios = [cluster.factors(coupling) for coupling in cluster.couplings]
     split = [cluster.joints.index(joint) for joint in cluster.dependent]
     rest = [cluster.joints.index(joint) for joint in cluster.independent]
     a = [[row[k] for k in split] for row in ratios]

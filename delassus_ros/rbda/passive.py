@@ -44,7 +44,7 @@ def joint_torques(problem: Problem, x: Inputs) -> dict[int, Scalar]:
             continue
         columns = [offsets[i] for i in cluster.independent]
         rates = [x["rates"][k] for k in columns]
-        for i, row in zip(cluster.joints, loop_jacobian(robot, cluster, x["q"]), strict=True):
+        for i, row in zip(cluster.joints, loop_jacobian(cluster, x["q"]), strict=True):
             joint = robot.joints[i]
             if not joint.is_passive:
                 continue

@@ -161,7 +161,7 @@ class _Rewriting:
                 self._split_off_spin(i)
             self._keep(cluster, cluster.joints, None)
             return
-        E = loop_jacobian(self._robot, cluster, self._robot.neutral().tolist())
+        E = loop_jacobian(cluster, self._robot.neutral().tolist())
         ratios = {i: np.array(row) for i, row in zip(cluster.joints, E, strict=True)}
         links = [i for i in cluster.joints if i not in rotors]
         independent = independent_links(ratios, links)
@@ -400,7 +400,7 @@ def independent_tree(
         left_out.update(cluster.dependent)
         if not (reflected and cluster.is_constant):
             continue
-        E = loop_jacobian(robot, cluster, robot.neutral().tolist())
+        E = loop_jacobian(cluster, robot.neutral().tolist())
         for i in cluster.dependent:
             joint, inertia = robot.joints[i], robot.bodies[i].inertia
             spin = inertia.mass

@@ -28,7 +28,7 @@ def directions(problem: Problem, x: Inputs) -> list[Direction]:
         joint, first = robot.joints[cluster.joints[0]], offsets[cluster.independent[0]]
         place = robot.q_offsets[cluster.joints[0]]
         if not cluster.is_ordinary:
-            E = loop_jacobian(robot, cluster, x["q"])
+            E = loop_jacobian(cluster, x["q"])
             columns = [offsets[k] for k in cluster.independent]
             for k, row in zip(cluster.joints, E, strict=True):
                 for column, value in zip(columns, row, strict=True):

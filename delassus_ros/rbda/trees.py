@@ -149,10 +149,10 @@ def _cluster(
     signs = [links[i].sign for i in indices]
     parents = {links[i].parent for i in indices} - set(indices)
     armature = np.outer(signs, signs) * coupled.armature[np.ix_(order, order)]
-    robot, cluster = problem.robot, coupled.cluster
+    cluster = coupled.cluster
 
     def at(x: Inputs) -> Matrix:
-        E = loop_jacobian(robot, cluster, x["q"])
+        E = loop_jacobian(cluster, x["q"])
         return [[sign * e for e in E[k]] for sign, k in zip(signs, order, strict=True)]
 
     jacobian = None if coupled.jacobian is None else coupled.jacobian[order]

@@ -89,7 +89,7 @@ class Velocities:
         for i, k in self.single.items():
             rows[i] = {k: self._signs[i]}
         for cluster, columns in self._closed:
-            E = loop_jacobian(self._robot, cluster, x["q"])
+            E = loop_jacobian(cluster, x["q"])
             for joint, row in zip(cluster.joints, E, strict=True):
                 for i in self._links_of(joint):
                     rows[i] = {k: self._signs[i] * e for k, e in zip(columns, row, strict=True)}
@@ -102,7 +102,7 @@ class Velocities:
             if cluster.is_constant:
                 continue
             rates = [x["rates"][k] for k in columns]
-            values = loop_bias(self._robot, cluster, x["q"], rates)
+            values = loop_bias(cluster, x["q"], rates)
             for joint, value in zip(cluster.joints, values, strict=True):
                 if joint in self._link_of:
                     i = self._link_of[joint]
@@ -139,7 +139,7 @@ class Velocities:
         Only constant clusters can lack joints.
         """
         with specific_constants():
-            E = loop_jacobian(self._robot, cluster, self._robot.neutral().tolist())
+            E = loop_jacobian(cluster, self._robot.neutral().tolist())
         ratios = {joint: np.array(row) for joint, row in zip(cluster.joints, E, strict=True)}
         chosen = independent_links(ratios, present)
         inverse = np.linalg.inv(np.array([ratios[joint] for joint in chosen]))

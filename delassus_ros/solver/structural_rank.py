@@ -257,9 +257,8 @@ def _generic_inputs(problem: Problem, count: int, seed: int) -> Iterator[dict[st
     closed: list[tuple[list[int], list[Array]]] = []
     for cluster in loops:
         closure = LoopClosure(cluster)
-        units = 1.0 / closure.in_units(np.ones(len(cluster.joints)))
-        positions = [q * units for q, _ in closed_jacobians(closure)]
-        closed.append(([robot.q_offsets[joint] for joint in cluster.joints], positions))
+        positions = [q * closure.units for q, _ in closed_jacobians(closure)]
+        closed.append((cluster.entries, positions))
     for k in range(count):
         inputs = random_inputs(problem, seed * count + k)
         for entries, positions in closed:

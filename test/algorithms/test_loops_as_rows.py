@@ -55,8 +55,7 @@ def closed_positions(robot: Robot) -> list[np.ndarray]:
             continue
         closure = LoopClosure(group)
         for q, (closed, _) in zip(found, closed_jacobians(closure)[1:4], strict=True):
-            for joint, value in zip(group.joints, closed * closure._units, strict=True):
-                q[robot.q_offsets[joint]] = value
+            q[group.entries] = closed * closure.units
     return found
 
 
@@ -137,7 +136,7 @@ def pair_of_inputs(
                 E[all_joints[joint] + k, independent[joint] + k] = 1.0
             continue
         for joint, row in zip(
-            cluster.joints, loop_jacobian(clusters.robot, cluster, q.tolist()), strict=True
+            cluster.joints, loop_jacobian(cluster, q.tolist()), strict=True
         ):
             for k, value in zip(cluster.independent, row, strict=True):
                 E[all_joints[joint], independent[k]] = value

@@ -99,5 +99,5 @@ def test_the_digit_like_robot_closes_its_six_loops():
         assert bound.residual <= 1e-10
         for cluster in clusters_of(robot):
             if not cluster.is_ordinary:
-                assert np.abs(residual(robot, cluster, bound.q.tolist())).max() <= 1e-10
+                assert np.abs(residual(cluster, bound.q.tolist())).max() <= 1e-10
     assert closed >= 30

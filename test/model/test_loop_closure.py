@@ -10,6 +10,7 @@ from oracles.textbook import body_poses, mass_matrix
 
 from delassus_ros.model import WORLD, Coupling, JointKind, Loop, LoopKind, Robot, Transform
 from delassus_ros.model.clusters import clusters_of, groups_of
+from delassus_ros.model.constraint_rows import loop_rows, sines, vectors
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
 from delassus_ros.testing.random_trees import random_axis, random_robot, random_transform
 
@@ -40,12 +41,27 @@ def test_gap_is_zero_where_the_frames_coincide_and_the_jacobian_its_derivative(
 ) -> None:
     robot, q = closed_at(kind, seed)
     closure, joints = closure_of(robot)
-    x = closure.in_units(q[list(joints)])
+    x = q[list(joints)] / closure.units
     assert closure.gap(x).shape == (kind.rows,)
     assert np.abs(closure.gap(x)).max() < 1e-14
     h = 1e-6
     numeric = [(closure.gap(x + h * e) - closure.gap(x - h * e)) / (2 * h) for e in np.eye(len(x))]
     assert np.abs(closure.jacobian(x) - np.array(numeric).T).max() < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", LoopKind)
+def test_rows_of_the_search_and_of_kernels_allow_the_same_motions(
+    kind: LoopKind, seed: int
+) -> None:
+    robot, q = closed_at(kind, seed)
+    allowed = []
+    for form in (sines, vectors):
+        rows, slopes = loop_rows(robot, robot.loops[0], q.tolist(), 1.0, form)
+        assert len(rows) == kind.rows and np.abs(rows).max() < 1e-14
+        K = np.array([[row.get(joint, 0.0) for joint in range(len(q))] for row in slopes])
+        allowed.append(np.eye(len(q)) - np.linalg.pinv(K, rcond=1e-9) @ K)
+    assert np.abs(allowed[0] - allowed[1]).max() < 1e-9
 
 
 @pytest.mark.parametrize("kind", LoopKind)
@@ -71,7 +87,7 @@ def test_free_motions_of_a_kind_have_no_gap(kind: LoopKind) -> None:
 def test_closes_from_nearby(kind: LoopKind) -> None:
     robot, q = closed_at(kind, 5)
     closure, joints = closure_of(robot)
-    start = closure.in_units(q[list(joints)])
+    start = q[list(joints)] / closure.units
     closed = closure.close(start + 0.02 * np.sin(np.arange(len(start))))
     assert closed is not None
     assert np.abs(closure.gap(closed)).max() < 1e-9
@@ -96,7 +112,7 @@ def test_motors_and_rotors_turn_as_far_as_their_loop_asks(lead: float, gear: flo
     found = closed_jacobians(closure)
     assert len(found) == 5
     for q, _ in found:
-        boom, barrel, rod, motor, rotor = q / closure.in_units(np.ones(len(joints)))
+        boom, barrel, rod, motor, rotor = q * closure.units
         expected = closed_actuator(boom)
         # The barrel may as well point the other way, with the rod drawn through it.
         assert abs(rod) == pytest.approx(expected["rod"], rel=1e-9)
@@ -156,9 +172,8 @@ def test_inertia_is_the_mass_matrix(seed: int) -> None:
     robot = tree.with_constraints([Coupling("all", tuple((name, 1.0) for name in names))])
     closure, joints = closure_of(robot)
     q = random.uniform(-1.0, 1.0, tree.nq)
-    units = np.array([closure.in_units(e).max() for e in np.eye(len(joints))])
-    expected = mass_matrix(tree, q) / np.outer(units, units)
-    inertia = closure.inertia(closure.in_units(q))
+    expected = mass_matrix(tree, q) * np.outer(closure.units, closure.units)
+    inertia = closure.inertia(q / closure.units)
     assert np.abs(inertia - expected).max() < 1e-12 * np.abs(expected).max()
 
 
@@ -170,8 +185,7 @@ def test_inertia_counts_what_the_cluster_carries_as_fixed() -> None:
     tied = robot.with_constraints([Coupling("pair", tuple((name, 1.0) for name in names[:2]))])
     closure, joints = closure_of(tied)
     assert len(joints) < len(robot.joints)
-    units = np.array([closure.in_units(e).max() for e in np.eye(len(joints))])
     expected = mass_matrix(robot, np.zeros(robot.nq))[np.ix_(joints, joints)]
     armatures = np.diag([robot.joints[joint].armature for joint in joints])
-    inertia = closure.inertia(np.zeros(len(joints))) * np.outer(units, units)
+    inertia = closure.inertia(np.zeros(len(joints))) / np.outer(closure.units, closure.units)
     assert np.abs(inertia - expected).max() < 1e-12 * np.abs(expected + armatures).max()

@@ -34,7 +34,7 @@ from delassus_ros.model import (
     clusters_of,
 )
 from delassus_ros.model import clusters as ranking
-from delassus_ros.model.clusters import groups_of
+from delassus_ros.model.clusters import Cluster, groups_of
 from delassus_ros.model.constraint_rows import size_of
 from delassus_ros.model.spatial import rotation_between, skew
 from delassus_ros.rbda import constraints
@@ -283,7 +283,7 @@ def test_a_planar_loop_far_away_has_no_more_rows_than_at_home(mount: int) -> Non
     for away in (0.0, 1e3, 1e5):
         robot = four_bar(LoopKind.HINGE, Transform(np.eye(3), np.full(3, away)) @ turn)
         (cluster,) = clusters_of(robot)
-        assert len(constraints.rows_that_count(robot, cluster, cluster.joints)) == 2
+        assert len(constraints.rows_that_count(cluster, cluster.joints)) == 2
 
 
 PAIRS = {
@@ -443,8 +443,8 @@ def test_a_reference_where_rows_are_lost_is_refused_by_name(
     robot, _ = planar(LoopKind.POINT)
     told = constraints.loop_jacobian
 
-    def wrong(robot: Robot, cluster: object, q: object) -> list[list[float]]:
-        E = told(robot, cluster, q)  # type: ignore[arg-type]
+    def wrong(cluster: Cluster, q: list[float]) -> list[list[float]]:
+        E = told(cluster, q)
         return [[1.01 * value for value in E[0]], *E[1:]]
 
     monkeypatch.setattr(constraints, "loop_jacobian", wrong)

@@ -151,7 +151,7 @@ def constraint_rows(robot: Robot, q: np.ndarray) -> np.ndarray:
     rows = [coupling_rows(robot)]
     for cluster in clusters_of(robot):
         if cluster.loops or cluster.functions:
-            own = np.array(constraint_jacobian(robot, cluster, q.tolist()), dtype=float)
+            own = np.array(constraint_jacobian(cluster, q.tolist()), dtype=float)
             K = np.zeros((len(own), robot.nv))
             K[:, [columns[robot.joints[i].name].start for i in cluster.joints]] = own
             rows.append(K)

@@ -127,7 +127,7 @@ def loop_motion(robot: Robot, q: np.ndarray, rates: np.ndarray) -> tuple[np.ndar
             continue
         own = [places[i] for i in cluster.independent]
         rows = [first[i] for i in cluster.joints]
-        E[np.ix_(rows, own)] = np.array(loop_jacobian(robot, cluster, q.tolist()), dtype=float)
+        E[np.ix_(rows, own)] = np.array(loop_jacobian(cluster, q.tolist()), dtype=float)
         with mpmath.workdps(50):
             h = mpmath.mpf(10) ** -20
             moved = []
@@ -135,7 +135,7 @@ def loop_motion(robot: Robot, q: np.ndarray, rates: np.ndarray) -> tuple[np.ndar
                 there = [mpmath.mpf(value) for value in q]
                 for i, row in zip(cluster.joints, E[rows], strict=True):
                     there[robot.q_offsets[i]] += sign * h * mpmath.mpf(float(row @ rates))
-                moved.append(loop_jacobian(robot, cluster, there))
+                moved.append(loop_jacobian(cluster, there))
             slopes = [[float((a - b) / (2 * h)) for a, b in zip(*pair, strict=True)]
                       for pair in zip(*moved, strict=True)]  # fmt: skip
         gamma[rows] = np.array(slopes) @ rates[own]

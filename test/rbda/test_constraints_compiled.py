@@ -33,7 +33,7 @@ class NineOfE(TracedAlgorithm):
         return None
 
     def evaluate(self, problem, x):
-        E = [row[0] for row in loop_jacobian(problem.robot, tied(problem.robot), x["q"])]
+        E = [row[0] for row in loop_jacobian(tied(problem.robot), x["q"])]
         return {"G": [[1.0, E[1], E[2]], [E[1], 1.0, E[0]], [E[2], E[0], 1.0]]}
 
 
@@ -55,7 +55,7 @@ def test_it_is_compiled_and_vectorised_like_everything_else(kind):
         bound.inputs["q"][...] = q
         if bound.run() == Status.OK:
             row[...] = bound.outputs["G"][0, 1:]
-            E = np.array(loop_jacobian(problem.robot, tied(problem.robot), q.tolist()))
+            E = np.array(loop_jacobian(tied(problem.robot), q.tolist()))
             assert np.allclose(row, E[1:3, 0], rtol=1e-12)
     assert bound.run() == Status.SINGULAR_LOOP
     assert np.isfinite(expected[:-1]).all() and np.isnan(expected[-1]).all()
@@ -85,7 +85,7 @@ def test_newton_step_closes_a_loop():
     q = closed + np.concatenate([np.zeros(3), np.full(len(closed) - 3, 0.02)])
     gaps = []
     for _ in range(9):
-        step = newton_step(robot, cluster, cluster.dependent, q.tolist())
+        step = newton_step(cluster, cluster.dependent, q.tolist())
         gaps.append(np.abs(step.residual).max())
         q[list(cluster.dependent)] += step.step
     assert gaps[0] > 1e-3 and gaps[-1] <= 1e-14

@@ -44,12 +44,12 @@ def test_the_reference_library_on_loops(name):
     columns = [body["v_index"] for body in order]
     for state in states["states"]:
         q = [state["q_span"][body["q_index"]] for body in order]
-        assert np.abs(residual(robot, cluster, q)).max() <= 1e-10
-        K = np.array(constraint_jacobian(robot, cluster, q))
+        assert np.abs(residual(cluster, q)).max() <= 1e-10
+        K = np.array(constraint_jacobian(cluster, q))
         other = np.array(state["K"])[:, [columns[j] for j in cluster.joints]]
         # Rows are in other axes: what counts is which motions they allow.
         assert spans(null_space(other), null_space(K)) <= 1e-9
-        E = np.array(loop_jacobian(robot, cluster, q))
+        E = np.array(loop_jacobian(cluster, q))
         G = np.array(state["G"])[[columns[j] for j in cluster.joints]]
         ours = E @ np.linalg.pinv(E) @ G
         assert np.abs(ours - G).max() <= 1e-9
@@ -66,8 +66,8 @@ def test_the_reference_library_on_functions(name):
         for reference in found:
             bodies = [states["bodies"][i] for i in reference["bodies"]]
             q = [state["q_span"][body["q_index"]] for body in bodies]
-            assert np.abs(residual(robot, cluster, q)).max() <= 1e-15
-            E = np.array(loop_jacobian(robot, cluster, q))
+            assert np.abs(residual(cluster, q)).max() <= 1e-15
+            E = np.array(loop_jacobian(cluster, q))
             rows = [body["v_index"] for body in bodies]
             first = reference["yd_index"]
             G = np.array(state["G"])[rows, first : first + 2]

@@ -38,7 +38,7 @@ def moved(problem: Problem, inputs: dict, t) -> dict:
     q = [mpmath.mpf(float(value)) for value in inputs["q"]]
     later = list(q)
     for cluster in clusters_of(robot):
-        E = loop_jacobian(robot, cluster, q)
+        E = loop_jacobian(cluster, q)
         if robot.joints[cluster.joints[0]].kind is JointKind.ROOT:
             continue
         for joint, row in zip(cluster.joints, E, strict=True):
