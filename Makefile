@@ -38,7 +38,7 @@ MESSAGES := $(shell find msg -type f -not -path '*/.*' -not -path 'msg/test/*' -
 WORKERS := $(shell n=$$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)); echo $$((n < 6 ? n : 6)))
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PACKAGE := setup.py setup.cfg pyproject.toml package.xml \
-  $(shell find delassus_ros launch config resource -type f -not -name '*.pyc' 2>/dev/null)
+  $(shell find delassus delassus_ros launch config resource -type f -not -name '*.pyc' 2>/dev/null)
 
 # One installation at a time in the environment.
 .NOTPARALLEL:
@@ -132,7 +132,7 @@ launch-tests: setup
 	@$(INSTALL) --target $(LAUNCH_TESTS) 'pytest<8.4' osrf-pycommon psutil
 	@ln -s $(foreach name,launch composition_interfaces,$(abspath $(LAUNCH))/$(name)*) $(LAUNCH_TESTS)
 	@PYTHONPATH=$(abspath $(LAUNCH_TESTS)) $(BIN)/python -m pytest -n0 $(ARGS) \
-	  test/node/test_launch.py test/node/test_launch_pytest.py
+	  test/component/node/test_launch.py test/component/node/test_launch_pytest.py
 
 .PHONY: soak
 soak: setup
@@ -153,7 +153,7 @@ contact-problems: $(STAMPS)/bench
 .PHONY: doors
 doors: setup
 	@$(INSTALL) $(addprefix -r ,$(DOORS))
-	@$(BIN)/python -m pytest -n0 test/doors $(ARGS)
+	@$(BIN)/python -m pytest -n0 test/library/doors $(ARGS)
 
 .PHONY: papers
 papers: setup
@@ -224,4 +224,4 @@ $(STAMPS)/examples $(STAMPS)/recordings $(STAMPS)/view $(STAMPS)/bench:
 clean:
 	rm -rf .venv .venv-* build install log dist *.egg-info docs/reference/api
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find benchmarks delassus_ros examples msg test tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find benchmarks delassus delassus_ros examples msg test tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -86,7 +86,7 @@ setup(
     maintainer=MANIFEST.findtext("maintainer"),
     maintainer_email=MANIFEST.find("maintainer").attrib["email"],
     license=MANIFEST.findtext("license"),
-    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    packages=find_packages(include=["delassus", "delassus.*", NAME, f"{NAME}.*"]),
     package_data={"": ["py.typed", "*.urdf", "*.xml", "*.yaml"]},
     data_files=data_files,
     entry_points={

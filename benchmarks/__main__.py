@@ -21,7 +21,7 @@ from benchmarks.report import Report, places, shortfalls, with_figures
 from benchmarks.scaling import QUICK_SIZES, SERIES, growth
 from benchmarks.startup import start_up
 from benchmarks.targets import Claim
-from delassus_ros.errors import DelassusError
+from delassus.errors import DelassusError
 
 FULL = Effort(seconds=0.1, algorithms=None, most_operations=40_000)
 QUICK = Effort(seconds=0.02, algorithms=("auto", "pv_osimr"), most_operations=40_000)

@@ -14,9 +14,9 @@ from typing import Any
 from benchmarks.cases import AbsentError
 from benchmarks.compilers import Compilation
 from benchmarks.timing import Routine
-from delassus_ros import Problem, algorithms
-from delassus_ros.compiler.runtime.kernel import aligned_zeros
-from delassus_ros.model.spatial import Array
+from delassus import Problem, algorithms
+from delassus.compiler.runtime.kernel import aligned_zeros
+from delassus.model.spatial import Array
 
 ALGORITHM = "pv_osimr"
 FUNCTION = "casadi_kernel"
@@ -39,7 +39,7 @@ def _casadi() -> Any:
     except ImportError as error:
         raise AbsentError("the Python package casadi is not installed") from error
 
-    register_symbols = importlib.import_module("delassus_ros.doors.casadi").register_symbols
+    register_symbols = importlib.import_module("delassus.doors.casadi").register_symbols
     register_symbols()
     return casadi
 

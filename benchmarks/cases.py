@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.mechanisms import fingertips, mounted, points, surfaces
-from delassus_ros import Contact, Problem, Robot, Transform
-from delassus_ros.errors import unknown
-from delassus_ros.model.robot import Base
-from delassus_ros.model.spatial import Array
-from delassus_ros.samples import random_inputs
+from delassus import Contact, Problem, Robot, Transform
+from delassus.errors import unknown
+from delassus.model.robot import Base
+from delassus.model.spatial import Array
+from delassus.samples import random_inputs
 
 POOL = 64
 """Random configurations that calls cycle through."""
@@ -82,7 +82,7 @@ def read(source: str | Path, base: Base = "floating") -> Robot:
 
 def quadruped() -> Problem:
     """Return the repository's own quadruped on its four feet."""
-    path = importlib.resources.files("delassus_ros.robots.built_in") / "quadruped.urdf"
+    path = importlib.resources.files("delassus.robots.built_in") / "quadruped.urdf"
     robot = read(path.read_text(encoding="utf-8"))
     return Problem(robot, points(["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"]))
 

@@ -18,7 +18,7 @@ from benchmarks import timing
 from benchmarks.arguments import parser_of
 from benchmarks.cases import AbsentError, chosen, pool
 from benchmarks.pinocchio_peer import PinocchioProblem, routes
-from delassus_ros import DelassusSolver
+from delassus import DelassusSolver
 
 LIST = Path(__file__).with_name("claims.yaml")
 _SECONDS = 0.1

@@ -10,9 +10,9 @@ import numpy as np
 from benchmarks import mechanisms, oracle
 from benchmarks.cases import beside
 from benchmarks.timing import Timing
-from delassus_ros import Closure, Contact, Problem, Robot, Transform
-from delassus_ros.closure.samples import closed_inputs
-from delassus_ros.model.spatial import Array
+from delassus import Closure, Contact, Problem, Robot, Transform
+from delassus.closure.samples import closed_inputs
+from delassus.model.spatial import Array
 
 POOL = 64
 """Random closed configurations that calls cycle through."""

@@ -24,11 +24,11 @@ from benchmarks.machine_speed import MachineSpeed
 from benchmarks.measure import Times
 from benchmarks.mechanisms import geared_chain
 from benchmarks.scaling import QUICK_SIZES, Growth, Series, growth
-from delassus_ros.algorithms.dense import definition
-from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.errors import DelassusError
-from delassus_ros.model.clusters import clusters_of
-from delassus_ros.model.spatial import Array
+from delassus.algorithms.dense import definition
+from delassus.compiler.ir.trace import trace
+from delassus.errors import DelassusError
+from delassus.model.clusters import clusters_of
+from delassus.model.spatial import Array
 
 ALGORITHMS = ("efpa", "pv_osimr", "ltl", "auto")
 BATCH = 8

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks import timing
 from benchmarks.timing import Routine, Sampler, Timing
-from delassus_ros.model.spatial import Array
+from delassus.model.spatial import Array
 
 TOLERANCE = 1e-9
 Results = Callable[[int], Sequence[Array]]

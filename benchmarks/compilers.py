@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.cases import AbsentError
-from delassus_ros.compiler.codegen.target import host_identity
+from delassus.compiler.codegen.target import host_identity
 
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "benchmarks"
 WAIT_S = 10.0

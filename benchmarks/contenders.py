@@ -11,10 +11,10 @@ from benchmarks.compare import TOLERANCE, Contender, WrongResultError, from_pyth
 from benchmarks.compilers import Compilation
 from benchmarks.pinocchio_peer import PinocchioProblem
 from benchmarks.timing import Routine
-from delassus_ros import Problem
-from delassus_ros.errors import DelassusError
-from delassus_ros.model.spatial import Array
-from delassus_ros.testing.conformance import relative_error, textbook
+from delassus import Problem
+from delassus.errors import DelassusError
+from delassus.model.spatial import Array
+from delassus.testing.conformance import relative_error, textbook
 
 CASADI = "CasADi"
 CPP = "C++ "

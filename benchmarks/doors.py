@@ -37,8 +37,8 @@ from brax.generalized.base import State  # noqa: E402
 
 from benchmarks import timing  # noqa: E402
 from benchmarks.pages import table  # noqa: E402
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
-from delassus_ros.doors.jax import jax_function  # noqa: E402
+from delassus import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
+from delassus.doors.jax import jax_function  # noqa: E402
 
 COUNT, SECONDS, JOINTS = 512, 2.0, 7
 URDF = Path(frax.__file__).parent / "assets" / "franka_panda" / "panda.urdf"

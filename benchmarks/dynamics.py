@@ -1,6 +1,6 @@
 """Inverse and forward dynamics and their derivatives, beside Pinocchio and the methods for loops.
 
-``python -m benchmarks.dynamics`` times :class:`~delassus_ros.dynamics.Dynamics` and writes
+``python -m benchmarks.dynamics`` times :class:`~delassus.dynamics.Dynamics` and writes
 ``docs/benchmarks/dynamics.md``: on open robots beside Pinocchio in C++ and from Python, on robots
 with gears, belts and loops C-RNEA and C-ABA beside the methods that the cluster paper compares
 them with. All are in one process, contenders in turns; results are compared before.
@@ -24,10 +24,10 @@ from benchmarks.ours import bound_routine
 from benchmarks.pages import ABSENT, Places, Table, cell, made_on, table
 from benchmarks.pinocchio_peer import PinocchioProblem, pinocchio, symmetric
 from benchmarks.timing import Routine, Timing, fastest
-from delassus_ros.compiler.function import BoundFunction
-from delassus_ros.dynamics import GRAVITY, Dynamics
-from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array
+from delassus.compiler.function import BoundFunction
+from delassus.dynamics import GRAVITY, Dynamics
+from delassus.model.robot import Robot
+from delassus.model.spatial import Array
 
 OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "dynamics.md"
 OPEN = "panda,quadruped,go1,anymal,talos,g1"

@@ -17,7 +17,7 @@ from benchmarks import friction_kernel
 from benchmarks.arguments import parser_of
 from benchmarks.contact_problems.generator import ContactProblem
 from benchmarks.contact_problems.measure import measured
-from delassus_ros import (
+from delassus import (
     Contact,
     ContactForces,
     DelassusSolver,
@@ -25,10 +25,10 @@ from delassus_ros import (
     Robot,
     solve_contacts_batch,
 )
-from delassus_ros.drawing.figures import draw_friction, new_figure, save_for_page
-from delassus_ros.drawing.skeleton import Skeleton, completed
-from delassus_ros.model.reading.xml import parse_xml
-from delassus_ros.robots.built_in import demo_urdf, humanoid
+from delassus.drawing.figures import draw_friction, new_figure, save_for_page
+from delassus.drawing.skeleton import Skeleton, completed
+from delassus.model.reading.xml import parse_xml
+from delassus.robots.built_in import demo_urdf, humanoid
 
 CONTACTS, FRICTION = 4, 0.6
 
@@ -141,7 +141,7 @@ def _moved(robot: Robot) -> list[str]:
 
 def draw(path: Path) -> None:
     """Draw the humanoid on a floor that accelerates, with its forces in friction cones."""
-    from delassus_ros.drawing.shapes import Shapes
+    from delassus.drawing.shapes import Shapes
 
     robot, _, poses = _standing()
     shapes = Shapes.of_urdf(robot, parse_xml(humanoid.humanoid_urdf().encode()), None)

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.contact_problems.generator import GRAVITY, stance
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.compiler.export import export
-from delassus_ros.contact_forces.export import export_contact_forces
-from delassus_ros.model.spatial import Array
-from delassus_ros.robots.built_in import demo_urdf, humanoid
+from delassus import Contact, DelassusSolver, Problem, Robot
+from delassus.compiler.export import export
+from delassus.contact_forces.export import export_contact_forces
+from delassus.model.spatial import Array
+from delassus.robots.built_in import demo_urdf, humanoid
 from delassus_ros.sim.gait import LEGS
 from delassus_ros.sim.quadruped import stepping_quadruped
 

@@ -19,9 +19,9 @@ from benchmarks.compare import compare, from_python
 from benchmarks.pages import table
 from benchmarks.pinocchio_peer import PinocchioProblem, pinocchio
 from benchmarks.timing import Timing
-from delassus_ros import DelassusSolver, Problem
-from delassus_ros.gradients import Gradients
-from delassus_ros.model.spatial import Array
+from delassus import DelassusSolver, Problem
+from delassus.gradients import Gradients
+from delassus.model.spatial import Array
 
 NAMES = "panda,ur5,anymal,go1,talos,atlas24"
 SECONDS = 0.5

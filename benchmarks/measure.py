@@ -12,8 +12,8 @@ from benchmarks.cases import Case
 from benchmarks.compare import agree
 from benchmarks.contenders import CPP, Contenders
 from benchmarks.timing import Routine, Sampler, Timing
-from delassus_ros.compiler.runtime.batch_kernel import Layout
-from delassus_ros.model.spatial import Array
+from delassus.compiler.runtime.batch_kernel import Layout
+from delassus.model.spatial import Array
 
 RESIDENT = 64
 MANY = 4096

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros import Contact, Problem, Robot, Transform
-from delassus_ros.model import WORLD, Body, Coupling, Frame, Inertia, Joint, JointKind
+from delassus import Contact, Problem, Robot, Transform
+from delassus.model import WORLD, Body, Coupling, Frame, Inertia, Joint, JointKind
 
 SKEW = np.array([1.0, 1.0, 1.0]) / np.sqrt(3.0)
 FINGERS = ("ffdistal", "mfdistal", "rfdistal", "lfdistal", "thdistal")

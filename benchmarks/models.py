@@ -22,10 +22,10 @@ import numpy as np
 from benchmarks.arguments import output_of
 from benchmarks.pages import table
 from benchmarks.pinocchio_peer import symmetric
-from delassus_ros import Contact, Problem, Robot, algorithms
-from delassus_ros.algorithms.registry import TracedAlgorithm
-from delassus_ros.errors import DelassusError
-from delassus_ros.model.spatial import Array
+from delassus import Contact, Problem, Robot, algorithms
+from delassus.algorithms.registry import TracedAlgorithm
+from delassus.errors import DelassusError
+from delassus.model.spatial import Array
 
 OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "tested_with.md"
 HEADING = "## Robot models"

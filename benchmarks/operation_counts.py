@@ -19,8 +19,8 @@ from benchmarks import mechanisms as make
 from benchmarks import ours, pages
 from benchmarks.arguments import add_output, parser_of
 from benchmarks.pages import Places, table
-from delassus_ros import Problem, Robot
-from delassus_ros.model.robot import Base
+from delassus import Problem, Robot
+from delassus.model.robot import Base
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT.parent / "shared" / "oracle" / "operation_counts.json"

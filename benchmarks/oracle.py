@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cases import BESIDE, AbsentError, beside
-from delassus_ros import Contact, Problem, Robot, Transform
-from delassus_ros.model import (
+from delassus import Contact, Problem, Robot, Transform
+from delassus.model import (
     WORLD,
     Body,
     Coupling,
@@ -25,9 +25,9 @@ from delassus_ros.model import (
     Joint,
     JointKind,
 )
-from delassus_ros.model.robot import Base
-from delassus_ros.model.spatial import Array
-from delassus_ros.testing.tello import differential
+from delassus.model.robot import Base
+from delassus.model.spatial import Array
+from delassus.testing.tello import differential
 
 URDFS: Mapping[str, tuple[str, Base]] = {
     "urdf_four_bar": ("grbda_four_bar", "fixed"),

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.timing import BatchCall, Routine, Sampler, batch, once
-from delassus_ros import BoundSolver, DelassusSolver, Problem, algorithms
-from delassus_ros.compiler.build import batch_kernel_for, kernel_for
-from delassus_ros.compiler.codegen.batch import COLUMNS, ROWS
-from delassus_ros.compiler.codegen.emit import KERNEL
-from delassus_ros.compiler.function import BoundFunction
-from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.compiler.runtime.batch_kernel import Layout
-from delassus_ros.compiler.runtime.jit import LoadedCode
-from delassus_ros.compiler.runtime.kernel import CompiledKernel, aligned_zeros
-from delassus_ros.errors import CompilerError
-from delassus_ros.model.spatial import Array
-from delassus_ros.scalars.counts import OperationCount
+from delassus import BoundSolver, DelassusSolver, Problem, algorithms
+from delassus.compiler.build import batch_kernel_for, kernel_for
+from delassus.compiler.codegen.batch import COLUMNS, ROWS
+from delassus.compiler.codegen.emit import KERNEL
+from delassus.compiler.function import BoundFunction
+from delassus.compiler.ir.trace import trace
+from delassus.compiler.runtime.batch_kernel import Layout
+from delassus.compiler.runtime.jit import LoadedCode
+from delassus.compiler.runtime.kernel import CompiledKernel, aligned_zeros
+from delassus.errors import CompilerError
+from delassus.model.spatial import Array
+from delassus.scalars.counts import OperationCount
 
 CHOSEN = "auto"
 """The algorithm that is held against the peers."""

@@ -19,9 +19,9 @@ from benchmarks.compare import in_c as compared_in_c
 from benchmarks.pages import Places, cell, made_on, table
 from benchmarks.pinocchio_peer import PinocchioProblem, pinocchio
 from benchmarks.timing import Routine, Timing
-from delassus_ros import DelassusSolver, Problem
-from delassus_ros.model.spatial import Array
-from delassus_ros.samples import random_inputs
+from delassus import DelassusSolver, Problem
+from delassus.model.spatial import Array
+from delassus.samples import random_inputs
 
 ALL = ("J", "JdotV", "M", "MinvJT", "a0", "h", "qdd0")
 SETS = {"G": (), "G, a0, JdotV": ("JdotV", "a0"), "all": ALL}

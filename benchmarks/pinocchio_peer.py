@@ -22,9 +22,9 @@ import numpy as np
 from benchmarks.cases import AbsentError
 from benchmarks.compilers import Compilation
 from benchmarks.timing import Routine
-from delassus_ros import Problem, Robot
-from delassus_ros.model import WORLD, Inertia, Joint, JointKind, Transform
-from delassus_ros.model.spatial import Array, rotation_between
+from delassus import Problem, Robot
+from delassus.model import WORLD, Inertia, Joint, JointKind, Transform
+from delassus.model.spatial import Array, rotation_between
 
 ROUTES = {
     "computeDelassusMatrix": "peer_efpa",

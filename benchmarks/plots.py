@@ -20,7 +20,7 @@ from benchmarks import style
 from benchmarks.arguments import add_output, parser_of
 from benchmarks.measure import is_cpp
 from benchmarks.pages import ABSENT, DOCS, Table, tables
-from delassus_ros.drawing.figures import SERIES, save_for_page
+from delassus.drawing.figures import SERIES, save_for_page
 
 FOLDER = DOCS / "benchmarks"
 _MEDIAN = "time per matrix in warm caches, median [µs]"

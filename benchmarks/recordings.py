@@ -23,9 +23,9 @@ from std_msgs.msg import String
 from benchmarks import pages
 from benchmarks.arguments import output_of
 from benchmarks.pages import Places, table
-from delassus_ros import Robot
+from delassus import Robot
+from delassus.robots.built_in import demo_urdf
 from delassus_ros.recordings.writer import RecordingWriter
-from delassus_ros.robots.built_in import demo_urdf
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "recordings.md"
 PARAMETERS = Path(__file__).resolve().parents[1] / "config" / "quadruped.yaml"

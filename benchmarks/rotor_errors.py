@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 
 from benchmarks import pages
 from benchmarks.arguments import output_of
-from delassus_ros import Closure, Contact, Problem, Robot
-from delassus_ros.algorithms.dense import definition
-from delassus_ros.dynamics import Dynamics
-from delassus_ros.model.spatial import Array
-from delassus_ros.rbda.rotors import lock
+from delassus import Closure, Contact, Problem, Robot
+from delassus.algorithms.dense import definition
+from delassus.dynamics import Dynamics
+from delassus.model.spatial import Array
+from delassus.rbda.rotors import lock
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LEG = DOCS / "geared_leg.urdf"
@@ -162,7 +162,7 @@ def _percent(share: float) -> str:
 def draw(path: Path) -> None:
     """Draw the error of the matrix over the range of motion, and the ankle's torque."""
     from benchmarks import style
-    from delassus_ros.drawing.figures import SERIES, save_for_page
+    from delassus.drawing.figures import SERIES, save_for_page
 
     figure, (left, right) = style.figure(1, 2, (9.5, 3.8))
     styles = list(SERIES)

@@ -15,9 +15,9 @@ from benchmarks.compare import compare, in_c
 from benchmarks.mechanisms import chain, stem
 from benchmarks.pinocchio_peer import PinocchioProblem
 from benchmarks.timing import Routine
-from delassus_ros import Contact, Problem, Transform
-from delassus_ros.errors import DelassusError
-from delassus_ros.model.spatial import Array
+from delassus import Contact, Problem, Transform
+from delassus.errors import DelassusError
+from delassus.model.spatial import Array
 
 ALGORITHMS = ("auto", "pv_osimr")
 PEER = "Pinocchio C++, best"

@@ -17,12 +17,12 @@ from pathlib import Path
 from benchmarks import ours
 from benchmarks.arguments import parser_of
 from benchmarks.cases import CASES, AbsentError, Case
-from delassus_ros import DelassusSolver, Problem, algorithms
-from delassus_ros.compiler.build import checked_positions, splits
-from delassus_ros.compiler.codegen import emit
-from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.compiler.passes.vectorize import vectorized
-from delassus_ros.compiler.runtime.jit import compile_ir
+from delassus import DelassusSolver, Problem, algorithms
+from delassus.compiler.build import checked_positions, splits
+from delassus.compiler.codegen import emit
+from delassus.compiler.ir.trace import trace
+from delassus.compiler.passes.vectorize import vectorized
+from delassus.compiler.runtime.jit import compile_ir
 
 STAGES = ("trace", "vectorize", "emit", "compile")
 _REPEATED = 3

@@ -1,6 +1,6 @@
 """Drawing of figures: an algorithm has one style in all of the papers', readable in grey.
 
-Lines differ by colour, dashes and marks (:data:`~delassus_ros.drawing.figures.SERIES`), bars by
+Lines differ by colour, dashes and marks (:data:`~delassus.drawing.figures.SERIES`), bars by
 shade and hatching. Published numbers are hollow marks without a line.
 """
 
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from delassus_ros.drawing.figures import SERIES
+from delassus.drawing.figures import SERIES
 
 _ORDER = ("pv_osimr", "pv_osim", "efpa", "ltl", "kjr")
 STYLES: Mapping[str, Mapping[str, Any]] = dict(zip(_ORDER, SERIES, strict=False))

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import compilers
-from delassus_ros.compiler.runtime.kernel import aligned_zeros
-from delassus_ros.model.spatial import Array
+from delassus.compiler.runtime.kernel import aligned_zeros
+from delassus.model.spatial import Array
 
 COLD_BYTES = {8 << 20: 2, 64 << 20: 4}
 """Bytes of memory walked between two calls to a cold routine: more than the second level of

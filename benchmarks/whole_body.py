@@ -19,10 +19,10 @@ from benchmarks.compare import compare, from_python
 from benchmarks.pages import Places, made_on, times_by_case
 from benchmarks.pinocchio_peer import pinocchio
 from benchmarks.timing import Timing
-from delassus_ros import DelassusSolver, Problem
-from delassus_ros.model.spatial import Array
-from delassus_ros.robots.built_in import demo_urdf
-from delassus_ros.samples import random_inputs
+from delassus import DelassusSolver, Problem
+from delassus.model.spatial import Array
+from delassus.robots.built_in import demo_urdf
+from delassus.samples import random_inputs
 from delassus_ros.sim.quadruped import POSTURE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))

@@ -7,10 +7,10 @@ import sys
 from functools import partial
 from importlib import import_module
 
-from delassus_ros.programs.entry import command
-from delassus_ros.programs.needs import missing
-from delassus_ros.programs.stopping import StopRequest
-from delassus_ros.programs.terminal import discard_output
+from delassus.programs.entry import command
+from delassus.programs.needs import missing
+from delassus.programs.stopping import StopRequest
+from delassus.programs.terminal import discard_output
 from delassus_ros.ros.needs import ROS, missing_ros
 
 

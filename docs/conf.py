@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import delassus_ros
+import delassus
 
 sys.path.insert(0, str(Path(__file__).parent))
 import docstrings  # noqa: E402
@@ -13,7 +13,7 @@ import pages  # noqa: E402
 
 project = "delassus_ros"
 copyright = "the delassus_ros authors"
-release = version = delassus_ros.__version__
+release = version = delassus.__version__
 
 extensions = [
     "myst_nb",

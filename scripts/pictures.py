@@ -24,16 +24,16 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 
-from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
-from delassus_ros.contacts import row_scales
-from delassus_ros.drawing import figures
-from delassus_ros.drawing.ellipsoids import Lengths
-from delassus_ros.drawing.scene import DrawnRobot, Placed, Scene
-from delassus_ros.drawing.shapes import Shapes
-from delassus_ros.drawing.skeleton import Skeleton
-from delassus_ros.model.reading.xml import parse_xml
-from delassus_ros.robots.built_in import demo_urdf
-from delassus_ros.robots.built_in.arm import TOOL, arm_urdf
+from delassus import Closure, Contact, DelassusSolver, Problem, Robot
+from delassus.contacts import row_scales
+from delassus.drawing import figures
+from delassus.drawing.ellipsoids import Lengths
+from delassus.drawing.scene import DrawnRobot, Placed, Scene
+from delassus.drawing.shapes import Shapes
+from delassus.drawing.skeleton import Skeleton
+from delassus.model.reading.xml import parse_xml
+from delassus.robots.built_in import demo_urdf
+from delassus.robots.built_in.arm import TOOL, arm_urdf
 from delassus_ros.sim.plants import make_plant
 from delassus_ros.verbs.main import main as delassus
 
@@ -250,7 +250,7 @@ def page() -> None:
 
 def plot() -> None:
     """Draw the figure of `delassus plot` of the quadruped."""
-    urdf = ROOT / "delassus_ros" / "robots" / "built_in" / "quadruped.urdf"
+    urdf = ROOT / "delassus" / "robots" / "built_in" / "quadruped.urdf"
     stance = ",".join(f"{leg}_HFE=0.7,{leg}_KFE=-1.4" for leg in LEGS)
     contacts = [word for leg in LEGS for word in ("--contact", f"{leg}={leg}_FOOT")]
     way = ",".join(f"{leg}_HFE=0.1,{leg}_KFE=-0.35" for leg in LEGS)

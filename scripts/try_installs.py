@@ -24,8 +24,8 @@ NEXT_HEADING = "## Robot models"
 """First heading after the platforms, which ``benchmarks/models.py`` writes."""
 
 LIBRARY = """
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.robots.built_in import demo_urdf
+from delassus import Contact, DelassusSolver, Problem, Robot
+from delassus.robots.built_in import demo_urdf
 robot = Robot.from_urdf(demo_urdf().encode())
 solver = DelassusSolver(Problem(robot, [Contact("foot", "LF_FOOT")]))
 G = solver.solve([0.0, 0.7, -1.4] * 4).matrix
@@ -36,7 +36,7 @@ assert G.shape == (3, 3) and abs(G[0, 0] - 7.6880534191) < 1e-9, G
 
 SIMULATION = """
 import mujoco
-from delassus_ros import Robot
+from delassus import Robot
 from delassus_ros.sim.plants import make_plant
 plant = make_plant("quadruped")
 assert len(Robot.from_mujoco(plant._model).joint_names) == 12

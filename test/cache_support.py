@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from small import Counting, tiny
 
-from delassus_ros import Problem
-from delassus_ros.algorithms import TracedAlgorithm
-from delassus_ros.compiler import build, kernel_for
-from delassus_ros.compiler.cache.cached_code import stored_kernel
-from delassus_ros.compiler.runtime.kernel import Kernel
-from delassus_ros.samples import random_inputs
+from delassus import Problem
+from delassus.algorithms import TracedAlgorithm
+from delassus.compiler import build, kernel_for
+from delassus.compiler.cache.cached_code import stored_kernel
+from delassus.compiler.runtime.kernel import Kernel
+from delassus.samples import random_inputs
 
 
 def key_of(problem: Problem, algorithm: TracedAlgorithm) -> str | None:

@@ -8,10 +8,10 @@ import numpy as np
 from linkages import REFERENCE, assembled, four_bar
 from tick_support import START, Rig, swing
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.closure import Closure
-from delassus_ros.model import Body, Inertia, Joint, JointKind
-from delassus_ros.robots.built_in import demo_urdf
+from delassus import Contact, DelassusSolver, Problem, Robot
+from delassus.closure import Closure
+from delassus.model import Body, Inertia, Joint, JointKind
+from delassus.robots.built_in import demo_urdf
 
 FEET = ("LF", "RF", "LH", "RH")
 LEGS = [f"{leg}_{joint}" for leg in FEET for joint in ("HAA", "HFE", "KFE")]

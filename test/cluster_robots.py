@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from delassus_ros import Contact, Problem, Robot
-from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Transform
-from delassus_ros.model.constraints import Coupling
-from delassus_ros.model.couplings import follow
-from delassus_ros.testing.random_trees import (
+from delassus import Contact, Problem, Robot
+from delassus.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Transform
+from delassus.model.constraints import Coupling
+from delassus.model.couplings import follow
+from delassus.testing.random_trees import (
     random_axis,
     random_contacts,
     random_inertia,

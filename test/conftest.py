@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 TESTS = Path(__file__).resolve().parent
 # For benchmarks, examples and tools, which are not installed; behind the package, which is.
-_FOLDERS = ("", "examples", "tools", "test/inputs")
+_FOLDERS = ("", "examples", "tools", "test/component/inputs")
 sys.path += [str(TESTS.parent / folder) for folder in _FOLDERS]
 
 _OPTIONAL = frozenset(
@@ -43,13 +43,18 @@ _FIRST = ("sim", "node", "estimator", "cli", "tools", "docs", "benchmarks", "com
 with short files, so that no worker is left alone with a long one, and waiting meets computing."""
 
 
+def _folder(parts: Sequence[str]) -> str:
+    """Return the folder of a test, given the parts of its path in this folder."""
+    return parts[1] if parts[0] in ("library", "component") else parts[0]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort tests by their folders; see `_FIRST`. The Makefile keeps xdist from sorting again."""
     place = {name: k for k, name in enumerate(_FIRST)}
 
     def of(item: pytest.Item) -> int:
         parts = item.path.relative_to(TESTS.parent).parts
-        return place.get(parts[1] if parts[0] == TESTS.name else "", len(place))
+        return place.get(_folder(parts[1:]) if parts[0] == TESTS.name else "", len(place))
 
     items.sort(key=of)
 
@@ -119,7 +124,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture
 def own_algorithms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget with the test which algorithms it registers."""
-    from delassus_ros.algorithms import registry
+    from delassus.algorithms import registry
 
     registry.names()  # which fills the tables
     for table in ("_registry", "_aliases", "_broken"):
@@ -131,7 +136,7 @@ def own_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder for kernels of this test alone, which the first of them makes."""
     tmp_path.chmod(0o700)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "delassus_ros"
+    return tmp_path / "cache" / "delassus"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -147,7 +152,7 @@ def one_cache_of_kernels(
     the oldest; the other folders share what is mostly the quadruped of the demo.
     """
     kernels = pytestconfig.cache.mkdir("kernels")  # type: ignore[union-attr]
-    first = request.path.relative_to(TESTS).parts[0]
+    first = _folder(request.path.relative_to(TESTS).parts)
     folder = kernels / (first if first in _OWN_CACHE else "shared")
     folder.mkdir(mode=0o700, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:

@@ -6,7 +6,7 @@ import difflib
 
 import pytest
 
-from delassus_ros.model.loops import LoopClosure
+from delassus.model.loops import LoopClosure
 
 
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -12,12 +12,12 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 
-from delassus_ros import Robot
-from delassus_ros.dynamics import Dynamics
+from delassus import Robot
+from delassus.dynamics import Dynamics
+from delassus.robots.built_in import demo_urdf
 from delassus_ros.estimator.estimation import Estimation, LastEstimate
 from delassus_ros.estimator.settings import EstimatorSettings
 from delassus_ros.inputs.findings import Validity
-from delassus_ros.robots.built_in import demo_urdf
 from delassus_ros.ros.health import InputHealth
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from delassus_ros import BoundSolver
-from delassus_ros.scalars.ports import Status
+from delassus import BoundSolver
+from delassus.scalars.ports import Status
 
 
 def make_fail(patch: pytest.MonkeyPatch, bound: BoundSolver, status: Status) -> None:

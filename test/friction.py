@@ -11,8 +11,8 @@ import pytest
 import robots
 from robots import LEGS
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Solution
-from delassus_ros.model.spatial import Array
+from delassus import Contact, DelassusSolver, Problem, Robot, Solution
+from delassus.model.spatial import Array
 
 PUBLIC = Path(__file__).resolve().parents[2] / "shared" / "contact_problems"
 

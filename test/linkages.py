@@ -8,8 +8,8 @@ import numpy as np
 from oracles.textbook import axis_rotation, body_poses
 from urdf_text import INERTIAL, link, robot_xml, straight
 
-from delassus_ros import Robot, Transform
-from delassus_ros.model import (
+from delassus import Robot, Transform
+from delassus.model import (
     WORLD,
     Body,
     Coupling,
@@ -20,7 +20,7 @@ from delassus_ros.model import (
     Loop,
     LoopKind,
 )
-from delassus_ros.model.clusters import Cluster, clusters_of
+from delassus.model.clusters import Cluster, clusters_of
 
 BOX = Inertia.from_com(1.0, (0.05, 0.02, -0.1), np.diag([0.02, 0.03, 0.04]))
 Z = np.array([0.0, 0.0, 1.0])

@@ -14,16 +14,16 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from tick_support import MS, START, Rig, to_message
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus import Contact, DelassusSolver, Problem, Robot
+from delassus.model.spatial import Transform, rotation_from_quaternion
+from delassus.outputs import needed_outputs, secondary_outputs
+from delassus.robots.built_in import demo_urdf
+from delassus.solver.friction import ForceSettings
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.model.spatial import Transform, rotation_from_quaternion
 from delassus_ros.node.dynamics import DynamicsOutput
 from delassus_ros.node.matrix import make_layout
-from delassus_ros.outputs import needed_outputs, secondary_outputs
-from delassus_ros.robots.built_in import demo_urdf
-from delassus_ros.solver.friction import ForceSettings
 
 FEET = ("LF", "RF", "LH", "RH")
 SECONDARY = tuple(secondary_outputs())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from on_floats import matrix_at
 
-from delassus_ros import Robot
+from delassus import Robot
 
 FRAMES = ["s2", "s7"]
 WELD, CONNECT = (f'<{kind} body1="b5" body2="b10" ANCHOR/>' for kind in ("weld", "connect"))

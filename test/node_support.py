@@ -15,7 +15,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from ros_support import Domain, Graph, overrides
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.ros.logs import Throttle
 

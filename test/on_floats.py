@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.algorithms.registry import NumericAlgorithm, TracedAlgorithm, evaluate
-from delassus_ros.compiler import kernel_for
-from delassus_ros.dynamics import GRAVITY
-from delassus_ros.dynamics.methods import recursive_forward, recursive_inverse
-from delassus_ros.model.spatial import Array
-from delassus_ros.rbda.dynamics import hybrid
-from delassus_ros.rbda.robot_tree import RobotTree
-from delassus_ros.rbda.tree import Tree
-from delassus_ros.scalars.ports import Arrays, Status
+from delassus import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus.algorithms.registry import NumericAlgorithm, TracedAlgorithm, evaluate
+from delassus.compiler import kernel_for
+from delassus.dynamics import GRAVITY
+from delassus.dynamics.methods import recursive_forward, recursive_inverse
+from delassus.model.spatial import Array
+from delassus.rbda.dynamics import hybrid
+from delassus.rbda.robot_tree import RobotTree
+from delassus.rbda.tree import Tree
+from delassus.scalars.ports import Arrays, Status
 
 
 class OnFloats(NumericAlgorithm):

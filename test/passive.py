@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from delassus_ros import Robot
-from delassus_ros.model import Inertia
-from delassus_ros.model.joint import SINGLE
+from delassus import Robot
+from delassus.model import Inertia
+from delassus.model.joint import SINGLE
 
 
 def with_passive(robot: Robot, seed: int) -> Robot:

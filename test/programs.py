@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from delassus_ros import Problem, algorithms
-from delassus_ros.compiler.ir.program import Instruction, Program
-from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.compiler.passes.vectorize import vectorized
+from delassus import Problem, algorithms
+from delassus.compiler.ir.program import Instruction, Program
+from delassus.compiler.ir.trace import trace
+from delassus.compiler.passes.vectorize import vectorized
 
 
 def program(problem: Problem, name: str = "pv_osimr") -> Program:

@@ -19,10 +19,10 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros import Robot
+from delassus import Robot
+from delassus.robots.built_in import demo_urdf
 from delassus_ros.recordings.recorded_file import Recorded
 from delassus_ros.recordings.writer import RecordingWriter, definition
-from delassus_ros.robots.built_in import demo_urdf
 
 FEET = ("LF", "RF", "LH", "RH")
 BEGIN = 1_700_000_000_000_000_000  # ns

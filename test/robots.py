@@ -22,7 +22,7 @@ FEET = tuple(f"{leg}_FOOT" for leg in LEGS)
 
 def quadruped() -> Path:
     """Return the quadruped of this repository."""
-    return Path(str(importlib.resources.files("delassus_ros.robots.built_in"))) / "quadruped.urdf"
+    return Path(str(importlib.resources.files("delassus.robots.built_in"))) / "quadruped.urdf"
 
 
 @functools.cache

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros import BoundSolver, Contact, Problem, Robot, Transform
-from delassus_ros.algorithms import TracedAlgorithm
-from delassus_ros.algorithms.dense import Dense
-from delassus_ros.contacts import ContactSet
-from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
+from delassus import BoundSolver, Contact, Problem, Robot, Transform
+from delassus.algorithms import TracedAlgorithm
+from delassus.algorithms.dense import Dense
+from delassus.contacts import ContactSet
+from delassus.model import WORLD, Body, Frame, Inertia, Joint, JointKind
 
 BOX = Inertia.from_com(2.0, (0.05, -0.1, 0.2), np.diag([0.04, 0.05, 0.06]))
 

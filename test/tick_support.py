@@ -24,7 +24,7 @@ from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.inputs.joints import InputStatus, JointGate
 from delassus_ros.inputs.limits import Limits

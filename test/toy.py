@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.algorithms import TracedAlgorithm
-from delassus_ros.compiler import kernel_for, trace
-from delassus_ros.compiler.ir.trace import Trace
-from delassus_ros.compiler.runtime.kernel import Kernel
-from delassus_ros.model import Robot
-from delassus_ros.scalars.ports import Port
+from delassus.algorithms import TracedAlgorithm
+from delassus.compiler import kernel_for, trace
+from delassus.compiler.ir.trace import Trace
+from delassus.compiler.runtime.kernel import Kernel
+from delassus.model import Robot
+from delassus.scalars.ports import Port
 
 Formula = Callable[[list[Any]], list[Any]]
 

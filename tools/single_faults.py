@@ -70,12 +70,12 @@ def faults() -> list[Fault]:
 
 
 def run_tests(tests: Iterable[str], fault: Fault | None = None) -> tuple[int, list[str]]:
-    """Run tests on a copy of the package.
+    """Run tests on a copy of the packages.
 
     Parameters
     ----------
     tests : ids of pytest.
-    fault : put into the copy; None: the copy is as the package.
+    fault : put into the copy; None: the copy is as the packages.
 
     Returns
     -------
@@ -84,10 +84,10 @@ def run_tests(tests: Iterable[str], fault: Fault | None = None) -> tuple[int, li
     """
     with TemporaryDirectory(prefix="single_fault_") as folder:
         copy = Path(folder)
-        shutil.copytree(
-            ROOT / "delassus_ros", copy / "delassus_ros",
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )  # fmt: skip
+        for package in ("delassus", "delassus_ros"):
+            shutil.copytree(
+                ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__")
+            )
         if fault is not None:
             path = copy / fault.file
             path.write_text(fault.put_into(path.read_text(encoding="utf-8")), encoding="utf-8")

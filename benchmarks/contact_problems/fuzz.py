@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.contact_problems.residual import residual
-from delassus_ros.contact_forces import ForceSolver, ForceStatus
-from delassus_ros.contact_forces.machine_code import BUDGET
-from delassus_ros.contact_forces.results import Law
-from delassus_ros.model.spatial import Array
+from delassus.contact_forces import ForceSolver, ForceStatus
+from delassus.contact_forces.machine_code import BUDGET
+from delassus.contact_forces.results import Law
+from delassus.model.spatial import Array
 
 WRONG = 1e-9
 """Independent residual above which SOLVED is wrong; the solver's tolerance is 1e-10."""

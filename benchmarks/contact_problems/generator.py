@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
-from delassus_ros.model.spatial import Array, Transform
-from delassus_ros.robots.built_in import demo_urdf
-from delassus_ros.robots.built_in.arm import TOOL, arm_urdf
-from delassus_ros.robots.built_in.humanoid import FEET, HANDS, POSTURE, SOLE, humanoid_urdf
+from delassus import Closure, Contact, DelassusSolver, Problem, Robot
+from delassus.model.spatial import Array, Transform
+from delassus.robots.built_in import demo_urdf
+from delassus.robots.built_in.arm import TOOL, arm_urdf
+from delassus.robots.built_in.humanoid import FEET, HANDS, POSTURE, SOLE, humanoid_urdf
 from delassus_ros.sim.gait import LEGS
 from delassus_ros.sim.quadruped import stepping_quadruped
 

@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.contact_problems.generator import ContactProblem
 from benchmarks.contact_problems.peers import PEERS, Peer, Siconos
 from benchmarks.contact_problems.residual import point_residual
-from delassus_ros.contact_forces import ForceSolver, ForceStatus
-from delassus_ros.model.spatial import Array
+from delassus.contact_forces import ForceSolver, ForceStatus
+from delassus.model.spatial import Array
 
 CALLS = 3
 """Timed calls per problem and solver; their median counts. Each follows a call that is not timed,

@@ -21,8 +21,8 @@ import numpy as np
 
 from benchmarks.contact_problems.generator import ContactProblem
 from benchmarks.contact_problems.writers import normal_first
-from delassus_ros.contact_forces import ForceSolver
-from delassus_ros.model.spatial import Array
+from delassus.contact_forces import ForceSolver
+from delassus.model.spatial import Array
 
 MOST_STEPS = 1000
 """Largest number of steps of iterative peers."""

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from delassus_ros.model.spatial import Array
+from delassus.model.spatial import Array
 
 NO_ROW = 1e-16
 """Blocks with a smaller mean diagonal, as a share of the largest diagonal, count as zero."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from benchmarks.contact_problems.generator import ContactProblem
 from benchmarks.contact_problems.residual import point_residual
-from delassus_ros import solve_contacts
-from delassus_ros.model.spatial import Array
+from delassus import solve_contacts
+from delassus.model.spatial import Array
 
 LAWS = ("coulomb", "convex")
 

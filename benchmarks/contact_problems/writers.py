@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.contact_problems.generator import ContactProblem
 from benchmarks.contact_problems.solutions import LAWS, Checked, Solved
-from delassus_ros.model.spatial import Array
+from delassus.model.spatial import Array
 
 _STRING, _NUMBERS = pa.string(), pa.list_(pa.float64())
 _SCHEMA = pa.schema([

@@ -16,8 +16,8 @@ from benchmarks.arguments import add_output, add_quick, folder_of, parser_of
 from benchmarks.papers import cluster_page, efpa, nori, osimr, verdicts
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.page import Page
-from delassus_ros.drawing.figures import save_for_page
-from delassus_ros.programs.terminal import replace_line
+from delassus.drawing.figures import save_for_page
+from delassus.programs.terminal import replace_line
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "build" / "papers.json"

@@ -1,7 +1,7 @@
 """Arrays as scalars: a formula evaluated at many states at once, on NumPy arrays (states,).
 
 What a formula on floats costs is mostly its calls of functions, so that ten states take little
-longer than one. Importing this module registers the functions of :mod:`delassus_ros.scalars`.
+longer than one. Importing this module registers the functions of :mod:`delassus.scalars`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from delassus_ros.model.spatial import Array
-from delassus_ros.scalars import functions
-from delassus_ros.scalars.functions import Scalar, Vector
+from delassus.model.spatial import Array
+from delassus.scalars import functions
+from delassus.scalars.functions import Scalar, Vector
 
 
 def stacked(states: Sequence[Mapping[str, Vector]]) -> dict[str, Vector]:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.mechanisms import SKEW, Links, rotation
-from delassus_ros import Contact, Problem, Transform
-from delassus_ros.model import WORLD
+from delassus import Contact, Problem, Transform
+from delassus.model import WORLD
 
 _X = (1.0, 0.0, 0.0)
 _TOOL = Transform(rotation(np.array([1.0, 2.0, 3.0]) / 14.0**0.5, 0.7), np.array([0.1, 0.2, 0.3]))

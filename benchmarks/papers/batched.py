@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from delassus_ros import Problem, Robot
-from delassus_ros.model import WORLD
-from delassus_ros.model.spatial import Array
+from delassus import Problem, Robot
+from delassus.model import WORLD
+from delassus.model.spatial import Array
 
 _GRAVITY = 9.81
 """[m/s²], along -z."""

@@ -26,11 +26,11 @@ from benchmarks.papers.kept import Kept
 from benchmarks.papers.methods import APPROXIMATIONS, contenders, measured_here, times_of
 from benchmarks.papers.page import under_headings
 from benchmarks.scaling import exponent
-from delassus_ros import Contact, Problem, Transform
-from delassus_ros.errors import RobotError
-from delassus_ros.model import WORLD, Frame, Inertia
-from delassus_ros.model.spatial import Array
-from delassus_ros.scalars.functions import Vector
+from delassus import Contact, Problem, Transform
+from delassus.errors import RobotError
+from delassus.model import WORLD, Frame, Inertia
+from delassus.model.spatial import Array
+from delassus.scalars.functions import Vector
 
 KINDS = ("gears", "belts")
 QUANTITIES = {

@@ -12,7 +12,7 @@ from matplotlib.ticker import ScalarFormatter
 from benchmarks import style
 from benchmarks.papers import leg
 from benchmarks.papers.clusters import ROBOTS, Found
-from delassus_ros.drawing.figures import SERIES
+from delassus.drawing.figures import SERIES
 
 _LABELS = {
     "approximate": "approximate", "unconstrained": "unconstrained", "c_rnea": "C-RNEA",

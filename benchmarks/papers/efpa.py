@@ -21,8 +21,8 @@ from benchmarks.papers.asimo import AXES, HANDS_AND_FEET, VARIANTS
 from benchmarks.papers.kept import Kept, counted
 from benchmarks.papers.osimr import count, recounted
 from benchmarks.papers.page import Findings, published, under_headings
-from delassus_ros import Problem
-from delassus_ros.model import WORLD, JointKind
+from delassus import Problem
+from delassus.model import WORLD, JointKind
 
 ALGORITHMS = ("ltl", "efpa", "kjr", "pv_osim", "pv_osimr")
 _SHORT = dict(zip(AXES, ("(general axes)", "(D.–H.)", "(right angles)"), strict=True))

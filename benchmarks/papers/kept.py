@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import ours
-from delassus_ros import Problem
-from delassus_ros.programs.terminal import replace_line
+from delassus import Problem
+from delassus.programs.terminal import replace_line
 
 _ROOT = Path(__file__).resolve().parents[2]
 _BAR = 20

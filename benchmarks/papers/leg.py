@@ -18,10 +18,10 @@ from scipy.spatial.transform import Rotation
 
 from benchmarks.cases import beside
 from benchmarks.pages import Table, table
-from delassus_ros import Contact, Robot, Transform
-from delassus_ros.dynamics import GRAVITY, Dynamics, LoopRates
-from delassus_ros.model.robot import WORLD
-from delassus_ros.model.spatial import Array
+from delassus import Contact, Robot, Transform
+from delassus.dynamics import GRAVITY, Dynamics, LoopRates
+from delassus.model.robot import WORLD
+from delassus.model.spatial import Array
 
 METHODS = ("c_rnea", "approximate", "unconstrained")
 FREQUENCIES = (0.25, 0.5, 0.75, 1.5)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from delassus_ros.measured.observability import dense
-from delassus_ros.measured.system import System
-from delassus_ros.model.spatial import Array
+from delassus.measured.observability import dense
+from delassus.measured.system import System
+from delassus.model.spatial import Array
 
 SUBSTITUTION = "matrix ABA, substitution alone"
 PRODUCTS = "matrix ABA, with W^L D W^R and W^L b"

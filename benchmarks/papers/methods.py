@@ -1,7 +1,7 @@
 """The methods that the cluster paper compares, each to be counted, evaluated and timed alike.
 
 A quantity is ``"inverse"`` or ``"forward"`` dynamics, whose methods are those of
-:mod:`delassus_ros.dynamics.methods`, or ``"matrix"``, the inverse operational-space inertia: by
+:mod:`delassus.dynamics.methods`, or ``"matrix"``, the inverse operational-space inertia: by
 C-EFPA, by projection (``ltl``), by EFPA on the independent tree (``approximate``), and by
 C-PV-OSIMr, which the paper names as future work.
 """
@@ -19,19 +19,19 @@ import numpy as np
 from benchmarks import machine, ours
 from benchmarks.compare import compare, in_c
 from benchmarks.timing import Routine
-from delassus_ros import Problem
-from delassus_ros.algorithms.registry import evaluate
-from delassus_ros.compiler.ir.input_rules import InputRules
-from delassus_ros.compiler.ir.trace import Trace
-from delassus_ros.dynamics import Dynamics
-from delassus_ros.dynamics.methods import FORWARD, INVERSE, Method
-from delassus_ros.errors import RobotError
-from delassus_ros.model.spatial import Array
-from delassus_ros.rbda.robot_tree import RobotTree
-from delassus_ros.rbda.rotors import independent_tree
-from delassus_ros.scalars.functions import Vector
-from delassus_ros.scalars.graph import Graph
-from delassus_ros.scalars.ports import Inputs, Port
+from delassus import Problem
+from delassus.algorithms.registry import evaluate
+from delassus.compiler.ir.input_rules import InputRules
+from delassus.compiler.ir.trace import Trace
+from delassus.dynamics import Dynamics
+from delassus.dynamics.methods import FORWARD, INVERSE, Method
+from delassus.errors import RobotError
+from delassus.model.spatial import Array
+from delassus.rbda.robot_tree import RobotTree
+from delassus.rbda.rotors import independent_tree
+from delassus.scalars.functions import Vector
+from delassus.scalars.graph import Graph
+from delassus.scalars.ports import Inputs, Port
 
 State = Mapping[str, Vector]
 """Inputs by name: ``q``, and for dynamics ``rates``, ``gravity`` and what is given."""

@@ -28,10 +28,10 @@ from benchmarks.pages import Places, Table, table
 from benchmarks.papers import matrix_aba
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.page import Findings, under_headings
-from delassus_ros import Robot, Transform
-from delassus_ros.drawing.figures import SERIES
-from delassus_ros.dynamics import Dynamics
-from delassus_ros.measured import (
+from delassus import Robot, Transform
+from delassus.drawing.figures import SERIES
+from delassus.dynamics import Dynamics
+from delassus.measured import (
     ExternalWrench,
     ForceTorqueSensor,
     JointAcceleration,
@@ -39,11 +39,11 @@ from delassus_ros.measured import (
     Measurement,
     SparseDynamics,
 )
-from delassus_ros.measured.observability import dense
-from delassus_ros.measured.quantities import Quantity
-from delassus_ros.measured.system import System
-from delassus_ros.model import WORLD, Frame, Inertia
-from delassus_ros.model.spatial import Array
+from delassus.measured.observability import dense
+from delassus.measured.quantities import Quantity
+from delassus.measured.system import System
+from delassus.model import WORLD, Frame, Inertia
+from delassus.model.spatial import Array
 
 SIZES = (2, 4, 6, 8, 12, 16, 20, 24, 30)
 CELLS = (8, 10, 12, 16, 20, 24, 30)

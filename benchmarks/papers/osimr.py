@@ -20,7 +20,7 @@ from benchmarks.pages import Places, Table, table
 from benchmarks.papers.kept import Kept, counted
 from benchmarks.papers.page import Findings, comparison, published, under_headings
 from benchmarks.scaling import exponent
-from delassus_ros import Contact, Problem, Transform
+from delassus import Contact, Problem, Transform
 
 ALGORITHMS = ("ltl", "kjr", "efpa", "pv_osim", "pv_osimr")
 PLOTTED = ("efpa", "pv_osim", "pv_osimr")

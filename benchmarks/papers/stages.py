@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from delassus_ros import Problem
-from delassus_ros.algorithms import efpa, kjr, ltl
-from delassus_ros.rbda.joint_space import Freedoms, composite_rigid_bodies
-from delassus_ros.rbda.propagation import (
+from delassus import Problem
+from delassus.algorithms import efpa, kjr, ltl
+from delassus.rbda.joint_space import Freedoms, composite_rigid_bodies
+from delassus.rbda.propagation import (
     FreeBody,
     Propagator,
     articulated_joints,
 )
-from delassus_ros.rbda.spatial import JointTransform, contact_rows
-from delassus_ros.rbda.tree import Tree
-from delassus_ros.rbda.trees import tree_of
-from delassus_ros.rbda.unknown_constants import tree_of_unknown_constants, unknown_constants
-from delassus_ros.scalars.counts import operations
-from delassus_ros.scalars.functions import Matrix
-from delassus_ros.scalars.graph import Graph
-from delassus_ros.scalars.ports import Inputs
+from delassus.rbda.spatial import JointTransform, contact_rows
+from delassus.rbda.tree import Tree
+from delassus.rbda.trees import tree_of
+from delassus.rbda.unknown_constants import tree_of_unknown_constants, unknown_constants
+from delassus.scalars.counts import operations
+from delassus.scalars.functions import Matrix
+from delassus.scalars.graph import Graph
+from delassus.scalars.ports import Inputs
 
 INERTIAS, PROPAGATORS = "inertias", "propagators; J and Y"
 DIAGONAL, CROSS = "blocks on the diagonal", "blocks off the diagonal"

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.adapter.clock import Stamp, TickClock
-from delassus_ros.adapter.fields import NUMBERS, TEXTS, WHOLE, Field, field_of, message_type
-from delassus_ros.adapter.settings import UNITS, settings_of
-from delassus_ros.errors import InputError
-from delassus_ros.model.spatial import (
+from delassus.errors import InputError
+from delassus.model.spatial import (
     Array,
     Transform,
     rotation_from_quaternion,
     rotation_from_rpy,
 )
+from delassus_ros.adapter.clock import Stamp, TickClock
+from delassus_ros.adapter.fields import NUMBERS, TEXTS, WHOLE, Field, field_of, message_type
+from delassus_ros.adapter.settings import UNITS, settings_of
 from delassus_ros.ros.arrival import stamp_of
 
 UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from delassus_ros.errors import InputError, unknown
+from delassus.errors import InputError, unknown
 
 _TYPE = re.compile(r"(?P<package>\w+)/(?:msg/)?(?P<name>\w+)$")
 _SEQUENCE = re.compile(r"sequence<(?P<element>[\w/]+)(?:, \d+)?>$")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from delassus_ros.errors import InputError
+from delassus.errors import InputError
 from delassus_ros.ros.setting import Setting, parse_all
 
 UNITS: Mapping[str, float] = {"rad": 1.0, "deg": 0.017453292519943295, "turn": 6.283185307179586}

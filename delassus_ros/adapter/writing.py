@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from delassus.model.spatial import rotation_from_quaternion
 from delassus_ros.adapter.conversion import (
     ACTIVE,
     INACTIVE,
@@ -25,7 +26,6 @@ from delassus_ros.adapter.conversion import (
 )
 from delassus_ros.adapter.fields import message_type
 from delassus_ros.adapter.settings import UNITS
-from delassus_ros.model.spatial import rotation_from_quaternion
 from delassus_ros.ros.arrival import write_stamp
 
 _Part = TypeVar("_Part")

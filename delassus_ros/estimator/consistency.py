@@ -15,17 +15,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from delassus_ros.estimator.settings import EstimatorSettings
-from delassus_ros.inputs.findings import Finding, Reason, doubtful
-from delassus_ros.measured import (
+from delassus.measured import (
     Accelerometer,
     ExternalWrench,
     JointAcceleration,
     JointTorque,
     SparseDynamics,
 )
-from delassus_ros.measured.quantities import Quantity
-from delassus_ros.model.spatial import Array
+from delassus.measured.quantities import Quantity
+from delassus.model.spatial import Array
+from delassus_ros.estimator.settings import EstimatorSettings
+from delassus_ros.inputs.findings import Finding, Reason, doubtful
 
 _LARGEST = 6.0
 """Largest residual of one measurement in standard deviations; 1 of 5e8 is larger by chance."""
@@ -67,7 +67,7 @@ class Consistency:
 
         Parameters
         ----------
-        numbers : result of :meth:`~delassus_ros.measured.SparseDynamics.solve_flat`.
+        numbers : result of :meth:`~delassus.measured.SparseDynamics.solve_flat`.
         """
         squared = numbers[self._system.squared_at]
         if not self._system.redundant or squared <= _LARGEST**2 < self._most:

@@ -12,10 +12,16 @@ from time import perf_counter
 import numpy as np
 from delassus_msgs.msg import Estimate
 
-from delassus_ros.closure import Closure
-from delassus_ros.contacts import Contact
-from delassus_ros.dynamics import GRAVITY
-from delassus_ros.errors import NumericalError, RobotError
+from delassus.closure import Closure
+from delassus.contacts import Contact
+from delassus.dynamics import GRAVITY
+from delassus.errors import NumericalError, RobotError
+from delassus.measured import Accelerometer, SparseDynamics
+from delassus.measured.quantities import Quantity
+from delassus.measured.rate_change import RateChange
+from delassus.model import WORLD, Robot
+from delassus.model.spatial import Array
+from delassus.problem import Problem
 from delassus_ros.estimator.consistency import Consistency
 from delassus_ros.estimator.output import EstimateOutput
 from delassus_ros.estimator.sensors import InertialSensor, Sensor, WrenchSensor
@@ -26,12 +32,6 @@ from delassus_ros.inputs.joints import Gate, InputStatus
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.measured import Accelerometer, SparseDynamics
-from delassus_ros.measured.quantities import Quantity
-from delassus_ros.measured.rate_change import RateChange
-from delassus_ros.model import WORLD, Robot
-from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Problem
 from delassus_ros.ros.health import InputHealth
 from delassus_ros.ros.stream import Messages, Tick
 from delassus_ros.ros.topics import JOINTS
@@ -46,7 +46,7 @@ class LastEstimate(Findings):
     Attributes
     ----------
     stamp : stamp of the joint state [ns]; 0 if it has none.
-    numbers : estimate, a result of :meth:`~delassus_ros.measured.SparseDynamics.solve_flat`; None
+    numbers : estimate, a result of :meth:`~delassus.measured.SparseDynamics.solve_flat`; None
         if INVALID.
     """
 

@@ -9,9 +9,9 @@ import numpy as np
 from delassus_msgs.msg import Estimate
 from geometry_msgs.msg import Vector3, Wrench
 
+from delassus.measured import SparseDynamics
+from delassus.model.spatial import Array
 from delassus_ros.inputs.findings import Findings
-from delassus_ros.measured import SparseDynamics
-from delassus_ros.model.spatial import Array
 from delassus_ros.ros.arrival import write_stamp
 
 

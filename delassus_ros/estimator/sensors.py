@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.errors import SAID
+from delassus.errors import SAID
+from delassus.model import Robot
+from delassus.model.spatial import Array, Transform
 from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.input import Faults, LatestInput, Words, shown
 from delassus_ros.inputs.motion import STRONGEST
-from delassus_ros.model import Robot
-from delassus_ros.model.spatial import Array, Transform
 
 _SAME = 1e-9
 """Tolerance for equal placements on a link: largest difference of entries [m, 1]."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from delassus_ros.errors import InputError, ProblemError
-from delassus_ros.measured import (
+from delassus.errors import InputError, ProblemError
+from delassus.measured import (
     Accelerometer,
     ExternalWrench,
     JointAcceleration,
@@ -18,10 +18,10 @@ from delassus_ros.measured import (
     Measurement,
     SparseDynamics,
 )
-from delassus_ros.measured.quantities import Quantity
-from delassus_ros.model import Robot
-from delassus_ros.model.clusters import velocity_offsets
-from delassus_ros.model.robot import Base
+from delassus.measured.quantities import Quantity
+from delassus.model import Robot
+from delassus.model.clusters import velocity_offsets
+from delassus.model.robot import Base
 from delassus_ros.ros.setting import (
     Setting,
     by_joint,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
+from delassus.closure import BoundClosure, Closure, ClosureStatus
+from delassus.recent import Recent
 from delassus_ros.inputs.findings import Finding, Reason
-from delassus_ros.recent import Recent
 
 _FINDINGS = {
     ClosureStatus.CONTRADICTION: (Reason.LOOP_INCONSISTENT, "{}"),

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from delassus_ros.contacts import ContactSet
-from delassus_ros.errors import InputError, unknown
+from delassus.contacts import ContactSet
+from delassus.errors import InputError, unknown
+from delassus.measured.rate_change import LONGEST_PAUSE, RateChange
+from delassus.model.spatial import Array
+from delassus.problem import Problem
+from delassus.scalars.ports import Status
+from delassus.solver.contact_space import inertia
+from delassus.solver.solver import DelassusSolver
 from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.measured.rate_change import LONGEST_PAUSE, RateChange
-from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Problem
-from delassus_ros.scalars.ports import Status
-from delassus_ros.solver.contact_space import inertia
-from delassus_ros.solver.solver import DelassusSolver
 
 INACTIVE, ACTIVE = 1, 2
 """Values of ``ActiveContacts.status``."""

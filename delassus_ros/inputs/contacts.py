@@ -10,8 +10,8 @@ from typing import Any
 
 from delassus_msgs.msg import ActiveContacts
 
-from delassus_ros.contacts import ContactSet
-from delassus_ros.errors import SAID, UnknownNames, listed
+from delassus.contacts import ContactSet
+from delassus.errors import SAID, UnknownNames, listed
 from delassus_ros.inputs.findings import Finding, Reason, Validity, joined
 from delassus_ros.inputs.input import Faults, LatestInput, Words
 from delassus_ros.ros.arrival import too_old

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from delassus_ros.closure import Closure
+from delassus.closure import Closure
+from delassus.model import Robot
+from delassus.model.spatial import Array
 from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.input import Input
 from delassus_ros.inputs.joint_state_bytes import JointStateReader
 from delassus_ros.inputs.joints import Gate, InputStatus, JointGate
 from delassus_ros.inputs.motion import MotionInput
-from delassus_ros.model import Robot
-from delassus_ros.model.spatial import Array
 from delassus_ros.ros.arrival import age_of, stamp_of
 from delassus_ros.ros.health import InputHealth
 from delassus_ros.ros.messages import deserialized

@@ -9,9 +9,9 @@ from types import EllipsisType
 import numpy as np
 from numpy.typing import NDArray
 
-from delassus_ros.errors import NAMED, SAID, listed
+from delassus.errors import NAMED, SAID, listed
+from delassus.model.spatial import Array
 from delassus_ros.inputs.findings import Finding, Reason
-from delassus_ros.model.spatial import Array
 
 JointMotion = tuple[()] | tuple[Array, Array]
 """Velocities [rad/s, m/s] and efforts [N·m, N] of a joint state, or nothing."""

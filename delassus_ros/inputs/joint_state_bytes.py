@@ -10,7 +10,7 @@ from delassus_msgs_py.cdr import ORIGIN, STAMP, MessageLayout, NotPlainError
 from delassus_msgs_py.memory import MessageMemory
 from sensor_msgs.msg import JointState
 
-from delassus_ros.recent import Recent
+from delassus.recent import Recent
 from delassus_ros.ros.messages import deserialized
 
 _DOUBLE = np.dtype("<f8")

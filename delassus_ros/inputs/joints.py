@@ -12,16 +12,16 @@ from enum import Enum
 
 import numpy as np
 
-from delassus_ros.closure import BoundClosure, Closure
-from delassus_ros.errors import DelassusError, InputError, RobotError, listed
+from delassus.closure import BoundClosure, Closure
+from delassus.errors import DelassusError, InputError, RobotError, listed
+from delassus.model import Robot
+from delassus.model.ranges import FARTHEST, PlausibleRanges
+from delassus.model.spatial import Array
 from delassus_ros.inputs.closed_joints import BoundClosures, finding_of
 from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.joint_names import JointMotion, JointNames, missing, size_mismatch
 from delassus_ros.inputs.limits import LONGEST_TRUST_S, Limits
 from delassus_ros.inputs.sources import Entries, PublisherWatch, SourceWatch, two_publishers
-from delassus_ros.model import Robot
-from delassus_ros.model.ranges import FARTHEST, PlausibleRanges
-from delassus_ros.model.spatial import Array
 from delassus_ros.ros.arrival import (
     Arrival,
     age_of,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from delassus_ros.conditioning.monitor import ConditionSettings
-from delassus_ros.solver.friction import ForceSettings
+from delassus.conditioning.monitor import ConditionSettings
+from delassus.solver.friction import ForceSettings
 
 LONGEST_TRUST_S = 1.0
 """Longest time for which a publisher whose messages make matrices is relied on [s]. After it,

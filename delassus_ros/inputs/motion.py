@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.dynamics import LoopRates
-from delassus_ros.errors import NAMED, NumericalError, UnknownNames
+from delassus.dynamics import LoopRates
+from delassus.errors import NAMED, NumericalError, UnknownNames
+from delassus.model import Robot
+from delassus.model.ranges import PlausibleMotion
+from delassus.model.spatial import Array
+from delassus.problem import Problem
 from delassus_ros.inputs.findings import Finding, Reason, doubtful, joined
 from delassus_ros.inputs.input import Faults, LatestInput, Words
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.orientation import OrientationInput
 from delassus_ros.inputs.quaternions import IDENTITY, Quaternion, turned_back
-from delassus_ros.model import Robot
-from delassus_ros.model.ranges import PlausibleMotion
-from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Problem
 
 FASTEST, STRONGEST = 1e6, 1e12
 """No joint has larger velocities [rad/s, m/s] or efforts [N·m, N]."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from delassus.model import Robot
+from delassus.model.joint import Joint, JointKind
+from delassus.model.spatial import Array, Transform
 from delassus_ros.inputs.quaternions import (
     IDENTITY,
     Quaternion,
@@ -18,9 +21,6 @@ from delassus_ros.inputs.quaternions import (
     times,
     turned,
 )
-from delassus_ros.model import Robot
-from delassus_ros.model.joint import Joint, JointKind
-from delassus_ros.model.spatial import Array, Transform
 
 _ZERO: Vector3 = (0.0, 0.0, 0.0)
 _CARRYING = (JointKind.REVOLUTE, JointKind.PRISMATIC)

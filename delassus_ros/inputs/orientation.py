@@ -9,7 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from delassus_ros.errors import SAID, InputError, UnknownNames, listed
+from delassus.errors import SAID, InputError, UnknownNames, listed
+from delassus.model import Robot
+from delassus.model.spatial import Array
 from delassus_ros.inputs.findings import Finding, Reason, doubtful, joined
 from delassus_ros.inputs.input import Faults, LatestInput, Words, shown
 from delassus_ros.inputs.limits import LONGEST_TRUST_S, ORIENTATION_TIMEOUT_S
@@ -26,8 +28,6 @@ from delassus_ros.inputs.quaternions import (
     turned,
 )
 from delassus_ros.inputs.twist_axes import ANGULAR, TwistAxes
-from delassus_ros.model import Robot
-from delassus_ros.model.spatial import Array
 
 _UNIT_TOLERANCE = 1e-3
 _CARRIED_S = 0.1

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.errors import SAID, UnknownNames
+from delassus.errors import SAID, UnknownNames
+from delassus.model.spatial import Array
+from delassus.problem import Problem
 from delassus_ros.inputs.findings import Finding, Reason, doubtful
 from delassus_ros.inputs.input import Faults, Input, Latest, Words, shown, stamp_in
 from delassus_ros.inputs.sources import PublisherWatch, two_publishers
-from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Problem
 from delassus_ros.ros.health import InputHealth
 
 FARTHEST = 1e3

@@ -9,7 +9,7 @@ from typing import Any
 
 from delassus_msgs.msg import ActiveContacts
 
-from delassus_ros.errors import SAID
+from delassus.errors import SAID
 from delassus_ros.inputs.contacts import STATUS
 from delassus_ros.inputs.findings import Finding, Reason
 from delassus_ros.inputs.input import Faults, LatestInput, Words, stamp_in

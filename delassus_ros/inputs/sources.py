@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from delassus_ros.model import Robot
-from delassus_ros.model.joint import JointKind
-from delassus_ros.model.ranges import LEAST_LIMITS
+from delassus.model import Robot
+from delassus.model.joint import JointKind
+from delassus.model.ranges import LEAST_LIMITS
 
 _MARGIN = 3.0
 """Plausible velocity of a joint in units of its limit: limits are often those of a controller."""

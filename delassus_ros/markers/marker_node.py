@@ -17,13 +17,13 @@ from rclpy.node import Node
 from sensor_msgs.msg import Image
 from visualization_msgs.msg import Marker, MarkerArray
 
-from delassus_ros.drawing.ellipsoids import Lengths
-from delassus_ros.drawing.force_cones import PlacedForce, cone_surface
-from delassus_ros.drawing.heat_map import heat_map
-from delassus_ros.drawing.scene import DrawnRobot, Scene, quaternion_of
-from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus.drawing.ellipsoids import Lengths
+from delassus.drawing.force_cones import PlacedForce, cone_surface
+from delassus.drawing.heat_map import heat_map
+from delassus.drawing.scene import DrawnRobot, Scene, quaternion_of
+from delassus.errors import DelassusError, InputError, unknown
+from delassus.model.spatial import Array
 from delassus_ros.markers.received import NodeTopics, facts_of, words_of_forces
-from delassus_ros.model.spatial import Array
 from delassus_ros.node.parameters import PARAMETERS
 from delassus_ros.ros.arrival import write_stamp
 from delassus_ros.ros.logs import LoopLog, Throttle

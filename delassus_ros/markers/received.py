@@ -20,15 +20,15 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 
-from delassus_ros.drawing.force_cones import PlacedForce
-from delassus_ros.drawing.scene import DrawnRobot, Scene
-from delassus_ros.drawing.skeleton import completed
-from delassus_ros.errors import DelassusError, InputError, RobotError, listed
+from delassus.drawing.force_cones import PlacedForce
+from delassus.drawing.scene import DrawnRobot, Scene
+from delassus.drawing.skeleton import completed
+from delassus.errors import DelassusError, InputError, RobotError, listed
+from delassus.model.reading.xml import parse_xml
+from delassus.model.robot import Robot
+from delassus.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.inputs.findings import Reason, Validity, names_of
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.model.reading.xml import parse_xml
-from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.node.forces import LAW_NAMES, STATUS_NAMES
 from delassus_ros.ros.queue import pop
 from delassus_ros.ros.topics import FEW, LATCHED, LATEST

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from delassus_msgs.msg import DelassusMatrix
 from delassus_msgs_py import ReceivedMatrix
 
+from delassus.recent import Recent
 from delassus_ros.monitor.comparison import TOLERANCE, WINDOW, Comparisons, copy_of
 from delassus_ros.monitor.latency import Percentiles
 from delassus_ros.monitor.sequence import SequenceGaps, SequenceNumbers
-from delassus_ros.recent import Recent
 
 _LATENCIES = 200_000  # latest latencies kept for the percentiles
 _RECENT = 2000  # latest latencies shown in the live view

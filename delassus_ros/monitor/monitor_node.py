@@ -19,7 +19,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 
-from delassus_ros.errors import InputError, unknown
+from delassus.errors import InputError, unknown
 from delassus_ros.inputs.findings import Reason, names_of
 from delassus_ros.monitor.agreement import Agreement
 from delassus_ros.monitor.comparison import TOLERANCE, nanoseconds

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from delassus_ros.recent import Recent
+from delassus.recent import Recent
 
 P = TypeVar("P")
 V = TypeVar("V")

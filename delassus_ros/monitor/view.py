@@ -7,9 +7,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from delassus.visible import visible
 from delassus_ros.monitor.agreement import Agreement
 from delassus_ros.monitor.latency import MessageRate
-from delassus_ros.visible import visible
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros.algorithms import spelling
+from delassus.algorithms import spelling
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.declared_parameters import values_of
 from delassus_ros.node.parameters import Settings

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import Layout
 
-from delassus_ros import algorithms
-from delassus_ros.algorithms.registry import TracedAlgorithm
-from delassus_ros.compiler.build import cached_kernel
-from delassus_ros.compiler.cache.cached_code import stored_kernel
-from delassus_ros.compiler.runtime.kernel import CompiledKernel
-from delassus_ros.compiler.worker import BackgroundBuild
+from delassus import algorithms
+from delassus.algorithms.registry import TracedAlgorithm
+from delassus.compiler.build import cached_kernel
+from delassus.compiler.cache.cached_code import stored_kernel
+from delassus.compiler.runtime.kernel import CompiledKernel
+from delassus.compiler.worker import BackgroundBuild
+from delassus.problem import Problem
+from delassus.solver.solver import DelassusSolver
 from delassus_ros.inputs.closed_joints import BoundClosures
 from delassus_ros.inputs.limits import Limits
 from delassus_ros.inputs.schedule import ScheduleInput
@@ -22,9 +24,7 @@ from delassus_ros.node.dynamics import DynamicsOutput
 from delassus_ros.node.matrix import make_layout
 from delassus_ros.node.parameters import Settings
 from delassus_ros.node.tick import DelassusTick
-from delassus_ros.problem import Problem
 from delassus_ros.ros.background import CancelledTaskError
-from delassus_ros.solver.solver import DelassusSolver
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ from delassus_msgs.msg import (
     Summary,
 )
 
-from delassus_ros.algorithms import registered
-from delassus_ros.errors import AlgorithmError
+from delassus.algorithms import registered
+from delassus.errors import AlgorithmError
+from delassus.problem import Problem
+from delassus.solver.solver import DelassusSolver
 from delassus_ros.inputs.findings import Reason
 from delassus_ros.node.change import Change, Target
 from delassus_ros.node.computation import Computation, make_solver
@@ -26,7 +28,6 @@ from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.node.refusals import ALGORITHM, refusal_of_algorithm
 from delassus_ros.node.services import ComputeService
 from delassus_ros.node.tick import DYNAMICS, ESTIMATED, LAYOUT, MATRIX, SUMMARY
-from delassus_ros.problem import Problem
 from delassus_ros.ros.diagnostics import DiagnosticPublisher, Entry
 from delassus_ros.ros.lifecycle_program import LifecycleProgram
 from delassus_ros.ros.logs import LoopLog, Throttle
@@ -35,7 +36,6 @@ from delassus_ros.ros.qos import OUTPUTS, Mismatches
 from delassus_ros.ros.stream import Stream
 from delassus_ros.ros.timers import now_of
 from delassus_ros.ros.topics import LATCHED
-from delassus_ros.solver.solver import DelassusSolver
 
 Warn = Callable[[str, str], object]
 

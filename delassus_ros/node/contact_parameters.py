@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.contacts import (
+from delassus.contacts import (
     MOVING,
     CenterOfMass,
     CentroidalMomentum,
@@ -15,9 +15,9 @@ from delassus_ros.contacts import (
     RelativeContact,
     WeightedSum,
 )
-from delassus_ros.errors import ContactError, InputError
-from delassus_ros.model import Transform
-from delassus_ros.model.reading.numbers import numbers_in
+from delassus.errors import ContactError, InputError
+from delassus.model import Transform
+from delassus.model.reading.numbers import numbers_in
 from delassus_ros.ros.setting import Setting, parse_all
 
 CONTACT_PARAMETERS: Mapping[str, Setting] = {

@@ -9,8 +9,8 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros import algorithms
-from delassus_ros.errors import ContactError, unknown
+from delassus import algorithms
+from delassus.errors import ContactError, unknown
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.parameters import (
     AUTOSTART,

@@ -12,7 +12,7 @@ from rclpy.lifecycle import (
 )
 from rclpy.parameter import Parameter
 
-from delassus_ros.errors import unknown
+from delassus.errors import unknown
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.configuration import Configuration
 from delassus_ros.node.declared_parameters import (

@@ -11,9 +11,9 @@ from time import perf_counter
 
 from rclpy.lifecycle import LifecycleNode
 
-from delassus_ros.algorithms import spelling
-from delassus_ros.conditioning.monitor import Conditioning, Examination
-from delassus_ros.errors import listed
+from delassus.algorithms import spelling
+from delassus.conditioning.monitor import Conditioning, Examination
+from delassus.errors import listed
 from delassus_ros.inputs.findings import Findings, Validity, names_of
 from delassus_ros.node.change import Change
 from delassus_ros.node.computation import Computation

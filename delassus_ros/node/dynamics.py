@@ -10,16 +10,16 @@ from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
 from delassus_msgs_py import SerializedMessage, numpy_to_dynamics
 from rclpy.serialization import serialize_message
 
+from delassus.model.spatial import Array
+from delassus.outputs import OUTPUTS, secondary_outputs
+from delassus.problem import Problem
+from delassus.recent import Recent
+from delassus.solver.contact_space import inertia
+from delassus.solver.solution import Solution
 from delassus_ros.inputs.findings import Findings, Reason, Validity
 from delassus_ros.inputs.limits import Limits
-from delassus_ros.model.spatial import Array
 from delassus_ros.node.forces import NUMBERS, ForceOutput, ForceResult
-from delassus_ros.outputs import OUTPUTS, secondary_outputs
-from delassus_ros.problem import Problem
-from delassus_ros.recent import Recent
 from delassus_ros.ros.arrival import write_stamp
-from delassus_ros.solver.contact_space import inertia
-from delassus_ros.solver.solution import Solution
 
 _CHANGING = {
     "stamp": ("header.stamp.sec", "header.stamp.nanosec"),

@@ -13,20 +13,20 @@ import numpy as np
 from delassus_msgs.msg import ContactDynamics
 from numpy.typing import NDArray
 
-from delassus_ros.contact_forces.forces import ForceSolver
-from delassus_ros.contact_forces.results import ContactForces, ForceStatus
-from delassus_ros.contacts import Contact, direction
-from delassus_ros.inputs.findings import Finding, Reason, Validity, doubtful
-from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Problem
-from delassus_ros.recent import Recent
-from delassus_ros.solver.friction import (
+from delassus.contact_forces.forces import ForceSolver
+from delassus.contact_forces.results import ContactForces, ForceStatus
+from delassus.contacts import Contact, direction
+from delassus.model.spatial import Array
+from delassus.problem import Problem
+from delassus.recent import Recent
+from delassus.solver.friction import (
     ForceSettings,
     accelerations_and_velocities,
     friction_of,
     new_solver,
 )
-from delassus_ros.solver.solution import Solution
+from delassus.solver.solution import Solution
+from delassus_ros.inputs.findings import Finding, Reason, Validity, doubtful
 
 NUMBERS = ("forces_residual", "forces_validity", "forces_status", "forces_law")
 """Fields of a message that :meth:`ForceResult.numbers` returns, in their order."""

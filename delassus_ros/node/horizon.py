@@ -13,8 +13,8 @@ from delassus_msgs.srv import ComputeHorizon
 from geometry_msgs.msg import Quaternion, Twist
 from rclpy.lifecycle import LifecycleNode
 
-from delassus_ros.errors import DelassusError, InputError, unknown
-from delassus_ros.model.spatial import Array
+from delassus.errors import DelassusError, InputError, unknown
+from delassus.model.spatial import Array
 from delassus_ros.node.dynamics import blocks_of
 from delassus_ros.node.on_demand import Answer, Motion
 from delassus_ros.node.services import ComputeService, answered

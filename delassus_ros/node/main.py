@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rclpy.node import Node
 
-from delassus_ros.errors import DelassusError
+from delassus.errors import DelassusError
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.ros.executor import executing, run_until_stopped, spin
 from delassus_ros.ros.program import Program

@@ -12,11 +12,11 @@ from delassus_msgs_py import SerializedMessage, compute_layout_id
 from geometry_msgs.msg import Pose
 from rclpy.serialization import serialize_message
 
-from delassus_ros.conditioning.monitor import Examination
+from delassus.conditioning.monitor import Examination
+from delassus.model import Transform
+from delassus.problem import Problem
+from delassus.recent import Recent
 from delassus_ros.inputs.findings import Reason
-from delassus_ros.model import Transform
-from delassus_ros.problem import Problem
-from delassus_ros.recent import Recent
 from delassus_ros.ros.arrival import write_stamp
 
 _AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WORLD}
@@ -234,7 +234,7 @@ class SummaryOutput:
     Parameters
     ----------
     characteristic_length : as in
-        :class:`~delassus_ros.conditioning.monitor.ConditionSettings` [m].
+        :class:`~delassus.conditioning.monitor.ConditionSettings` [m].
 
     Raises
     ------

@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.conditioning.monitor import (
+from delassus.conditioning.monitor import (
     ConditionMonitor,
     ConditionSettings,
     Damping,
     Examination,
 )
-from delassus_ros.dynamics import GRAVITY
-from delassus_ros.errors import InputError
+from delassus.dynamics import GRAVITY
+from delassus.errors import InputError
+from delassus.model.spatial import Array
+from delassus.solver.inputs import check_unit
+from delassus.solver.solution import Solution
+from delassus.solver.solver import DelassusSolver
 from delassus_ros.inputs.closed_joints import BoundClosures, finding_of
 from delassus_ros.inputs.findings import Finding, Findings, Reason, Validity
 from delassus_ros.inputs.joint_names import JointNames, missing, size_mismatch
 from delassus_ros.inputs.motion import MotionPorts
 from delassus_ros.inputs.quaternions import Quaternion
-from delassus_ros.model.spatial import Array
-from delassus_ros.solver.inputs import check_unit
-from delassus_ros.solver.solution import Solution
-from delassus_ros.solver.solver import DelassusSolver
 
 Places = Mapping[str, Mapping[str, Sequence[float]]]
 """By name of the solver's input: positions [m] or quaternions by name of the contact."""
@@ -78,7 +78,7 @@ class OnDemand:
     Parameters
     ----------
     structural : matrices of all contacts at generic configurations; see
-        :class:`~delassus_ros.conditioning.monitor.ConditionMonitor`.
+        :class:`~delassus.conditioning.monitor.ConditionMonitor`.
     settings : thresholds; the damping is not applied.
     closures : compute the joints that a request leaves out, for a robot with couplings or loops;
         no other thread or object may use them.
@@ -123,7 +123,7 @@ class OnDemand:
             lacks are ignored.
         motion : motion of the robot; those parts are ignored that neither rows nor outputs need.
         places : contact_positions and contact_orientations of
-            :meth:`~delassus_ros.solver.solver.DelassusSolver.solve`; contacts left out are where
+            :meth:`~delassus.solver.solver.DelassusSolver.solve`; contacts left out are where
             the problem has them.
 
         Raises

@@ -10,19 +10,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from delassus_ros.closure import Closure
-from delassus_ros.conditioning.monitor import ConditionSettings, Damping
-from delassus_ros.contacts import ContactSet
-from delassus_ros.errors import ContactError, InputError, RobotError, unknown
+from delassus.closure import Closure
+from delassus.conditioning.monitor import ConditionSettings, Damping
+from delassus.contacts import ContactSet
+from delassus.errors import ContactError, InputError, RobotError, unknown
+from delassus.model import Robot
+from delassus.model.robot import LOOPS_AS, Base
+from delassus.outputs import needed_outputs, secondary_outputs
+from delassus.problem import AXES, Axes, Problem
+from delassus.solver.friction import ForceSettings
 from delassus_ros.inputs.contact_estimator import ContactEstimator, ObserverSettings
 from delassus_ros.inputs.limits import ORIENTATION_TIMEOUT_S, Limits
 from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
-from delassus_ros.model import Robot
-from delassus_ros.model.robot import LOOPS_AS, Base
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS, contact_of, finite_triple
-from delassus_ros.outputs import needed_outputs, secondary_outputs
-from delassus_ros.problem import AXES, Axes, Problem
 from delassus_ros.ros.realtime import RealtimeSettings
 from delassus_ros.ros.setting import (
     RCLPY_PREFIXES,
@@ -33,7 +34,6 @@ from delassus_ros.ros.setting import (
     part_of,
     settings_by_name,
 )
-from delassus_ros.solver.friction import ForceSettings
 
 TORQUES = ("effort", "zero", "topic")
 

@@ -11,19 +11,19 @@ from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, EstimatedContacts
 from geometry_msgs.msg import Vector3, Wrench
 
-from delassus_ros.conditioning.monitor import ConditionMonitor
+from delassus.conditioning.monitor import ConditionMonitor
+from delassus.model.spatial import Array
+from delassus.solver.bound import BoundSolver
 from delassus_ros.inputs.contact_estimator import ContactEstimator
 from delassus_ros.inputs.contacts import NO_SET, ContactInput
 from delassus_ros.inputs.findings import Finding, Findings, Validity
 from delassus_ros.inputs.inputs import Inputs
 from delassus_ros.inputs.placements import PlacementInput
 from delassus_ros.inputs.schedule import ScheduleInput
-from delassus_ros.model.spatial import Array
 from delassus_ros.node.matrix import MatrixOutput
 from delassus_ros.ros.arrival import write_stamp
 from delassus_ros.ros.messages import deserialized
 from delassus_ros.ros.topics import CONTACTS, SCHEDULE, topic_of
-from delassus_ros.solver.bound import BoundSolver
 
 SETS = (CONTACTS, SCHEDULE)
 """Topics whose publishers need not repeat a message without a timeout."""

@@ -12,9 +12,10 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros import algorithms
-from delassus_ros.errors import AlgorithmError, DelassusError, InputError
-from delassus_ros.model.reading.xml import check_document
+from delassus import algorithms
+from delassus.errors import AlgorithmError, DelassusError, InputError
+from delassus.model.reading.xml import check_document
+from delassus.problem import Problem
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.declared_parameters import values_of
@@ -23,7 +24,6 @@ from delassus_ros.node.parameters import (
     Operation,
     setting_of,
 )
-from delassus_ros.problem import Problem
 from delassus_ros.ros.description_topic import DescriptionTopic
 
 DESCRIPTION, ALGORITHM = "robot_description", "algorithm"

@@ -20,9 +20,11 @@ from delassus_msgs.srv import Compute, ListAlgorithms
 from delassus_msgs_py import MessageError, numpy_to_dynamics, numpy_to_matrix
 from rclpy.lifecycle import LifecycleNode
 
-from delassus_ros import algorithms
-from delassus_ros.conditioning.monitor import ConditionSettings
-from delassus_ros.errors import DelassusError, InputError
+from delassus import algorithms
+from delassus.conditioning.monitor import ConditionSettings
+from delassus.errors import DelassusError, InputError
+from delassus.problem import Problem
+from delassus.solver.solver import DelassusSolver
 from delassus_ros.inputs.placements import places_of
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.dynamics import blocks_of, fill
@@ -30,8 +32,6 @@ from delassus_ros.node.forces import ForceOutput
 from delassus_ros.node.on_demand import Answer, Motion, OnDemand, Places
 from delassus_ros.node.refusals import reason_against
 from delassus_ros.node.tick import Bindings
-from delassus_ros.problem import Problem
-from delassus_ros.solver.solver import DelassusSolver
 
 
 class ListService:

@@ -9,9 +9,16 @@ from weakref import WeakKeyDictionary
 
 from delassus_msgs.msg import Layout
 
-from delassus_ros.closure import Closure
-from delassus_ros.conditioning.monitor import Conditioning, ConditionMonitor, Examination
-from delassus_ros.errors import ProblemError
+from delassus.closure import Closure
+from delassus.conditioning.monitor import Conditioning, ConditionMonitor, Examination
+from delassus.errors import ProblemError
+from delassus.model.chains import at_singular_angle, ball_joints
+from delassus.model.spatial import Array
+from delassus.scalars.ports import Status
+from delassus.solver.bound import BoundSolver
+from delassus.solver.solution import Solution
+from delassus.solver.solver import DelassusSolver
+from delassus.solver.structural_rank import generic_matrices
 from delassus_ros.inputs.contact_estimator import ContactEstimator
 from delassus_ros.inputs.contacts import ContactInput
 from delassus_ros.inputs.findings import Finding, Findings, Reason, Validity, doubtful
@@ -22,8 +29,6 @@ from delassus_ros.inputs.motion import MotionInput
 from delassus_ros.inputs.orientation import OrientationInput
 from delassus_ros.inputs.placements import PlacementInput
 from delassus_ros.inputs.schedule import ScheduleInput
-from delassus_ros.model.chains import at_singular_angle, ball_joints
-from delassus_ros.model.spatial import Array
 from delassus_ros.node.dynamics import DynamicsOutput
 from delassus_ros.node.forces import ForceOutput, ForceResult
 from delassus_ros.node.matrix import MatrixOutput, SummaryOutput
@@ -31,11 +36,6 @@ from delassus_ros.node.present_contacts import SETS, PresentContacts, estimated_
 from delassus_ros.ros.health import InputHealth
 from delassus_ros.ros.stream import WATCHES, Messages, Tick
 from delassus_ros.ros.topics import CONTACTS, JOINTS
-from delassus_ros.scalars.ports import Status
-from delassus_ros.solver.bound import BoundSolver
-from delassus_ros.solver.solution import Solution
-from delassus_ros.solver.solver import DelassusSolver
-from delassus_ros.solver.structural_rank import generic_matrices
 
 
 class Bindings:
@@ -130,7 +130,7 @@ class DelassusTick(Tick):
         INVALID (a silence counts as one), and skipped for a newer one; since :meth:`begin`.
     last : the last published message.
     structural : matrices of all contacts at generic configurations; see
-        :func:`~delassus_ros.solver.structural_rank.generic_matrices`.
+        :func:`~delassus.solver.structural_rank.generic_matrices`.
 
     Raises
     ------

@@ -9,8 +9,8 @@ import numpy as np
 from delassus_msgs.msg import ActiveContacts, Layout
 from std_msgs.msg import String
 
-from delassus_ros.errors import unknown
-from delassus_ros.model.spatial import rotation_from_quaternion, rpy_from_rotation
+from delassus.errors import unknown
+from delassus.model.spatial import rotation_from_quaternion, rpy_from_rotation
 from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import type_name

@@ -11,10 +11,10 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 
-from delassus_ros.errors import DelassusError, InputError
+from delassus.errors import DelassusError, InputError
+from delassus.solver.solver import DelassusSolver
 from delassus_ros.recordings.episode import Episode, Task, map_episode
 from delassus_ros.recordings.recording import Recording, name_of
-from delassus_ros.solver.solver import DelassusSolver
 
 Job = tuple[int, str]
 """Index of a recording in the call, and its path."""

@@ -16,9 +16,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus.errors import DelassusError, InputError, unknown
+from delassus.model.reading.xml import read_regular_file
+from delassus.tables.partial import PartialFile
+from delassus.version import __version__
 from delassus_ros.inputs.findings import Validity
-from delassus_ros.model.reading.xml import read_regular_file
 from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.recordings.contents import description_of
 from delassus_ros.recordings.outputs import COLUMNS, McapOutput, Output, ParquetOutput, is_output
@@ -26,8 +28,6 @@ from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording, is_bag, name_of
 from delassus_ros.recordings.replay import Replay
 from delassus_ros.recordings.sqlite_file import logs_of
-from delassus_ros.tables.partial import PartialFile
-from delassus_ros.version import __version__
 
 FORMATS = ("parquet", "mcap")
 _LARGEST_REPORT = 1 << 24

@@ -9,9 +9,9 @@ import numpy as np
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState
 
-from delassus_ros.drawing.snapshot import Moment
+from delassus.drawing.snapshot import Moment
+from delassus.model.spatial import Array
 from delassus_ros.inputs.findings import Validity
-from delassus_ros.model.spatial import Array
 from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Replay

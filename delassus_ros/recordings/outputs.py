@@ -14,14 +14,14 @@ import numpy.typing as npt
 from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
 from delassus_msgs_py import DynamicsReader, MatrixReader, ReceivedMatrix
 
-from delassus_ros.errors import InputError
-from delassus_ros.model.spatial import Array
+from delassus.errors import InputError
+from delassus.model.spatial import Array
+from delassus.tables.matrix_tables import Column, Table, about, episode_of, masses, said_of
 from delassus_ros.node.computation import Computation
 from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Answer
 from delassus_ros.recordings.writer import RecordingWriter, type_name
-from delassus_ros.tables.matrix_tables import Column, Table, about, episode_of, masses, said_of
 
 NODE = "/delassus_node"
 _MATRIX, _DYNAMICS = type_name(DelassusMatrix), type_name(ContactDynamics)

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from sensor_msgs.msg import JointState
 
-from delassus_ros.drawing.skeleton import completed
-from delassus_ros.errors import InputError
-from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array
+from delassus.drawing.skeleton import completed
+from delassus.errors import InputError
+from delassus.model.robot import Robot
+from delassus.model.spatial import Array
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.ros.messages import UnreadableError, deserialized
 

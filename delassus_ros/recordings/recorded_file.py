@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from delassus_ros.errors import DelassusError
+from delassus.errors import DelassusError
 
 _CDR = "cdr"
 """Encoding of messages in ROS 2."""

@@ -18,7 +18,7 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from delassus_ros.errors import DelassusError, InputError
+from delassus.errors import DelassusError, InputError
 from delassus_ros.recordings.writer import RecordingWriter, definition, type_name
 from delassus_ros.ros.arrival import delay_since
 from delassus_ros.ros.queue import pop

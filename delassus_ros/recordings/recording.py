@@ -21,8 +21,8 @@ from typing import Any
 
 import zstandard
 
-from delassus_ros.errors import RobotError, listed
-from delassus_ros.model.reading.yaml import load_yaml
+from delassus.errors import RobotError, listed
+from delassus.model.reading.yaml import load_yaml
 from delassus_ros.recordings.compression import ZSTD_SUFFIX, expand_file, message_of
 from delassus_ros.recordings.mcap_file import WINDOW, McapFile
 from delassus_ros.recordings.recorded_file import Found, Recorded, RecordedFile, RecordingError

@@ -16,9 +16,9 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from delassus.model.ranges import PlausibleRanges, angles
+from delassus.model.spatial import Array
 from delassus_ros.inputs.findings import Validity
-from delassus_ros.model.ranges import PlausibleRanges, angles
-from delassus_ros.model.spatial import Array
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.node.tick import DYNAMICS, MATRIX

@@ -11,8 +11,8 @@ from typing import Any
 from mcap.writer import Writer
 from rclpy.serialization import serialize_message
 
-from delassus_ros.errors import DelassusError
-from delassus_ros.tables.partial import PartialFile
+from delassus.errors import DelassusError
+from delassus.tables.partial import PartialFile
 
 _FOREVER = "{sec: 9223372036, nsec: 854775807}"
 _LATCHED = f"""\

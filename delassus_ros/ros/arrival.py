@@ -11,7 +11,7 @@ import time
 from collections import deque
 from typing import Any
 
-from delassus_ros.errors import InputError
+from delassus.errors import InputError
 
 
 class Arrival:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
-from delassus_ros.errors import DelassusError
+from delassus.errors import DelassusError
 from delassus_ros.ros.realtime import following, thread_priority
 
 CANCEL_LIMIT_S = 5.0

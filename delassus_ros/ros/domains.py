@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TextIO
 
-from delassus_ros.errors import DelassusError
+from delassus.errors import DelassusError
 
 # Up to 101 the ports of a domain are free of the ephemeral ones on every system.
 _BLOCK, _BLOCKS = 5, 20

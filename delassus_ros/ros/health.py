@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from delassus_ros.errors import listed
+from delassus.errors import listed
 
 
 class Level(IntEnum):

@@ -6,7 +6,7 @@ from typing import Any
 
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
-from delassus_ros.errors import DelassusError, RobotError
+from delassus.errors import DelassusError, RobotError
 from delassus_ros.ros.description_topic import DescriptionTopic
 from delassus_ros.ros.logs import LoopLog, Throttle
 from delassus_ros.ros.qos import Mismatches, unused_overrides

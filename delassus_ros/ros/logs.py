@@ -11,16 +11,16 @@ from typing import Any
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.impl.logging_severity import LoggingSeverity
 
-from delassus_ros.visible import visible
+from delassus.visible import visible
 
 
 class LogBridge(logging.Handler):
-    """Passes the records of ``delassus_ros`` on to a node's logger while it is installed.
+    """Passes the records of the library on to a node's logger while it is installed.
 
     Several nodes may have one installed at a time; all of them get all records.
     """
 
-    _SOURCE = logging.getLogger("delassus_ros")
+    _SOURCE = logging.getLogger("delassus")
     _installed = 0
     _level_before = logging.NOTSET
 

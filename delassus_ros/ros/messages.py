@@ -7,7 +7,7 @@ from typing import Any
 from delassus_msgs_py.cdr import ORIGIN, STAMP
 from rclpy.serialization import deserialize_message
 
-from delassus_ros.errors import InputError
+from delassus.errors import InputError
 from delassus_ros.ros.arrival import stamp_of
 
 LARGEST = 1 << 17

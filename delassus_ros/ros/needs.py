@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from delassus_ros.errors import DelassusError
-from delassus_ros.programs.needs import absent, missing
+from delassus.errors import DelassusError
+from delassus.programs.needs import absent, missing
 
 ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
 """Packages of ROS that all programs with a node need."""

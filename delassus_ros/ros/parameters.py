@@ -9,7 +9,7 @@ from rclpy.exceptions import InvalidParameterTypeException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros.errors import InputError, unknown
+from delassus.errors import InputError, unknown
 from delassus_ros.ros.setting import RCLPY_PREFIXES, Setting
 
 LISTS = {

@@ -16,10 +16,10 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args, try_shutdown
 
-from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.programs.needs import missing
-from delassus_ros.programs.stopping import StopRequest
-from delassus_ros.visible import visible
+from delassus.errors import DelassusError, InputError
+from delassus.programs.needs import missing
+from delassus.programs.stopping import StopRequest
+from delassus.visible import visible
 
 _ROS_REFUSALS = (
     ParameterException,

@@ -1,7 +1,7 @@
 """Publishers and subscriptions whose QoS parameters may override, and QoS mismatches.
 
 All creators of publishers and subscriptions raise
-:class:`~delassus_ros.errors.InputError` for a QoS override with a value that the policy cannot
+:class:`~delassus.errors.InputError` for a QoS override with a value that the policy cannot
 have.
 """
 
@@ -26,7 +26,7 @@ from rclpy.qos import (
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 
-from delassus_ros.errors import InputError, unknown
+from delassus.errors import InputError, unknown
 from delassus_ros.ros.health import Mismatch
 from delassus_ros.ros.parameters import overrides_of
 from delassus_ros.ros.timers import STEADY

@@ -17,7 +17,7 @@ from rclpy.lifecycle import (
 from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 
-from delassus_ros.errors import SAID
+from delassus.errors import SAID
 from delassus_ros.ros.logs import LoopLog, Throttle
 
 _Transition = Callable[[Any, LifecycleState], TransitionCallbackReturn]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any
 
-from delassus_ros.errors import InputError, RobotError, unknown
+from delassus.errors import InputError, RobotError, unknown
 
 _ACCEPTED: Mapping[type, type] = {str: str, bool: bool, int: Integral, float: Real}
 """Accepted types for texts, flags, whole numbers and numbers; a flag is not a number."""

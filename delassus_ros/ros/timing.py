@@ -7,7 +7,7 @@ from math import nan
 
 import numpy as np
 
-from delassus_ros.errors import InputError
+from delassus.errors import InputError
 
 _SMOOTHING = 0.02
 """Weight of the latest interval in the usual interval, a mean of about the last fifty."""

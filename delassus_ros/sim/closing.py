@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from delassus_ros.errors import RobotError
-from delassus_ros.model import Loop, LoopKind, Robot
-from delassus_ros.model.clusters import clusters_of
+from delassus.errors import RobotError
+from delassus.model import Loop, LoopKind, Robot
+from delassus.model.clusters import clusters_of
 from delassus_ros.sim.reference import FloatArray, IntArray
 
 _STIFF = (0.004, 1.0)  # time constant [s] and damping ratio of the equalities

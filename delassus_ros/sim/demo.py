@@ -9,12 +9,12 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from delassus_ros.errors import DelassusError
+from delassus.errors import DelassusError
+from delassus.programs.command_line import duration
+from delassus.programs.processes import Command, Programs
+from delassus.programs.stopping import StopRequest
+from delassus.robots.built_in import ROBOTS
 from delassus_ros.monitor.agreement import Agreement
-from delassus_ros.programs.command_line import duration
-from delassus_ros.programs.processes import Command, Programs
-from delassus_ros.programs.stopping import StopRequest
-from delassus_ros.robots.built_in import ROBOTS
 from delassus_ros.ros.domains import own_domains
 from delassus_ros.ros.needs import ROS, missing_ros
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from delassus_ros.errors import InputError
+from delassus.errors import InputError
 from delassus_ros.sim.reference import FloatArray, IntArray
 from delassus_ros.sim.settings import STEP_S, PlantSettings
 

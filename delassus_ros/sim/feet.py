@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import mujoco
 import numpy as np
 
-from delassus_ros.errors import ContactError, unknown
+from delassus.errors import ContactError, unknown
 from delassus_ros.sim.gait import TouchFilter
 from delassus_ros.sim.reference import FloatArray
 

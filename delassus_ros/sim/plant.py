@@ -18,7 +18,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from delassus_ros.model import Robot
+from delassus.model import Robot
 from delassus_ros.sim.closing import Closing, add_equalities, dependent_joints
 from delassus_ros.sim.drives import Drives, Joints, TorqueDrives
 from delassus_ros.sim.feet import Feet

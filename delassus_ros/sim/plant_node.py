@@ -26,8 +26,8 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.errors import InputError, unknown
-from delassus_ros.robots.built_in import ROBOTS as WALKING
+from delassus.errors import InputError, unknown
+from delassus.robots.built_in import ROBOTS as WALKING
 from delassus_ros.ros.arrival import stamp_of
 from delassus_ros.ros.executor import executing
 from delassus_ros.ros.messages import stamp_in

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from delassus_ros.errors import InputError, unknown
-from delassus_ros.robots.built_in import ROBOTS as DEMO_ROBOTS
-from delassus_ros.robots.built_in import demo_urdf, humanoid
-from delassus_ros.robots.built_in.arm import TOOL, arm_urdf
+from delassus.errors import InputError, unknown
+from delassus.robots.built_in import ROBOTS as DEMO_ROBOTS
+from delassus.robots.built_in import demo_urdf, humanoid
+from delassus.robots.built_in.arm import TOOL, arm_urdf
 from delassus_ros.sim.plant import Floor, Plant, PlantSettings
 from delassus_ros.sim.quadruped import FEET, POSTURE
 

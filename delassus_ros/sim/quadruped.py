@@ -7,7 +7,7 @@ import math
 import mujoco
 import numpy as np
 
-from delassus_ros.robots.built_in import demo_urdf
+from delassus.robots.built_in import demo_urdf
 from delassus_ros.sim.drives import Drives, Joints
 from delassus_ros.sim.gait import LEGS, Gait, LegGeometry, Stance, stepping_cycle
 from delassus_ros.sim.plant import Plant
@@ -39,7 +39,7 @@ def stepping_quadruped(robot: str = "quadruped") -> Plant:
     Parameters
     ----------
     robot
-        A name of `delassus_ros.robots.built_in.ROBOTS`.
+        A name of `delassus.robots.built_in.ROBOTS`.
     """
     return Plant(demo_urdf(robot), FEET, POSTURE, drives=GaitDrives())
 

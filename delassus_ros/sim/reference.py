@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from delassus_ros.errors import ContactError, InputError, unknown
+from delassus.errors import ContactError, InputError, unknown
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

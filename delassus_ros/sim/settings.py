@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from delassus_ros.errors import InputError, unknown
+from delassus.errors import InputError, unknown
 
 STEP_S = 1e-3
 """Simulated time of one step of the plant [s]."""

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from delassus_ros.cli.options import add_degrees, names_in
-from delassus_ros.cli.parsing import Verb
-from delassus_ros.cli.report import Report, table, waiting
-from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.model.reading.source import document_of
-from delassus_ros.programs.command_line import Whole
+from delassus.cli.options import add_degrees, names_in
+from delassus.cli.parsing import Verb
+from delassus.cli.report import Report, table, waiting
+from delassus.errors import DelassusError, InputError
+from delassus.model.reading.source import document_of
+from delassus.programs.command_line import Whole
+from delassus.visible import visible
 from delassus_ros.ros.needs import require_ros
 from delassus_ros.verbs.parameter_files import parameters_of
-from delassus_ros.visible import visible
 
 if TYPE_CHECKING:
     from delassus_ros.recordings.episode import Episode, Task

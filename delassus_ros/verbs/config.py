@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
-from delassus_ros.cli.options import add_robot, described
-from delassus_ros.cli.parsing import Verb
-from delassus_ros.cli.report import Report
-from delassus_ros.robots.base import base_of
-from delassus_ros.robots.description import Description
-from delassus_ros.robots.proposals import FIXED_WHEEL, RULE, Proposal
+from delassus.cli.options import add_robot, described
+from delassus.cli.parsing import Verb
+from delassus.cli.report import Report
+from delassus.robots.base import base_of
+from delassus.robots.description import Description
+from delassus.robots.proposals import FIXED_WHEEL, RULE, Proposal
 
 _NAMES = "names"
 """Key of the list of contacts; the further keys are names of contacts."""

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.cli.options import add_seconds
-from delassus_ros.cli.parsing import Verb
-from delassus_ros.cli.report import Report, table
-from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
-from delassus_ros.drawing.force_cones import ForceInCone
-from delassus_ros.errors import InputError, unknown
-from delassus_ros.model.spatial import Array
+from delassus.cli.options import add_seconds
+from delassus.cli.parsing import Verb
+from delassus.cli.report import Report, table
+from delassus.drawing.ellipsoids import EffectiveMass, linear_blocks
+from delassus.drawing.force_cones import ForceInCone
+from delassus.errors import InputError, unknown
+from delassus.model.spatial import Array
+from delassus.programs.needs import require
+from delassus.programs.stopping import StopRequest
+from delassus.programs.terminal import control
+from delassus.visible import visible
 from delassus_ros.monitor.latency import MessageRate
-from delassus_ros.programs.needs import require
-from delassus_ros.programs.stopping import StopRequest
-from delassus_ros.programs.terminal import control
 from delassus_ros.ros.needs import require_ros
-from delassus_ros.visible import visible
 
 _VIEW_PERIOD_S = 0.2
 """Time between two views [s]."""
@@ -291,7 +291,7 @@ def _masses(block: Array) -> Array:
 def contact_forces_of(received: Any) -> dict[str, Any]:
     """Return the contact forces of a message of secondary outputs as data; empty without forces.
 
-    Per contact the data are those of :class:`~delassus_ros.drawing.force_cones.ForceInCone`.
+    Per contact the data are those of :class:`~delassus.drawing.force_cones.ForceInCone`.
     """
     from delassus_ros.inputs.findings import Validity
     from delassus_ros.node.forces import LAW_NAMES, STATUS_NAMES

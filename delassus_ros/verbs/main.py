@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from delassus_ros.cli import main as library
-from delassus_ros.cli.component import Component, Played
-from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array
-from delassus_ros.robots.description import Description
+from delassus.cli import main as library
+from delassus.cli.component import Component, Played
+from delassus.model.robot import Robot
+from delassus.model.spatial import Array
+from delassus.robots.description import Description
 from delassus_ros.ros.needs import require_ros
 from delassus_ros.verbs.bag import BAG, BAGS
 from delassus_ros.verbs.config import CONFIG
@@ -57,7 +57,7 @@ COMPONENT = Component(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status; see :func:`delassus_ros.cli.main.run`."""
+    """Run the command and return its exit status; see :func:`delassus.cli.main.run`."""
     return library.run(_parser(), argv)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
-from delassus_ros.cli.options import outputs_of
-from delassus_ros.errors import InputError, RobotError
-from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
-from delassus_ros.model.robot import Robot
+from delassus.cli.options import outputs_of
+from delassus.errors import InputError, RobotError
+from delassus.model.reading.yaml import INT, StrictLoader, load_yaml
+from delassus.model.robot import Robot
+from delassus.problem import Problem
 from delassus_ros.node.parameters import Settings, misspelt, setting_of
-from delassus_ros.problem import Problem
 
 _SECTION = "ros__parameters"
 _OF_ROBOTS = {"contacts": "--contact", "axes": "--axes", "base": "--base", "lock": "--lock"}

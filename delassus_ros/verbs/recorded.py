@@ -13,21 +13,21 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from delassus_ros.cli.component import Played
-from delassus_ros.cli.options import contacts_of, given_joints, warn
-from delassus_ros.contacts import Contact
-from delassus_ros.errors import InputError
-from delassus_ros.model.reading.xml import parse_xml
-from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import rpy_from_rotation
+from delassus.cli.component import Played
+from delassus.cli.options import contacts_of, given_joints, warn
+from delassus.contacts import Contact
+from delassus.errors import InputError
+from delassus.model.reading.xml import parse_xml
+from delassus.model.robot import Robot
+from delassus.model.spatial import rpy_from_rotation
+from delassus.robots.base import Held, base_of
+from delassus.robots.description import Description
+from delassus.robots.proposals import Proposal, proposals
+from delassus.robots.shapes import LinkShapes
+from delassus.solver.friction import ForceSettings
 from delassus_ros.recordings.contents import names_of_contacts, parameters_of_layout
 from delassus_ros.recordings.moments import moments_of, parameters_of_motion, topics_by_type
 from delassus_ros.recordings.recording import Recording
-from delassus_ros.robots.base import Held, base_of
-from delassus_ros.robots.description import Description
-from delassus_ros.robots.proposals import Proposal, proposals
-from delassus_ros.robots.shapes import LinkShapes
-from delassus_ros.solver.friction import ForceSettings
 
 
 def parameters_of(

@@ -12,34 +12,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from delassus_ros.cli.options import (
+from delassus.cli.options import (
     add_reference,
     add_robot,
     described,
     tell_proposed,
 )
-from delassus_ros.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
-from delassus_ros.cli.parsing import Verb
-from delassus_ros.cli.posture import closure_of
-from delassus_ros.cli.report import Report
-from delassus_ros.closure import Closure
-from delassus_ros.contacts import ContactSet
-from delassus_ros.drawing.skeleton import Skeleton
-from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.model.edit import to_lock
-from delassus_ros.model.reading.xml import parse_xml
-from delassus_ros.model.robot import Robot
-from delassus_ros.model.spatial import Array
-from delassus_ros.programs.processes import Command, Programs
-from delassus_ros.programs.stopping import StopRequest
-from delassus_ros.robots.description import Description
-from delassus_ros.robots.wheels import lowest_points
+from delassus.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
+from delassus.cli.parsing import Verb
+from delassus.cli.posture import closure_of
+from delassus.cli.report import Report
+from delassus.closure import Closure
+from delassus.contacts import ContactSet
+from delassus.drawing.skeleton import Skeleton
+from delassus.errors import DelassusError, InputError
+from delassus.model.edit import to_lock
+from delassus.model.reading.xml import parse_xml
+from delassus.model.robot import Robot
+from delassus.model.spatial import Array
+from delassus.programs.processes import Command, Programs
+from delassus.programs.stopping import StopRequest
+from delassus.robots.description import Description
+from delassus.robots.wheels import lowest_points
 from delassus_ros.ros.needs import ROS, require_ros
 from delassus_ros.verbs import config
 from delassus_ros.verbs.parameter_files import settings_of
 
 if TYPE_CHECKING:
-    from delassus_ros.drawing.viewer import Viewer
+    from delassus.drawing.viewer import Viewer
     from delassus_ros.markers.received import NodeTopics
 
 _PERIOD_S = 0.02
@@ -172,7 +172,7 @@ def view_node(options: argparse.Namespace) -> Report:
 def _viewer(
     description: Description, robot: Robot, contacts: Any, options: argparse.Namespace
 ) -> Viewer:
-    from delassus_ros.drawing.viewer import Viewer
+    from delassus.drawing.viewer import Viewer
 
     shapes = shapes_of(description, robot)
     return Viewer(robot, shapes, contacts, options.port)
@@ -186,7 +186,7 @@ def _follow(
     A line is written to standard error when the page shows the first matrix; `seconds` is the time
     from then to the end [s], None for no end.
     """
-    from delassus_ros.drawing.snapshot import Snapshot
+    from delassus.drawing.snapshot import Snapshot
     from delassus_ros.markers.received import facts_of
 
     count, shown = 0, viewer.neutral()

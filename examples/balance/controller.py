@@ -13,7 +13,7 @@ from control.prediction import predicted
 from control.program import UnsolvedError
 from control.standing import Command
 
-from delassus_ros.robots.built_in.humanoid import FEET, SOLE
+from delassus.robots.built_in.humanoid import FEET, SOLE
 
 from .poses import TIMETABLE, Plan, Pose, Poser
 from .qp import Matrices, Wanted, Weights, torques

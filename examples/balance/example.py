@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from control.standing import StandingExample
 
-from delassus_ros import Contact
-from delassus_ros.robots.built_in.humanoid import FEET
+from delassus import Contact
+from delassus.robots.built_in.humanoid import FEET
 
 from .controller import Controller, predicted_wrenches
 from .poses import TIMETABLE

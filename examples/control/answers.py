@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from delassus_ros.recent import Recent
+from delassus.recent import Recent
 
 _KEPT = 1000  # joint states whose answers may still come
 _REFUSED = 0.01

@@ -22,8 +22,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from delassus.recent import Recent
 from delassus_ros.inputs.joint_state_bytes import JointStateReader
-from delassus_ros.recent import Recent
 from delassus_ros.ros.executor import executing
 from delassus_ros.ros.program import run_program
 from delassus_ros.ros.timers import STEADY

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from delassus_ros.drawing.figures import save_for_page
+from delassus.drawing.figures import save_for_page
 
 from .simulate import Record
 

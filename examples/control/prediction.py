@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from delassus_ros import solve_contacts
+from delassus import solve_contacts
 
 Array = npt.NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from delassus_ros.programs.processes import Command, Programs
-from delassus_ros.programs.stopping import StopRequest
+from delassus.programs.processes import Command, Programs
+from delassus.programs.stopping import StopRequest
 from delassus_ros.ros.executor import executing
 from delassus_ros.ros.program import ros
 from delassus_ros.sim.clock import USE_SIM_TIME, of_plant

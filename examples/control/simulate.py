@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros import DelassusSolver
+from delassus import DelassusSolver
 from delassus_ros.sim.gait import TouchState
 from delassus_ros.sim.plant import STEP_S, Plant, PlantSettings
 from delassus_ros.sim.plants import make_plant

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from delassus_ros import Contact, Problem, Robot
+from delassus import Contact, Problem, Robot
 
 from .kinematics import State
 

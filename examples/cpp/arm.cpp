@@ -1,7 +1,7 @@
 // The operational-space law of examples/operational_space in C++: what a ros2_control controller would
 // call. From the repository's folder:
 //
-//   python -m delassus_ros.robots.built_in.arm > arm.urdf
+//   python -m delassus.robots.built_in.arm > arm.urdf
 //   delassus export examples/operational_space/node.yaml --urdf arm.urdf --outputs J,MinvJT,h,JdotV -o arm.o --header arm.h
 //   g++ -std=c++17 -O2 -I . examples/cpp/arm.cpp arm.o -lm -o arm
 //

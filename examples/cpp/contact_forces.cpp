@@ -2,7 +2,7 @@
 // largest share at which the predicted contact forces stay in their friction cones. From the
 // repository's folder:
 //
-//   delassus export delassus_ros/robots/built_in/quadruped.urdf --contact LF=LF_FOOT --contact RF=RF_FOOT --contact LH=LH_FOOT --contact RH=RH_FOOT --axes world --outputs a0 --friction -o quadruped.o --header quadruped.h
+//   delassus export delassus/robots/built_in/quadruped.urdf --contact LF=LF_FOOT --contact RF=RF_FOOT --contact LH=LH_FOOT --contact RH=RH_FOOT --axes world --outputs a0 --friction -o quadruped.o --header quadruped.h
 //   g++ -std=c++17 -O2 -I . examples/cpp/contact_forces.cpp quadruped.o quadruped_forces.o -lm -o contact_forces
 //
 // It reads numbers, one tick after the other: the inputs of the kernel in their order (q, orientation

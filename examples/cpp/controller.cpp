@@ -1,6 +1,6 @@
 // A controller that has the Delassus matrix in its own process. From the repository's folder:
 //
-//   delassus export config/quadruped.yaml --urdf delassus_ros/robots/built_in/quadruped.urdf -o quadruped.o --header quadruped.h
+//   delassus export config/quadruped.yaml --urdf delassus/robots/built_in/quadruped.urdf -o quadruped.o --header quadruped.h
 //   g++ -std=c++17 -O2 -I . examples/cpp/controller.cpp quadruped.o -lm -o controller
 //   echo "0 0.7 -1.4 0 0.7 -1.4 0 0.7 -1.4 0 0.7 -1.4" | ./controller LF RH
 //

@@ -1,7 +1,7 @@
 // An operational-space controller in C++: torques that give one foot an acceleration, while others
 // keep a posture without the foot feeling it. From the repository's folder:
 //
-//   delassus export config/quadruped.yaml --urdf delassus_ros/robots/built_in/quadruped.urdf --outputs J,MinvJT,h,JdotV -o quadruped.o --header quadruped.h
+//   delassus export config/quadruped.yaml --urdf delassus/robots/built_in/quadruped.urdf --outputs J,MinvJT,h,JdotV -o quadruped.o --header quadruped.h
 //   g++ -std=c++17 -O2 -I . examples/cpp/operational_space.cpp quadruped.o -lm -o operational_space
 //
 // It reads numbers, one tick after the other: the inputs of the kernel in their order (q, rates,

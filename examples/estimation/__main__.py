@@ -11,7 +11,7 @@ from pathlib import Path
 
 from control.run import assigned, module, parser, plant_command, run, set_to
 
-from delassus_ros.programs.processes import Command
+from delassus.programs.processes import Command
 from delassus_ros.sim.clock import SLACK_OF_ESTIMATES, USE_SIM_TIME, of_plant
 
 from .watcher import EstimateWatcher

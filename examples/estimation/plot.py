@@ -13,7 +13,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402 (after the choice of the back end)
 import numpy as np  # noqa: E402
 
-from delassus_ros.drawing.figures import save_for_page  # noqa: E402
+from delassus.drawing.figures import save_for_page  # noqa: E402
 
 _SHOWN = 6.0  # s
 _GAP = 0.1  # s

@@ -18,7 +18,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.recent import Recent
+from delassus.recent import Recent
 from delassus_ros.ros.messages import stamp_in
 
 _QUEUE = QoSProfile(depth=1000)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import block_diag
 
-from delassus_ros import ForceStatus, solve_contacts
+from delassus import ForceStatus, solve_contacts
 from force_prediction.floors import Floor
 from force_prediction.free_motion import FootMotion
 from force_prediction.touch import touch

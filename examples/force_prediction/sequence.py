@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.robots.built_in import demo_urdf
+from delassus import Contact, DelassusSolver, Problem, Robot
+from delassus.robots.built_in import demo_urdf
 from delassus_ros.sim.plant import STEP_S
 from delassus_ros.sim.quadruped import stepping_quadruped
 from force_prediction.floors import Floor, MujocoFloor, RigidFloor

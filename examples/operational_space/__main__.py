@@ -17,7 +17,7 @@ from control.watcher import Watcher
 from geometry_msgs.msg import WrenchStamped
 from rclpy.serialization import deserialize_message
 
-from delassus_ros.robots.built_in.arm import TOOL
+from delassus.robots.built_in.arm import TOOL
 
 from .simulate import SURFACES
 

@@ -10,8 +10,8 @@ from control.node import NEWEST, Array, ControlNode, run_node
 from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix
 from geometry_msgs.msg import WrenchStamped
 
-from delassus_ros.errors import InputError, unknown
-from delassus_ros.robots.built_in.arm import TOOL
+from delassus.errors import InputError, unknown
+from delassus.robots.built_in.arm import TOOL
 from delassus_ros.sim.plant import STEP_S
 
 from .law import Rows, Tool, predicted_force, torques

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from delassus_ros.drawing.figures import save_for_page
+from delassus.drawing.figures import save_for_page
 
 from .simulate import Record
 

@@ -16,8 +16,8 @@ from control.film import Film
 from control.offline import parser, show
 from control.prediction import off_by
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.robots.built_in.arm import TOOL, arm_urdf
+from delassus import Contact, DelassusSolver, Problem, Robot
+from delassus.robots.built_in.arm import TOOL, arm_urdf
 from delassus_ros.sim.plant import STEP_S, Floor, Plant, PlantSettings
 
 from .law import Rows, Task, Tool, own_acceleration, predicted_force, torques

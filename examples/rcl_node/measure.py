@@ -23,7 +23,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
-from delassus_ros import Robot
+from delassus import Robot
 from delassus_ros.verbs.parameter_files import settings_of
 
 NODES = {"C": "in_c", "Python": "in_python"}

@@ -200,7 +200,7 @@ static bool read_contacts(const ActiveContacts *set, int64_t now, int64_t delay)
   return changed;
 }
 
-/* ---- Conditioning, as in delassus_ros/conditioning/monitor.py ---- */
+/* ---- Conditioning, as in delassus/conditioning/monitor.py ---- */
 
 static struct {
   int rows[ROWS], size, structural_rank, state;

@@ -16,15 +16,15 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.serialization import serialize_message
 
-from delassus_ros.compiler.header import c_string
-from delassus_ros.conditioning.monitor import Damping
-from delassus_ros.contacts import row_scales
-from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.model.ranges import PlausibleRanges
+from delassus.compiler.header import c_string
+from delassus.conditioning.monitor import Damping
+from delassus.contacts import row_scales
+from delassus.errors import DelassusError, InputError
+from delassus.model.ranges import PlausibleRanges
+from delassus.solver.solver import DelassusSolver
+from delassus.solver.structural_rank import generic_matrices, unit_scales
 from delassus_ros.node.matrix import make_layout
 from delassus_ros.node.parameters import Operation, Settings
-from delassus_ros.solver.solver import DelassusSolver
-from delassus_ros.solver.structural_rank import generic_matrices, unit_scales
 from delassus_ros.verbs import main as command_line
 from delassus_ros.verbs.parameter_files import parameters_of
 

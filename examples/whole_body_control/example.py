@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from control.standing import StandingExample
 
-from delassus_ros import Contact
+from delassus import Contact
 
 from .controller import Controller, Rows, predicted_forces
 from .gait import LEGS, TIMETABLE

@@ -10,7 +10,7 @@ from PIL import Image
 
 from benchmarks import pages, plots
 from benchmarks.pages import Table, table, tables
-from delassus_ros.drawing.figures import SERIES
+from delassus.drawing.figures import SERIES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 WARM = table(

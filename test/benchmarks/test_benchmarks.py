@@ -27,10 +27,10 @@ from benchmarks.cases import AbsentError, Case
 from benchmarks.compare import TOLERANCE, WrongResultError
 from benchmarks.pinocchio_peer import PinocchioProblem
 from benchmarks.timing import Timing
-from delassus_ros import Problem
-from delassus_ros.compiler.runtime.batch_kernel import Layout
-from delassus_ros.testing import SIMPLE, random_problem
-from delassus_ros.testing.conformance import relative_error, textbook
+from delassus import Problem
+from delassus.compiler.runtime.batch_kernel import Layout
+from delassus.testing import SIMPLE, random_problem
+from delassus.testing.conformance import relative_error, textbook
 
 
 @pytest.fixture(scope="module", params=["quadruped", 14, 28])

@@ -23,9 +23,9 @@ from benchmarks.cluster_cases import CLUSTER_CASES, Closed, Published
 from benchmarks.compare import WrongResultError
 from benchmarks.machine_speed import THERE, MachineSpeed
 from benchmarks.timing import Timing
-from delassus_ros.algorithms.dense import definition
-from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.model.clusters import clusters_of
+from delassus.algorithms.dense import definition
+from delassus.compiler.ir.trace import trace
+from delassus.model.clusters import clusters_of
 
 BY_NAME = {case.name: case for case in CLUSTER_CASES}
 SAME = MachineSpeed(THERE)

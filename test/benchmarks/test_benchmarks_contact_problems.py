@@ -17,7 +17,7 @@ from benchmarks.contact_problems.peers import PEERS, pyramid
 from benchmarks.contact_problems.residual import point_residual, residual
 from benchmarks.contact_problems.solutions import LAWS, Solved, solutions
 from benchmarks.pages import filled
-from delassus_ros.model.spatial import Array
+from delassus.model.spatial import Array
 
 
 @pytest.fixture(name="solved", scope="module")

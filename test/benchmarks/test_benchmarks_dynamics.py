@@ -13,8 +13,8 @@ from benchmarks import dynamics, ours
 from benchmarks.cases import Case
 from benchmarks.compare import WrongResultError
 from benchmarks.timing import Timing
-from delassus_ros import Contact, Problem
-from delassus_ros.dynamics import Dynamics
+from delassus import Contact, Problem
+from delassus.dynamics import Dynamics
 
 pytestmark = pytest.mark.needs("pinocchio")
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import cases, outputs
 from benchmarks.pinocchio_peer import PinocchioProblem
-from delassus_ros import DelassusSolver, Problem
+from delassus import DelassusSolver, Problem
 
 pytestmark = pytest.mark.needs("pinocchio")
 

@@ -26,9 +26,9 @@ from benchmarks.papers.clusters import verdict
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.methods import APPROXIMATIONS, contenders, random_states
 from benchmarks.papers.page import published
-from delassus_ros import Problem, Robot, algorithms
-from delassus_ros.algorithms.dense import definition
-from delassus_ros.model.clusters import clusters_of
+from delassus import Problem, Robot, algorithms
+from delassus.algorithms.dense import definition
+from delassus.model.clusters import clusters_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "papers" / "clusters.md"
 needs_robots = pytest.mark.skipif(

@@ -23,13 +23,13 @@ from benchmarks.papers import asimo, efpa, kept, matrix_aba, nori, osimr, stages
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.page import DEPENDS, DOES_NOT, REPRODUCES, Claim, published, summary
 from benchmarks.scaling import exponent
-from delassus_ros.algorithms.pv_osimr import joining_nodes, wide_nodes
-from delassus_ros.measured.system import System
-from delassus_ros.rbda.spatial import JointTransform, SpatialInertia
-from delassus_ros.rbda.tree import Link, Turn
-from delassus_ros.rbda.trees import tree_of
-from delassus_ros.scalars.counts import operations
-from delassus_ros.scalars.graph import Graph
+from delassus.algorithms.pv_osimr import joining_nodes, wide_nodes
+from delassus.measured.system import System
+from delassus.rbda.spatial import JointTransform, SpatialInertia
+from delassus.rbda.tree import Link, Turn
+from delassus.rbda.trees import tree_of
+from delassus.scalars.counts import operations
+from delassus.scalars.graph import Graph
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "papers"
 
@@ -288,7 +288,7 @@ def test_the_model_s_operations_of_any_joint_are_those_of_our_spatial_algebra() 
 def test_the_cost_model_is_the_printed_one_on_a_chain_by_hand() -> None:
     """Torso, one arm of two joints, one end effector: all terms of the appendix."""
     from benchmarks.mechanisms import Links, rotation, surfaces
-    from delassus_ros import Problem
+    from delassus import Problem
 
     build = Links()
     tip = build.chain(0, 2, rotation((1.0, 0.0, 0.0), 1.0), np.array([1.0, 0.0, 0.0]))

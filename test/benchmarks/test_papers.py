@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import operation_counts, pages
-from delassus_ros.algorithms.pv_osimr import pv_osimr
+from delassus.algorithms.pv_osimr import pv_osimr
 
 ROOT = Path(__file__).resolve().parents[2]
 VERDICTS = ROOT / "docs" / "papers" / "verdicts.md"
@@ -86,7 +86,7 @@ def test_the_titles_of_papers_are_those_of_the_references() -> None:
     """In docstrings and on pages; the words before a colon are enough."""
     known = titles()
     assert len(known) >= 6
-    folders = ("delassus_ros", "benchmarks", "docs", "examples", "test")
+    folders = ("delassus", "delassus_ros", "benchmarks", "docs", "examples", "test")
     every = [file for folder in folders for file in (ROOT / folder).rglob("*.*")]
     files = [file for file in every if file.suffix in (".py", ".md")]
     checked, wrong = 0, []

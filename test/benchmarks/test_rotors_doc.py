@@ -10,9 +10,9 @@ import pytest
 from cli_support import output
 
 from benchmarks import rotor_errors
-from delassus_ros import Closure, Contact, DelassusSolver, Problem
-from delassus_ros.errors import InputError, ProblemError
-from delassus_ros.rotor_report import (
+from delassus import Closure, Contact, DelassusSolver, Problem
+from delassus.errors import InputError, ProblemError
+from delassus.rotor_report import (
     approximation_error,
     rotor_report,
     usual_error,

@@ -27,9 +27,9 @@ import yaml
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
+from delassus.errors import DelassusError
+from delassus.model.reading.yaml import read_side_file
 from delassus_ros.adapter import settings as adapter_settings
-from delassus_ros.errors import DelassusError
-from delassus_ros.model.reading.yaml import read_side_file
 from delassus_ros.node.parameters import Operation, Settings
 from delassus_ros.verbs import main as cli
 from delassus_ros.verbs.parameter_files import parameters_of

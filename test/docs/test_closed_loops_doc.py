@@ -9,11 +9,11 @@ import pytest
 from linkages import COUPLER, CRANK, GROUND, REFERENCE, ROCKER, closed_four_bar
 from urdf_text import link
 
-from delassus_ros import Closure, Robot
-from delassus_ros.model import LoopKind
-from delassus_ros.model.reading import elements as constraint_elements
-from delassus_ros.model.reading import yaml as side_file
-from delassus_ros.model.reading.yaml import read_side_file
+from delassus import Closure, Robot
+from delassus.model import LoopKind
+from delassus.model.reading import elements as constraint_elements
+from delassus.model.reading import yaml as side_file
+from delassus.model.reading.yaml import read_side_file
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "tutorials" / "closed_loops.md").read_text(encoding="utf-8")

@@ -10,13 +10,13 @@ import pytest
 from seeds import but_slow
 
 from benchmarks import cases
-from delassus_ros import algorithms
-from delassus_ros.algorithms.counting import OperationCounter
-from delassus_ros.algorithms.elimination import JointPlaces, delassus
-from delassus_ros.algorithms.ltl import ltl
-from delassus_ros.algorithms.pv_osim import pv_osim
-from delassus_ros.compiler.ir.trace import trace
-from delassus_ros.rbda.trees import tree_of
+from delassus import algorithms
+from delassus.algorithms.counting import OperationCounter
+from delassus.algorithms.elimination import JointPlaces, delassus
+from delassus.algorithms.ltl import ltl
+from delassus.algorithms.pv_osim import pv_osim
+from delassus.compiler.ir.trace import trace
+from delassus.rbda.trees import tree_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "elimination.md"
 

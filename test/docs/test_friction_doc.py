@@ -9,9 +9,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from delassus_ros.contact_forces import ForceStatus
-from delassus_ros.contact_forces.machine_code import BUDGET
-from delassus_ros.contact_forces.rows import Kind
+from delassus.contact_forces import ForceStatus
+from delassus.contact_forces.machine_code import BUDGET
+from delassus.contact_forces.rows import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "friction.md"

@@ -10,26 +10,33 @@ from pathlib import Path
 
 import pytest
 
+import delassus
 import delassus_ros
 
-PACKAGE = Path(delassus_ros.__file__).parent
-LAYERS = (
+PACKAGES = tuple(Path(package.__path__[0]) for package in (delassus, delassus_ros))
+LIBRARY = (
     "version", "recent", "visible", "errors", "arguments",
     "scalars", "model", "contacts", "outputs", "problem", "samples", "programs",
     "rbda", "algorithms",
     "compiler", "contact_forces", "task_inertia", "solver", "gradients", "doors", "closure",
     "dynamics", "measured", "conditioning", "rotor_report", "testing", "drawing", "robots",
-    "tables", "cli",
+    "tables", "cli",)  # fmt: skip
+"""Folders and modules of the library, each of which imports nothing of those behind it."""
+COMPONENT = (
     "ros", "inputs", "node", "adapter", "estimator", "monitor", "markers", "recordings", "sim",
     "verbs", "commands",
 )  # fmt: skip
-"""The folders and the modules beside them, each of which imports nothing of those behind it."""
+"""Folders and modules of the ROS component, likewise."""
+LAYERS = (
+    *(f"delassus.{name}" for name in LIBRARY),
+    *(f"delassus_ros.{name}" for name in COMPONENT),
+)
 ROOMS = {
-    "compiler": (
+    "delassus.compiler": (
         "ir", "passes", "codegen", "runtime", "cache",
         "function", "loops", "newton_loop", "newton", "build", "header", "export", "worker",
     ),
-    "node": (
+    "delassus_ros.node": (
         "contact_parameters", "parameters", "matrix", "forces", "dynamics", "present_contacts",
         "tick", "computation", "declared_parameters", "refusals", "on_demand", "services",
         "horizon", "change", "diagnostics", "configuration", "delassus_node", "main",
@@ -37,8 +44,6 @@ ROOMS = {
 }  # fmt: skip
 """Per folder of the package the order of its folders and modules, by the same rule."""
 ORDERS = (LAYERS, *(tuple(f"{room}.{name}" for name in order) for room, order in ROOMS.items()))
-LIBRARY = LAYERS[: LAYERS.index("ros")]
-"""What needs no ROS: the component stands above the library."""
 ROS = frozenset(
     "rclpy delassus_msgs delassus_msgs_py builtin_interfaces diagnostic_msgs geometry_msgs "
     "lifecycle_msgs nav_msgs rcl_interfaces rosgraph_msgs sensor_msgs std_msgs visualization_msgs "
@@ -73,8 +78,8 @@ def _imports() -> dict[str, frozenset[str]]:
     tests would look at them.
     """
     found = {}
-    for path in PACKAGE.rglob("*.py"):
-        parts = ("delassus_ros", *path.relative_to(PACKAGE).with_suffix("").parts)
+    for path in (path for folder in PACKAGES for path in folder.rglob("*.py")):
+        parts = path.relative_to(PACKAGES[0].parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         tree = ast.parse(path.read_text(encoding="utf-8"))
         found[name] = frozenset(_imported(tree))
@@ -88,8 +93,13 @@ def _needs(module: str) -> set[str]:
     return names & imports.keys() - {module}
 
 
+def _full(name: str) -> str:
+    """Return the full name of a folder or module of one of the packages."""
+    return f"delassus.{name}" if name in LIBRARY else f"delassus_ros.{name}"
+
+
 def _below(module: str, place: str) -> bool:
-    return f"{module}.".startswith(f"delassus_ros.{place}.")
+    return f"{module}.".startswith(f"{place}.")
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
@@ -100,13 +110,13 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 def test_everything_has_its_layer() -> None:
-    found = {module.split(".")[1] for module in _imports() if "." in module}
+    found = {".".join(module.split(".")[:2]) for module in _imports() if "." in module}
     assert sorted(LAYERS) == sorted(found)
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_everything_in_a_room_has_its_layer(room: str) -> None:
-    start = f"delassus_ros.{room}."
+    start = f"{room}."
     modules = [module for module in _imports() if module.startswith(start)]
     inside = {module.removeprefix(start).partition(".")[0] for module in modules}
     assert sorted(ROOMS[room]) == sorted(inside)
@@ -127,19 +137,20 @@ def test_a_layer_imports_nothing_of_those_above_it(layer: str) -> None:
     assert not wrong
 
 
-def test_the_library_imports_nothing_of_ros() -> None:
+def test_the_library_imports_nothing_of_ros_and_nothing_of_the_component() -> None:
     packages = {name.partition(".")[0] for names in _imports().values() for name in names}
     assert {"rclpy", "delassus_msgs", "sensor_msgs"} <= packages
     assert not {
         (module, name)
         for module, names in _imports().items()
         for name in names
-        if any(_below(module, layer) for layer in LIBRARY) and name.partition(".")[0] in ROS
+        if _below(module, "delassus") and name.partition(".")[0] in {*ROS, "delassus_ros"}
     }
 
 
 @pytest.mark.parametrize(("who", "what"), NEVER)
 def test_what_must_never_be(who: str, what: str) -> None:
+    who, what = _full(who), _full(what)
     own = [module for module in _imports() if _below(module, who)]
     assert own and any(_below(module, what) for module in _imports())
     wrong = [
@@ -152,12 +163,12 @@ def test_what_must_never_be(who: str, what: str) -> None:
 
 
 def test_algorithms_do_not_know_each_other_but_for_auto() -> None:
-    names = {module for module in _imports() if _below(module, "algorithms")}
+    names = {module for module in _imports() if _below(module, "delassus.algorithms")}
     # What they share.
     shared = ("", ".registry", ".counting", ".pinocchio_model")
-    names -= {f"delassus_ros.algorithms{name}" for name in shared}
+    names -= {f"delassus.algorithms{name}" for name in shared}
     # The approximation is another algorithm on another tree.
-    knowing = {"delassus_ros.algorithms.auto", "delassus_ros.algorithms.reflected_inertia"}
+    knowing = {"delassus.algorithms.auto", "delassus.algorithms.reflected_inertia"}
     assert not {
         (module, needed) for module in names - knowing for needed in _needs(module) & names
     }

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-import delassus_ros
-from delassus_ros import closure, dynamics, model
+import delassus
+from delassus import closure, dynamics, model
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.parameters import PARAMETERS
 from delassus_ros.verbs import main as cli
@@ -31,13 +31,13 @@ PAGES = [
     *sorted((ROOT / "docs").glob("**/*.md")),
 ]  # fmt: skip
 SOURCES = (
-    "delassus_ros", "msg", "benchmarks", "config", "examples", "launch", "requirements", "scripts",
-    "tools",
+    "delassus", "delassus_ros", "msg", "benchmarks", "config", "examples", "launch",
+    "requirements", "scripts", "tools",
 )  # fmt: skip
 FOREIGN = {
     "--base-paths": "colcon", "--ros-args": "ROS", "--enclave": "ROS",
     "--show-args": "ros2 launch", "SetRemap": "launch_ros", "example_8": "ros2_control_demos",
-    "--system-site-packages": "venv",
+    "--system-site-packages": "venv", "delassus/G.LF.0.RF.2": "a state interface of ros2_control",
     "Enforce": "ROS's security", "ROS_SECURITY_ENCLAVE_OVERRIDE": "ROS's security",
     "MultiThreadedExecutor": "rclpy", "open_port_internal": "Fast DDS", "PATH": "the shell",
     "composition_interfaces": "ROS", "foxglove_bridge": "ROS", "joint_state_publisher_gui": "ROS",
@@ -47,7 +47,7 @@ FOREIGN = {
 BLOCK = re.compile(r"^ *(```+).*?^ *\1", re.DOTALL | re.MULTILINE)
 CLASSES = {
     name: kind
-    for package in (delassus_ros, closure, dynamics, model)
+    for package in (delassus, closure, dynamics, model)
     for name, kind in vars(package).items()
     if isinstance(kind, type)
 }
@@ -102,9 +102,14 @@ def classes_of(name: ast.Name) -> list[type]:
 @cache
 def attributes(kind: type) -> frozenset[str]:
     """Return the attributes of a class and of its instances."""
-    bases = [base for base in kind.__mro__ if base.__module__.startswith("delassus_ros")]
+    bases = [base for base in kind.__mro__ if base.__module__.startswith("delassus")]
     text = "\n".join(inspect.getsource(base) for base in bases)
     return frozenset((*dir(kind), *re.findall(r"(?:^    |\bself\.)(\w+)", text, re.M)))
+
+
+def is_file(name: str) -> bool:
+    """Return whether a file of the repository has this name."""
+    return any(path.endswith(f"/{name}") for path in paths())
 
 
 def unknown(name: str, known: frozenset[str] = frozenset()) -> list[str]:
@@ -128,7 +133,7 @@ def unknown(name: str, known: frozenset[str] = frozenset()) -> list[str]:
         return [] if any(topic in text for text in texts().values()) else [name]
     if found := re.fullmatch(r"delassus_msgs/(\w+)", name):
         return [] if any(f"/{found[1]}." in path for path in paths()) else [name]
-    if re.fullmatch(r"delassus_(ros|msgs_py)(\.\w+)+", name):
+    if re.fullmatch(r"delassus(_ros|_msgs_py)?(\.\w+)+", name) and not is_file(name):
         try:
             pkgutil.resolve_name(name)
         except (ImportError, AttributeError):
@@ -197,7 +202,7 @@ def test_names_in_backticks_exist(page: Path) -> None:
         "solution.J_bar()", "solution.gradient", "solver.solve_all", "gradient_of(solution)",
         "Robot.from_udf", "Robot.from_urdf(path, bas=1)", "robot.lok({'neck': 0.1})",
         "DelassusSolver(problem, algoritm='efpa')", "DelassusSovler", "lyout_id",
-        "delassus_ros.dynamic.Dynamics", "delassus_ros.dynamics.Dynamic", "regularizaton=",
+        "delassus_ros.dynamic.Dynamics", "delassus.dynamics.Dynamic", "regularizaton=",
         "delassus comput", "delassus compute --contacts LF", "--outpts", "make wlk",
         "make WLK=1 walk", "python -m benchmarks.cluster", "contacts.nams", "orientation.sorce",
         "rows: some", "contacts.LF.knd", "~/delasus", "delassus_msgs/DelassusMatrx",

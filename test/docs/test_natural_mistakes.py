@@ -14,8 +14,8 @@ import robots
 from cli_support import QUADRUPED, refusal
 from robots import LEGS
 
-from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Transform
-from delassus_ros.errors import DelassusError, DelassusWarning
+from delassus import Closure, Contact, DelassusSolver, Problem, Robot, Transform
+from delassus.errors import DelassusError, DelassusWarning
 from delassus_ros.verbs.main import main
 
 FEET = [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
@@ -144,7 +144,7 @@ def test_the_list_is_of_forty_and_more() -> None:
     assert len(MISTAKES) >= 40 and len({name for name, _, _ in MISTAKES}) == len(MISTAKES)
 
 
-@pytest.mark.filterwarnings("error::delassus_ros.errors.DelassusWarning")
+@pytest.mark.filterwarnings("error::delassus.errors.DelassusWarning")
 @pytest.mark.parametrize(
     ("call", "words"), [row[1:] for row in MISTAKES], ids=[row[0] for row in MISTAKES]
 )

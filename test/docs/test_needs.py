@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from hanging import HANG_S
 
+from delassus.programs import entry
+from delassus.programs.needs import missing
 from delassus_ros import commands
-from delassus_ros.programs import entry
-from delassus_ros.programs.needs import missing
 from delassus_ros.ros.needs import missing_ros
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from soak import __main__ as soak
 
+from delassus.programs.command_line import Whole, duration, positive
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.parameters import PARAMETERS
-from delassus_ros.programs.command_line import Whole, duration, positive
 from delassus_ros.sim import demo
 from delassus_ros.verbs import main as cli
 

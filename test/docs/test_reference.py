@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-import delassus_ros
-from delassus_ros import testing
+import delassus
+from delassus import testing
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTED = re.findall(
-    r"^   ~(delassus_ros\.\S+)$", (ROOT / "docs/library.md").read_text(), re.MULTILINE
+    r"^   ~(delassus(?:_ros)?\.\S+)$", (ROOT / "docs/library.md").read_text(), re.MULTILINE
 )
 
 
@@ -43,7 +43,7 @@ def docstrings() -> Iterator[tuple[str, list[str]]]:
 
 def test_each_public_name_has_a_page() -> None:
     shown = {path.rpartition(".")[2] for path in LISTED}
-    public = {*delassus_ros.__all__, "random_robot", "random_problem"} - {"__version__"}
+    public = {*delassus.__all__, "random_robot", "random_problem"} - {"__version__"}
     assert public <= shown, public - shown
     assert {"random_robot", "random_problem"} <= set(testing.__all__)
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-import delassus_ros
+import delassus
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFESTS = ("package.xml", "msg/package.xml")
-VERSION = delassus_ros.__version__
+VERSION = delassus.__version__
 
 
 def urls_of(manifest: str) -> dict[str, str]:

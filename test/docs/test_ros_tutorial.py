@@ -12,7 +12,7 @@ import yaml
 from processes import node_program, python
 from ros_support import graph_of_programs
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.verbs.main import main
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "your_robot_in_ros.md"

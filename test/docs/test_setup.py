@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hanging import HANG_S
 
-import delassus_ros
+import delassus
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,9 +80,9 @@ def test_both_packages_have_one_version() -> None:
         ElementTree.parse(ROOT / manifest).getroot().findtext("version")
         for manifest in ("package.xml", "msg/package.xml")
     }
-    assert versions == {delassus_ros.__version__}
+    assert versions == {delassus.__version__}
     (cited,) = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    assert cited == delassus_ros.__version__
+    assert cited == delassus.__version__
 
 
 def test_conda_gets_what_the_manifests_need() -> None:
@@ -109,7 +109,8 @@ def test_what_the_manifest_names_is_imported() -> None:
         return {name for names in re.findall(found, text, re.MULTILINE) for name in names}
 
     root = ElementTree.parse(ROOT / "package.xml").getroot()
-    for kind, folders in (("exec_depend", ("delassus_ros", "launch")), ("test_depend", ("test",))):
+    ours = ("delassus", "delassus_ros", "launch")
+    for kind, folders in (("exec_depend", ours), ("test_depend", ("test",))):
         needed = {str(node.text).removeprefix("python3-") for node in root.iter(kind)}
         assert len(needed) > 3
         modules = {{"urdfdom_py": "urdf_parser_py"}.get(name, name) for name in needed}
@@ -156,7 +157,7 @@ def test_the_library_imports_without_ros_and_without_optional_packages() -> None
 
 def test_the_command_needs_ros_for_live_nodes_alone(tmp_path: Path) -> None:
     absent = ("builtin_interfaces", "geometry_msgs", "sensor_msgs", "delassus_msgs_py")
-    urdf = ROOT / "delassus_ros" / "robots" / "built_in" / "quadruped.urdf"
+    urdf = ROOT / "delassus" / "robots" / "built_in" / "quadruped.urdf"
     kernel = tmp_path / "kernel.o"
     imported_without(
         absent,

@@ -10,12 +10,12 @@ from typing import get_args
 
 import pytest
 
-import delassus_ros
-from delassus_ros.dynamics.methods import FORWARD, INVERSE
-from delassus_ros.measured.quantities import Quantity
+import delassus
+from delassus.dynamics.methods import FORWARD, INVERSE
+from delassus.measured.quantities import Quantity
+from delassus.outputs import OUTPUTS, kernel_outputs
 from delassus_ros.node.contact_parameters import CONTACT_PARAMETERS
 from delassus_ros.node.parameters import PARAMETERS
-from delassus_ros.outputs import OUTPUTS, kernel_outputs
 from delassus_ros.verbs import main as cli
 
 ROOT = Path(__file__).parents[2]
@@ -52,12 +52,12 @@ def test_errors_derive_from_the_error_that_pages_name() -> None:
     text = text_of("library") + text_of("tutorials/closed_loops")
     for name in ("DelassusError", "Status", "Solution", "Closure"):
         assert f"`{name}`" in text
-        assert hasattr(delassus_ros, name)
-    errors = vars(delassus_ros.errors).values()
+        assert hasattr(delassus, name)
+    errors = vars(delassus.errors).values()
     raised = [each for each in errors if isinstance(each, type) and issubclass(each, Exception)]
     raised = [each for each in raised if not issubclass(each, Warning)]
     assert len(raised) > 5
-    assert all(issubclass(each, delassus_ros.DelassusError) for each in raised)
+    assert all(issubclass(each, delassus.DelassusError) for each in raised)
 
 
 @pytest.mark.parametrize(

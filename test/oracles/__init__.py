@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from delassus_ros import Problem, Robot
+from delassus import Problem, Robot
 
 GRAVITY = np.array([1.0, -2.0, -9.0])
 """Along no axis of a base [m/s²]."""

@@ -18,7 +18,7 @@ from passive import with_passive
 from robots import FEET, LEGS
 
 from benchmarks import cases as benchmark_cases
-from delassus_ros import (
+from delassus import (
     CenterOfMass,
     CentroidalMomentum,
     Contact,
@@ -28,15 +28,15 @@ from delassus_ros import (
     Transform,
     WeightedSum,
 )
-from delassus_ros.closure import Closure
-from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Loop, LoopKind
-from delassus_ros.model.clusters import clusters_of
-from delassus_ros.problem import AXES, Axes
-from delassus_ros.rbda.trees import tree_of
-from delassus_ros.robots.built_in import demo_urdf
-from delassus_ros.samples import random_inputs
-from delassus_ros.testing import SIMPLE, random_problem
-from delassus_ros.testing.random_trees import (
+from delassus.closure import Closure
+from delassus.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Loop, LoopKind
+from delassus.model.clusters import clusters_of
+from delassus.problem import AXES, Axes
+from delassus.rbda.trees import tree_of
+from delassus.robots.built_in import demo_urdf
+from delassus.samples import random_inputs
+from delassus.testing import SIMPLE, random_problem
+from delassus.testing.random_trees import (
     random_contacts,
     random_robot,
     random_transform,

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from delassus_ros import Problem, algorithms
-from delassus_ros.compiler.ir.trace import trace
+from delassus import Problem, algorithms
+from delassus.compiler.ir.trace import trace
 
 
 @cache

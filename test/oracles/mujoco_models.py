@@ -10,8 +10,8 @@ import mujoco
 import numpy as np
 
 from benchmarks import models
-from delassus_ros.model import WORLD, Body, Inertia, JointKind, Loop, LoopKind, Robot, Transform
-from delassus_ros.problem import Problem
+from delassus.model import WORLD, Body, Inertia, JointKind, Loop, LoopKind, Robot, Transform
+from delassus.problem import Problem
 from delassus_ros.sim.quadruped import stepping_quadruped
 from oracles import eliminate, independent_columns, responses
 

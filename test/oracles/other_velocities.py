@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 import pinocchio as pin
 
-from delassus_ros import Problem, Robot
+from delassus import Problem, Robot
 from oracles import (
     coupling_rows,
     dependent,

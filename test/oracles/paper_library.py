@@ -13,9 +13,9 @@ import pytest
 
 from benchmarks import oracle
 from benchmarks.cases import AbsentError
-from delassus_ros.model.clusters import velocity_offsets
-from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Problem
+from delassus.model.clusters import velocity_offsets
+from delassus.model.spatial import Array
+from delassus.problem import Problem
 from oracles import responses
 
 CONSTANT = (

@@ -9,9 +9,9 @@ import pinocchio as pin
 
 from benchmarks import models
 from benchmarks.pinocchio_peer import PinocchioRobot
-from delassus_ros import Problem, Robot
-from delassus_ros.algorithms.pinocchio_model import PinocchioModel
-from delassus_ros.model.spatial import Transform
+from delassus import Problem, Robot
+from delassus.algorithms.pinocchio_model import PinocchioModel
+from delassus.model.spatial import Transform
 from oracles import GRAVITY, responses, symmetric
 
 

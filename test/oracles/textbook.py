@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-import delassus_ros.testing.mpmath_numbers as fifty_digits
-from delassus_ros import Problem, algorithms
-from delassus_ros.algorithms import dense
-from delassus_ros.model import WORLD, Joint, JointKind, Robot, Transform
-from delassus_ros.model.clusters import clusters_of
-from delassus_ros.model.spatial import rotation_between, skew
-from delassus_ros.rbda.constraints import constraint_jacobian
+import delassus.testing.mpmath_numbers as fifty_digits
+from delassus import Problem, algorithms
+from delassus.algorithms import dense
+from delassus.model import WORLD, Joint, JointKind, Robot, Transform
+from delassus.model.clusters import clusters_of
+from delassus.model.spatial import rotation_between, skew
+from delassus.rbda.constraints import constraint_jacobian
 from oracles import columns_of, coupling_rows, eliminate, independent_columns, responses
 
 

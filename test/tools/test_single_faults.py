@@ -56,7 +56,7 @@ def test_a_fault_is_found_in_a_copy_alone(capsys: pytest.CaptureFixture[str]) ->
     (fault,) = (fault for fault in faults() if fault.name == "time between two rates")
     source = (ROOT / fault.file).read_text(encoding="utf-8")
     assert single_faults.main(["rates"]) == 0
-    assert "found: test/measured/test_rate_change.py::" in capsys.readouterr().out
+    assert "found: test/library/measured/test_rate_change.py::" in capsys.readouterr().out
     assert (ROOT / fault.file).read_text(encoding="utf-8") == source
     harmless = Fault(
         "none", "none", fault.file, fault.old, f"{fault.old}  # as before", fault.tests

@@ -33,7 +33,7 @@ from soak.run import (
 )
 from soak.verdict import EndedReaders, Limits, Result
 
-from delassus_ros import DelassusSolver
+from delassus import DelassusSolver
 from delassus_ros.monitor.latency import Percentiles
 
 ROOT = Path(__file__).resolve().parents[2]

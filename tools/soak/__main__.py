@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from delassus_ros.programs.command_line import positive
-from delassus_ros.programs.stopping import StopRequest
+from delassus.programs.command_line import positive
+from delassus.programs.stopping import StopRequest
 from delassus_ros.ros.needs import missing_ros
 
 from .run import (

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from delassus_ros import Contact, ContactSet, DelassusSolver, Problem, Robot
-from delassus_ros.robots.built_in.humanoid import FEET, HANDS, humanoid_urdf
+from delassus import Contact, ContactSet, DelassusSolver, Problem, Robot
+from delassus.robots.built_in.humanoid import FEET, HANDS, humanoid_urdf
 
 CONTACTS = {**FEET, **HANDS}
 """Contacts of the humanoid, all of kind surface, and their frames: 24 rows."""

@@ -18,8 +18,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.model import Robot
-from delassus_ros.robots.built_in.humanoid import humanoid_urdf
+from delassus.model import Robot
+from delassus.robots.built_in.humanoid import humanoid_urdf
 from delassus_ros.ros.program import run_program
 from delassus_ros.sim.pace import Pace
 from delassus_ros.sim.plant_node import STAMP

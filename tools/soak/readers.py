@@ -17,7 +17,7 @@ import rclpy
 from delassus_msgs.msg import DelassusMatrix
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-from delassus_ros.programs.stopping import StopRequest
+from delassus.programs.stopping import StopRequest
 
 _TOPIC = "delassus_node/delassus"
 _PATIENCE = 5.0  # s for a reader to get its first matrix

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from delassus_ros.errors import DelassusError
+from delassus.errors import DelassusError
+from delassus.programs.processes import Command, Programs
 from delassus_ros.monitor.latency import Percentiles
-from delassus_ros.programs.processes import Command, Programs
 from delassus_ros.sim.demo import demo_environment
 
 from .accounting import STRETCH, MatrixGaps, NodeCounts, account

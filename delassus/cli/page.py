@@ -1,0 +1,147 @@
+"""The page of a robot in the browser: its options, shapes, sliders and first pose."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import webbrowser
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from delassus.cli.options import add_seconds, given_joints, warn
+from delassus.closure import Closure
+from delassus.errors import InputError, unknown
+from delassus.model.joint import JointKind
+from delassus.model.robot import Robot
+from delassus.model.spatial import Array
+from delassus.programs.command_line import Whole
+from delassus.programs.stopping import StopRequest
+from delassus.robots.description import Description
+from delassus.robots.pose import default_posture
+
+if TYPE_CHECKING:
+    from delassus.drawing.shapes import Shapes
+    from delassus.drawing.viewer import JointSlider, Viewer
+
+_TURN, _SLIDE = np.pi, 1.0
+"""Half the range of the slider of a joint without limits [rad, m]."""
+
+
+def add_page(parser: argparse.ArgumentParser) -> None:
+    """Add the page of the viewer, and how long it is served."""
+    parser.add_argument(
+        "--port",
+        type=Whole(0, 65535),
+        metavar="N",
+        help="TCP port of the page; 0 for any free port (default: 8080, or any free port if 8080 "
+        "is in use)",
+    )
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print the address, but open no browser"
+    )
+    add_seconds(parser)
+
+
+def end_of(options: argparse.Namespace, stop: StopRequest) -> Callable[[], bool]:
+    """Return a function that returns whether to end: on request, or after the options' time."""
+    end = np.inf if options.seconds is None else time.monotonic() + options.seconds
+    return lambda: stop.requested or time.monotonic() > end
+
+
+def shapes_of(description: Description, robot: Robot) -> Shapes:
+    """Return the visual shapes of a robot; a line on standard error names unreadable shapes."""
+    from delassus.drawing.shapes import Shapes
+
+    if description.model is not None:
+        shapes = Shapes.of_mujoco(robot, description.model)
+    else:
+        shapes = Shapes.of_urdf(robot, description.document, description.folder)
+    if shapes.unread:
+        more = f", and {len(shapes.unread) - 1} more" if len(shapes.unread) > 1 else ""
+        print(f"warning: not drawn: {shapes.unread[0]}{more}", file=sys.stderr)
+    return shapes
+
+
+def first_pose(
+    options: argparse.Namespace, robot: Robot, closure: Closure | None
+) -> dict[str, float]:
+    """Return the first positions of the joints that are moved, by name [rad, m].
+
+    These are those of the default posture, and of --q. The choice of the posture and
+    the joints outside their limits are written to standard error.
+
+    Raises
+    ------
+    InputError
+        If a joint is unknown or has no slider.
+    """
+    moved = {joint.name for joint in robot.joints if joint.kind.nq == 1}
+    if closure is not None:
+        moved &= set(closure.independent)
+    posture = default_posture(robot, closure)
+    start = {joint.name: float(posture.q[offset])
+             for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+             if joint.name in moved}  # fmt: skip
+    for name, value in {} if options.q is None else given_joints("--q", options.q).items():
+        if name not in start:
+            raise InputError(f"--q: {unknown('joint', name, start)}")
+        start[name] = value
+    print(f"posture: {posture.why}", file=sys.stderr)
+    warn(options, posture.outside)
+    return start
+
+
+def q_at(robot: Robot, closure: Closure | None, positions: Mapping[str, float]) -> Array:
+    """Return q (nq,) at the positions of moved joints.
+
+    Raises
+    ------
+    InputError
+        If loops do not close there.
+    """
+    if closure is None:
+        return robot.q(dict(positions))
+    measured: dict[str, Any] = dict(positions)
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.kind.nq > 1:
+            measured[joint.name] = closure.reference[offset : offset + joint.kind.nq]
+    result = closure.solve(measured)
+    if not result.status.is_valid:
+        raise InputError(f"the loops do not close: {result.about}")
+    return result.q
+
+
+def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[JointSlider]]:
+    """Return the sliders of joints, in groups by limb."""
+    from delassus.drawing.viewer import JointSlider
+
+    groups: dict[str, list[JointSlider]] = {}
+    children: dict[int, int] = {}
+    for joint in robot.joints:
+        children[joint.parent] = children.get(joint.parent, 0) + 1
+    label: dict[int, str] = {}
+    for i, joint in enumerate(robot.joints):
+        alone = joint.parent in label and children[joint.parent] == 1
+        label[i] = label[joint.parent] if alone else joint.name
+        if joint.kind is JointKind.ROOT:
+            del label[i]
+        if joint.name not in start:
+            continue
+        angle = joint.kind is JointKind.REVOLUTE
+        reach = _TURN if angle else _SLIDE
+        low = joint.lower if np.isfinite(joint.lower) else start[joint.name] - reach
+        high = joint.upper if np.isfinite(joint.upper) else start[joint.name] + reach
+        if low < high:
+            dial = JointSlider(joint.name, "rad" if angle else "m", low, high, start[joint.name])
+            groups.setdefault(label[i], []).append(dial)
+    return groups
+
+
+def announce(viewer: Viewer, options: argparse.Namespace) -> None:
+    """Print the address of the page, and open the page in a browser if one is installed."""
+    print(f"{viewer.address}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
+    if not options.no_browser:
+        webbrowser.open(viewer.address_once)

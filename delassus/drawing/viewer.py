@@ -1,0 +1,492 @@
+"""A robot in the browser by viser: meshes, ellipsoids, forces, and controls of joints.
+
+Needs the packages viser and trimesh.
+"""
+
+from __future__ import annotations
+
+import html
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import trimesh
+import viser
+
+from delassus.contacts import Contact
+from delassus.drawing.ellipsoids import EffectiveMass, Lengths
+from delassus.drawing.force_cones import PlacedForce, cone_surface, force_scale
+from delassus.drawing.labels import above, raised
+from delassus.drawing.page_server import PageServer
+from delassus.drawing.scene import BLUE, BONE, GREEN, Scene, quaternion_of
+from delassus.drawing.shapes import Shapes
+from delassus.drawing.skeleton import Skeleton, size_of
+from delassus.drawing.snapshot import Snapshot
+from delassus.model.joint import WORLD
+from delassus.model.robot import Robot
+from delassus.model.spatial import Array
+
+_CLEAR, _CONE = 0.6, 0.25
+"""Opacity of ellipsoids and of friction cones."""
+_LETTERS = 0.035
+"""Height of the letters of contacts' names, as a share of the robot's size."""
+_BACK, _UP = np.array([0.8, -0.48, 0.36]), np.array([0.0, 0.0, 1.0])
+"""Direction from the robot to the camera at first, and upwards."""
+_DISTANCE, _ASIDE = 2.0, 0.5
+"""Distance of the camera from the robot, and shift of the robot from the middle of the page to the
+left, where no panel is, as shares of half the diagonal of the robot's bounding box."""
+_FRAME = 1.0 / 30.0
+"""Time between pictures of a recording that is played [s], if they are drawn in time."""
+_ROOT = "/robot"
+
+
+@dataclass(frozen=True)
+class JointSlider:
+    """A joint that the user moves.
+
+    Attributes
+    ----------
+    joint, unit : name of the joint; rad or m.
+    lower, upper, start : range of the slider, and its first position.
+    """
+
+    joint: str
+    unit: str
+    lower: float
+    upper: float
+    start: float
+
+
+class Timeline:
+    """A slider over the time of a recording, with a button that plays and pauses the recording.
+
+    Parameters
+    ----------
+    first, last : range of the slider [s].
+
+    Attributes
+    ----------
+    slider : the slider, whose value is a time of the recording [s].
+    """
+
+    def __init__(self, gui: viser.GuiApi, first: float, last: float) -> None:
+        step = max((last - first) / 2000.0, 1e-6)
+        self.is_playing = False
+        self._time, self._before = first, 0.0
+        self._first, self._last = first, max(last, first + step)
+        self.slider = gui.add_slider("time [s]", first, self._last, step, first)
+        self._button = gui.add_button("Play", icon=viser.Icon.PLAYER_PLAY)
+        self._button.on_click(lambda _: self.pause() if self.is_playing else self.play())
+        self.slider.on_update(self._moved)
+
+    def play(self) -> None:
+        """Play from the slider's time on, or from the start if the slider is at the end."""
+        if self.slider.value >= self._last:
+            self.slider.value = self._first
+        self._time, self.is_playing = float(self.slider.value), True
+        self._before = time.monotonic()
+        self._button.label, self._button.icon = "Pause", viser.Icon.PLAYER_PAUSE
+
+    def pause(self) -> None:
+        """Let the slider stay where it is."""
+        self.is_playing = False
+        self._button.label, self._button.icon = "Play", viser.Icon.PLAYER_PLAY
+
+    def advance(self, now: float) -> bool:
+        """Move the slider by the time since the last call while playing; return whether it moved.
+
+        Parameters
+        ----------
+        now : reading of the clock ``time.monotonic`` [s].
+        """
+        if not self.is_playing:
+            return False
+        self._time = min(self._time + now - self._before, self._last)
+        self._before = now
+        self.slider.value = self._time
+        if self._time >= self._last:
+            self.pause()
+        return True
+
+    def _moved(self, event: viser.GuiEvent[Any]) -> None:
+        if event.client is not None:  # by the user: the recording is played from there on
+            self._time = float(self.slider.value)
+
+
+class Viewer:
+    """A page with a robot; drawn by the thread that calls :meth:`show`.
+
+    Parameters
+    ----------
+    shapes : its visual shapes; bodies of unreadable shapes are lines, all without any shape.
+    contacts : names of the contacts, each with a check box.
+    port : port of the page, as for :class:`PageServer`.
+
+    Attributes
+    ----------
+    server, address, address_once : the server of the page, and its addresses, as of
+        :class:`PageServer`.
+    size : largest extent of the robot in its neutral configuration [m].
+    timeline : time of a recording; None without one.
+    changed : set whenever the user has moved or switched something; cleared by the caller.
+
+    Raises
+    ------
+    InputError
+        If the port cannot be used.
+    """
+
+    def __init__(
+        self, robot: Robot, shapes: Shapes, contacts: Sequence[str], port: int | None = None
+    ) -> None:
+        self.changed = threading.Event()
+        self._robot, self._skeleton = robot, Skeleton(robot)
+        self._page = PageServer(f"delassus: {robot.name}", port)
+        self.server = self._page.viser
+        self.address, self.address_once = self._page.address, self._page.address_once
+        self.server.gui.configure_theme(
+            show_logo=False, show_share_button=False, control_width="large"
+        )
+        poses = self._skeleton.poses(robot.neutral())
+        self._shapes = shapes
+        self.size = size_of(self._outline(poses))
+        self._lengths: Lengths | None = None
+        self._ground: float | None = None
+        self._drawn: dict[str, viser.SceneNodeHandle] = {}
+        self.timeline: Timeline | None = None
+        self._add_robot(shapes)
+        self._words = self.server.gui.add_html("")
+        self._scale = self.server.gui.add_slider("ellipsoids", 0.1, 2.0, 0.05, 1.0)
+        self._scale.on_update(self._note)
+        self._dials: dict[str, viser.GuiSliderHandle[float]] = {}
+        with self.server.gui.add_folder("active contacts"):
+            self._boxes = {
+                name: self.server.gui.add_checkbox(name, initial_value=True) for name in contacts
+            }
+        for box in self._boxes.values():
+            box.on_update(self._note)
+
+    # What the user moves.
+
+    def add_dials(self, groups: Mapping[str, Sequence[JointSlider]]) -> None:
+        """Add sliders of joints in folders, and a button that puts all of them back."""
+        for label, dials in groups.items():
+            with self.server.gui.add_folder(label, expand_by_default=len(groups) < 3):
+                for dial in dials:
+                    low, high = float(dial.lower), float(dial.upper)
+                    slider = self.server.gui.add_slider(
+                        f"{dial.joint} [{dial.unit}]", low, high, (high - low) / 1000.0,
+                        min(max(dial.start, low), high),
+                    )  # fmt: skip
+                    slider.on_update(self._note)
+                    self._dials[dial.joint] = slider
+        home = self.server.gui.add_button("Back to the first pose")
+        starts = {dial.joint: dial.start for dials in groups.values() for dial in dials}
+
+        home.on_click(lambda _: self.move(starts))
+
+    def move(self, positions: Mapping[str, float]) -> None:
+        """Move the sliders of joints [rad, m]; joints without one are ignored."""
+        for joint in positions.keys() & self._dials.keys():
+            self._dials[joint].value = float(positions[joint])
+        self.changed.set()
+
+    def activate(self, contacts: Collection[str]) -> None:
+        """Check the boxes of these contacts alone."""
+        for name, box in self._boxes.items():
+            box.value = name in contacts
+        self.changed.set()
+
+    def add_timeline(self, seconds: Array) -> Timeline:
+        """Add a slider over times [s] of a recording, and a button that plays the recording."""
+        self.timeline = Timeline(self.server.gui, float(seconds[0]), float(seconds[-1]))
+        self.timeline.slider.on_update(self._note)
+        return self.timeline
+
+    @property
+    def positions(self) -> dict[str, float]:
+        """Positions of the sliders by joint [rad, m]."""
+        return {joint: float(slider.value) for joint, slider in self._dials.items()}
+
+    @property
+    def active(self) -> list[str]:
+        """Names of the contacts whose boxes are checked."""
+        return [name for name, box in self._boxes.items() if box.value]
+
+    @property
+    def words(self) -> str:
+        """The shown numbers, as HTML."""
+        return str(self._words.content)
+
+    def _note(self, _: object) -> None:
+        self.changed.set()
+
+    # What is shown.
+
+    def soles(self, contacts: Sequence[Contact]) -> dict[str, tuple[float, float]]:
+        """Return length and width along x and y of the root link [m], of surfaces with shapes."""
+        poses = self._skeleton.poses(self._robot.neutral())
+        found = {}
+        for contact in contacts:
+            if contact.kind_name != "surface":
+                continue
+            body = self._robot.frames[contact.frame].body
+            pairs = zip(self._shapes.shapes, self._shapes.points(poses), strict=True)
+            points = [points for shape, points in pairs if shape.body == body]
+            if points:
+                x, y, _ = np.ptp(np.concatenate(points), axis=0).tolist()
+                found[contact.name] = x, y
+        return found
+
+    def neutral(self) -> Snapshot:
+        """Return the robot in its neutral configuration, without a matrix."""
+        return Snapshot(self._skeleton.poses(self._robot.neutral()))
+
+    def show(self, snapshot: Snapshot, warning: str = "") -> None:
+        """Draw a snapshot; a warning is shown above its numbers."""
+        with self.server.atomic():
+            self._place(snapshot.poses, snapshot.turn)
+            drawn = {
+                **self._ellipsoids(snapshot.scene),
+                **self._couplings(snapshot.scene),
+                **self._forces(snapshot.forces),
+            }
+            drawn |= self._skeleton_lines(snapshot.poses)
+            for name in self._drawn.keys() - drawn.keys():
+                self._drawn[name].remove()
+            self._drawn = drawn
+            self._words.content = self._table(snapshot, warning)
+
+    def close(self) -> None:
+        """End the server."""
+        self._page.close()
+
+    def run(
+        self, draw: Callable[[], None], stopping: Callable[[], bool], poll: float = 0.1
+    ) -> None:
+        """Draw after each change by the user, and while a recording is played, until a stop.
+
+        Parameters
+        ----------
+        poll : longest time until `stopping` is asked [s].
+        """
+        while not stopping():
+            if self.timeline is not None and self.timeline.advance(time.monotonic()):
+                self.changed.set()
+            playing = self.timeline is not None and self.timeline.is_playing
+            if self.changed.wait(min(poll, _FRAME) if playing else poll):
+                self.changed.clear()
+                draw()
+
+    def _add_robot(self, shapes: Shapes) -> None:
+        scene = self.server.scene
+        # A child of a frame that does not exist would get one with visible axes.
+        self._base = scene.add_frame(_ROOT, show_axes=False)
+        self._frames = [
+            scene.add_frame(f"{_ROOT}/body_{i}", show_axes=False)
+            for i in range(len(self._robot.joints))
+        ]
+        for k, shape in enumerate(shapes.shapes):
+            parent = _ROOT if shape.body == WORLD else f"{_ROOT}/body_{shape.body}"
+            _add_mesh(scene, f"{parent}/shape_{k}", shape.mesh, shape.colour)
+        scene.add_grid(
+            "/ground", width=4.0 * self.size, height=4.0 * self.size,
+            cell_size=0.1 if self.size < 1.0 else 0.5, section_size=1.0, shadow_opacity=0.3,
+        )  # fmt: skip
+
+    def _look_at(self, points: Array) -> None:
+        """Let the first picture show the points (n, 3) of the robot."""
+        low, high = points.min(axis=0), points.max(axis=0)
+        radius = 0.5 * float(np.linalg.norm(high - low)) or 0.5
+        right, _ = _picture_plane()
+        place = 0.5 * (low + high) + self._base.position + _ASIDE * radius * right
+        camera = self.server.initial_camera
+        camera.look_at = tuple(place.tolist())
+        camera.position = tuple((place + _DISTANCE * radius * _BACK).tolist())
+
+    def _bones(self, poses: Array) -> Array:
+        """Return the ends (n, 2, 3) of the lines of bodies that lack a shape."""
+        bodies = self._shapes.bare if self._shapes.shapes else None
+        return np.reshape(self._skeleton.bones(poses, bodies), (-1, 2, 3))
+
+    def _outline(self, poses: Array) -> Array:
+        """Return points (n, 3) of shapes and lines, among them the outermost ones."""
+        return np.concatenate([*self._shapes.points(poses), self._bones(poses).reshape(-1, 3)])
+
+    def _place(self, poses: Array, turn: Array) -> None:
+        """Move the bodies, and a floating robot such that its lowest point is on the ground."""
+        for frame, pose in zip(self._frames, poses, strict=True):
+            frame.position = pose[:3, 3]
+            frame.wxyz = np.roll(quaternion_of(pose[:3, :3]), 1)
+        first = self._ground is None
+        if not first and self._robot.base == "fixed":
+            return
+        points = self._outline(poses)
+        self._ground = float((points @ turn[2]).min()) if len(points) else 0.0
+        self._base.position = (0.0, 0.0, -self._ground)
+        self._base.wxyz = np.roll(quaternion_of(turn), 1)
+        if first and len(points):
+            self._look_at(points)
+
+    def _ellipsoids(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
+        if not scene.contacts:
+            return {}
+        if self._lengths is None:
+            # The scale stays, so that ellipsoids of different postures can be compared.
+            self._lengths = Lengths.fitting(self.size, [found.mass for found in scene.contacts])
+        lengths = self._lengths.times(self._scale.value)
+        drawn: dict[str, viser.SceneNodeHandle] = {}
+        for contact in scene.contacts:
+            name = f"{_ROOT}/ellipsoids/{_key(contact.name)}"
+            ball = self._drawn.get(name)
+            if not isinstance(ball, viser.IcosphereHandle):
+                ball = self.server.scene.add_icosphere(
+                    name, 1.0, GREEN, opacity=_CLEAR, cast_shadow=False, receive_shadow=False
+                )
+            ball.position = contact.centre
+            ball.wxyz = np.roll(quaternion_of(contact.directions), 1)
+            ball.scale = tuple(lengths.semi_axes(contact.mass).tolist())
+            drawn[name] = ball
+        return drawn | self._names(scene, lengths)
+
+    def _names(self, scene: Scene, lengths: Lengths) -> dict[str, viser.SceneNodeHandle]:
+        """Draw the names of contacts, none over another as seen at first."""
+        height = _LETTERS * self.size
+        places = np.array([above(contact, lengths) for contact in scene.contacts])
+        sizes = [
+            (height * (0.65 * len(contact.name) + 1.0), 2.0 * height) for contact in scene.contacts
+        ]
+        camera = np.array(self.server.initial_camera.position) - self._base.position
+        right, up = _picture_plane()
+        depths = (camera - places) @ _BACK
+        seen = (places - camera) @ np.column_stack([right, up]) / depths[:, None]
+        lifts = raised(seen, np.array(sizes) / depths[:, None]) * depths / up[2]
+        drawn: dict[str, viser.SceneNodeHandle] = {}
+        for contact, place, lift in zip(scene.contacts, places, lifts, strict=True):
+            name = f"{_ROOT}/names/{_key(contact.name)}"
+            label = self._drawn.get(name)
+            if label is None:
+                label = self.server.scene.add_label(
+                    name, contact.name, anchor="bottom-center", font_size_mode="scene",
+                    font_scene_height=height,
+                )  # fmt: skip
+            label.position = place + (0.0, 0.0, lift)
+            drawn[name] = label
+        return drawn
+
+    def _couplings(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
+        if not scene.lines:
+            return {}
+        ends, shares = zip(*scene.lines, strict=True)
+        colours = [[[int(c + (225 - c) * (1.0 - share)) for c in BLUE]] * 2 for share in shares]
+        name = f"{_ROOT}/couplings"
+        return {name: self.server.scene.add_line_segments(
+            name, np.array(ends), np.array(colours, dtype=np.uint8), thickness=0.005 * self.size
+        )}  # fmt: skip
+
+    def _forces(self, forces: Sequence[PlacedForce]) -> dict[str, viser.SceneNodeHandle]:
+        scale = force_scale(self.size, [each.force for each in forces])
+        width = 0.006 * self.size
+        drawn: dict[str, viser.SceneNodeHandle] = {}
+        for each in forces:
+            length = float(np.linalg.norm(each.force)) * scale
+            if length < 2.0 * width:
+                continue
+            name = f"{_ROOT}/forces/{_key(each.contact)}"
+            ends = np.array([[each.point, each.point + scale * each.force]])
+            drawn[name] = self.server.scene.add_arrows(
+                name, ends, BLUE, shaft_radius=width, head_radius=2.5 * width,
+                head_length=4.0 * width,
+            )  # fmt: skip
+            cone = f"{_ROOT}/cones/{_key(each.contact)}"
+            vertices, faces = cone_surface(scale * each.parts.normal, each.friction)
+            drawn[cone] = self.server.scene.add_mesh_simple(
+                cone, vertices, faces, color=BLUE, opacity=_CONE, side="double",
+                position=each.point, wxyz=np.roll(quaternion_of(each.upright), 1),
+                cast_shadow=False, receive_shadow=False,
+            )  # fmt: skip
+        return drawn
+
+    def _skeleton_lines(self, poses: Array) -> dict[str, viser.SceneNodeHandle]:
+        name = f"{_ROOT}/bones"
+        bones = self._bones(poses)
+        if not len(bones):
+            return {}
+        width = 0.01 * self.size
+        return {name: self.server.scene.add_line_segments(name, bones, BONE, thickness=width)}
+
+    def _table(self, snapshot: Snapshot, warning: str) -> str:
+        """Return the numbers of a snapshot as HTML."""
+        rows = [
+            _row(html.escape(label), html.escape(words)) for label, words in snapshot.facts.items()
+        ]
+        parts = [f"<p><b>{html.escape(warning)}</b></p>"] if warning else []
+        parts.append(f"<table>{''.join(rows)}</table>")
+        if snapshot.scene.contacts:
+            masses = [
+                _row(html.escape(contact.name), *_masses(contact.mass))
+                for contact in snapshot.scene.contacts
+            ]
+            head = _row("effective mass", "lightest", "", "heaviest kg")
+            parts.append(f"<table style='margin-top:0.5em'>{head}{''.join(masses)}</table>")
+        if self._lengths is not None:
+            length = 1e3 * self._scale.value * self._lengths.scale
+            parts.append(f"<p>semi-axis of an ellipsoid: {_short(length)} mm per kg</p>")
+        if snapshot.forces:
+            newtons = [
+                _row(html.escape(each.contact), *map(_newtons, each.force.tolist()))
+                for each in snapshot.forces
+            ]
+            head = _row("contact force", "x", "y", "z N")
+            parts.append(f"<table style='margin-top:0.5em'>{head}{''.join(newtons)}</table>")
+        return f"<div style='font-size:0.8em;padding:0 0.75em'>{''.join(parts)}</div>"
+
+
+def _picture_plane() -> tuple[Array, Array]:
+    """Return the directions (3,) to the right and up in the first picture, in the root link."""
+    right = np.cross(_UP, _BACK)
+    up = np.cross(_BACK, right)
+    return right / np.linalg.norm(right), up / np.linalg.norm(up)
+
+
+def _add_mesh(
+    scene: viser.SceneApi, name: str, mesh: trimesh.Trimesh, colour: Sequence[float] | None
+) -> None:
+    if colour is None:
+        scene.add_mesh_trimesh(name, mesh)
+        return
+    red, green, blue, opacity = colour
+    scene.add_mesh_simple(
+        name, np.asarray(mesh.vertices), np.asarray(mesh.faces), color=(red, green, blue),
+        opacity=None if opacity >= 1.0 else opacity, side="double",
+    )  # fmt: skip
+
+
+def _short(value: float) -> str:
+    """Return a number with three digits, or all digits before the point."""
+    return f"{value:.0f}" if value >= 100.0 else f"{value:.3g}"
+
+
+def _masses(mass: EffectiveMass) -> list[str]:
+    return [_short(m) if np.isfinite(m) else "∞" for m in mass.masses]
+
+
+def _newtons(force: float) -> str:
+    """Return a force [N] without the sign of zero."""
+    return f"{round(force, 1) + 0.0:.1f}"
+
+
+def _row(*cells: str) -> str:
+    first, *others = cells
+    values = "".join(
+        f"<td style='text-align:right;padding-left:0.7em'>{cell}</td>" for cell in others
+    )
+    return f"<tr><td>{first}</td>{values}</tr>"
+
+
+def _key(name: str) -> str:
+    """Return a name of a contact as part of a path of the scene."""
+    return name.replace("%", "%25").replace("/", "%2F")

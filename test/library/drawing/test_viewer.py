@@ -1,0 +1,313 @@
+"""The viewer: a slider moves and the ellipsoid follows, in its scene and in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+from browser import browser
+from hanging import HANG_S
+from processes import wait_until
+
+from delassus import Contact, DelassusSolver, Problem, Robot
+from delassus.cli.view import (
+    by_sliders,
+    by_time,
+    dials,
+    drawing,
+    first_pose,
+    timeline,
+)
+from delassus.closure import Closure
+from delassus.drawing.ellipsoids import Lengths
+from delassus.drawing.shapes import Shapes
+from delassus.drawing.snapshot import Moment, SnapshotSolver, force_problem
+from delassus.drawing.viewer import Viewer
+from delassus.model.reading.xml import parse_xml
+from delassus_ros.verbs.main import COMPONENT
+
+LEGS = ("LF", "RF", "LH", "RH")
+LF = "/robot/ellipsoids/LF"
+POSE = argparse.Namespace(q=None, warnings=())
+STANDING = {f"{leg}_{joint}": angle for leg in LEGS
+            for joint, angle in (("HFE", 0.7), ("KFE", -1.4))}  # fmt: skip
+
+
+@contextmanager
+def shown(
+    problem: Problem, shapes: Shapes, friction: float | None = None, closure: Closure | None = None
+) -> Iterator[tuple[Viewer, Callable[[], None], SnapshotSolver]]:
+    snapshots = SnapshotSolver(DelassusSolver(problem, "auto"), friction)
+    viewer = Viewer(problem.robot, shapes, problem.contacts.names)
+    try:
+        start = first_pose(POSE, problem.robot, closure)
+        viewer.add_dials(dials(problem.robot, start))
+        draw = drawing(viewer, snapshots, by_sliders(viewer, problem.robot, closure, start))
+        draw()
+        yield viewer, draw, snapshots
+    finally:
+        viewer.close()
+
+
+def quadruped() -> tuple[Problem, Shapes]:
+    file = robots.quadruped()
+    robot = Robot.from_urdf(file)
+    contacts = [Contact(leg, f"{leg}_FOOT") for leg in LEGS]
+    return Problem(robot, contacts), Shapes.of_urdf(robot, parse_xml(file), file.parent)
+
+
+def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
+    problem, shapes = quadruped()
+    with shown(problem, shapes) as (viewer, draw, snapshots):
+        scene = viewer.server.scene
+        q = problem.robot.q({**first_pose(POSE, problem.robot, None), "LF_KFE": -2.0})
+        expected = snapshots.snapshot(q, LEGS).scene.contacts[0]
+        first = snapshots.snapshot(problem.robot.q(viewer.positions), LEGS).scene
+        before = np.array(scene.get_handle_by_name(LF).position)
+        assert np.linalg.norm(before - expected.centre) > 0.01
+        viewer.move({"LF_KFE": -2.0})
+        assert viewer.changed.is_set()
+        draw()
+        ball = scene.get_handle_by_name(LF)
+        np.testing.assert_allclose(ball.position, expected.centre, atol=1e-3)
+        lengths = Lengths.fitting(viewer.size, [placed.mass for placed in first.contacts])
+        axes = lengths.semi_axes(expected.mass)
+        np.testing.assert_allclose(ball.scale, axes, rtol=1e-6)
+        knee = problem.robot.joint_names.index("LF_KFE")
+        body = scene.get_handle_by_name(f"/robot/body_{knee + 1}")
+        pose = snapshots.drawn_robot.poses(q)[knee + 1]
+        np.testing.assert_allclose(body.position, pose[:3, 3], atol=1e-3)
+        viewer.activate(["RF", "RH"])
+        draw()
+        assert scene.get_handle_by_name(LF) is None
+        assert viewer.active == ["RF", "RH"]
+        assert "6 of 6 rows" in viewer.words and "LF" not in viewer.words
+
+
+def test_a_body_without_its_mesh_is_a_line() -> None:
+    problem, shapes = quadruped()
+    shank = problem.robot.frames["LF_SHANK"].body
+    for bare, lines in ((frozenset(), None), ({shank}, 1)):
+        with shown(problem, replace(shapes, bare=bare)) as (viewer, _, _):
+            handle = viewer.server.scene.get_handle_by_name("/robot/bones")
+            assert lines == (None if handle is None else len(handle.points))
+
+
+def test_a_robot_stands_on_the_ground_whatever_its_pose() -> None:
+    problem, shapes = quadruped()
+    with shown(problem, shapes) as (viewer, draw, snapshots):
+        base = viewer.server.scene.get_handle_by_name("/robot")
+        height = base.position[2]
+        bent = {name: 1.5 * angle for name, angle in STANDING.items()}
+        viewer.move(bent)
+        draw()
+        assert height - base.position[2] > 0.02
+        feet = snapshots.snapshot(problem.robot.q(bent), LEGS).scene.contacts
+        lowest = min(foot.centre[2] for foot in feet) + base.position[2]
+        # The radius of a foot.
+        assert 0.0 < lowest < 0.03
+
+
+def test_forces_are_drawn_in_their_cones() -> None:
+    problem, shapes = quadruped()
+    with shown(force_problem(problem), shapes, 0.7) as (viewer, draw, snapshots):
+        scene = viewer.server.scene
+        viewer.move(STANDING)
+        draw()
+        forces = snapshots.snapshot(problem.robot.q(STANDING), LEGS).forces
+        arrow = scene.get_handle_by_name("/robot/forces/LF")
+        tip, end = np.array(arrow.points[0], dtype=float)
+        np.testing.assert_allclose(
+            (end - tip) / np.linalg.norm(end - tip),
+            forces[0].force / np.linalg.norm(forces[0].force), atol=1e-3,
+        )  # fmt: skip
+        assert scene.get_handle_by_name("/robot/cones/LF") is not None
+        viewer.activate([])
+        draw()
+        assert scene.get_handle_by_name("/robot/forces/LF") is None
+        assert "no contact is active" in viewer.words
+
+
+def test_loops_follow_the_sliders_of_the_independent_joints() -> None:
+    leg = Path(__file__).parents[3] / "docs" / "geared_leg.urdf"
+    robot = Robot.from_urdf(leg, "fixed")
+    problem = Problem(robot, [Contact("sole", "sole")])
+    closure = Closure(robot)
+    with shown(problem, Shapes(()), closure=closure) as (viewer, draw, snapshots):
+        assert set(viewer.positions) == set(closure.independent)
+        ball = viewer.server.scene.get_handle_by_name("/robot/ellipsoids/sole")
+        joint = closure.independent[-1]
+        viewer.move({joint: 0.3})
+        draw()
+        q = closure.solve({**viewer.positions}).q
+        expected = snapshots.snapshot(q, ["sole"]).scene.contacts[0]
+        np.testing.assert_allclose(ball.position, expected.centre, atol=1e-6)
+        # Without shapes the skeleton is drawn.
+        assert viewer.server.scene.get_handle_by_name("/robot/bones") is not None
+
+
+def test_a_time_slider_shows_the_latest_configuration_before_it() -> None:
+    problem, shapes = quadruped()
+    Q = np.random.default_rng(0).uniform(-0.3, 0.3, (3, problem.robot.nq))
+    with shown(problem, shapes) as (viewer, _, snapshots):
+        moments = [Moment(q) for q in Q]
+        at = by_time(viewer, problem.robot, None, np.array([0.0, 1.0, 2.0]), moments)
+        assert viewer.timeline is not None
+        draw = drawing(viewer, snapshots, at)
+        for seconds, row in ((0.0, 0), (0.9, 0), (1.0, 1), (2.0, 2)):
+            viewer.timeline.slider.value = seconds
+            draw()
+            expected = snapshots.snapshot(Q[row], LEGS).scene.contacts[0].centre
+            ball = viewer.server.scene.get_handle_by_name(LF)
+            np.testing.assert_allclose(ball.position, expected, atol=1e-6)
+
+
+def test_a_recording_is_played_at_the_speed_of_the_clock_up_to_its_end() -> None:
+    problem, _ = quadruped()
+    viewer = Viewer(problem.robot, Shapes(()), LEGS)
+    try:
+        timeline = viewer.add_timeline(np.array([0.5, 2.5]))
+        before = time.monotonic()
+        assert not timeline.advance(before + 1.0) and timeline.slider.value == 0.5
+        timeline.play()
+        started = timeline._before
+        assert before <= started <= time.monotonic()
+        for later, shown_time in ((0.25, 0.75), (1.0, 1.5)):
+            assert timeline.advance(started + later)
+            assert timeline.slider.value == pytest.approx(shown_time)
+        timeline.pause()
+        assert not timeline.advance(started + 1.5)
+        timeline.play()
+        assert timeline.advance(timeline._before + 9.0)
+        assert timeline.slider.value == 2.5 and not timeline.is_playing
+        # At its end it is played from the start.
+        timeline.play()
+        assert timeline.slider.value == 0.5 and timeline.is_playing
+    finally:
+        viewer.close()
+
+
+def test_a_recording_of_a_robot_with_loops_is_shown_with_closed_loops(tmp_path: Path) -> None:
+    import recordings_support as support
+    leg = Path(__file__).parents[3] / "docs" / "geared_leg.urdf"
+    robot = Robot.from_urdf(leg, "fixed")
+    problem, closure = Problem(robot, [Contact("sole", "sole")]), Closure(robot)
+    angles = np.array([0.1, 0.4, 0.7])
+    state = support.JointState
+    messages = [
+        support.at(
+            support.BEGIN + k * 10**9, "/joint_states",
+            state(name=list(closure.independent), position=[angle] * len(closure.independent)),
+        )
+        for k, angle in enumerate(angles)
+    ]  # fmt: skip
+    path = support.write(tmp_path / "leg.mcap", messages)
+    options = argparse.Namespace(
+        data=str(path), reference=None, warnings=(), component=COMPONENT
+    )
+    seconds, Q = timeline(options, problem)
+    assert seconds.tolist() == [0.0, 1.0, 2.0]
+    with shown(problem, Shapes(()), closure=closure) as (viewer, _, snapshots):
+        at = by_time(viewer, robot, closure, seconds, [Moment(q) for q in Q])
+        draw = drawing(viewer, snapshots, at)
+        assert viewer.timeline is not None
+        for moment, angle in zip(seconds, angles, strict=True):
+            viewer.timeline.slider.value = float(moment)
+            draw()
+            q = closure.solve(dict.fromkeys(closure.independent, angle)).q
+            expected = snapshots.snapshot(q, ["sole"]).scene.contacts[0].centre
+            ball = viewer.server.scene.get_handle_by_name("/robot/ellipsoids/sole")
+            np.testing.assert_allclose(ball.position, expected, atol=1e-6)
+            assert "rank" in viewer.words
+
+
+@contextmanager
+def drawn_meanwhile(viewer: Viewer, draw: Callable[[], None]) -> Iterator[None]:
+    """Draw changes of the page in a thread until the block ends."""
+    done = threading.Event()
+    loop = threading.Thread(target=viewer.run, args=(draw, done.is_set))
+    loop.start()
+    try:
+        yield
+    finally:
+        done.set()
+        loop.join(HANG_S)
+    assert not loop.is_alive()
+
+
+@pytest.mark.slow
+def test_the_button_of_the_page_plays_a_recording() -> None:
+    problem, shapes = quadruped()
+    Q = np.linspace(problem.robot.q(STANDING), 0.5 * problem.robot.q(STANDING), 500)
+    snapshots = SnapshotSolver(DelassusSolver(problem, "auto"))
+    viewer = Viewer(problem.robot, shapes, LEGS)
+    try:
+        moments = [Moment(q) for q in Q]
+        at = by_time(viewer, problem.robot, None, np.linspace(0.0, 5.0, 500), moments)
+        draw = drawing(viewer, snapshots, at)
+        draw()
+        ball = viewer.server.scene.get_handle_by_name(LF)
+        before, timeline = np.array(ball.position), viewer.timeline
+        assert timeline is not None
+        with browser((800, 600)) as page, drawn_meanwhile(viewer, draw):
+            page.open(viewer.address)
+            button = (
+                "[...document.querySelectorAll('button')]"
+                ".filter(e => ['Play', 'Pause'].includes(e.textContent.trim())).pop()"
+            )
+
+            def text() -> str:
+                return page.value(f"{button}.textContent.trim()")
+
+            wait_until(lambda: page.value(f"{button} !== undefined"), "button")
+            page.value(f"{button}.click()")
+            wait_until(lambda: text() == "Pause", "word Pause")
+            wait_until(lambda: timeline.slider.value >= 5.0, "end of the recording")
+            wait_until(lambda: text() == "Play", "word Play")
+            expected = snapshots.snapshot(Q[-1], LEGS).scene.contacts[0].centre
+            wait_until(lambda: np.allclose(ball.position, expected, atol=1e-6), "last state")
+            assert np.linalg.norm(expected - before) > 0.01
+    finally:
+        viewer.close()
+
+
+@pytest.mark.slow
+def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
+    problem, shapes = quadruped()
+    with browser((800, 600)) as page, shown(problem, shapes) as (viewer, draw, _):
+        ball = viewer.server.scene.get_handle_by_name(LF)
+        before = np.array(ball.position)
+        with drawn_meanwhile(viewer, draw):
+            start = viewer.positions["LF_KFE"]
+            page.open(viewer.address)
+            sliders = "document.querySelectorAll('[role=slider]')"
+            # Folders of limbs are closed at first.
+            folder = (
+                "[...document.querySelectorAll('button, div')]"
+                ".filter(e => e.textContent.trim() == 'LF_HAA').pop()"
+            )
+            wait_until(lambda: page.value(f"{folder} !== undefined"), "folder")
+            page.value(f"{folder}.click()")
+            # That of the ellipsoids' size comes first, then those of the leg's three joints.
+            knee = f"{sliders}[3]"
+            focus = f"{knee}.focus(), document.activeElement === {knee}"
+            wait_until(
+                lambda: page.value(f"{sliders}.length") == 13 and page.value(focus), "sliders"
+            )
+            for _ in range(20):
+                page.press("ArrowLeft")
+            wait_until(lambda: viewer.positions["LF_KFE"] < start - 0.04, "bent knee")
+            wait_until(
+                lambda: np.linalg.norm(np.array(ball.position) - before) > 1e-3, "moved ellipsoid"
+            )
+            values = "[...document.querySelectorAll('input')].map(e => e.value)"
+            assert f"{viewer.positions['LF_KFE']:.3f}" in page.value(values)
+            assert "12 of 12 rows" in page.value("document.body.innerText")

@@ -1,0 +1,111 @@
+"""Default postures: inside the limits, with closed loops, below the hips."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import robots
+from linkages import four_bar
+
+from delassus import Closure, Robot
+from delassus.drawing.skeleton import Skeleton
+from delassus.robots.limbs import Limbs
+from delassus.robots.pose import default_posture, outside_limits, pose_of
+from delassus.robots.proposals import proposals
+from delassus.robots.shapes import LinkShapes
+
+
+def test_the_pose_is_inside_the_limits() -> None:
+    robot = Robot.from_urdf(robots.panda(), "fixed")
+    pose = pose_of(robot)
+    assert all(joint.lower <= pose[joint.name] <= joint.upper for joint in robot.joints)
+    assert pose["panda_joint1"] == 0.0 and pose["panda_joint4"] == pytest.approx(-1.5708)
+
+
+def test_pose_ends_and_bones_are_the_same_however_loops_are_closed() -> None:
+    made = four_bar()
+    # A coupler that must bend turns the crank back, unless the joints are tied by a loop.
+    joints = [
+        replace(each, lower=0.5, upper=1.5) if each.name == "coupler" else each
+        for each in made.joints
+    ]
+    robot = made.replaced(joints=joints)
+    rows = robot.with_loops_as("rows")
+    assert pose_of(rows) == pose_of(robot) == {"crank": 0.0, "coupler": 1.0, "rocker": 0.0}
+    assert Limbs(rows).ends == Limbs(robot).ends
+    assert proposals(rows, LinkShapes({})) == proposals(robot, LinkShapes({}))
+    lines = [
+        np.array(each.bones(each.poses(robot.neutral()))) for each in map(Skeleton, (robot, rows))
+    ]
+    assert np.array_equal(*lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "feet"),
+    [
+        ("go1_description/urdf/go1.urdf", ("FR_foot", "FL_foot", "RR_foot", "RL_foot")),
+        ("a1_description/urdf/a1.urdf", ("FR_foot", "FL_foot", "RR_foot", "RL_foot")),
+    ],
+)
+def test_a_quadruped_whose_knees_must_bend_stands_below_its_hips(
+    name: str, feet: tuple[str, ...]
+) -> None:
+    robot = Robot.from_urdf(robots.example(name))
+    pose = pose_of(robot)
+    assert all(joint.lower <= pose[joint.name] <= joint.upper for joint in robot.joints[1:])
+    skeleton = Skeleton(robot)
+    poses = skeleton.poses(robot.q(pose))
+    names = [joint.name for joint in robot.joints]
+    for foot in feet:
+        hip = poses[names.index(f"{foot[:2]}_thigh_joint"), :3, 3]
+        below = hip - skeleton.frame(poses, foot)[:3, 3]
+        # Thigh and shank are about equally long.
+        assert abs(below[0]) < 0.05 and below[2] > 0.2
+
+
+def test_default_posture_is_inside_the_limits_and_says_how_it_was_chosen() -> None:
+    robot = Robot.from_urdf(robots.panda(), "fixed")
+    posture = default_posture(robot)
+    assert np.array_equal(posture.q, robot.q(pose_of(robot))) and not posture.outside
+    assert posture.why == "joints at 0, 1 joint in the middle of limits that exclude 0"
+    (first, *_) = outside_limits(robot, robot.neutral())
+    assert first.startswith("the position of joint 'panda_joint4' is 0 rad, and its limits are -3")
+    quadruped = default_posture(Robot.from_urdf(robots.quadruped()))
+    assert quadruped.why == (
+        "joints at 0, 4 joints in the middle of limits that exclude 0, 4 joints turned back by "
+        "half of the next joint"
+    )
+    arm = default_posture(Robot.from_urdf(robots.shared("ur5"), "fixed"))
+    assert arm.why == "joints at 0" and not arm.q.any()
+
+
+def test_default_posture_of_a_mimic_gripper_is_inside_limits_that_exclude_0() -> None:
+    robot = Robot.from_urdf(robots.example("panda_description/urdf/panda.urdf"), "fixed")
+    posture = default_posture(robot, Closure(robot))
+    assert not posture.outside and posture.why == (
+        "independent joints at 0, 1 joint in the middle of limits that exclude 0; loops closed"
+    )
+    knee = robot.q_offsets[robot.joint_names.index("panda_joint4")]
+    assert posture.q[knee] == pytest.approx(-1.5708)
+
+
+def test_joint_outside_its_limits_in_the_default_posture_is_named() -> None:
+    made = four_bar(rocker_limits=(-0.2, 0.2))
+    closure = Closure(made)
+    posture = default_posture(made, closure)
+    assert np.array_equal(posture.q, closure.reference)
+    assert posture.why.startswith("the reference of the loops, as they do not close elsewhere: ")
+    (words,) = posture.outside
+    assert words == (
+        "the position of joint 'rocker' is 1.68367 rad, and its limits are -0.2 and 0.2"
+    )  # fmt: skip
+
+
+def test_default_posture_follows_a_stated_reference() -> None:
+    robot = four_bar()
+    closure = Closure(robot, {"crank": 0.7})
+    posture = default_posture(robot, closure)
+    assert posture.q[0] == 0.7 and "near their reference" in posture.why
+    assert np.abs(posture.q - closure.reference).max() < 1e-9
