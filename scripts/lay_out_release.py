@@ -1,7 +1,8 @@
-"""Put both packages side by side in a folder: ``python scripts/lay_out_release.py FOLDER``.
+"""Put what is released into a folder: ``python scripts/lay_out_release.py [--library] FOLDER``.
 
 The package of the messages is inside the other one. colcon and bloom look for no package inside a
-package, so a release, or a workspace without ``--base-paths``, has them as siblings.
+package, so a release, or a workspace without ``--base-paths``, has them as siblings. The library
+is released alone as well, for machines without ROS.
 """
 
 from __future__ import annotations
@@ -47,6 +48,17 @@ def lay_out(folder: Path) -> list[Path]:
     return packages
 
 
+def lay_out_library(folder: Path) -> None:
+    """Copy the library, its licence, and its description for pip to a folder."""
+    files = [file for file in tracked() if file.is_relative_to("delassus")]
+    targets = {file: file for file in (*files, Path("LICENSE"))}
+    described = ROOT / "packaging" / "library"
+    targets |= {file.relative_to(ROOT): Path(file.name) for file in described.iterdir()}
+    for file, target in targets.items():
+        (folder / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / file, folder / target)
+
+
 def with_placeholders(folder: Path) -> list[Path]:
     """Return the files of a laid-out release that have placeholders for addresses."""
     files = [file for file in folder.rglob("*") if file.suffix in (".xml", ".toml")]
@@ -57,10 +69,16 @@ def main() -> int:
     """Lay out a release; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
     parser.add_argument("folder", type=Path, help="a new or empty folder")
-    folder: Path = parser.parse_args().folder
+    parser.add_argument("--library", action="store_true", help="the library alone, for pip")
+    options = parser.parse_args()
+    folder: Path = options.folder
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         parser.error(f"{folder} is not empty")
     try:
+        if options.library:
+            lay_out_library(folder)
+            print(folder)
+            return 0
         packages = lay_out(folder)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"{folder} cannot be written: {error}", file=sys.stderr)

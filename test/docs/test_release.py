@@ -133,3 +133,58 @@ def test_the_demo_needs_two_groups_of_requirements() -> None:
         assert installed(target) == base | {"examples", "pinocchio"}, target
     assert {"test", "docs", "dev", "examples", "view"} < installed("test")
     assert "bench" in installed("bench") and "bench" not in installed("test")
+
+
+@pytest.fixture(name="library", scope="module")
+def make_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources of the library alone."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("this is no repository of git")
+    folder: Path = tmp_path_factory.mktemp("library") / "delassus"
+    script = ROOT / "scripts" / "lay_out_release.py"
+    subprocess.run([sys.executable, script, "--library", folder], check=True, capture_output=True)
+    return folder
+
+
+def test_the_library_needs_what_the_component_says_of_it(library: Path) -> None:
+    """Dependencies and extras of the library stand in setup.py and requirements/, too."""
+    text = (library / "pyproject.toml").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^dependencies = \[(.*?)\]$", text, re.MULTILINE)
+    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
+    needed = re.findall(r'"([^"]+)"', listed)
+    assert len(needed) == 5 and all(f'"{each}"' in setup for each in needed)
+    extras = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    found = re.findall(r"^(\w+) = \[(.*?)\]$", extras, re.MULTILINE | re.DOTALL)
+    assert len(found) == 7
+    for name, words in found:
+        lines = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+        assert re.findall(r'"([^"]+)"', words) == [
+            line.partition("#")[0].strip() for line in lines if not line.startswith("#")
+        ]
+
+
+def test_a_wheel_of_the_library_computes_without_the_component(
+    library: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("wheel")
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
+    done = subprocess.run(
+        [*build, "--wheel-dir", tmp_path, library], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("delassus-*-py3-none-any.whl")
+    shutil.unpack_archive(wheel, tmp_path / "site", "zip")
+    (metadata,) = tmp_path.glob("site/delassus-*.dist-info/METADATA")
+    text = metadata.read_text(encoding="utf-8")
+    assert f"Version: {VERSION}" in text and not re.search(r"\bros", text, re.IGNORECASE)
+    assert not list(tmp_path.glob("site/delassus_*"))
+    code = (
+        "import sys; sys.modules['delassus_ros'] = sys.modules['rclpy'] = None\n"
+        "from delassus.cli.main import main\n"
+        "sys.exit(main(['compute', 'quadruped', '--contact', 'LF_FOOT']))\n"
+    )
+    paths = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=paths, capture_output=True, text=True
+    )
+    assert run.returncode == 0 and "LF_FOOT" in run.stdout, run.stderr
