@@ -171,7 +171,7 @@ def compare(options: argparse.Namespace) -> Report:
 
 COMPARE = Verb(
     "compare",
-    "compare all algorithms by operations, time per call and agreement",
+    "compare all algorithms: operations, time per call, agreement",
     "quadruped.urdf --contact LF_FOOT --contact RH_FOOT",
     compare,
     _add_compare,

@@ -37,7 +37,7 @@ class Component:
 
     Attributes
     ----------
-    verbs : verbs of nodes and recordings.
+    groups : verbs of nodes and recordings, by the heading under which the help shows them.
     examples : lines of examples of these verbs, for ``delassus --help``.
     exported : problem and algorithm of ``export CONFIG.yaml --urdf ROBOT.urdf``.
     view_node : ``view --node``: a running node in the browser.
@@ -47,7 +47,7 @@ class Component:
         warnings.
     """
 
-    verbs: tuple[Verb, ...]
+    groups: dict[str, tuple[Verb, ...]]
     examples: str
     exported: Callable[[argparse.Namespace], tuple[Problem, str]]
     view_node: Callable[[argparse.Namespace], Report]

@@ -181,7 +181,7 @@ def _exported_beside(
 
 EXPORT = Verb(
     "export",
-    "compile the matrix for C and C++: an object file, its header and a CMake package",
+    "compile the matrix for C and C++, with a package for CMake",
     "quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.o",
     export_kernel,
     _add_options,

@@ -64,7 +64,7 @@ def inspect_robot(options: argparse.Namespace) -> Report:
 
 INSPECT = Verb(
     "inspect",
-    "show the joints of a robot as a tree, with their places in q, and likely contacts",
+    "show its joints as a tree, with places in q, and likely contacts",
     "quadruped.urdf",
     inspect_robot,
     add_robot,

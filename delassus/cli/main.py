@@ -16,10 +16,11 @@ from delassus.cli.compute import COMPUTE
 from delassus.cli.export import EXPORT
 from delassus.cli.imports import import_all
 from delassus.cli.inspection import INSPECT
-from delassus.cli.parsing import SuggestingParser, complete
+from delassus.cli.parsing import SuggestingParser, Verb, complete
 from delassus.cli.plot import PLOT
 from delassus.cli.report import Report
 from delassus.cli.rotors import ROTORS
+from delassus.cli.topics import HELP
 from delassus.cli.trajectory import TRAJECTORY
 from delassus.cli.view import VIEW
 from delassus.errors import DelassusError, DelassusWarning
@@ -32,23 +33,19 @@ inertia that forces at the contacts feel.
 
 _EXAMPLES = """\
 examples:
-  delassus list
-  delassus inspect quadruped.urdf
-  delassus compute quadruped.urdf --contact LF_FOOT --contact RH_FOOT --q LF_KFE=-1.4
-  delassus compute arm.urdf --base fixed --contact tool0:surface
-  delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
-  delassus compare quadruped.urdf --contact LF_FOOT --plot compared.svg
-  delassus plot quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.svg
   delassus view my_robot.urdf
-  delassus rotors geared_arm.urdf --base fixed
-  delassus export quadruped.urdf --contact LF=LF_FOOT --contact RH=RH_FOOT --axes world
+  delassus compute quadruped --contact LF_FOOT --contact RH_FOOT --q LF_KFE=-1.4
 """
 _LAST = """\
 
-`delassus VERB --help` explains a verb.
+`delassus VERB --help` explains a verb, `delassus help loops` the options of loops.
 """
 
-_VERBS = (LIST, INSPECT, COMPUTE, COMPARE, PLOT, VIEW, ROTORS, EXPORT, TRAJECTORY)
+_GROUPS: dict[str, tuple[Verb, ...]] = {
+    "look at a robot": (VIEW, INSPECT, PLOT),
+    "compute": (COMPUTE, TRAJECTORY, LIST, COMPARE, ROTORS, EXPORT, HELP),
+}
+"""Verbs by the heading under which the help shows them."""
 
 USER_ERROR = 2
 """Exit status for input that cannot be used; also that of argparse."""
@@ -117,18 +114,27 @@ def parser_of(component: Component | None = None) -> argparse.ArgumentParser:
     ----------
     component : the verbs of nodes and recordings; None for the verbs of the library alone.
     """
+    groups = {**_GROUPS, **(component.groups if component else {})}
+    listed = "\n".join(
+        line
+        for heading, verbs in groups.items()
+        for line in (f"{heading}:", *(f"  {verb.name:12}{verb.summary}" for verb in verbs), "")
+    )
     parser = SuggestingParser(
         prog="delassus",
-        description=_DESCRIPTION,
+        usage="delassus [--version] VERB ...",
+        description=f"{_DESCRIPTION}\n{listed}".rstrip(),
         epilog=f"{_EXAMPLES}{component.examples if component else ''}{_LAST}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--version", action="version", version=f"%(prog)s {delassus.__version__}"
     )
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    verbs = parser.add_subparsers(
+        metavar="VERB", required=True, prog="delassus", help=argparse.SUPPRESS
+    )
     parser.set_defaults(component=component)
-    for verb in (*_VERBS, *(component.verbs if component else ())):
+    for verb in (verb for group in groups.values() for verb in group):
         verb.add_to(verbs)
     return parser
 

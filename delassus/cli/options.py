@@ -18,7 +18,6 @@ from delassus.model.spatial import Array
 from delassus.outputs import kernel_outputs
 from delassus.problem import Problem
 from delassus.programs.command_line import duration
-from delassus.robots.base import BASE_RULE
 from delassus.robots.description import BUILT_IN, Description, described_by
 from delassus.solver.friction import ForceSettings
 from delassus.solver.inputs import check_unit
@@ -43,26 +42,32 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
     add_base(parser)
 
 
+def group_of(
+    parser: argparse.ArgumentParser, title: str, description: str | None = None
+) -> argparse._ArgumentGroup:
+    """Return the group of options with a title; help shows groups after the verb's own options."""
+    for group in parser._action_groups:
+        if group.title == title:
+            return group
+    return parser.add_argument_group(title, description)
+
+
+def _of_robot(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    return group_of(parser, "the robot", "explained by `delassus help`")
+
+
 def add_base(parser: argparse.ArgumentParser) -> None:
     """Add the base of the robot, its locked joints, and its loops."""
-    parser.add_argument(
-        "--base",
-        choices=("floating", "fixed"),
-        help="floating: the root link moves freely; fixed: it is bolted to the world (default: "
-        f"{BASE_RULE})",
+    group = _of_robot(parser)
+    group.add_argument(
+        "--base", choices=("floating", "fixed"), help="how the root link is held (default: likely)"
     )
-    parser.add_argument(
-        "--lock",
-        metavar="JOINT=VALUE,…",
-        help="joints that are fixed, by name or pattern, and their positions [rad, m], for "
-        "example head=0,'*finger*'=0; 'fingers': the joints of fingers and grippers, in the first "
-        "posture; 'none' (default: none, as locked joints change the matrix)",
+    group.add_argument(
+        "--lock", metavar="JOINT=VALUE,…", help="joints that are fixed; 'fingers', or 'none'"
     )
     add_loops(parser)
-    parser.add_argument(
-        "--no-passive",
-        action="store_true",
-        help="leave out springs, dampers and gravity compensation, which outputs of motion count",
+    group.add_argument(
+        "--no-passive", action="store_true", help="no springs, dampers, gravity compensation"
     )
 
 
@@ -78,27 +83,17 @@ def add_axes(parser: argparse.ArgumentParser, default: str | None = "contact") -
 
 def add_loops(parser: argparse.ArgumentParser) -> None:
     """Add the file of loops that a URDF cannot describe."""
-    parser.add_argument(
-        "--loops",
-        metavar="LOOPS.yaml",
-        help="file with loops, couplings and rotors that the robot description lacks; mimic "
-        "joints and elements of URDF+ are read from the robot description",
+    group = _of_robot(parser)
+    group.add_argument(
+        "--loops", metavar="LOOPS.yaml", help="loops, couplings and rotors beside the description"
     )
-    parser.add_argument(
-        "--loops-as",
-        choices=LOOPS_AS,
-        help="how loops are closed: by clusters of joints, by rows that are eliminated from the "
-        "matrix, or as needs fewest operations (default: clusters)",
-    )
+    group.add_argument("--loops-as", choices=LOOPS_AS, help="how loops close (default: clusters)")
 
 
 def add_reference(parser: argparse.ArgumentParser) -> None:
     """Add the configuration that selects the branch on which loops close."""
-    parser.add_argument(
-        "--reference",
-        metavar="JOINT=VALUE,…",
-        help="joint positions [rad, m] that select the branch on which loops close (default: all "
-        "joints at 0)",
+    _of_robot(parser).add_argument(
+        "--reference", metavar="JOINT=VALUE,…", help="positions that select the branch of loops"
     )
 
 
@@ -178,7 +173,8 @@ _MOTION = {
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add secondary outputs, and the inputs that they need."""
-    parser.add_argument(
+    group = group_of(parser, "outputs of motion")
+    group.add_argument(
         "--outputs",
         default="G",
         metavar="NAME,…",
@@ -188,38 +184,34 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     for name, what in _MOTION.items():
         default = "0,0,-9.81" if name == "gravity" else "0"
         form = "X,Y,Z" if name == "gravity" else "VALUES"
-        parser.add_argument(
-            f"--{name}",
-            metavar=form,
-            help=f"{what}; for outputs that need it (default: {default})",
-        )
+        group.add_argument(f"--{name}", metavar=form, help=f"{what} (default: {default})")
 
 
 def add_forces(parser: argparse.ArgumentParser) -> None:
     """Add friction, law and velocities of the output ``forces``."""
-    parser.add_argument(
+    group = group_of(parser, "the output forces")
+    group.add_argument(
         "--friction",
         type=float,
         metavar="MU",
-        help=f"coefficient of friction, for the output forces (default: {ForceSettings.friction})",
+        help=f"coefficient of friction (default: {ForceSettings.friction})",
     )
-    parser.add_argument(
+    group.add_argument(
         "--law",
         choices=("auto", "coulomb", "convex"),
-        help=f"law of the output forces (default: {ForceSettings.law}, whose other name is auto)",
+        help=f"law (default: {ForceSettings.law}, whose other name is auto)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--dimensions",
         metavar="LENGTH,WIDTH",
-        help="length along x and width along y of surfaces [m], for the output forces",
+        help="length along x and width along y of surfaces [m]",
     )
     for name, does in SPEEDS.items():
-        parser.add_argument(
+        group.add_argument(
             f"--{name.replace('_', '-')}",
             type=float,
             metavar="SPEED",
-            help=f"velocity above which a contact {does} [m/s], for the output forces (default: "
-            f"{getattr(ForceSettings, name)})",
+            help=f"a contact {does} above it [m/s] (default: {getattr(ForceSettings, name)})",
         )
 
 

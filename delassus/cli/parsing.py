@@ -40,9 +40,9 @@ class Verb:
 
     def add_to(self, verbs: argparse._SubParsersAction[SuggestingParser]) -> None:
         """Add the parser of the verb."""
+        # Without `help`: the help of the command lists verbs by groups.
         parser = verbs.add_parser(
             self.name,
-            help=self.summary,
             description=f"{self.summary[0].upper()}{self.summary[1:]}.",
             epilog=f"example:\n  delassus {self.name} {self.example}".rstrip(),
             formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -50,6 +50,9 @@ class Verb:
         parser.add_argument("--json", action="store_true", help="answer as JSON, for programs")
         parser.set_defaults(run=self.run, parser=parser, warnings=())
         self.add_options(parser)
+        needed = [action for action in parser._actions if not action.option_strings]
+        words = [f"[{a.metavar}]" if a.nargs == "?" else str(a.metavar) for a in needed]
+        parser.usage = " ".join(("%(prog)s", *words, "[options]"))
 
 
 class SuggestingParser(argparse.ArgumentParser):

@@ -119,7 +119,7 @@ def plot(options: argparse.Namespace) -> Report:
 
 PLOT = Verb(
     "plot",
-    "draw a robot with its ellipsoids, the matrix, condition numbers and computing times",
+    "draw a robot, its ellipsoids, matrix, condition numbers and times",
     "quadruped.urdf --contact LF_FOOT --contact RH_FOOT --to LF_KFE=-2.0 -o quadruped.svg",
     plot,
     _add_options,

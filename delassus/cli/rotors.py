@@ -63,7 +63,7 @@ def report(options: argparse.Namespace) -> Report:
 
 ROTORS = Verb(
     "rotors",
-    "show how the rotors of a geared robot become inertias and armatures of its links",
+    "show how rotors become inertias and armatures of links",
     "docs/geared_leg.urdf --base fixed --contact sole",
     report,
     _add_options,

@@ -100,7 +100,7 @@ def trajectory(options: argparse.Namespace) -> Report:
 
 TRAJECTORY = Verb(
     "trajectory",
-    "compute the matrices of a table of joint positions (NumPy, CSV, Parquet, LeRobot)",
+    "compute matrices of a table of positions (NumPy, CSV, Parquet)",
     "quadruped.urdf --contact LF_FOOT --data walk.parquet -o matrices.parquet",
     trajectory,
     _add_options,

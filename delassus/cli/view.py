@@ -151,7 +151,7 @@ def view(options: argparse.Namespace) -> Report:
 
 VIEW = Verb(
     "view",
-    "show a robot in the browser, with sliders for joints and live ellipsoids",
+    "show a robot in the browser, with sliders and live ellipsoids",
     "my_robot.urdf --forces",
     view,
     _add_options,

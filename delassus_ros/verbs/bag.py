@@ -115,7 +115,7 @@ def bag(options: argparse.Namespace) -> Report:
 
 BAG = Verb(
     "bag",
-    "compute the messages of the node, and a table of matrices, from a recording",
+    "compute messages of the node and a table of matrices of a recording",
     "run.mcap --params my_robot.yaml -o out",
     bag,
     _add_bag,
@@ -145,8 +145,7 @@ def bags(options: argparse.Namespace) -> Report:
 
 BAGS = Verb(
     "bags",
-    "compute the messages of the node, and tables of matrices, from many recordings, on all "
-    "processors",
+    "compute those of many recordings, on all processors",
     "data/*.mcap --params my_robot.yaml -o out",
     bags,
     _add_bags,

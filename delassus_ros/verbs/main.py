@@ -21,11 +21,8 @@ from delassus_ros.verbs.parameter_files import exported
 from delassus_ros.verbs.run import RUN, view_node
 
 _EXAMPLES = """\
-  delassus config quadruped.urdf > quadruped.yaml
   delassus run my_robot.urdf
-  delassus watch
-  delassus contacts LF_FOOT RH_FOOT
-  delassus bag run.mcap --params quadruped.yaml -o out
+  delassus bag run.mcap --params my_robot.yaml -o out
 """
 
 
@@ -46,7 +43,7 @@ def _positions(
 
 
 COMPONENT = Component(
-    verbs=(CONFIG, RUN, WATCH, CONTACTS, RECORD, BAG, BAGS),
+    groups={"nodes": (RUN, CONFIG, WATCH, CONTACTS), "recordings": (RECORD, BAG, BAGS)},
     examples=_EXAMPLES,
     exported=exported,
     view_node=view_node,

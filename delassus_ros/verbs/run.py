@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> Report:
 
 RUN = Verb(
     "run",
-    "start a node for a robot, with joint states by sliders, and show the robot in the browser",
+    "start a node for a robot, and show the robot with sliders",
     "my_robot.urdf",
     run,
     _add_options,

@@ -135,7 +135,7 @@ COMMANDS: list[tuple[str, list[str], str]] = [
     ("parameters as a robot", ["export", "robot.yaml"], "add --urdf ROBOT.urdf"),
     ("no orientation", ["compute", QUADRUPED, "--contact", "LF_FOOT", "--axes", "world"],
      "for example --orientation 0,0,0,1"),
-    ("another verb", ["matrix", QUADRUPED], "verbs: list, inspect"),
+    ("another verb", ["matrix", QUADRUPED], "verbs: view, inspect"),
     ("no file", ["inspect", "nowhere.urdf"], "cannot read the URDF file 'nowhere.urdf'"),
 ]  # fmt: skip
 

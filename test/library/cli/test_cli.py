@@ -591,6 +591,27 @@ def test_help_has_an_example(capsys, verb: str) -> None:
     assert all(len(line) <= 90 for line in out.splitlines())
 
 
+def test_help_is_short_and_has_the_options_of_the_robot_last(capsys) -> None:
+    counts = {"": 45, "compute": 80, "compare": 55, "plot": 65, "view": 60, "export": 90}
+    for verb, most in counts.items():
+        with pytest.raises(SystemExit):
+            main([verb, "--help"] if verb else ["--help"])
+        lines = capsys.readouterr().out.splitlines()
+        assert 20 < len(lines) <= most, verb
+    with pytest.raises(SystemExit):
+        main(["compute", "--help"])
+    out = capsys.readouterr().out
+    assert out.startswith("usage: delassus compute ROBOT [options]\n")
+    assert out.index("--algorithm") < out.index("the robot:") < out.index("--loops-as")
+
+
+def test_shared_options_are_explained_by_topic(capsys) -> None:
+    text = output(capsys, "help", "loops")
+    assert "--loops-as rows" in text and "--lock" not in text
+    assert {"base", "lock", "loops", "passive"} == set(answer(capsys, "help"))
+    assert "did you mean 'loops'" in usage_error(capsys, "help", "loop")
+
+
 def test_version(capsys) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["--version"])
