@@ -14,6 +14,7 @@ from .matrix import (
     numpy_to_matrix,
 )
 from .matrix_reader import MatrixReader, ReceivedMatrix
+from .reasons import reason_names
 from .serialized import SerializedMessage
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "matrix_to_numpy",
     "numpy_to_dynamics",
     "numpy_to_matrix",
+    "reason_names",
 ]

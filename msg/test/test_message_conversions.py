@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout
+from delassus_msgs.msg import (
+    ActiveContacts,
+    ContactDynamics,
+    DelassusMatrix,
+    Estimate,
+    Layout,
+)
 from delassus_msgs_py import (
     MatrixWriter,
     MessageError,
@@ -17,6 +23,7 @@ from delassus_msgs_py import (
     contact_rows,
     matrix_to_numpy,
     numpy_to_matrix,
+    reason_names,
 )
 from geometry_msgs.msg import Point, Pose
 from rclpy.serialization import deserialize_message, serialize_message
@@ -257,3 +264,17 @@ def test_every_field_of_a_layout_changes_its_id(layout: Layout, field: str, valu
 def test_the_frame_of_a_layout_changes_its_id(layout: Layout) -> None:
     layout.header.frame_id = "odom"
     assert compute_layout_id(layout) != layout.layout_id
+
+
+def test_reasons_have_the_names_of_their_constants() -> None:
+    msg = DelassusMatrix(
+        reasons=DelassusMatrix.REASON_JOINT_MISSING | DelassusMatrix.REASON_ORIENTATION_STALE
+    )
+    assert reason_names(msg) == ("JOINT_MISSING", "ORIENTATION_STALE")
+    assert reason_names(DelassusMatrix()) == ()
+    assert reason_names(DelassusMatrix.REASON_DAMPED | 1 << 63) == ("DAMPED", "BIT_63")
+    kinds = (DelassusMatrix, ContactDynamics, Estimate)
+    names = {name for kind in kinds for name in dir(kind) if name.startswith("REASON_")}
+    for kind in kinds:
+        for name in (each for each in dir(kind) if each in names):
+            assert reason_names(getattr(kind, name)) == (name.partition("_")[2],)
