@@ -138,7 +138,8 @@ def jax_function(problem: Problem, algorithm: str = "pv_osimr") -> Callable[...,
 
     The function takes the problem's inputs by position or name, with any equal leading axes, and
     returns G, or a dictionary of all outputs by name. ``jit``, ``vmap``, ``grad`` and ``vjp``
-    work, forward mode (``jvp``) and second derivatives do not. Gradients are those of the entries
+    work, forward mode (``jvp``) and second derivatives do not: those are of
+    :func:`~delassus.doors.casadi.casadi_function` alone. Gradients are those of the entries
     of the inputs; kernels are compiled at the first call. Results that fail are NaN.
 
     Parameters

@@ -40,6 +40,7 @@ class ContactInput(LatestInput[Mapping[str, int]]):
     ----------
     timeout : age above which a set is too old [s]; infinite for never. The age counts from the
         stamp, or from the time of sending where the message has no stamp.
+    computed : whether the node makes the sets itself, at joint states, instead of a publisher.
 
     Attributes
     ----------
@@ -51,7 +52,10 @@ class ContactInput(LatestInput[Mapping[str, int]]):
     topic = "active_contacts"
     needs_stamp = False
 
-    def __init__(self, contacts: ContactSet, timeout: float = math.inf) -> None:
+    def __init__(
+        self, contacts: ContactSet, timeout: float = math.inf, computed: bool = False
+    ) -> None:
+        self._computed = computed
         self._known = dict.fromkeys(contacts.names)
         self._unknown_names = UnknownNames("contact", self._known)
         super().__init__(_WORDS, _FAULTS, timeout)
@@ -96,10 +100,12 @@ class ContactInput(LatestInput[Mapping[str, int]]):
                 f"the set of active contacts is {latest.age(now):.4g} s old by its stamp; "
                 f"{too_old(latest.age(now))}"
             )
+        remedy = "its publisher has to repeat it at 10 Hz or more, always with a new stamp"
+        if self._computed:
+            remedy = "it follows from joint states, which have to come in this time"
         return Finding(
             Reason.CONTACTS_STALE,
-            f"{text}, at most {self.timeout:g} s are allowed (contacts_timeout); its publisher "
-            "has to repeat it at 10 Hz or more, always with a new stamp",
+            f"{text}, at most {self.timeout:g} s are allowed (contacts_timeout); {remedy}",
         )
 
     def status(self, contacts: Sequence[str]) -> list[int]:

@@ -176,7 +176,8 @@ class DelassusTick(Tick):
         self.estimator, self._dynamics = estimator, secondary
         self._is_followed = estimator is not None or secondary is not None
         timeout = limits.contacts_timeout
-        contacts = ContactInput(problem.contacts, timeout)
+        is_computed = estimator is not None or schedule is not None
+        contacts = ContactInput(problem.contacts, timeout, is_computed)
         placements = PlacementInput(problem, timeout) if problem.moving else None
         torques = None if motion is None else motion.torques
         self.inputs: Inputs = Inputs(

@@ -130,3 +130,18 @@ def test_other_unknown_contacts_each_time_end_the_searches(contacts, searches) -
     # Those that were known before keep what was found for them.
     assert "; contacts: LF" in read(contacts, ["finger_3"], [ACTIVE]).text
     assert len(searches) == 64
+
+
+@pytest.mark.parametrize(
+    ("computed", "words"),
+    [(False, "its publisher has to repeat it"), (True, "it follows from joint states, which")],
+)
+def test_a_set_that_is_too_old_names_what_has_to_come(computed: bool, words: str) -> None:
+    """A set that the node makes itself has no publisher."""
+    names = ContactSet(Contact(name, frame=f"{name}_FOOT") for name in FEET)
+    contacts = ContactInput(names, 0.5, computed)
+    message = ActiveContacts(names=FEET, status=[ACTIVE] * 4)
+    message.header.stamp.sec = 10
+    contacts.accept(message, 10_100_000_000)
+    stale = contacts.stale(11_000_000_000)
+    assert stale is not None and words in stale.text and "contacts_timeout" in stale.text
