@@ -96,7 +96,7 @@ def proposed(options: argparse.Namespace, description: Description) -> Report:
         "lock": description.held_words,
         "base": base_comment,
         "axes": "or world, which needs the orientation of a floating base",
-        "algorithm": "the fewest operations for this robot",
+        "algorithm": "chosen for few operations; `delassus compare` counts all algorithms",
     }
     lines = [
         f"# Parameters of delassus_node for {_said(robot.name)}, proposed by 'delassus config'.",
