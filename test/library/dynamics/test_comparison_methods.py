@@ -24,6 +24,7 @@ from delassus.rbda.joint_space import mass_matrix
 from delassus.rbda.robot_tree import RobotTree
 from delassus.rbda.rotors import independent_tree
 from delassus.rbda.trees import spanning_tree
+from delassus.robots.built_in.arm import arm_urdf
 from delassus.scalars.duals import Dual
 from delassus.scalars.ports import Status
 from delassus.testing import random_problem as random_open_problem
@@ -129,6 +130,19 @@ def test_mass_rate_minus_twice_the_coriolis_matrix_is_skew(name: str) -> None:
     torques = dynamics.inverse(q, rates, np.zeros(dynamics.size), np.zeros(3))
     close(C @ rates, torques, 1e-11)
     close(C + C.T, rate_of_mass_matrix(robot, q, rates), 1e-11)
+
+
+def test_coriolis_matrices_at_unit_rates_are_christoffel_symbols() -> None:
+    robot = Robot.from_urdf(arm_urdf().encode(), "fixed")
+    dynamics, q = Dynamics(robot), np.linspace(-0.8, 0.9, robot.nq)
+    units = np.eye(dynamics.size)
+    slopes = np.stack([rate_of_mass_matrix(robot, q, unit) for unit in units], axis=-1)
+    christoffel = 0.5 * (
+        slopes + np.einsum("ikj->ijk", slopes) - np.einsum("jki->ijk", slopes)
+    )
+    found = np.stack([dynamics.coriolis(q, unit) for unit in units], axis=-1)
+    assert np.abs(christoffel).max() > 0.1
+    close(found, christoffel, 1e-11)
 
 
 @pytest.mark.parametrize("seed", range(3))
