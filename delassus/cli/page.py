@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delassus.cli.options import add_seconds, given_joints, warn
+from delassus.cli.options import DEFAULT_POSTURE, add_seconds, given_joints, warn
+from delassus.cli.posture import stated_posture
 from delassus.closure import Closure
 from delassus.errors import InputError, unknown
 from delassus.model.joint import JointKind
@@ -28,6 +29,17 @@ if TYPE_CHECKING:
 
 _TURN, _SLIDE = np.pi, 1.0
 """Half the range of the slider of a joint without limits [rad, m]."""
+
+
+def add_first_pose(parser: argparse.ArgumentParser) -> None:
+    """Add the first posture of the page."""
+    parser.add_argument(
+        "--q",
+        metavar="VALUES",
+        help="first posture: the name of a pose of the robot description, as 'home'; 'pose'; "
+        "'neutral'; or positions of some joints [rad, m] as hip=0.1,knee=-0.2 (default: "
+        f"{DEFAULT_POSTURE})",
+    )
 
 
 def add_page(parser: argparse.ArgumentParser) -> None:
@@ -70,22 +82,24 @@ def first_pose(
 ) -> dict[str, float]:
     """Return the first positions of the joints that are moved, by name [rad, m].
 
-    These are those of the default posture, and of --q. The choice of the posture and
-    the joints outside their limits are written to standard error.
+    These are those of the posture that --q names, or of the default posture and the joints of --q.
+    The choice of the posture and the joints outside their limits are written to standard error.
 
     Raises
     ------
     InputError
-        If a joint is unknown or has no slider.
+        If a joint is unknown or has no slider, or no pose has the name that --q is.
     """
     moved = {joint.name for joint in robot.joints if joint.kind.nq == 1}
     if closure is not None:
         moved &= set(closure.independent)
-    posture = default_posture(robot, closure)
+    posture = stated_posture(robot, closure, "--q", options.q)
+    named = {} if posture is not None else given_joints("--q", options.q)
+    posture = posture or default_posture(robot, closure)
     start = {joint.name: float(posture.q[offset])
              for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
              if joint.name in moved}  # fmt: skip
-    for name, value in {} if options.q is None else given_joints("--q", options.q).items():
+    for name, value in named.items():
         if name not in start:
             raise InputError(f"--q: {unknown('joint', name, start)}")
         start[name] = value

@@ -24,6 +24,7 @@ from delassus.cli.options import (
     warn,
 )
 from delassus.cli.page import (
+    add_first_pose,
     add_page,
     announce,
     dials,
@@ -70,12 +71,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_contacts(parser)
     add_reference(parser)
     parser.set_defaults(axes="contact")
-    parser.add_argument(
-        "--q",
-        metavar="JOINT=VALUE,…",
-        help="first positions of some joints [rad, m] (default: 0, or the middle of limits that "
-        "exclude 0)",
-    )
+    add_first_pose(parser)
     parser.add_argument(
         "--data",
         metavar="FILE",
