@@ -102,7 +102,6 @@ def test_pose_outside_limits_is_a_warning(capsys, arm: str) -> None:
 
 
 def test_line_of_poses_ends_at_a_named_one(capsys, arm: str, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     Path(arm).with_suffix(".srdf").write_text(SRDF)
     figure = ("-o", str(tmp_path / "arm.svg"))
     ends = [
@@ -125,7 +124,6 @@ def test_page_starts_at_the_pose_and_says_so(capsys) -> None:
 
 
 def test_keyframe_without_a_name_is_the_first_posture(capsys, tmp_path: Path) -> None:
-    pytest.importorskip("mujoco")
     path = tmp_path / "arm.xml"
     path.write_text(MJCF)
     command = ("compute", str(path), "--contact", "tip")

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 import robots
 
@@ -43,7 +44,6 @@ def arm(*states: str, **options) -> Robot:
 
 
 def test_keyframes_are_poses_without_the_pose_of_the_base() -> None:
-    pytest.importorskip("mujoco")
     robot = Robot.from_mujoco(MJCF.replace("EQUALITY", ""))
     assert list(robot.named_poses) == ["home", "key 1"]
     assert robot.joint_names == ("hip", "knee", "neck_X", "neck_Y", "neck_Z")
@@ -55,7 +55,6 @@ def test_keyframes_are_poses_without_the_pose_of_the_base() -> None:
 
 
 def test_keyframe_that_contradicts_a_held_joint_is_left_out() -> None:
-    pytest.importorskip("mujoco")
     held = '<equality><joint joint1="hip" polycoef="0.25 0 0 0 0"/></equality>'
     with pytest.warns(DelassusWarning, match=r"'key 1' is left out: .*'hip'.* is 0\.75"):
         robot = Robot.from_mujoco(MJCF.replace("EQUALITY", held))
@@ -149,6 +148,27 @@ def test_srdf_beside_a_urdf_has_its_stem_or_is_the_only_one(
         (tmp_path / file).touch()
     found = srdf_beside(tmp_path / urdf)
     assert found == (None if expected is None else tmp_path / expected)
+
+
+@pytest.mark.parametrize(
+    ("urdf", "srdf_file", "count"),
+    [
+        ("talos_data/robots/talos_reduced.urdf", "talos_data/srdf/talos.srdf", 1),
+        ("solo_description/robots/solo12.urdf", "solo_description/srdf/solo.srdf", 2),
+        ("go1_description/urdf/go1.urdf", "go1_description/srdf/go1.srdf", 1),
+        ("z1_description/urdf/z1.urdf", "z1_description/srdf/z1.srdf", 2),
+    ],
+)
+def test_poses_are_pinocchios_reference_configurations(urdf, srdf_file, count) -> None:
+    file, states = robots.example(urdf), robots.example(srdf_file)
+    floating = () if "z1" in urdf else (pin.JointModelFreeFlyer(),)
+    model = pin.buildModelFromUrdf(str(file), *floating)
+    pin.loadReferenceConfigurations(model, str(states), False)
+    robot = Robot.from_urdf(file, "floating" if floating else "fixed", srdf=states)
+    assert len(robot.named_poses) == count and srdf_beside(file) == states
+    for name in robot.named_poses:
+        expected, _ = robot.q_from_pinocchio(model, model.referenceConfigurations[name])
+        assert np.array_equal(robot.named(name), expected)
 
 
 def test_every_published_srdf_is_read() -> None:
