@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 from numpy.typing import ArrayLike
 
-from delassus.errors import RobotError, unknown
+from delassus.errors import DelassusWarning, RobotError, listed, unknown
 from delassus.model.clusters import groups_of_rows, with_row_loops
 from delassus.model.constraints import FunctionConstraint
 from delassus.model.edit import locked, subtree
@@ -93,11 +94,20 @@ class Robot(Mechanism):
             If the XML or YAML is broken or hostile, the robot is not physical, an argument is
             unknown to xacro, or as in :meth:`with_armature` and :meth:`lock`; the message names
             the link, joint, coupling or loop.
+
+        Warns
+        -----
+        DelassusWarning
+            If the poses of `srdf` have no joint of the robot, as those of another robot.
         """
         document = document_of(source, xacro_arguments)
         robot = read_urdf(document, base, loops, armature, functions, cls, lock, passive)
         if srdf is not None:
-            robot = with_poses(robot, group_states(srdf))
+            states = group_states(srdf)
+            robot = with_poses(robot, states)
+            if states and not robot.named_poses:
+                words = f"{listed('pose', list(states))} of the SRDF: without a joint of the robot"
+                warnings.warn(words, DelassusWarning, stacklevel=2)
         return robot.with_loops_as(loops_as)
 
     @classmethod
