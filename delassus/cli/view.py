@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def view(options: argparse.Namespace) -> Report:
     if early.requested:
         raise KeyboardInterrupt
     description = described(options)
-    recorded, closure, start = replayed(options, description), None, dict[str, float]()
+    recorded, closure, start = replayed(options, description), None, dict[str, Any]()
     if recorded is not None:
         solver, seconds, moments = recorded.solver, recorded.seconds, recorded.moments
     else:
@@ -179,13 +179,13 @@ def drawing(
 
 
 def by_sliders(
-    viewer: Viewer, robot: Robot, closure: Closure | None, start: Mapping[str, float]
+    viewer: Viewer, robot: Robot, closure: Closure | None, start: Mapping[str, Any]
 ) -> Callable[[], Moment]:
     """Return a function that returns the posture at the sliders of joints.
 
     Parameters
     ----------
-    start : first positions of the moved joints, at which loops close.
+    start : first positions of joints, at which loops close.
     """
     from delassus.drawing.snapshot import Moment
 

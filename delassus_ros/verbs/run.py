@@ -245,7 +245,7 @@ class _NodeInputs:
         self._places = node.create_publisher(ContactPlacements, "contact_placements", 10)
 
     def publish(
-        self, robot: Robot, closure: Closure | None, positions: Mapping[str, float]
+        self, robot: Robot, closure: Closure | None, positions: Mapping[str, Any]
     ) -> None:
         """Publish joint positions and lowest points of wheels; nothing where loops are open."""
         from sensor_msgs.msg import JointState

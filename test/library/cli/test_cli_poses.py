@@ -11,8 +11,8 @@ import robots
 from cli_support import answer, field, output, refusal
 from linkages import assembled, closed_four_bar, four_bar_urdf
 
-from delassus import Robot
-from delassus.cli.page import first_pose
+from delassus import InputError, Robot
+from delassus.cli.page import dials, first_pose, q_at
 from delassus_ros.verbs.main import main
 
 SRDF = """<robot name="arm">
@@ -121,6 +121,18 @@ def test_page_starts_at_the_pose_and_says_so(capsys) -> None:
         expected = why.get(text or "", "pose 'home' of the robot description")
         assert capsys.readouterr().err == f"posture: {expected}\n"
     assert list(starts.values()) == [1.5, 1.5, 0.5, 0.0, 0.25]
+
+
+def test_page_starts_with_free_bodies_where_the_keyframe_has_them() -> None:
+    cube = '<body name="cube"><freejoint name="cube"/><geom size="0.1"/></body></worldbody>'
+    text = MJCF.replace("</worldbody>", cube).replace("0.25", "0.25 1 2 3 0 1 0 0")
+    robot = Robot.from_mujoco(text)
+    start = first_pose(argparse.Namespace(q=None, warnings=()), robot, None)
+    assert q_at(robot, None, start).tolist() == [0.25, 1, 2, 3, 1, 0, 0, 0]
+    (sliders,) = dials(robot, start).values()
+    assert [slider.joint for slider in sliders] == ["hip"]
+    with pytest.raises(InputError, match="--q: unknown joint 'cube'. joints: hip"):
+        first_pose(argparse.Namespace(q="cube=1", warnings=()), robot, None)
 
 
 def test_keyframe_without_a_name_is_the_first_posture(capsys, tmp_path: Path) -> None:
