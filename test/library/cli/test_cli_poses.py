@@ -11,7 +11,7 @@ import robots
 from cli_support import answer, field, output, refusal
 from linkages import assembled, closed_four_bar, four_bar_urdf
 
-from delassus import InputError, Robot
+from delassus import Closure, InputError, Robot
 from delassus.cli.page import dials, first_pose, q_at
 from delassus_ros.verbs.main import main
 
@@ -133,6 +133,19 @@ def test_page_starts_with_free_bodies_where_the_keyframe_has_them() -> None:
     assert [slider.joint for slider in sliders] == ["hip"]
     with pytest.raises(InputError, match="--q: unknown joint 'cube'. joints: hip"):
         first_pose(argparse.Namespace(q="cube=1", warnings=()), robot, None)
+
+
+def test_page_of_a_closed_robot_starts_with_free_bodies_where_the_keyframe_has_them() -> None:
+    more = (
+        '<body name="b"><joint name="knee" axis="0 1 0"/><geom size="0.1"/></body>'
+        '<body name="cube"><freejoint name="cube"/><geom size="0.1"/></body></worldbody>'
+        '<equality><joint joint1="knee" joint2="hip" polycoef="0 2 0 0 0"/></equality>'
+    )
+    text = MJCF.replace("</worldbody>", more).replace("0.25", "0.25 0.5 1 2 3 0 1 0 0")
+    robot = Robot.from_mujoco(text)
+    closure = Closure(robot)
+    start = first_pose(argparse.Namespace(q=None, warnings=()), robot, closure)
+    assert q_at(robot, closure, start) == pytest.approx([0.25, 0.5, 1, 2, 3, 1, 0, 0, 0])
 
 
 def test_keyframe_without_a_name_is_the_first_posture(capsys, tmp_path: Path) -> None:
