@@ -14,6 +14,7 @@ from delassus.cli.parsing import Verb
 from delassus.cli.report import Report
 from delassus.model.clusters import clusters_of
 from delassus.model.robot import WORLD, JointKind, Robot
+from delassus.robots.pose import first_pose_name
 from delassus.visible import visible
 
 
@@ -34,6 +35,15 @@ def inspect_robot(options: argparse.Namespace) -> Report:
     if robot.is_passive:
         parts += ["", "Springs, dampers and gravity compensation:"]
         parts += [text.table(list(_passive_rows(robot)), numeric=(1, 2, 3, 4), indent="  ")]
+    poses = robot.named_poses
+    if poses:
+        first = first_pose_name(robot)
+        count = len(robot.joint_names)
+        named = [
+            (name, f"{len(at)} of {count} joints", "the first posture" if name == first else "")
+            for name, at in poses.items()
+        ]
+        parts += ["", "Poses for --q:", text.table(named, indent="  ")]
     found = description.proposals
     if found:
         rows = [(f"{end.frame}:{end.kind}", end.why) for end in found if end.chosen]
@@ -57,6 +67,7 @@ def inspect_robot(options: argparse.Namespace) -> Report:
             dict(zip(("independent", "follow", "by", "ratios"), row, strict=True))
             for row in closed_rows(robot)[1:]
         ],
+        "poses": list(poses),
         "contacts": [asdict(proposal) for proposal in found],
     }
     return Report("\n".join(parts), data)

@@ -26,6 +26,8 @@ from delassus.solver.remedies import counted
 NEUTRAL, POSE = "neutral", "pose"
 _NONE, _FINGERS = "none", "fingers"
 _KINDS = ("point", "surface")
+DEFAULT_POSTURE = "the pose home, stand, standing or default, or the only one; else 'pose'"
+"""The first posture of every verb, for the help."""
 SPEEDS = {"slip_speed": "slides", "leave_speed": "leaves", "strike_speed": "strikes"}
 """What a contact does above each of the velocities of contact forces."""
 
@@ -66,6 +68,7 @@ def add_base(parser: argparse.ArgumentParser) -> None:
         "--lock", metavar="JOINT=VALUE,…", help="joints that are fixed; 'fingers', or 'none'"
     )
     add_loops(parser)
+    group.add_argument("--srdf", metavar="FILE", help="named poses (default: those beside a URDF)")
     group.add_argument(
         "--no-passive", action="store_true", help="no springs, dampers, gravity compensation"
     )
@@ -131,11 +134,11 @@ def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
     """Add the configuration; `more` are further options with a configuration."""
     parser.add_argument(
         "--q",
-        default=POSE,
         metavar="VALUES",
-        help="joint positions [rad, m]: 'pose', where joints are at 0, or in the middle of limits "
-        "that exclude 0; 'neutral', where all are at 0; all of q as 0.1,-0.2,…; or some joints as "
-        "hip=0.1,knee=-0.2, the remaining joints as in 'pose' (default: %(default)s)",
+        help="joint positions [rad, m]: the name of a pose of the robot description, as 'home'; "
+        "'pose', where joints are at 0, or in the middle of limits that exclude 0; 'neutral', "
+        "where all are at 0; all of q as 0.1,-0.2,…; or some joints as hip=0.1,knee=-0.2, the "
+        f"remaining joints as in the default (default: {DEFAULT_POSTURE})",
     )
     add_degrees(parser, "--q" + more)
     parser.add_argument(
@@ -294,7 +297,7 @@ def described(options: argparse.Namespace) -> Description:
     found = described_by(
         options.robot, options.base, options.loops, options.loops_as or "clusters",
         None if locks is None else given_joints("--lock", locks), options.xacro,
-        passive=not options.no_passive,
+        passive=not options.no_passive, srdf=options.srdf,
     )  # fmt: skip
     if options.lock != _FINGERS:
         return found
@@ -427,6 +430,12 @@ def given_joints(option: str, text: str) -> dict[str, float]:
             raise InputError(f"{what}: {error}") from error
         _finite(what, [values[name]])
     return values
+
+
+def is_word(text: str) -> bool:
+    """Return whether a text may be the name of a pose: no list, no positions and no number."""
+    is_list = "," in text or "=" in text
+    return not is_list and _is_text(text) and any(map(str.isalpha, text))
 
 
 def _is_text(part: str) -> bool:

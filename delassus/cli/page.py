@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delassus.cli.options import add_seconds, given_joints, warn
+from delassus.cli.options import DEFAULT_POSTURE, add_seconds, given_joints, warn
+from delassus.cli.posture import stated_posture
 from delassus.closure import Closure
 from delassus.errors import InputError, unknown
 from delassus.model.joint import JointKind
@@ -28,6 +29,17 @@ if TYPE_CHECKING:
 
 _TURN, _SLIDE = np.pi, 1.0
 """Half the range of the slider of a joint without limits [rad, m]."""
+
+
+def add_first_pose(parser: argparse.ArgumentParser) -> None:
+    """Add the first posture of the page."""
+    parser.add_argument(
+        "--q",
+        metavar="VALUES",
+        help="first posture: the name of a pose of the robot description, as 'home'; 'pose'; "
+        "'neutral'; or positions of some joints [rad, m] as hip=0.1,knee=-0.2 (default: "
+        f"{DEFAULT_POSTURE})",
+    )
 
 
 def add_page(parser: argparse.ArgumentParser) -> None:
@@ -67,35 +79,41 @@ def shapes_of(description: Description, robot: Robot) -> Shapes:
 
 def first_pose(
     options: argparse.Namespace, robot: Robot, closure: Closure | None
-) -> dict[str, float]:
-    """Return the first positions of the joints that are moved, by name [rad, m].
+) -> dict[str, Any]:
+    """Return the first positions of joints by name [rad, m]: of those with sliders, as numbers.
 
-    These are those of the default posture, and of --q. The choice of the posture and
-    the joints outside their limits are written to standard error.
+    Joints with several entries in q have lists. The positions are those of the posture that --q
+    names, or of the default posture and the joints of --q. The choice of the posture and the
+    joints outside their limits are written to standard error.
 
     Raises
     ------
     InputError
-        If a joint is unknown or has no slider.
+        If a joint is unknown or has no slider, or no pose has the name that --q is.
     """
-    moved = {joint.name for joint in robot.joints if joint.kind.nq == 1}
+    moved = [joint.name for joint in robot.joints if joint.kind.nq == 1]
     if closure is not None:
-        moved &= set(closure.independent)
-    posture = default_posture(robot, closure)
-    start = {joint.name: float(posture.q[offset])
-             for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
-             if joint.name in moved}  # fmt: skip
-    for name, value in {} if options.q is None else given_joints("--q", options.q).items():
-        if name not in start:
-            raise InputError(f"--q: {unknown('joint', name, start)}")
+        moved = [name for name in moved if name in closure.independent]
+    posture = stated_posture(robot, closure, "--q", options.q)
+    named = {} if posture is not None else given_joints("--q", options.q)
+    posture = posture or default_posture(robot, closure)
+    start: dict[str, Any] = {}
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.name in moved:
+            start[joint.name] = float(posture.q[offset])
+        elif joint.kind.nq > 1:
+            start[joint.name] = posture.q[offset : offset + joint.kind.nq].tolist()
+    for name, value in named.items():
+        if name not in moved:
+            raise InputError(f"--q: {unknown('joint', name, moved)}")
         start[name] = value
     print(f"posture: {posture.why}", file=sys.stderr)
     warn(options, posture.outside)
     return start
 
 
-def q_at(robot: Robot, closure: Closure | None, positions: Mapping[str, float]) -> Array:
-    """Return q (nq,) at the positions of moved joints.
+def q_at(robot: Robot, closure: Closure | None, positions: Mapping[str, Any]) -> Array:
+    """Return q (nq,) at positions by joint, as those of :func:`first_pose`.
 
     Raises
     ------
@@ -107,14 +125,15 @@ def q_at(robot: Robot, closure: Closure | None, positions: Mapping[str, float]) 
     measured: dict[str, Any] = dict(positions)
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
         if joint.kind.nq > 1:
-            measured[joint.name] = closure.reference[offset : offset + joint.kind.nq]
+            entries = closure.reference[offset : offset + joint.kind.nq]
+            measured.setdefault(joint.name, entries)
     result = closure.solve(measured)
     if not result.status.is_valid:
         raise InputError(f"the loops do not close: {result.about}")
     return result.q
 
 
-def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[JointSlider]]:
+def dials(robot: Robot, start: Mapping[str, Any]) -> dict[str, list[JointSlider]]:
     """Return the sliders of joints, in groups by limb."""
     from delassus.drawing.viewer import JointSlider
 
@@ -128,7 +147,7 @@ def dials(robot: Robot, start: Mapping[str, float]) -> dict[str, list[JointSlide
         label[i] = label[joint.parent] if alone else joint.name
         if joint.kind is JointKind.ROOT:
             del label[i]
-        if joint.name not in start:
+        if joint.name not in start or joint.kind.nq > 1:
             continue
         angle = joint.kind is JointKind.REVOLUTE
         reach = _TURN if angle else _SLIDE

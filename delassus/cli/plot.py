@@ -21,7 +21,7 @@ from delassus.cli.options import (
 )
 from delassus.cli.page import shapes_of
 from delassus.cli.parsing import Verb
-from delassus.cli.posture import closure_of, positions_of, posture_of
+from delassus.cli.posture import closure_of, positions_of, posture_of, stated_posture
 from delassus.cli.report import Report, about, compiling, headline, progress, table, waiting
 from delassus.cli.tables import is_table, plot_table
 from delassus.closure.samples import closed_inputs
@@ -157,7 +157,11 @@ def _conditions(
     problem, robot = solver.problem, solver.problem.robot
     if options.to is not None:
         closure = closure_of(options, robot)
-        there = positions_of(options, robot, "--to", default_posture(robot, closure).q)
+        posture = stated_posture(robot, closure, "--to", options.to)
+        if posture is None:
+            there = positions_of(options, robot, "--to", default_posture(robot, closure).q)
+        else:
+            there = posture.q
         way = np.linspace(q, there, _STEPS)
         along = "from --q to --to"
         if closure is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,24 @@ from delassus.cli.options import (
     NEUTRAL,
     POSE,
     given_joints,
+    is_word,
     numbers_of,
     warn,
     way_out,
 )
 from delassus.closure import Closure
-from delassus.errors import InputError, RobotError
-from delassus.model.clusters import Cluster, clusters_of
+from delassus.errors import InputError, RobotError, unknown
 from delassus.model.ranges import PlausibleRanges, angles
 from delassus.model.robot import Robot
 from delassus.model.spatial import Array
-from delassus.robots.pose import default_posture, outside_limits
+from delassus.robots.pose import (
+    Posture,
+    computed_posture,
+    default_posture,
+    measured_positions,
+    named_posture,
+    outside_limits,
+)
 from delassus.visible import visible
 
 _CLOSED = 1e-9
@@ -62,23 +69,25 @@ def posture_of(options: argparse.Namespace, robot: Robot) -> tuple[Array, dict[s
     Raises
     ------
     InputError
-        If a loop does not close at the positions, or is not determined by them; names the loop.
+        If a loop does not close at the positions, or is not determined by them; names the loop. If
+        no pose has the name that --q is.
     """
     closure = closure_of(options, robot)
-    start, facts = default_posture(robot, closure), dict[str, str]()
-    if options.q == NEUTRAL:
-        q = robot.neutral() if closure is None else closure.reference
-        warn(options, [f"--q neutral: {words}" for words in outside_limits(robot, q)])
-    elif options.q == POSE:
-        q, facts["posture"] = start.q, start.why
-        warn(options, start.outside)
+    posture, facts = stated_posture(robot, closure, "--q", options.q), dict[str, str]()
+    if posture is None:
+        q = positions_of(options, robot, "--q", default_posture(robot, closure).q)
     else:
-        q = positions_of(options, robot, "--q", start.q)
+        q = posture.q
+        warn(options, posture.outside)
+        if options.q != NEUTRAL:
+            facts["posture"] = posture.why
     if closure is None:
         return q, facts
-    named = given_joints("--q", options.q) if "=" in options.q else {}
-    every = named or options.q in (NEUTRAL, POSE)
-    measured: Mapping[str, Any] | Array = _measured(closure.robot, named, q) if every else q
+    measured: Mapping[str, Any] | Array = q
+    if posture is not None:
+        measured = measured_positions(closure.robot, posture.named, q)
+    elif "=" in options.q:
+        measured = measured_positions(closure.robot, given_joints("--q", options.q), q)
     result = closure.solve(measured)
     if not result.status.is_valid:
         raise InputError(
@@ -91,6 +100,38 @@ def posture_of(options: argparse.Namespace, robot: Robot) -> tuple[Array, dict[s
     return result.q, facts
 
 
+def stated_posture(
+    robot: Robot, closure: Closure | None, option: str, text: str | None
+) -> Posture | None:
+    """Return the posture that an option names, or the default one; None where it has positions.
+
+    Parameters
+    ----------
+    closure : closure of the robot's loops and couplings; None for a robot without these.
+    text : of the option: ``pose``, ``neutral``, the name of a pose of the robot, or positions;
+        None without the option.
+
+    Raises
+    ------
+    InputError
+        If no pose has this name, or loops do not close at the pose.
+    """
+    if text is None:
+        return default_posture(robot, closure)
+    if text == POSE:
+        return computed_posture(robot, closure)
+    if text == NEUTRAL:
+        q = robot.neutral() if closure is None else closure.reference
+        why = "joints at 0" if closure is None else "the reference of the loops"
+        outside = [f"{option} {NEUTRAL}: {words}" for words in outside_limits(robot, q)]
+        return Posture(q, why, outside)
+    if text in robot.named_poses:
+        return named_posture(robot, text, closure)
+    if is_word(text) and text not in robot.joint_names:
+        raise InputError(f"{option}: {unknown('pose', text, (*robot.named_poses, POSE, NEUTRAL))}")
+    return None
+
+
 def positions_of(options: argparse.Namespace, robot: Robot, option: str, start: Array) -> Array:
     """Return q (nq,) of an option [rad, m]; loops stay open.
 
@@ -101,8 +142,6 @@ def positions_of(options: argparse.Namespace, robot: Robot, option: str, start: 
     start : (nq,) positions of unnamed joints [rad, m].
     """
     text = getattr(options, option.removeprefix("--"))
-    if text in (NEUTRAL, POSE):
-        return robot.neutral() if text == NEUTRAL else start
     if "=" not in text:
         names = [joint.name for joint in robot.joints for _ in range(joint.kind.nq)]
         q = numbers_of(option, text, names)
@@ -141,30 +180,6 @@ def _by_name(
             )
         q[first], named[first] = value, True
     return q, named
-
-
-def _measured(robot: Robot, named: Collection[str], wanted: Array) -> dict[str, Array]:
-    """Return positions of the named joints, and of the independent joints of further groups."""
-    measured: dict[str, Array] = {}
-    for cluster in clusters_of(robot):
-        members = {robot.joints[i].name for i in cluster.joints}
-        some = members.intersection(named)
-        if not cluster.is_ordinary and some - _names(robot, cluster):
-            # Dependent joints are named: the remaining joints have to follow from them.
-            for i in cluster.joints:
-                if robot.joints[i].name in some:
-                    measured[robot.joints[i].name] = wanted[[robot.q_offsets[i]]]
-            continue
-        for i in cluster.independent:
-            joint = robot.joints[i]
-            at = slice(robot.q_offsets[i], robot.q_offsets[i] + joint.kind.nq)
-            if joint.kind.nq:
-                measured[joint.name] = wanted[at]
-    return measured
-
-
-def _names(robot: Robot, cluster: Cluster) -> set[str]:
-    return {robot.joints[i].name for i in cluster.independent}
 
 
 def _what_was_done(

@@ -29,6 +29,13 @@ TOPICS = {
         "--reference JOINT=VALUE,… gives joint positions [rad, m] that select the branch on which "
         "loops close; by default all joints are at 0.",
     ),
+    "poses": (
+        "--q NAME takes a pose that the robot description names: a keyframe of MJCF, or a group "
+        "state of an SRDF file. --srdf FILE names this file; without the option it is the file "
+        "with the stem of the URDF, or the only .srdf, in the folder of the URDF or in ../srdf. "
+        "Verbs start from the pose home, stand, standing or default, or the only one; --q pose "
+        "is the posture without names.",
+    ),
     "passive": (
         "Springs, dampers and gravity compensation of joints count in outputs of motion, such as "
         "a0 and h. --no-passive leaves them out.",

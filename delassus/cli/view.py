@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from delassus.cli.options import (
     warn,
 )
 from delassus.cli.page import (
+    add_first_pose,
     add_page,
     announce,
     dials,
@@ -70,12 +71,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_contacts(parser)
     add_reference(parser)
     parser.set_defaults(axes="contact")
-    parser.add_argument(
-        "--q",
-        metavar="JOINT=VALUE,…",
-        help="first positions of some joints [rad, m] (default: 0, or the middle of limits that "
-        "exclude 0)",
-    )
+    add_first_pose(parser)
     parser.add_argument(
         "--data",
         metavar="FILE",
@@ -111,7 +107,7 @@ def view(options: argparse.Namespace) -> Report:
     if early.requested:
         raise KeyboardInterrupt
     description = described(options)
-    recorded, closure, start = replayed(options, description), None, dict[str, float]()
+    recorded, closure, start = replayed(options, description), None, dict[str, Any]()
     if recorded is not None:
         solver, seconds, moments = recorded.solver, recorded.seconds, recorded.moments
     else:
@@ -183,13 +179,13 @@ def drawing(
 
 
 def by_sliders(
-    viewer: Viewer, robot: Robot, closure: Closure | None, start: Mapping[str, float]
+    viewer: Viewer, robot: Robot, closure: Closure | None, start: Mapping[str, Any]
 ) -> Callable[[], Moment]:
     """Return a function that returns the posture at the sliders of joints.
 
     Parameters
     ----------
-    start : first positions of the moved joints, at which loops close.
+    start : first positions of joints, at which loops close.
     """
     from delassus.drawing.snapshot import Moment
 

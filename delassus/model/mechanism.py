@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from delassus import arguments
 from delassus.errors import RobotError, listed, unknown
@@ -127,6 +128,7 @@ class Mechanism:
     cheapest_loops : whether a kernel may close `loops` by rows where that needs fewer operations.
     locked : positions of joints that were locked, by name [rad, m]; only conversions of states
         read them.
+    named_poses : positions of joints [rad, m] by the names of poses, such as ``home``.
 
     Raises
     ------
@@ -150,8 +152,10 @@ class Mechanism:
         row_loops: Sequence[RowLoop] = (),
         cheapest_loops: bool = False,
         locked: Mapping[str, float] = MappingProxyType({}),
+        named_poses: Mapping[str, Mapping[str, ArrayLike]] = MappingProxyType({}),
     ) -> None:
         self._locked = arguments.by_joint("locked", locked, RobotError)
+        self._named_poses = {pose: dict(positions) for pose, positions in named_poses.items()}
         self._row_loops = tuple(row_loops)
         self._cheapest_loops = cheapest_loops
         self._name = arguments.text("the name of the robot", name, "'robot'", RobotError)
@@ -285,6 +289,7 @@ class Mechanism:
             "row_loops": self._row_loops,
             "cheapest_loops": self._cheapest_loops,
             "locked": self._locked,
+            "named_poses": self._named_poses,
         }
 
     def _constraints(self) -> list[Coupling | Loop | FunctionConstraint]:
@@ -351,6 +356,19 @@ class Mechanism:
     def locked(self) -> Mapping[str, float]:
         """Positions of joints that were locked, by name [rad, m]."""
         return MappingProxyType(self._locked)
+
+    @property
+    def named_poses(self) -> Mapping[str, Mapping[str, ArrayLike]]:
+        """Poses that the description names, such as ``home``: positions by joint [rad, m].
+
+        A pose may leave joints out, and has at least one of the robot's.
+        """
+        names = set(self.joint_names)
+        poses = {
+            pose: {joint: position for joint, position in positions.items() if joint in names}
+            for pose, positions in self._named_poses.items()
+        }
+        return MappingProxyType({pose: own for pose, own in poses.items() if own})
 
     @property
     def independent(self) -> tuple[str, ...]:
@@ -436,8 +454,8 @@ class Mechanism:
     def to_bytes(self) -> bytes:
         """Return canonical bytes of all data that outputs depend on; names of bodies excluded.
 
-        Joint limits are excluded: limits may decide which joints of a loop are independent, which
-        changes J, but not G.
+        Joint limits and named poses are excluded: limits may decide which joints of a loop are
+        independent, which changes J, but not G.
         """
         parts = []
         for joint, body in zip(self._joints, self._bodies, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,17 +11,18 @@ from xml.etree.ElementTree import Element
 
 from numpy.typing import ArrayLike
 
-from delassus.errors import RobotError, unknown
+from delassus.errors import DelassusWarning, RobotError, listed, unknown
 from delassus.model.clusters import groups_of_rows, with_row_loops
 from delassus.model.constraints import FunctionConstraint
 from delassus.model.edit import locked, subtree
 from delassus.model.joint import WORLD, Joint, JointKind
 from delassus.model.mechanism import Base, Body, Frame, Mechanism
 from delassus.model.positions import checked_q_of, v_of
-from delassus.model.reading.mujoco import read_mujoco
+from delassus.model.reading.mujoco import compiled, read_mujoco
 from delassus.model.reading.mujoco_state import MujocoMap
 from delassus.model.reading.pinocchio import read_pinocchio
 from delassus.model.reading.pinocchio_state import PinocchioMap
+from delassus.model.reading.poses import group_states, keyframes, with_poses
 from delassus.model.reading.source import document_of
 from delassus.model.reading.states import StateMap
 from delassus.model.reading.urdf import read_urdf
@@ -56,6 +58,7 @@ class Robot(Mechanism):
         lock: Mapping[str, float] | None = None,
         xacro_arguments: Mapping[str, object] | None = None,
         passive: bool = True,
+        srdf: str | Path | None = None,
     ) -> _RobotT:
         """Read a robot from a URDF file or from URDF text.
 
@@ -82,6 +85,8 @@ class Robot(Mechanism):
         xacro_arguments : values of the arguments of a xacro file, by name.
         passive : whether dampers of joints, ``<dynamics damping>``, count; see
             :mod:`delassus.rbda.passive`.
+        srdf : SRDF, as of MoveIt, whose group states are named poses, see :meth:`named`: the path
+            of a file, or the XML itself. Joints that the robot lacks are left out.
 
         Raises
         ------
@@ -89,9 +94,20 @@ class Robot(Mechanism):
             If the XML or YAML is broken or hostile, the robot is not physical, an argument is
             unknown to xacro, or as in :meth:`with_armature` and :meth:`lock`; the message names
             the link, joint, coupling or loop.
+
+        Warns
+        -----
+        DelassusWarning
+            If the poses of `srdf` have no joint of the robot, as those of another robot.
         """
         document = document_of(source, xacro_arguments)
         robot = read_urdf(document, base, loops, armature, functions, cls, lock, passive)
+        if srdf is not None:
+            states = group_states(srdf)
+            robot = with_poses(robot, states)
+            if states and not robot.named_poses:
+                words = f"{listed('pose', list(states))} of the SRDF: without a joint of the robot"
+                warnings.warn(words, DelassusWarning, stacklevel=2)
         return robot.with_loops_as(loops_as)
 
     @classmethod
@@ -119,7 +135,8 @@ class Robot(Mechanism):
         """Return the robot of a mujoco.MjModel or MjSpec, or of MJCF or URDF.
 
         MJCF and URDF are given as the path of a file, or as text, which starts with ``<``; MuJoCo
-        compiles them. See :mod:`delassus.model.reading.mujoco`.
+        compiles them. See :mod:`delassus.model.reading.mujoco`. Keyframes are named poses, see
+        :meth:`named`.
 
         Parameters
         ----------
@@ -133,7 +150,9 @@ class Robot(Mechanism):
             If a joint or an active equality has no counterpart; names it. If MuJoCo cannot compile
             `source`, or `source` is of another type.
         """
-        return read_mujoco(source, cls, passive).with_loops_as(loops_as)
+        model = compiled(source)
+        robot = read_mujoco(model, cls, passive)
+        return robot.replaced(named_poses=keyframes(robot, model)).with_loops_as(loops_as)
 
     def with_loops_as(self: _RobotT, loops_as: str) -> _RobotT:
         """Return the robot with another way to close its loops.
@@ -215,6 +234,28 @@ class Robot(Mechanism):
             of named joints, and for positions that do not fit a coupling.
         """
         return checked_q_of(self, positions, default)
+
+    def named(self, name: str) -> Array:
+        """Return q (nq,) of a pose that the description names, as ``home``.
+
+        Poses are keyframes of MJCF, a keyframe without a name being ``key 0`` with its number, and
+        group states of SRDF; :attr:`named_poses` has their names. The pose of a floating base is
+        no part of q. Joints that the pose leaves out, and loops, are as for :meth:`q`.
+
+        Raises
+        ------
+        RobotError
+            If no pose has this name; lists the names.
+
+        Warns
+        -----
+        DelassusWarning
+            As :meth:`q`.
+        """
+        poses = self.named_poses
+        if name not in poses:
+            raise RobotError(unknown("pose", str(name), poses))
+        return checked_q_of(self, poses[name], 0.0)
 
     def v(
         self,

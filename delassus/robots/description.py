@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -12,9 +13,10 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from delassus.closure import Closure
-from delassus.errors import InputError
+from delassus.errors import DelassusWarning, InputError, RobotError
 from delassus.model.edit import to_lock
 from delassus.model.reading.mujoco import compiled
+from delassus.model.reading.poses import group_states, srdf_beside, with_poses
 from delassus.model.reading.source import document_of
 from delassus.model.robot import Robot
 from delassus.programs.needs import missing
@@ -117,10 +119,13 @@ def described_by(
     lock: Mapping[str, float] | None = None,
     xacro_arguments: Mapping[str, str] | None = None,
     passive: bool = True,
+    srdf: str | None = None,
 ) -> Description:
     """Return the robot of a file, or a built-in robot.
 
-    If a base is assumed to be fixed, a line is written to standard error.
+    If a base is assumed to be fixed, a line is written to standard error. Without `srdf`, group
+    states of an SRDF file beside the URDF file are read, see
+    :func:`~delassus.model.reading.poses.srdf_beside`.
 
     Parameters
     ----------
@@ -130,13 +135,19 @@ def described_by(
     loops_as : how loops are closed; see :meth:`Robot.with_loops_as`.
     lock, xacro_arguments : see :meth:`Robot.from_urdf`.
     passive : whether springs, dampers and gravity compensation count.
+    srdf : path of the SRDF file with poses of a URDF, or None.
 
     Raises
     ------
     InputError
-        If the source is a recording, or `base` or `loops` contradict an MJCF.
+        If the source is a recording, or `base`, `loops` or `srdf` contradict an MJCF.
     RobotError
-        If the robot cannot be read.
+        If the robot, or the file `srdf`, cannot be read.
+
+    Warns
+    -----
+    DelassusWarning
+        If an SRDF file beside the URDF file cannot be read.
     """
     if source.endswith((".mcap", ".db3", ".bag")):
         raise InputError(
@@ -148,6 +159,10 @@ def described_by(
     document = document_of(BUILT_IN[source]() if is_built_in else source, xacro_arguments)
     folder = Path(source).resolve().parent if Path(source).is_file() else None
     if document.tag == "mujoco":
+        if srdf is not None:
+            raise InputError(
+                f"--srdf is of use with URDF alone; keyframes of {source} are its poses"
+            )
         found = _of_mjcf(source, document, folder, base, loops, loops_as, passive)
         return found.locked(to_lock(found.robot, lock), "--lock") if lock else found
     if base is None:
@@ -158,9 +173,23 @@ def described_by(
             print(f"taken as --base fixed, as {held.why}{other}", file=sys.stderr)
     robot = Robot.from_urdf(
         document, "fixed" if base == "fixed" else "floating", loops=loops, loops_as=loops_as,
-        lock=lock, passive=passive,
+        lock=lock, passive=passive, srdf=srdf,
     )  # fmt: skip
+    if srdf is None and folder is not None:
+        robot = _with_poses_beside(robot, folder / Path(source).name)
     return Description(robot, document, folder, None, _matching(document, lock or {}), "--lock")
+
+
+def _with_poses_beside(robot: Robot, file: Path) -> Robot:
+    """Return the robot of a URDF file with the poses of the SRDF file beside it."""
+    srdf = srdf_beside(file)
+    if srdf is None:
+        return robot
+    try:
+        return with_poses(robot, group_states(srdf))
+    except RobotError as error:
+        warnings.warn(f"{error}; its poses are left out", DelassusWarning, stacklevel=3)
+        return robot
 
 
 def _matching(document: Element, lock: Mapping[str, float]) -> dict[str, float]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence, Sized
+from dataclasses import dataclass, replace
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from delassus.closure import Closure
-from delassus.model.clusters import clusters_of
+from delassus.errors import InputError, unknown
+from delassus.model.clusters import Cluster, clusters_of
 from delassus.model.joint import WORLD, Joint, JointKind
 from delassus.model.ranges import PlausibleRanges
 from delassus.model.robot import Robot
@@ -18,6 +21,8 @@ _PARALLEL = 0.99
 """Cosine of the angle between two axes from which on they count as parallel."""
 _INSIDE = 1e-6
 """Largest distance from the limits of a joint that counts as inside [rad, m]."""
+FIRST_POSES = ("home", "stand", "standing", "default")
+"""Names of poses that robots start in; the first one that a robot has counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,23 +33,122 @@ class Posture:
     ----------
     q : (nq,) joint positions [rad, m]; loops are closed.
     outside : a sentence per joint that is outside its limits.
+    named : names of the joints whose positions a named pose has.
     """
 
     q: Array
     why: str
     outside: Sequence[str] = ()
+    named: Collection[str] = ()
 
 
 def default_posture(robot: Robot, closure: Closure | None = None) -> Posture:
     """Return the posture of a robot for which none is stated: the one place that chooses it.
 
-    Joints are at 0, or in the middle of limits that exclude 0; see :func:`pose_of`. Loops are
-    closed from the independent joints at these positions; where that fails, the posture is the
-    reference of the closure.
+    This is the named pose that the robot starts in, see :func:`first_pose_name`; without such a
+    pose, or where loops do not close at it, the computed posture.
 
     Parameters
     ----------
     closure : closure of the robot's loops and couplings; None for a robot without these.
+    """
+    name = first_pose_name(robot)
+    if name is None:
+        return computed_posture(robot, closure)
+    try:
+        return named_posture(robot, name, closure)
+    except InputError as error:
+        computed = computed_posture(robot, closure)
+        return replace(computed, why=f"{computed.why}; not the {error}")
+
+
+def first_pose_name(robot: Robot) -> str | None:
+    """Return the name of the pose that a robot starts in: of :data:`FIRST_POSES`, or the only one.
+
+    None for a robot without such a pose.
+    """
+    names = list(robot.named_poses)
+    only = names[0] if len(names) == 1 else None
+    return next((name for name in FIRST_POSES if name in names), only)
+
+
+def named_posture(robot: Robot, name: str, closure: Closure | None = None) -> Posture:
+    """Return the posture of a named pose; joints that the pose leaves out are as computed.
+
+    Parameters
+    ----------
+    closure : as for :func:`default_posture`.
+
+    Raises
+    ------
+    InputError
+        If the robot has no such pose, or its loops do not close at the pose.
+    """
+    if name not in robot.named_poses:
+        raise InputError(unknown("pose", name, robot.named_poses))
+    positions = robot.named_poses[name]
+    why = f"pose {name!r} of the robot description"
+    q = with_positions(robot, computed_posture(robot, closure).q, positions)
+    if closure is not None:
+        result = closure.solve(measured_positions(robot, positions, q))
+        if not result.status.is_valid:
+            raise InputError(f"{why}: the loops do not close: {result.about}")
+        q = result.q
+        why = f"{why}; loops closed" + (f"; {result.about}" if result.about else "")
+    outside = [f"pose {name!r}: {words}" for words in outside_limits(robot, q)]
+    return Posture(q, why, outside, tuple(positions))
+
+
+def with_positions(robot: Robot, q: Array, positions: Mapping[str, ArrayLike]) -> Array:
+    """Return a copy of q (nq,) with positions by the names of joints [rad, m]."""
+    found: Array = q.copy()
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.name in positions:
+            found[offset : offset + joint.kind.nq] = positions[joint.name]
+    return found
+
+
+def measured_positions(robot: Robot, named: Collection[str], q: Array) -> dict[str, Array]:
+    """Return positions from which loops are closed: of named joints, and of independent joints.
+
+    Of a group of coupled joints in which a dependent joint is named, these are the named joints:
+    the remaining joints follow from them.
+
+    Parameters
+    ----------
+    q : (nq,) positions of all joints [rad, m].
+    """
+    measured: dict[str, Array] = {}
+    for cluster in clusters_of(robot):
+        members = {robot.joints[i].name for i in cluster.joints}
+        some = members.intersection(named)
+        if not cluster.is_ordinary and some - _independent_names(robot, cluster):
+            for i in cluster.joints:
+                if robot.joints[i].name in some:
+                    measured[robot.joints[i].name] = q[[robot.q_offsets[i]]]
+            continue
+        for i in cluster.independent:
+            joint = robot.joints[i]
+            at = slice(robot.q_offsets[i], robot.q_offsets[i] + joint.kind.nq)
+            if joint.kind.nq:
+                measured[joint.name] = q[at]
+    return measured
+
+
+def _independent_names(robot: Robot, cluster: Cluster) -> set[str]:
+    return {robot.joints[i].name for i in cluster.independent}
+
+
+def computed_posture(robot: Robot, closure: Closure | None = None) -> Posture:
+    """Return the posture of a robot by its limits: joints at 0, or in the middle of limits.
+
+    The middle is that of limits that exclude 0; see :func:`pose_of`. Loops are closed from the
+    independent joints at these positions; where that fails, the posture is the reference of the
+    closure.
+
+    Parameters
+    ----------
+    closure : as for :func:`default_posture`.
     """
     pose = pose_of(robot)
     if closure is None:

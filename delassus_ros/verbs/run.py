@@ -18,7 +18,15 @@ from delassus.cli.options import (
     described,
     tell_proposed,
 )
-from delassus.cli.page import add_page, announce, dials, first_pose, q_at, shapes_of
+from delassus.cli.page import (
+    add_first_pose,
+    add_page,
+    announce,
+    dials,
+    first_pose,
+    q_at,
+    shapes_of,
+)
 from delassus.cli.parsing import Verb
 from delassus.cli.posture import closure_of
 from delassus.cli.report import Report
@@ -65,7 +73,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="publish no joint states; another program publishes them on joint_states",
     )
-    parser.add_argument("--q", metavar="JOINT=VALUE,…", help="first joint positions [rad, m]")
+    add_first_pose(parser)
     add_page(parser)
 
 
@@ -237,7 +245,7 @@ class _NodeInputs:
         self._places = node.create_publisher(ContactPlacements, "contact_placements", 10)
 
     def publish(
-        self, robot: Robot, closure: Closure | None, positions: Mapping[str, float]
+        self, robot: Robot, closure: Closure | None, positions: Mapping[str, Any]
     ) -> None:
         """Publish joint positions and lowest points of wheels; nothing where loops are open."""
         from sensor_msgs.msg import JointState

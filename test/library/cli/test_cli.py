@@ -608,7 +608,7 @@ def test_help_is_short_and_has_the_options_of_the_robot_last(capsys) -> None:
 def test_shared_options_are_explained_by_topic(capsys) -> None:
     text = output(capsys, "help", "loops")
     assert "--loops-as rows" in text and "--lock" not in text
-    assert {"base", "lock", "loops", "passive"} == set(answer(capsys, "help"))
+    assert {"base", "lock", "loops", "poses", "passive"} == set(answer(capsys, "help"))
     assert "did you mean 'loops'" in usage_error(capsys, "help", "loop")
 
 

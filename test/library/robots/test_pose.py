@@ -9,10 +9,17 @@ import pytest
 import robots
 from linkages import four_bar
 
-from delassus import Closure, Robot
+from delassus import Closure, InputError, Robot
 from delassus.drawing.skeleton import Skeleton
 from delassus.robots.limbs import Limbs
-from delassus.robots.pose import default_posture, outside_limits, pose_of
+from delassus.robots.pose import (
+    computed_posture,
+    default_posture,
+    first_pose_name,
+    named_posture,
+    outside_limits,
+    pose_of,
+)
 from delassus.robots.proposals import proposals
 from delassus.robots.shapes import LinkShapes
 
@@ -109,3 +116,70 @@ def test_default_posture_follows_a_stated_reference() -> None:
     posture = default_posture(robot, closure)
     assert posture.q[0] == 0.7 and "near their reference" in posture.why
     assert np.abs(posture.q - closure.reference).max() < 1e-9
+
+
+def with_states(robot: Robot, **poses: dict[str, float]) -> Robot:
+    return robot.replaced(named_poses=poses)
+
+
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [
+        (("up", "default", "home"), "home"),
+        (("up", "standing", "stand"), "stand"),
+        (("default", "standing"), "standing"),
+        (("up", "default"), "default"),
+        (("half_sitting",), "half_sitting"),
+        (("up", "down"), None),
+        ((), None),
+    ],
+)
+def test_first_pose_is_home_or_the_only_one(names: tuple[str, ...], first: str | None) -> None:
+    arm = Robot.from_urdf(robots.shared("ur5"), "fixed")
+    assert first_pose_name(with_states(arm, **dict.fromkeys(names, {"elbow_joint": 0.5}))) == first
+
+
+def test_default_posture_is_a_named_pose_with_other_joints_as_computed() -> None:
+    robot = with_states(
+        Robot.from_urdf(robots.panda(), "fixed"),
+        home={"panda_joint2": -0.785, "panda_joint6": 5.0},
+    )
+    posture = default_posture(robot)
+    assert posture.why == "pose 'home' of the robot description"
+    expected = robot.q(pose_of(robot) | {"panda_joint2": -0.785}) + np.eye(robot.nq)[5] * 5.0
+    assert posture.q == pytest.approx(expected)
+    (words,) = posture.outside
+    assert words.startswith("pose 'home': the position of joint 'panda_joint6' is 5 rad, and its ")
+    why = computed_posture(robot).why
+    assert why == "joints at 0, 1 joint in the middle of limits that exclude 0"
+
+
+def test_loops_are_closed_at_a_named_pose() -> None:
+    closure = Closure(four_bar())
+    there = closure.solve({"crank": 1.1}).q
+    rounded = dict(zip(closure.robot.joint_names, there.round(3).tolist(), strict=True))
+    made = with_states(four_bar(), home=rounded)
+    posture = default_posture(made, Closure(made))
+    assert posture.why.startswith("pose 'home' of the robot description; loops closed")
+    assert 1e-6 < np.abs(posture.q - [*rounded.values()]).max() < 1e-3
+    assert Closure(made).solve({"crank": posture.q[0]}).q == pytest.approx(posture.q, abs=1e-9)
+    # From a dependent joint alone: the independent one follows.
+    made = with_states(four_bar(), home={"rocker": there[2]})
+    expected = Closure(made).solve({"rocker": there[2]}).q
+    assert default_posture(made, Closure(made)).q == pytest.approx(expected, abs=1e-9)
+
+
+def test_named_pose_at_which_loops_do_not_close_is_no_default_posture() -> None:
+    made = with_states(four_bar(), home={"rocker": 0.2})
+    closure = Closure(made)
+    with pytest.raises(InputError, match="pose 'home' of the robot description: the loops do not"):
+        named_posture(made, "home", closure)
+    posture = default_posture(made, closure)
+    assert np.array_equal(posture.q, computed_posture(made, closure).q)
+    assert "; not the pose 'home' of the robot description: the loops do not cl" in posture.why
+
+
+def test_unknown_pose_refused() -> None:
+    robot = with_states(four_bar(), home={"crank": 0.2})
+    with pytest.raises(InputError, match="unknown pose 'hom'; did you mean 'home'. poses: home"):
+        named_posture(robot, "hom")
