@@ -242,7 +242,7 @@ def test_log_bridges_of_several_nodes() -> None:
     second.install()
     first.remove()
     first.remove()
-    logging.getLogger("delassus_ros.test").info("still heard")
+    logging.getLogger("delassus.test").info("still heard")
     second.remove()
     assert lines == [("second", "still heard")]
     assert (source.level, LogBridge._installed) == (before, installed)

@@ -13,8 +13,8 @@ from delassus.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
 from delassus.algorithms.pv_osimr import wide_nodes
 from delassus.compiler.ir.trace import trace
 from delassus.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
+from delassus.rbda import trees
 from delassus.rbda.spatial import JointTransform, contact_rows
-from delassus.rbda.trees import tree_of
 from delassus.samples import random_inputs
 from delassus.testing import random_problem
 from delassus.testing.conformance import relative_error, textbook
@@ -51,7 +51,7 @@ def test_every_decision_gives_the_same_matrix() -> None:
     problem = many_contacts(0)
     x = flat(random_inputs(problem, 0))
     expected = textbook(problem, {k: np.array(v) for k, v in x.items()})
-    tree = tree_of(problem)
+    tree = trees.tree_of(problem)
     for decision in decisions():
         for spreads in (False, True):
             route = Route(nodes=decision, spreads=spreads)
@@ -84,14 +84,14 @@ def test_wide_nodes_are_where_more_than_six_rows_meet() -> None:
     problem = many_contacts(0)
     # Every trunk and arm link but the tips carries six rows and passes on six more; one tip
     # carries a surface and a point.
-    assert wide_nodes(tree_of(problem)) == {1, 2, 3, 4, 5, 6, 7, 8}
+    assert wide_nodes(trees.tree_of(problem)) == {1, 2, 3, 4, 5, 6, 7, 8}
     few = Problem(problem.robot, [Contact("a", "f5", "point"), Contact("b", "f8", "point")])
-    assert wide_nodes(tree_of(few)) == frozenset()
+    assert wide_nodes(trees.tree_of(few)) == frozenset()
 
 
 def test_ltl_factors_keep_the_sparsity_of_branches() -> None:
     problem = many_contacts(0)
-    tree = tree_of(problem)
+    tree = trees.tree_of(problem)
     x = flat(random_inputs(problem, 4))
     freedoms = Freedoms.of(tree)
     M = composite_rigid_bodies(tree, freedoms, [JointTransform(link, x) for link in tree.links])
@@ -135,7 +135,7 @@ def test_auto_knows_numbers_from_unknowns_whatever_is_cached(monkeypatch) -> Non
     seen = []
 
     def rows(*arguments):
-        tree_of.cache_clear()
+        trees._cached_tree.cache_clear()
         return contact_rows(*arguments)
 
     def decided(problem: Problem, generic: bool, rooted: bool):
@@ -154,6 +154,6 @@ def test_auto_knows_numbers_from_unknowns_whatever_is_cached(monkeypatch) -> Non
 def test_estimates_take_every_row_of_contacts_on_one_link() -> None:
     robot = random_problem(2).robot
     frame = next(name for name, frame in robot.frames.items() if frame.body == 1)
-    tree = tree_of(Problem(robot, [Contact("p", frame), Contact("s", frame, "surface")]))
+    tree = trees.tree_of(Problem(robot, [Contact("p", frame), Contact("s", frame, "surface")]))
     (link,) = set(tree.link_of.values())
     assert estimates(tree)["efpa"] == 60.0 * 9 * len(tree.path(link)) + 6.0 * 9**2

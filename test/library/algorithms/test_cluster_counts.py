@@ -19,7 +19,7 @@ from delassus.compiler.ir.trace import trace
 from delassus.compiler.passes.vectorize import scalar_program, vectorized
 from delassus.model import WORLD, Body, Joint, JointKind, Transform
 from delassus.rbda import rotors
-from delassus.rbda.trees import closed_tree, tree_of
+from delassus.rbda.trees import rewritten_tree, tree_of
 from delassus.testing.random_trees import random_inertia
 
 HUMANOIDS = (
@@ -128,7 +128,7 @@ def test_auto_takes_the_least(robot: str) -> None:
 def test_redistribution_saves_operations(robot: str) -> None:
     problem = problem_of(robot)
     for name in ("efpa", "pv_osimr", "ltl"):
-        spanning = closed_tree(problem, lambda given, held: rotors.spanning(given))
+        spanning = rewritten_tree(problem, lambda given, held: rotors.spanning(given))
         whole = trace(problem, algorithms.get(name), tree=spanning).operations
         left = trace(problem, algorithms.get(name)).operations
         assert left.total < whole.total, name
