@@ -5,7 +5,6 @@ Needs the packages viser and trimesh.
 
 from __future__ import annotations
 
-import html
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,10 +16,11 @@ import trimesh
 import viser
 
 from delassus.contacts import Contact
-from delassus.drawing.ellipsoids import EffectiveMass, Lengths
+from delassus.drawing.ellipsoids import Lengths
 from delassus.drawing.force_cones import PlacedForce, cone_surface, force_scale
 from delassus.drawing.labels import above, raised
 from delassus.drawing.page_server import PageServer
+from delassus.drawing.panel import MatrixPicture, facts_table, numbers_table
 from delassus.drawing.scene import BLUE, BONE, GREEN, Scene, quaternion_of
 from delassus.drawing.shapes import Shapes
 from delassus.drawing.skeleton import Skeleton, size_of
@@ -130,6 +130,7 @@ class Viewer:
     server, address, address_once : the server of the page, and its addresses, as of
         :class:`PageServer`.
     size : largest extent of the robot in its neutral configuration [m].
+    picture : the heat map of the shown matrix.
     timeline : time of a recording; None without one.
     changed : set whenever the user has moved or switched something; cleared by the caller.
 
@@ -158,32 +159,30 @@ class Viewer:
         self._drawn: dict[str, viser.SceneNodeHandle] = {}
         self.timeline: Timeline | None = None
         self._add_robot(shapes)
-        self._words = self.server.gui.add_html("")
-        self._scale = self.server.gui.add_slider("ellipsoids", 0.1, 2.0, 0.05, 1.0)
+        gui = self.server.gui
+        self._facts = gui.add_html("")
+        self.picture = MatrixPicture(gui)
+        self._scale = gui.add_slider("ellipsoids", 0.1, 2.0, 0.05, 1.0)
         self._scale.on_update(self._note)
         self._dials: dict[str, viser.GuiSliderHandle[float]] = {}
-        with self.server.gui.add_folder("active contacts"):
-            self._boxes = {
-                name: self.server.gui.add_checkbox(name, initial_value=True) for name in contacts
-            }
+        # Sliders come above the numbers: the picture of the matrix is seen while they move.
+        self._sliders = gui.add_folder(None)
+        with gui.add_folder("active contacts"):
+            self._boxes = {name: gui.add_checkbox(name, initial_value=True) for name in contacts}
         for box in self._boxes.values():
             box.on_update(self._note)
+        self._numbers = gui.add_html("")
 
     # What the user moves.
 
     def add_dials(self, groups: Mapping[str, Sequence[JointSlider]]) -> None:
         """Add sliders of joints in folders, and a button that puts all of them back."""
-        for label, dials in groups.items():
-            with self.server.gui.add_folder(label, expand_by_default=len(groups) < 3):
-                for dial in dials:
-                    low, high = float(dial.lower), float(dial.upper)
-                    slider = self.server.gui.add_slider(
-                        f"{dial.joint} [{dial.unit}]", low, high, (high - low) / 1000.0,
-                        min(max(dial.start, low), high),
-                    )  # fmt: skip
-                    slider.on_update(self._note)
-                    self._dials[dial.joint] = slider
-        home = self.server.gui.add_button("Back to the first pose")
+        with self._sliders:
+            for label, dials in groups.items():
+                with self.server.gui.add_folder(label, expand_by_default=len(groups) < 3):
+                    for dial in dials:
+                        self._dials[dial.joint] = self._slider(dial)
+            home = self.server.gui.add_button("Back to the first pose")
         starts = {dial.joint: dial.start for dials in groups.values() for dial in dials}
 
         home.on_click(lambda _: self.move(starts))
@@ -202,7 +201,8 @@ class Viewer:
 
     def add_timeline(self, seconds: Array) -> Timeline:
         """Add a slider over times [s] of a recording, and a button that plays the recording."""
-        self.timeline = Timeline(self.server.gui, float(seconds[0]), float(seconds[-1]))
+        with self._sliders:
+            self.timeline = Timeline(self.server.gui, float(seconds[0]), float(seconds[-1]))
         self.timeline.slider.on_update(self._note)
         return self.timeline
 
@@ -219,7 +219,16 @@ class Viewer:
     @property
     def words(self) -> str:
         """The shown numbers, as HTML."""
-        return str(self._words.content)
+        return f"{self._facts.content}{self._numbers.content}"
+
+    def _slider(self, dial: JointSlider) -> viser.GuiSliderHandle[float]:
+        low, high = float(dial.lower), float(dial.upper)
+        slider = self.server.gui.add_slider(
+            f"{dial.joint} [{dial.unit}]", low, high, (high - low) / 1000.0,
+            min(max(dial.start, low), high),
+        )  # fmt: skip
+        slider.on_update(self._note)
+        return slider
 
     def _note(self, _: object) -> None:
         self.changed.set()
@@ -258,7 +267,10 @@ class Viewer:
             for name in self._drawn.keys() - drawn.keys():
                 self._drawn[name].remove()
             self._drawn = drawn
-            self._words.content = self._table(snapshot, warning)
+            self._facts.content = facts_table(snapshot, warning)
+            self.picture.show(snapshot.scene)
+            lengths = None if self._lengths is None else self._lengths.times(self._scale.value)
+            self._numbers.content = numbers_table(snapshot, lengths)
 
     def close(self) -> None:
         """End the server."""
@@ -418,32 +430,6 @@ class Viewer:
         width = 0.01 * self.size
         return {name: self.server.scene.add_line_segments(name, bones, BONE, thickness=width)}
 
-    def _table(self, snapshot: Snapshot, warning: str) -> str:
-        """Return the numbers of a snapshot as HTML."""
-        rows = [
-            _row(html.escape(label), html.escape(words)) for label, words in snapshot.facts.items()
-        ]
-        parts = [f"<p><b>{html.escape(warning)}</b></p>"] if warning else []
-        parts.append(f"<table>{''.join(rows)}</table>")
-        if snapshot.scene.contacts:
-            masses = [
-                _row(html.escape(contact.name), *_masses(contact.mass))
-                for contact in snapshot.scene.contacts
-            ]
-            head = _row("effective mass", "lightest", "", "heaviest kg")
-            parts.append(f"<table style='margin-top:0.5em'>{head}{''.join(masses)}</table>")
-        if self._lengths is not None:
-            length = 1e3 * self._scale.value * self._lengths.scale
-            parts.append(f"<p>semi-axis of an ellipsoid: {_short(length)} mm per kg</p>")
-        if snapshot.forces:
-            newtons = [
-                _row(html.escape(each.contact), *map(_newtons, each.force.tolist()))
-                for each in snapshot.forces
-            ]
-            head = _row("contact force", "x", "y", "z N")
-            parts.append(f"<table style='margin-top:0.5em'>{head}{''.join(newtons)}</table>")
-        return f"<div style='font-size:0.8em;padding:0 0.75em'>{''.join(parts)}</div>"
-
 
 def _picture_plane() -> tuple[Array, Array]:
     """Return the directions (3,) to the right and up in the first picture, in the root link."""
@@ -463,28 +449,6 @@ def _add_mesh(
         name, np.asarray(mesh.vertices), np.asarray(mesh.faces), color=(red, green, blue),
         opacity=None if opacity >= 1.0 else opacity, side="double",
     )  # fmt: skip
-
-
-def _short(value: float) -> str:
-    """Return a number with three digits, or all digits before the point."""
-    return f"{value:.0f}" if value >= 100.0 else f"{value:.3g}"
-
-
-def _masses(mass: EffectiveMass) -> list[str]:
-    return [_short(m) if np.isfinite(m) else "∞" for m in mass.masses]
-
-
-def _newtons(force: float) -> str:
-    """Return a force [N] without the sign of zero."""
-    return f"{round(force, 1) + 0.0:.1f}"
-
-
-def _row(*cells: str) -> str:
-    first, *others = cells
-    values = "".join(
-        f"<td style='text-align:right;padding-left:0.7em'>{cell}</td>" for cell in others
-    )
-    return f"<tr><td>{first}</td>{values}</tr>"
 
 
 def _key(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,9 +16,11 @@ import pytest
 import robots
 from browser import browser
 from hanging import HANG_S
+from numpy.typing import NDArray
 from processes import wait_until
 
 from delassus import Contact, DelassusSolver, Problem, Robot
+from delassus.cli.page import labels
 from delassus.cli.view import (
     by_sliders,
     by_time,
@@ -27,9 +30,12 @@ from delassus.cli.view import (
     timeline,
 )
 from delassus.closure import Closure
-from delassus.drawing.ellipsoids import Lengths
+from delassus.drawing.ellipsoids import EffectiveMass, Lengths
+from delassus.drawing.heat_map import heat_map
+from delassus.drawing.panel import numbers_table
+from delassus.drawing.scene import Placed, Scene
 from delassus.drawing.shapes import Shapes
-from delassus.drawing.snapshot import Moment, SnapshotSolver, force_problem
+from delassus.drawing.snapshot import Moment, Snapshot, SnapshotSolver, force_problem
 from delassus.drawing.viewer import Viewer
 from delassus.model.reading.xml import parse_xml
 from delassus_ros.verbs.main import COMPONENT
@@ -90,6 +96,81 @@ def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
         assert scene.get_handle_by_name(LF) is None
         assert viewer.active == ["RF", "RH"]
         assert "6 of 6 rows" in viewer.words and "LF" not in viewer.words
+
+
+def test_the_heat_map_follows_the_matrix_and_is_sent_when_the_matrix_has_changed() -> None:
+    problem, shapes = quadruped()
+    with shown(problem, shapes) as (viewer, draw, snapshots):
+        image, offsets = viewer.picture.image, (0, 3, 6, 9, 12)
+
+        def expected() -> NDArray[np.uint8]:
+            scene = snapshots.snapshot(problem.robot.q(viewer.positions), LEGS).scene
+            return heat_map(scene.G, offsets, 18, 30)
+
+        first = image.image
+        np.testing.assert_array_equal(first, expected())
+        draw()
+        assert image.image is first
+        viewer.move({"LF_KFE": -2.0})
+        draw()
+        np.testing.assert_array_equal(image.image, expected())
+        assert not np.array_equal(image.image, first)
+        assert [f">{leg}</span>" in viewer.picture.names.content for leg in LEGS] == [True] * 4
+        viewer.activate(["RF", "RH"])
+        draw()
+        assert image.image.shape == (6 * 35, 6 * 60, 3)
+        assert ">LF</span>" not in viewer.picture.names.content
+        # The same matrix of other contacts has other names.
+        scene = snapshots.snapshot(problem.robot.q(viewer.positions), ["RF", "RH"]).scene
+        viewer.picture.show(replace(scene, names=("LF", "LH")))
+        assert ">LF</span>" in viewer.picture.names.content
+        viewer.activate([])
+        draw()
+        assert not viewer.picture.folder.visible
+        viewer.activate(LEGS)
+        draw()
+        assert viewer.picture.folder.visible
+
+
+@pytest.mark.parametrize(("largest", "words"), [(2.0, ""), (3.0, ", but at most 250 mm")])
+def test_the_scale_of_ellipsoids_says_where_they_are_cut(largest: float, words: str) -> None:
+    mass = EffectiveMass(np.array([1.0, 1.5, largest]), np.eye(3))
+    snapshot = Snapshot(np.eye(4)[None], Scene([Placed("foot", np.zeros(3), mass, np.eye(3))]))
+    text = numbers_table(snapshot, Lengths(0.1, 0.25))
+    assert f"<p>semi-axis of an ellipsoid: 100 mm per kg{words}</p>" in text
+    cells = re.findall("<td[^>]*>([^<]*)", text)
+    assert cells[:4] == ["effective mass [kg]", "smallest", "middle", "largest"]
+    assert cells[4:] == ["foot", "1", "1.5", f"{largest:g}"]
+
+
+@pytest.mark.parametrize(
+    ("limbs", "names"),
+    [
+        ([["FL_hip", "FL_thigh", "FL_calf"], ["FR_hip", "FR_thigh"]],
+         ["FL, 3 joints", "FR, 2 joints"]),
+        # The same words for a leg and an arm.
+        ([["left_hip_joint", "left_knee_joint"], ["left_elbow", "left_wrist"], ["head_joint"]],
+         ["left_hip_joint, 2 joints", "left_elbow, 2 joints", "head_joint"]),
+        # Words, not letters: not "joint" or "sh".
+        ([["joint1", "joint2"], ["shoulder", "shank"]],
+         ["joint1, 2 joints", "shoulder, 2 joints"]),
+        # A prefix that is a joint of another limb.
+        ([["arm_1", "arm_2"], ["arm", "hand"]], ["arm_1, 2 joints", "arm, 2 joints"]),
+        ([["panda_joint1", "panda_joint2"]], ["panda, 2 joints"]),
+    ],
+)  # fmt: skip
+def test_groups_of_sliders_are_called_after_their_limb(
+    limbs: list[list[str]], names: list[str]
+) -> None:
+    assert labels(limbs) == names
+
+
+def test_sliders_are_in_groups_by_limb() -> None:
+    robot = quadruped()[0].robot
+    groups = dials(robot, first_pose(POSE, robot, None))
+    assert {name: [dial.joint for dial in group] for name, group in groups.items()} == {
+        f"{leg}, 3 joints": [f"{leg}_{joint}" for joint in ("HAA", "HFE", "KFE")] for leg in LEGS
+    }
 
 
 def test_a_body_without_its_mesh_is_a_line() -> None:
@@ -292,7 +373,7 @@ def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
             # Folders of limbs are closed at first.
             folder = (
                 "[...document.querySelectorAll('button, div')]"
-                ".filter(e => e.textContent.trim() == 'LF_HAA').pop()"
+                ".filter(e => e.textContent.trim() == 'LF, 3 joints').pop()"
             )
             wait_until(lambda: page.value(f"{folder} !== undefined"), "folder")
             page.value(f"{folder}.click()")
