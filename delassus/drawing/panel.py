@@ -11,7 +11,7 @@ import viser
 from delassus.drawing.ellipsoids import EffectiveMass, Lengths
 from delassus.drawing.force_cones import PlacedForce
 from delassus.drawing.heat_map import DECADES, heat_map
-from delassus.drawing.scene import Placed, Scene
+from delassus.drawing.scene import GREEN, Placed, Scene, coupling_colour
 from delassus.drawing.snapshot import Snapshot
 
 _WIDTH, _HEIGHT = 360, 210
@@ -20,6 +20,7 @@ _SCALE = (
     "rows as columns; |G<sub>ij</sub>| / √(G<sub>ii</sub> G<sub>jj</sub>): "
     f"light 1, dark up to 10<sup>−{DECADES}</sup>"
 )
+_BLOCK = "display:inline-block;width:1.6em"
 
 
 class MatrixPicture:
@@ -94,6 +95,29 @@ def row(*cells: str) -> str:
         f"<td style='text-align:right;padding-left:0.7em'>{cell}</td>" for cell in others
     )
     return f"<tr><td>{first}</td>{values}</tr>"
+
+
+def legend() -> str:
+    """Return a line about each kind of drawn objects, and one about condition numbers, as HTML."""
+    green, blue, pale = _css(GREEN), _css(coupling_colour(0.6)), _css(coupling_colour(0.2))
+    lines = [
+        (f"{_BLOCK};height:0.8em;border-radius:50%;background:{green}", "ellipsoid",
+         "effective mass, long where a contact is heavy"),
+        (f"{_BLOCK};height:3px;vertical-align:middle;background:{pale}", "pale line",
+         "coupling, bluer where contacts move together"),
+        (f"{_BLOCK};width:0;border:0.8em solid #0000;border-bottom:0;border-top-color:{blue}",
+         "cone", "friction (--forces); a contact sticks with its force inside"),
+        ("", "condition", "largest / smallest eigenvalue of G"),
+    ]  # fmt: skip
+    rows = [
+        f"<tr><td><span style='{style}'></span></td><td><b>{name}</b>: {text}</td></tr>"
+        for style, name, text in lines
+    ]
+    return small(f"<table style='line-height:1.3'>{''.join(rows)}</table>")
+
+
+def _css(colour: tuple[int, int, int]) -> str:
+    return f"rgb{colour}"
 
 
 def _columns(scene: Scene) -> str:

@@ -192,6 +192,12 @@ class DrawnRobot:
         return self._skeleton.poses(q), unknown
 
 
+def coupling_colour(share: float) -> tuple[int, int, int]:
+    """Return the colour of a coupling, from grey for 0 to :data:`BLUE` for 1."""
+    red, green, blue = (int(c + (225 - c) * (1.0 - share)) for c in BLUE)
+    return red, green, blue
+
+
 def quaternion_of(rotation: Array) -> Array:
     """Return the unit quaternion x, y, z, w of a rotation matrix."""
     return Transform(rotation, np.zeros(3)).quaternion()

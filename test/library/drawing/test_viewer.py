@@ -32,8 +32,8 @@ from delassus.cli.view import (
 from delassus.closure import Closure
 from delassus.drawing.ellipsoids import EffectiveMass, Lengths
 from delassus.drawing.heat_map import heat_map
-from delassus.drawing.panel import numbers_table
-from delassus.drawing.scene import Placed, Scene
+from delassus.drawing.panel import legend, numbers_table
+from delassus.drawing.scene import BLUE, Placed, Scene, coupling_colour
 from delassus.drawing.shapes import Shapes
 from delassus.drawing.snapshot import Moment, Snapshot, SnapshotSolver, force_problem
 from delassus.drawing.viewer import Viewer
@@ -217,6 +217,74 @@ def test_forces_are_drawn_in_their_cones() -> None:
         assert "no contact is active" in viewer.words
 
 
+def test_check_boxes_show_and_hide_what_is_drawn() -> None:
+    problem, shapes = quadruped()
+    nodes = {
+        "labels": {"/robot/names/LF"}, "ellipsoids": {LF}, "couplings": {"/robot/couplings"},
+        "forces": {"/robot/forces/LF", "/robot/cones/LF"}, "meshes": set(),
+    }  # fmt: skip
+    with shown(force_problem(problem), shapes, 0.7) as (viewer, draw, _):
+        scene = viewer.server.scene
+        mesh, body = shapes.shapes[-1], len(shapes.shapes) - 1
+        mesh = scene.get_handle_by_name(f"/robot/body_{mesh.body}/shape_{body}")
+        for objects, names in nodes.items():
+            for is_shown in (False, True):
+                viewer.changed.clear()
+                viewer.switch(objects, is_shown)
+                assert viewer.changed.is_set()
+                draw()
+                hidden = set() if is_shown else names
+                for name in set().union(*nodes.values()):
+                    assert (scene.get_handle_by_name(name) is None) == (name in hidden), name
+                assert mesh.visible == (is_shown or objects != "meshes")
+                # Lines take the place of the meshes.
+                lines = scene.get_handle_by_name("/robot/bones")
+                assert (lines is not None) == (not mesh.visible)
+        viewer.switch("meshes", False)
+        draw()
+        assert len(scene.get_handle_by_name("/robot/bones").points) >= 12
+
+
+@pytest.mark.parametrize("opacity", [1.0, 0.4])
+def test_meshes_are_clear_and_cast_no_shadow_while_ellipsoids_are_shown(opacity: float) -> None:
+    problem, shapes = quadruped()
+    shape = replace(shapes.shapes[-1], colour=(0.1, 0.2, 0.3, opacity))
+    with shown(problem, replace(shapes, shapes=(shape,))) as (viewer, draw, _):
+        mesh = viewer.server.scene.get_handle_by_name(f"/robot/body_{shape.body}/shape_0")
+        ground = viewer.server.scene.get_handle_by_name("/ground")
+        own = None if opacity == 1.0 else opacity
+        assert mesh.opacity == pytest.approx(0.5 * opacity) and ground.shadow_opacity == 0.0
+        viewer.switch("ellipsoids", False)
+        draw()
+        assert mesh.opacity == own and ground.shadow_opacity > 0.0
+        viewer.switch("ellipsoids", True)
+        viewer.activate([])
+        draw()
+        assert mesh.opacity == own and ground.shadow_opacity > 0.0
+
+
+def test_there_are_check_boxes_of_what_the_robot_has() -> None:
+    problem, shapes = quadruped()
+    for with_shapes, friction in ((shapes, None), (Shapes(()), 0.7)):
+        asked = problem if friction is None else force_problem(problem)
+        with shown(asked, with_shapes, friction) as (viewer, _, _):
+            boxes = viewer._switches
+            assert boxes["meshes"].visible == bool(with_shapes.shapes)
+            assert boxes["forces"].visible == (friction is not None)
+            assert boxes["labels"].visible
+
+
+def test_the_legend_has_the_colours_of_the_scene() -> None:
+    problem, shapes = quadruped()
+    text = legend()
+    assert re.findall("<b>([^<]*)</b>", text) == ["ellipsoid", "pale line", "cone", "condition"]
+    colours = {tuple(map(int, found)) for found in re.findall(r"rgb\((\d+), (\d+), (\d+)\)", text)}
+    with shown(problem, shapes) as (viewer, _, _):
+        assert viewer.server.scene.get_handle_by_name(LF).color in colours
+    assert coupling_colour(1.0) == BLUE and coupling_colour(0.0) == (225, 225, 225)
+    assert {coupling_colour(0.2), coupling_colour(0.6)} <= colours
+
+
 def test_loops_follow_the_sliders_of_the_independent_joints() -> None:
     leg = Path(__file__).parents[3] / "docs" / "geared_leg.urdf"
     robot = Robot.from_urdf(leg, "fixed")
@@ -377,8 +445,8 @@ def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
             )
             wait_until(lambda: page.value(f"{folder} !== undefined"), "folder")
             page.value(f"{folder}.click()")
-            # That of the ellipsoids' size comes first, then those of the leg's three joints.
-            knee = f"{sliders}[3]"
+            # Those of the leg's three joints come first.
+            knee = f"{sliders}[2]"
             focus = f"{knee}.focus(), document.activeElement === {knee}"
             wait_until(
                 lambda: page.value(f"{sliders}.length") == 13 and page.value(focus), "sliders"
@@ -391,4 +459,16 @@ def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
             )
             values = "[...document.querySelectorAll('input')].map(e => e.value)"
             assert f"{viewer.positions['LF_KFE']:.3f}" in page.value(values)
-            assert "12 of 12 rows" in page.value("document.body.innerText")
+            text = page.value("document.body.innerText")
+            assert "12 of 12 rows" in text and "ellipsoid: effective mass" in text
+            # The heat map; another picture is that of the panel's menu.
+            pixels = "document.querySelector('img[src^=blob]').naturalWidth"
+            wait_until(lambda: page.value(pixels) == 360, "heat map")
+            labels = (
+                "[...document.querySelectorAll('label')]"
+                ".filter(e => e.textContent.trim() == 'ellipsoids').pop()"
+            )
+            page.value(f"document.getElementById({labels}.htmlFor).click()")
+            wait_until(
+                lambda: viewer.server.scene.get_handle_by_name(LF) is None, "hidden ellipsoid"
+            )
