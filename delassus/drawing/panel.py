@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+import shlex
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import viser
@@ -95,6 +96,28 @@ def row(*cells: str) -> str:
         f"<td style='text-align:right;padding-left:0.7em'>{cell}</td>" for cell in others
     )
     return f"<tr><td>{first}</td>{values}</tr>"
+
+
+def pose_lines(snapshot: Snapshot, moved: Collection[str]) -> list[str]:
+    """Return the positions of a snapshot as an option of ``delassus view``, and as Python.
+
+    Parameters
+    ----------
+    moved : the joints that the option takes; there is no option without them.
+    """
+    positions = {
+        name: value if isinstance(value, list) else round(value, 6) + 0.0
+        for name, value in snapshot.positions.items()
+    }
+    taken = [f"{name}={value}" for name, value in positions.items() if name in moved]
+    option = [f"--q {shlex.quote(','.join(taken))}"] if taken else []
+    return [*option, f"q = robot.q({positions})"] if positions else []
+
+
+def pose_text(lines: Sequence[str]) -> str:
+    """Return lines as HTML; a click selects all of a line, to be copied."""
+    style = "display:block;user-select:all;overflow-wrap:anywhere;margin-bottom:0.7em"
+    return small("".join(f"<code style='{style}'>{html.escape(line)}</code>" for line in lines))
 
 
 def legend() -> str:

@@ -20,7 +20,14 @@ from delassus.drawing.ellipsoids import Lengths
 from delassus.drawing.force_cones import PlacedForce, cone_surface, force_scale
 from delassus.drawing.labels import above, raised
 from delassus.drawing.page_server import PageServer
-from delassus.drawing.panel import MatrixPicture, facts_table, legend, numbers_table
+from delassus.drawing.panel import (
+    MatrixPicture,
+    facts_table,
+    legend,
+    numbers_table,
+    pose_lines,
+    pose_text,
+)
 from delassus.drawing.scene import BLUE, BONE, GREEN, Scene, coupling_colour, quaternion_of
 from delassus.drawing.shapes import Shapes
 from delassus.drawing.skeleton import Skeleton, size_of
@@ -176,6 +183,8 @@ class Viewer:
         with gui.add_folder("show or hide"):
             self._switches = {name: gui.add_checkbox(name, True) for name in _SWITCHES}
             self._scale = gui.add_slider("size of ellipsoids", 0.1, 2.0, 0.05, 1.0)
+        with gui.add_folder("this pose, to copy", expand_by_default=False):
+            self._pose = gui.add_html("")
         self._switches["meshes"].visible = bool(shapes.shapes)
         self._switches["forces"].visible = False
         for box in (*self._boxes.values(), *self._switches.values(), self._scale):
@@ -290,6 +299,7 @@ class Viewer:
             self._facts.content = facts_table(snapshot, warning)
             self.picture.show(snapshot.scene)
             lengths = None if self._lengths is None else self._lengths.times(self._scale.value)
+            self._pose.content = pose_text(pose_lines(snapshot, self._dials.keys()))
             if snapshot.forces:
                 self._switches["forces"].visible = True
             self._numbers.content = numbers_table(snapshot, lengths)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import html
 import re
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from processes import wait_until
 
 from delassus import Contact, DelassusSolver, Problem, Robot
-from delassus.cli.page import labels
+from delassus.cli.page import labels, q_at
 from delassus.cli.view import (
     by_sliders,
     by_time,
@@ -32,7 +34,7 @@ from delassus.cli.view import (
 from delassus.closure import Closure
 from delassus.drawing.ellipsoids import EffectiveMass, Lengths
 from delassus.drawing.heat_map import heat_map
-from delassus.drawing.panel import legend, numbers_table
+from delassus.drawing.panel import legend, numbers_table, pose_lines, pose_text
 from delassus.drawing.scene import BLUE, Placed, Scene, coupling_colour
 from delassus.drawing.shapes import Shapes
 from delassus.drawing.snapshot import Moment, Snapshot, SnapshotSolver, force_problem
@@ -283,6 +285,37 @@ def test_the_legend_has_the_colours_of_the_scene() -> None:
         assert viewer.server.scene.get_handle_by_name(LF).color in colours
     assert coupling_colour(1.0) == BLUE and coupling_colour(0.0) == (225, 225, 225)
     assert {coupling_colour(0.2), coupling_colour(0.6)} <= colours
+
+
+@pytest.mark.parametrize(("has_loops", "joint"), [(False, "LF_KFE"), (True, "knee")])
+def test_the_pose_is_an_option_and_a_line_of_python(has_loops: bool, joint: str) -> None:
+    problem, _ = quadruped()
+    if has_loops:
+        leg = Path(__file__).parents[3] / "docs" / "geared_leg.urdf"
+        problem = Problem(Robot.from_urdf(leg, "fixed"), [Contact("sole", "sole")])
+    robot = problem.robot
+    closure = Closure(robot) if has_loops else None
+    with shown(problem, Shapes(()), closure=closure) as (viewer, draw, _):
+        viewer.move({joint: 0.123456789})
+        draw()
+        found = re.findall("<code[^>]*>([^<]*)</code>", viewer._pose.content)
+        option, python = map(html.unescape, found)
+        name, text = shlex.split(option)
+        assert name == "--q" and f"{joint}=0.123457" in text
+        start = first_pose(argparse.Namespace(q=text, warnings=[]), robot, closure)
+        assert start == pytest.approx(viewer.positions, abs=1e-6)
+        names = {"robot": robot}
+        exec(python, names)
+        q = q_at(robot, closure, viewer.positions)
+        np.testing.assert_allclose(names["q"], q, atol=1e-6)
+
+
+def test_the_pose_of_a_recording_is_a_line_of_python_with_all_joints() -> None:
+    snapshot = Snapshot(np.eye(4)[None], positions={"slide": -1e-9, "planar": [1.0, 2.0, 0.5]})
+    assert pose_lines(snapshot, ()) == ["q = robot.q({'slide': 0.0, 'planar': [1.0, 2.0, 0.5]})"]
+    assert pose_lines(snapshot, ["slide"])[0] == "--q slide=0.0"
+    assert pose_lines(Snapshot(np.eye(4)[None]), ()) == []
+    assert "&lt;b&gt;" in pose_text(["<b>"]) and "user-select:all" in pose_text(["q"])
 
 
 def test_loops_follow_the_sliders_of_the_independent_joints() -> None:
