@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,19 +135,19 @@ def q_at(robot: Robot, closure: Closure | None, positions: Mapping[str, Any]) ->
 
 
 def dials(robot: Robot, start: Mapping[str, Any]) -> dict[str, list[JointSlider]]:
-    """Return the sliders of joints, in groups by limb."""
+    """Return the sliders of joints, in groups by limb, as ``FL, 3 joints``."""
     from delassus.drawing.viewer import JointSlider
 
-    groups: dict[str, list[JointSlider]] = {}
+    groups: dict[int, list[JointSlider]] = {}
     children: dict[int, int] = {}
     for joint in robot.joints:
         children[joint.parent] = children.get(joint.parent, 0) + 1
-    label: dict[int, str] = {}
+    first: dict[int, int] = {}
     for i, joint in enumerate(robot.joints):
-        alone = joint.parent in label and children[joint.parent] == 1
-        label[i] = label[joint.parent] if alone else joint.name
+        alone = joint.parent in first and children[joint.parent] == 1
+        first[i] = first[joint.parent] if alone else i
         if joint.kind is JointKind.ROOT:
-            del label[i]
+            del first[i]
         if joint.name not in start or joint.kind.nq > 1:
             continue
         angle = joint.kind is JointKind.REVOLUTE
@@ -155,8 +156,33 @@ def dials(robot: Robot, start: Mapping[str, Any]) -> dict[str, list[JointSlider]
         high = joint.upper if np.isfinite(joint.upper) else start[joint.name] + reach
         if low < high:
             dial = JointSlider(joint.name, "rad" if angle else "m", low, high, start[joint.name])
-            groups.setdefault(label[i], []).append(dial)
-    return groups
+            groups.setdefault(first[i], []).append(dial)
+    limbs = list(groups.values())
+    return dict(zip(labels([[dial.joint for dial in limb] for limb in limbs]), limbs, strict=True))
+
+
+def labels(limbs: Sequence[Sequence[str]]) -> list[str]:
+    """Return names of limbs from the names of their joints.
+
+    A limb of several joints is called by the words with which all of their names begin, if no
+    other limb has these words, and else by its first joint.
+    """
+    prefixes = [_prefix(joints) for joints in limbs]
+    taken = ["", *prefixes, *(joints[0] for joints in limbs)]
+    found = []
+    for joints, prefix in zip(limbs, prefixes, strict=True):
+        name = prefix if taken.count(prefix) == 1 else joints[0]
+        found.append(name if len(joints) == 1 else f"{name}, {len(joints)} joints")
+    return found
+
+
+def _prefix(joints: Sequence[str]) -> str:
+    """Return the words with which all names begin; the name of a joint alone."""
+    words = [re.findall(r"[^\W_]+|[\W_]+", name) for name in joints]
+    shared = 0
+    while all(len(each) > shared and each[shared] == words[0][shared] for each in words):
+        shared += 1
+    return "".join(words[0][:shared]).rstrip("_-./: ")
 
 
 def announce(viewer: Viewer, options: argparse.Namespace) -> None:

@@ -32,19 +32,22 @@ def shares(G: Array) -> Array:
     return np.asarray(np.log10(np.clip(ratio, 10.0**-DECADES, 1.0)))
 
 
-def heat_map(G: Array, row_offsets: Sequence[int], cell: int = 8) -> npt.NDArray[np.uint8]:
-    """Return a picture (cell m, cell m, 3) of :func:`shares`, with lines between contacts.
+def heat_map(
+    G: Array, row_offsets: Sequence[int], cell: int = 8, width: int | None = None
+) -> npt.NDArray[np.uint8]:
+    """Return a picture (cell m, width m, 3) of :func:`shares`, with lines between contacts.
 
     Parameters
     ----------
     row_offsets : first rows of the contacts, then m.
-    cell : side of an entry [pixels].
+    cell, width : height and width of an entry [pixels]; entries without a width are squares.
     """
+    width = cell if width is None else width
     at = (shares(G) / DECADES + 1.0) * (len(_COLOURS) - 1)
     low = np.minimum(at.astype(int), len(_COLOURS) - 2)
     part = (at - low)[..., None]
     colours = (1.0 - part) * _COLOURS[low] + part * _COLOURS[low + 1]
-    picture = np.repeat(np.repeat(colours.round().astype(np.uint8), cell, 0), cell, 1)
+    picture = np.repeat(np.repeat(colours.round().astype(np.uint8), cell, 0), width, 1)
     for row in row_offsets[1:-1]:
-        picture[row * cell, :] = picture[:, row * cell] = _LINE
+        picture[row * cell, :] = picture[:, row * width] = _LINE
     return np.ascontiguousarray(picture)

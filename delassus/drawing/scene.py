@@ -49,11 +49,16 @@ class Scene:
     contacts : contacts with all three linear rows.
     couplings : couplings of the motions of pairs of `contacts`, by numbers, 0 to 1.
     unknown : joints without a measured position, drawn at the neutral position.
+    G : (m, m) the matrix; (0, 0) without one.
+    names, row_offsets : all contacts of the matrix, and their first rows, then m.
     """
 
     contacts: Sequence[Placed] = ()
     couplings: Mapping[tuple[int, int], float] = field(default_factory=dict)
     unknown: Sequence[str] = ()
+    G: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    names: Sequence[str] = ()
+    row_offsets: Sequence[int] = (0,)
 
     @property
     def lines(self) -> list[tuple[Array, float]]:
@@ -147,7 +152,7 @@ class DrawnRobot:
             for i in range(len(rows))
             for j in range(i)
         }
-        return Scene(placed, couplings, untold)
+        return Scene(placed, couplings, untold, G, contacts, row_offsets)
 
     def forces(
         self,
@@ -185,6 +190,12 @@ class DrawnRobot:
             return self._skeleton.poses(positions), []
         q, unknown = completed(self._robot, positions)
         return self._skeleton.poses(q), unknown
+
+
+def coupling_colour(share: float) -> tuple[int, int, int]:
+    """Return the colour of a coupling, from grey for 0 to :data:`BLUE` for 1."""
+    red, green, blue = (int(c + (225 - c) * (1.0 - share)) for c in BLUE)
+    return red, green, blue
 
 
 def quaternion_of(rotation: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from delassus.conditioning.monitor import ConditionSettings, condition_of, scale
 from delassus.drawing.force_cones import PlacedForce
 from delassus.drawing.scene import DrawnRobot, Scene
 from delassus.errors import DelassusError
+from delassus.model.robot import Robot
 from delassus.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus.problem import Problem
 from delassus.solver.solution import Solution
@@ -64,6 +65,7 @@ class Snapshot:
     facts : lines about the matrix, by label: rank, condition.
     forces : contact forces, if wanted.
     turn : (3, 3) orientation of the root link in the world.
+    positions : positions of joints by name [rad, m], as ``Robot.q`` takes them.
     """
 
     poses: Array
@@ -71,6 +73,7 @@ class Snapshot:
     facts: Mapping[str, str] = field(default_factory=dict)
     forces: Sequence[PlacedForce] = ()
     turn: Array = field(default_factory=lambda: np.eye(3))
+    positions: Mapping[str, float | list[float]] = field(default_factory=dict)
 
 
 def force_problem(problem: Problem) -> Problem:
@@ -120,9 +123,10 @@ class SnapshotSolver:
         poses = self.drawn_robot.poses(moment.q)
         upright = np.array(_UPRIGHT)
         turn = rotation_from_quaternion(moment.inputs.get("base_orientation", upright))
+        bare = Snapshot(poses, turn=turn, positions=positions_of(self.robot, moment.q))
         if not active:
             words = moment.warning or "no contact is active"
-            return Snapshot(poses, facts={"matrix": words}, turn=turn)
+            return replace(bare, facts={"matrix": words})
         try:
             solution, held = self._solved(moment, active, poses)
             scene = self._scene(moment.q, solution, turn)
@@ -134,8 +138,8 @@ class SnapshotSolver:
                 forces, words = self._forces(moment.q, solution, turn, self.friction, bool(held))
                 facts["contact forces"] = words
         except DelassusError as error:
-            return Snapshot(poses, facts={"matrix": str(error)}, turn=turn)
-        return Snapshot(poses, scene, facts, forces, turn)
+            return replace(bare, facts={"matrix": str(error)})
+        return replace(bare, scene=scene, facts=facts, forces=forces)
 
     def standing(self, q: Array) -> list[str]:
         """Return the contacts that stand on level ground at q: those as low as the lowest one.
@@ -237,6 +241,19 @@ class SnapshotSolver:
             corners += [pose[:3, 3] + pose[:3, :2] @ (half * signs) for signs in _SIGNS]
         offsets = (turn @ (centre - np.array(corners)).T)[:2]
         return float((_AROUND @ offsets).min(axis=1).max())
+
+
+def positions_of(robot: Robot, q: Array) -> dict[str, float | list[float]]:
+    """Return the positions of joints at q (nq,) by name [rad, m], as ``Robot.q`` takes them.
+
+    Joints with several entries in q have a list.
+    """
+    found: dict[str, float | list[float]] = {}
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        entries = q[offset : offset + joint.kind.nq].tolist()
+        if entries:
+            found[joint.name] = entries if len(entries) > 1 else entries[0]
+    return found
 
 
 def _too_few(solution: Solution) -> str:

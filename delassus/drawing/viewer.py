@@ -5,7 +5,6 @@ Needs the packages viser and trimesh.
 
 from __future__ import annotations
 
-import html
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,11 +16,19 @@ import trimesh
 import viser
 
 from delassus.contacts import Contact
-from delassus.drawing.ellipsoids import EffectiveMass, Lengths
+from delassus.drawing.ellipsoids import Lengths
 from delassus.drawing.force_cones import PlacedForce, cone_surface, force_scale
 from delassus.drawing.labels import above, raised
 from delassus.drawing.page_server import PageServer
-from delassus.drawing.scene import BLUE, BONE, GREEN, Scene, quaternion_of
+from delassus.drawing.panel import (
+    MatrixPicture,
+    facts_table,
+    legend,
+    numbers_table,
+    pose_lines,
+    pose_text,
+)
+from delassus.drawing.scene import BLUE, BONE, GREEN, Scene, coupling_colour, quaternion_of
 from delassus.drawing.shapes import Shapes
 from delassus.drawing.skeleton import Skeleton, size_of
 from delassus.drawing.snapshot import Snapshot
@@ -29,8 +36,12 @@ from delassus.model.joint import WORLD
 from delassus.model.robot import Robot
 from delassus.model.spatial import Array
 
-_CLEAR, _CONE = 0.6, 0.25
-"""Opacity of ellipsoids and of friction cones."""
+_CLEAR, _CONE, _AROUND = 0.6, 0.25, 0.5
+"""Opacity of ellipsoids, of friction cones, and of meshes around ellipsoids."""
+_SHADOW = 0.3
+"""Opacity of the robot's shadow on the ground."""
+_SWITCHES = ("meshes", "labels", "ellipsoids", "couplings", "forces")
+"""Drawn objects with a check box."""
 _LETTERS = 0.035
 """Height of the letters of contacts' names, as a share of the robot's size."""
 _BACK, _UP = np.array([0.8, -0.48, 0.36]), np.array([0.0, 0.0, 1.0])
@@ -130,6 +141,7 @@ class Viewer:
     server, address, address_once : the server of the page, and its addresses, as of
         :class:`PageServer`.
     size : largest extent of the robot in its neutral configuration [m].
+    picture : the heat map of the shown matrix.
     timeline : time of a recording; None without one.
     changed : set whenever the user has moved or switched something; cleared by the caller.
 
@@ -158,32 +170,36 @@ class Viewer:
         self._drawn: dict[str, viser.SceneNodeHandle] = {}
         self.timeline: Timeline | None = None
         self._add_robot(shapes)
-        self._words = self.server.gui.add_html("")
-        self._scale = self.server.gui.add_slider("ellipsoids", 0.1, 2.0, 0.05, 1.0)
-        self._scale.on_update(self._note)
+        gui = self.server.gui
+        self._facts = gui.add_html("")
+        self.picture = MatrixPicture(gui)
+        gui.add_html(legend())
         self._dials: dict[str, viser.GuiSliderHandle[float]] = {}
-        with self.server.gui.add_folder("active contacts"):
-            self._boxes = {
-                name: self.server.gui.add_checkbox(name, initial_value=True) for name in contacts
-            }
-        for box in self._boxes.values():
+        # Sliders come above the numbers: the picture of the matrix is seen while they move.
+        self._sliders = gui.add_folder(None)
+        with gui.add_folder("active contacts"):
+            self._boxes = {name: gui.add_checkbox(name, initial_value=True) for name in contacts}
+        self._numbers = gui.add_html("")
+        with gui.add_folder("show or hide"):
+            self._switches = {name: gui.add_checkbox(name, True) for name in _SWITCHES}
+            self._scale = gui.add_slider("size of ellipsoids", 0.1, 2.0, 0.05, 1.0)
+        with gui.add_folder("this pose, to copy", expand_by_default=False):
+            self._pose = gui.add_html("")
+        self._switches["meshes"].visible = bool(shapes.shapes)
+        self._switches["forces"].visible = False
+        for box in (*self._boxes.values(), *self._switches.values(), self._scale):
             box.on_update(self._note)
 
     # What the user moves.
 
     def add_dials(self, groups: Mapping[str, Sequence[JointSlider]]) -> None:
         """Add sliders of joints in folders, and a button that puts all of them back."""
-        for label, dials in groups.items():
-            with self.server.gui.add_folder(label, expand_by_default=len(groups) < 3):
-                for dial in dials:
-                    low, high = float(dial.lower), float(dial.upper)
-                    slider = self.server.gui.add_slider(
-                        f"{dial.joint} [{dial.unit}]", low, high, (high - low) / 1000.0,
-                        min(max(dial.start, low), high),
-                    )  # fmt: skip
-                    slider.on_update(self._note)
-                    self._dials[dial.joint] = slider
-        home = self.server.gui.add_button("Back to the first pose")
+        with self._sliders:
+            for label, dials in groups.items():
+                with self.server.gui.add_folder(label, expand_by_default=len(groups) < 3):
+                    for dial in dials:
+                        self._dials[dial.joint] = self._slider(dial)
+            home = self.server.gui.add_button("Back to the first pose")
         starts = {dial.joint: dial.start for dials in groups.values() for dial in dials}
 
         home.on_click(lambda _: self.move(starts))
@@ -200,9 +216,20 @@ class Viewer:
             box.value = name in contacts
         self.changed.set()
 
+    def switch(self, objects: str, is_shown: bool) -> None:
+        """Check or uncheck the box of drawn objects.
+
+        Parameters
+        ----------
+        objects : ``meshes``, ``labels``, ``ellipsoids``, ``couplings`` or ``forces``.
+        """
+        self._switches[objects].value = is_shown
+        self.changed.set()
+
     def add_timeline(self, seconds: Array) -> Timeline:
         """Add a slider over times [s] of a recording, and a button that plays the recording."""
-        self.timeline = Timeline(self.server.gui, float(seconds[0]), float(seconds[-1]))
+        with self._sliders:
+            self.timeline = Timeline(self.server.gui, float(seconds[0]), float(seconds[-1]))
         self.timeline.slider.on_update(self._note)
         return self.timeline
 
@@ -219,7 +246,16 @@ class Viewer:
     @property
     def words(self) -> str:
         """The shown numbers, as HTML."""
-        return str(self._words.content)
+        return f"{self._facts.content}{self._numbers.content}"
+
+    def _slider(self, dial: JointSlider) -> viser.GuiSliderHandle[float]:
+        low, high = float(dial.lower), float(dial.upper)
+        slider = self.server.gui.add_slider(
+            f"{dial.joint} [{dial.unit}]", low, high, (high - low) / 1000.0,
+            min(max(dial.start, low), high),
+        )  # fmt: skip
+        slider.on_update(self._note)
+        return slider
 
     def _note(self, _: object) -> None:
         self.changed.set()
@@ -249,16 +285,24 @@ class Viewer:
         """Draw a snapshot; a warning is shown above its numbers."""
         with self.server.atomic():
             self._place(snapshot.poses, snapshot.turn)
+            shown = {name for name, box in self._switches.items() if box.value}
+            self._dress("meshes" in shown, "ellipsoids" in shown and bool(snapshot.scene.contacts))
             drawn = {
-                **self._ellipsoids(snapshot.scene),
-                **self._couplings(snapshot.scene),
-                **self._forces(snapshot.forces),
+                **self._masses(snapshot.scene, "ellipsoids" in shown, "labels" in shown),
+                **(self._couplings(snapshot.scene) if "couplings" in shown else {}),
+                **(self._forces(snapshot.forces) if "forces" in shown else {}),
+                **self._skeleton_lines(snapshot.poses, "meshes" in shown),
             }
-            drawn |= self._skeleton_lines(snapshot.poses)
             for name in self._drawn.keys() - drawn.keys():
                 self._drawn[name].remove()
             self._drawn = drawn
-            self._words.content = self._table(snapshot, warning)
+            self._facts.content = facts_table(snapshot, warning)
+            self.picture.show(snapshot.scene)
+            lengths = None if self._lengths is None else self._lengths.times(self._scale.value)
+            self._pose.content = pose_text(pose_lines(snapshot, self._dials.keys()))
+            if snapshot.forces:
+                self._switches["forces"].visible = True
+            self._numbers.content = numbers_table(snapshot, lengths)
 
     def close(self) -> None:
         """End the server."""
@@ -289,12 +333,17 @@ class Viewer:
             scene.add_frame(f"{_ROOT}/body_{i}", show_axes=False)
             for i in range(len(self._robot.joints))
         ]
-        for k, shape in enumerate(shapes.shapes):
-            parent = _ROOT if shape.body == WORLD else f"{_ROOT}/body_{shape.body}"
+        parents = [
+            _ROOT if shape.body == WORLD else f"{_ROOT}/body_{shape.body}"
+            for shape in shapes.shapes
+        ]
+        self._meshes = [
             _add_mesh(scene, f"{parent}/shape_{k}", shape.mesh, shape.colour)
-        scene.add_grid(
+            for k, (parent, shape) in enumerate(zip(parents, shapes.shapes, strict=True))
+        ]
+        self._grid = scene.add_grid(
             "/ground", width=4.0 * self.size, height=4.0 * self.size,
-            cell_size=0.1 if self.size < 1.0 else 0.5, section_size=1.0, shadow_opacity=0.3,
+            cell_size=0.1 if self.size < 1.0 else 0.5, section_size=1.0, shadow_opacity=_SHADOW,
         )  # fmt: skip
 
     def _look_at(self, points: Array) -> None:
@@ -307,9 +356,9 @@ class Viewer:
         camera.look_at = tuple(place.tolist())
         camera.position = tuple((place + _DISTANCE * radius * _BACK).tolist())
 
-    def _bones(self, poses: Array) -> Array:
-        """Return the ends (n, 2, 3) of the lines of bodies that lack a shape."""
-        bodies = self._shapes.bare if self._shapes.shapes else None
+    def _bones(self, poses: Array, has_meshes: bool = True) -> Array:
+        """Return the ends (n, 2, 3) of the lines of bodies that are drawn without a shape."""
+        bodies = self._shapes.bare if self._shapes.shapes and has_meshes else None
         return np.reshape(self._skeleton.bones(poses, bodies), (-1, 2, 3))
 
     def _outline(self, poses: Array) -> Array:
@@ -331,13 +380,33 @@ class Viewer:
         if first and len(points):
             self._look_at(points)
 
-    def _ellipsoids(self, scene: Scene) -> dict[str, viser.SceneNodeHandle]:
+    def _dress(self, is_shown: bool, is_clear: bool) -> None:
+        """Show or hide the meshes; those of one colour are clear around ellipsoids.
+
+        A shadow would hide the parts of ellipsoids below the ground.
+        """
+        self._grid.shadow_opacity = 0.0 if is_clear else _SHADOW
+        for mesh, shape in zip(self._meshes, self._shapes.shapes, strict=True):
+            mesh.visible = is_shown
+            if isinstance(mesh, viser.MeshHandle) and shape.colour is not None:
+                mesh.opacity = _opacity(shape.colour[3] * (_AROUND if is_clear else 1.0))
+
+    def _masses(
+        self, scene: Scene, has_ellipsoids: bool, has_names: bool
+    ) -> dict[str, viser.SceneNodeHandle]:
+        """Draw the effective masses of contacts, and the contacts' names."""
         if not scene.contacts:
             return {}
         if self._lengths is None:
             # The scale stays, so that ellipsoids of different postures can be compared.
             self._lengths = Lengths.fitting(self.size, [found.mass for found in scene.contacts])
         lengths = self._lengths.times(self._scale.value)
+        return {
+            **(self._ellipsoids(scene, lengths) if has_ellipsoids else {}),
+            **(self._names(scene, lengths) if has_names else {}),
+        }
+
+    def _ellipsoids(self, scene: Scene, lengths: Lengths) -> dict[str, viser.SceneNodeHandle]:
         drawn: dict[str, viser.SceneNodeHandle] = {}
         for contact in scene.contacts:
             name = f"{_ROOT}/ellipsoids/{_key(contact.name)}"
@@ -350,7 +419,7 @@ class Viewer:
             ball.wxyz = np.roll(quaternion_of(contact.directions), 1)
             ball.scale = tuple(lengths.semi_axes(contact.mass).tolist())
             drawn[name] = ball
-        return drawn | self._names(scene, lengths)
+        return drawn
 
     def _names(self, scene: Scene, lengths: Lengths) -> dict[str, viser.SceneNodeHandle]:
         """Draw the names of contacts, none over another as seen at first."""
@@ -381,7 +450,7 @@ class Viewer:
         if not scene.lines:
             return {}
         ends, shares = zip(*scene.lines, strict=True)
-        colours = [[[int(c + (225 - c) * (1.0 - share)) for c in BLUE]] * 2 for share in shares]
+        colours = [[coupling_colour(share)] * 2 for share in shares]
         name = f"{_ROOT}/couplings"
         return {name: self.server.scene.add_line_segments(
             name, np.array(ends), np.array(colours, dtype=np.uint8), thickness=0.005 * self.size
@@ -410,39 +479,15 @@ class Viewer:
             )  # fmt: skip
         return drawn
 
-    def _skeleton_lines(self, poses: Array) -> dict[str, viser.SceneNodeHandle]:
+    def _skeleton_lines(
+        self, poses: Array, has_meshes: bool
+    ) -> dict[str, viser.SceneNodeHandle]:
         name = f"{_ROOT}/bones"
-        bones = self._bones(poses)
+        bones = self._bones(poses, has_meshes)
         if not len(bones):
             return {}
         width = 0.01 * self.size
         return {name: self.server.scene.add_line_segments(name, bones, BONE, thickness=width)}
-
-    def _table(self, snapshot: Snapshot, warning: str) -> str:
-        """Return the numbers of a snapshot as HTML."""
-        rows = [
-            _row(html.escape(label), html.escape(words)) for label, words in snapshot.facts.items()
-        ]
-        parts = [f"<p><b>{html.escape(warning)}</b></p>"] if warning else []
-        parts.append(f"<table>{''.join(rows)}</table>")
-        if snapshot.scene.contacts:
-            masses = [
-                _row(html.escape(contact.name), *_masses(contact.mass))
-                for contact in snapshot.scene.contacts
-            ]
-            head = _row("effective mass", "lightest", "", "heaviest kg")
-            parts.append(f"<table style='margin-top:0.5em'>{head}{''.join(masses)}</table>")
-        if self._lengths is not None:
-            length = 1e3 * self._scale.value * self._lengths.scale
-            parts.append(f"<p>semi-axis of an ellipsoid: {_short(length)} mm per kg</p>")
-        if snapshot.forces:
-            newtons = [
-                _row(html.escape(each.contact), *map(_newtons, each.force.tolist()))
-                for each in snapshot.forces
-            ]
-            head = _row("contact force", "x", "y", "z N")
-            parts.append(f"<table style='margin-top:0.5em'>{head}{''.join(newtons)}</table>")
-        return f"<div style='font-size:0.8em;padding:0 0.75em'>{''.join(parts)}</div>"
 
 
 def _picture_plane() -> tuple[Array, Array]:
@@ -454,37 +499,19 @@ def _picture_plane() -> tuple[Array, Array]:
 
 def _add_mesh(
     scene: viser.SceneApi, name: str, mesh: trimesh.Trimesh, colour: Sequence[float] | None
-) -> None:
+) -> viser.SceneNodeHandle:
     if colour is None:
-        scene.add_mesh_trimesh(name, mesh)
-        return
+        return scene.add_mesh_trimesh(name, mesh)
     red, green, blue, opacity = colour
-    scene.add_mesh_simple(
+    return scene.add_mesh_simple(
         name, np.asarray(mesh.vertices), np.asarray(mesh.faces), color=(red, green, blue),
-        opacity=None if opacity >= 1.0 else opacity, side="double",
+        opacity=_opacity(opacity), side="double",
     )  # fmt: skip
 
 
-def _short(value: float) -> str:
-    """Return a number with three digits, or all digits before the point."""
-    return f"{value:.0f}" if value >= 100.0 else f"{value:.3g}"
-
-
-def _masses(mass: EffectiveMass) -> list[str]:
-    return [_short(m) if np.isfinite(m) else "∞" for m in mass.masses]
-
-
-def _newtons(force: float) -> str:
-    """Return a force [N] without the sign of zero."""
-    return f"{round(force, 1) + 0.0:.1f}"
-
-
-def _row(*cells: str) -> str:
-    first, *others = cells
-    values = "".join(
-        f"<td style='text-align:right;padding-left:0.7em'>{cell}</td>" for cell in others
-    )
-    return f"<tr><td>{first}</td>{values}</tr>"
+def _opacity(share: float) -> float | None:
+    """Return an opacity as viser takes it; None for objects that are not clear."""
+    return None if share >= 1.0 else share
 
 
 def _key(name: str) -> str:

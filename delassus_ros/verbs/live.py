@@ -328,7 +328,7 @@ def _view(received: Any, pace: MessageRate, topic: str, dynamics: Any) -> str:
             f"rank {facts['rank']}, condition {facts['condition']}, "
             f"{visible(facts['algorithm'])}, {1e6 * received.compute_time:.1f} µs"
         )
-        rows = [("contact", "lightest", "", "heaviest kg")]
+        rows = [("effective mass [kg]", "smallest", "middle", "largest")]
         masses = _about(received)["masses"].items()
         rows += [(name, *(f"{m:.4g}" for m in values)) for name, values in masses]
         lines += ["", table(rows, numeric=(1, 2, 3))]

@@ -194,7 +194,7 @@ def _follow(
     A line is written to standard error when the page shows the first matrix; `seconds` is the time
     from then to the end [s], None for no end.
     """
-    from delassus.drawing.snapshot import Snapshot
+    from delassus.drawing.snapshot import Snapshot, positions_of
     from delassus_ros.markers.received import facts_of
 
     count, shown = 0, viewer.neutral()
@@ -202,9 +202,13 @@ def _follow(
     while not step():
         now = time.monotonic()
         received = topics.latest()
-        if received is not None and topics.drawn_robot is not None:
-            poses = topics.drawn_robot.poses(topics.q())
-            shown = Snapshot(poses, topics.scene(received), facts_of(received))
+        robot, drawn_robot = topics.robot, topics.drawn_robot
+        if received is not None and robot is not None and drawn_robot is not None:
+            q = topics.q()
+            shown = Snapshot(
+                drawn_robot.poses(q), topics.scene(received), facts_of(received),
+                positions=positions_of(robot, q),
+            )  # fmt: skip
             viewer.show(shown)
             if not count:
                 print(f"first matrix after {now - begin:.1f} s", file=sys.stderr, flush=True)

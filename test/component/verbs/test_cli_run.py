@@ -112,13 +112,16 @@ def test_each_new_matrix_is_shown_and_counted_once(capsys, monkeypatch) -> None:
     )
     arriving = [None, matrix, matrix, None, matrix, None]
     shown = []
+    knee = SimpleNamespace(name="knee", kind=SimpleNamespace(nq=1))
     topics = SimpleNamespace(
-        drawn_robot=SimpleNamespace(poses=lambda q: ("poses", q)), q=lambda: "q",
+        robot=SimpleNamespace(joints=[knee], q_offsets=[0]), q=lambda: np.array([0.5]),
+        drawn_robot=SimpleNamespace(poses=lambda q: ("poses", q)),
         latest=lambda: arriving.pop(0), scene=lambda received: ("scene", received),
     )  # fmt: skip
     viewer = SimpleNamespace(neutral=lambda: None, show=lambda *drawn: shown.append(drawn))
     assert run._follow(topics, viewer, lambda: not arriving, None) == 3
     assert [drawn[0].scene for drawn in shown] == [("scene", matrix)] * 3
+    assert [drawn[0].positions for drawn in shown] == [{"knee": 0.5}] * 3
     assert capsys.readouterr().err.count("first matrix after") == 1
     assert run._follow(topics, viewer, lambda: True, None) == 0
 

@@ -135,6 +135,10 @@ def test_a_heat_map_goes_by_shares_without_units() -> None:
     assert picture.shape == (12, 12, 3) and picture.dtype == np.uint8
     # The line between two contacts, and entries to its sides.
     assert (picture[8, :] == 255).all() and (picture[:, 8] == 255).all()
+    wide = heat_map(G, (0, 2, 3), cell=4, width=6)
+    assert wide.shape == (12, 18, 3)
+    assert (wide[:, 12] == 255).all() and (wide[8] == 255).all()
+    np.testing.assert_array_equal(wide[1::4, 1::6], picture[1::4, 1::4])
     # What is no number is as nothing.
     G[0, 1] = G[1, 0] = np.nan
     G[2, 2] = np.inf

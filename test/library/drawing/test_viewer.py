@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import html
+import re
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,9 +18,11 @@ import pytest
 import robots
 from browser import browser
 from hanging import HANG_S
+from numpy.typing import NDArray
 from processes import wait_until
 
 from delassus import Contact, DelassusSolver, Problem, Robot
+from delassus.cli.page import labels, q_at
 from delassus.cli.view import (
     by_sliders,
     by_time,
@@ -27,9 +32,12 @@ from delassus.cli.view import (
     timeline,
 )
 from delassus.closure import Closure
-from delassus.drawing.ellipsoids import Lengths
+from delassus.drawing.ellipsoids import EffectiveMass, Lengths
+from delassus.drawing.heat_map import heat_map
+from delassus.drawing.panel import legend, numbers_table, pose_lines, pose_text
+from delassus.drawing.scene import BLUE, Placed, Scene, coupling_colour
 from delassus.drawing.shapes import Shapes
-from delassus.drawing.snapshot import Moment, SnapshotSolver, force_problem
+from delassus.drawing.snapshot import Moment, Snapshot, SnapshotSolver, force_problem
 from delassus.drawing.viewer import Viewer
 from delassus.model.reading.xml import parse_xml
 from delassus_ros.verbs.main import COMPONENT
@@ -92,6 +100,81 @@ def test_the_ellipsoid_follows_a_slider_and_a_box_removes_it() -> None:
         assert "6 of 6 rows" in viewer.words and "LF" not in viewer.words
 
 
+def test_the_heat_map_follows_the_matrix_and_is_sent_when_the_matrix_has_changed() -> None:
+    problem, shapes = quadruped()
+    with shown(problem, shapes) as (viewer, draw, snapshots):
+        image, offsets = viewer.picture.image, (0, 3, 6, 9, 12)
+
+        def expected() -> NDArray[np.uint8]:
+            scene = snapshots.snapshot(problem.robot.q(viewer.positions), LEGS).scene
+            return heat_map(scene.G, offsets, 18, 30)
+
+        first = image.image
+        np.testing.assert_array_equal(first, expected())
+        draw()
+        assert image.image is first
+        viewer.move({"LF_KFE": -2.0})
+        draw()
+        np.testing.assert_array_equal(image.image, expected())
+        assert not np.array_equal(image.image, first)
+        assert [f">{leg}</span>" in viewer.picture.names.content for leg in LEGS] == [True] * 4
+        viewer.activate(["RF", "RH"])
+        draw()
+        assert image.image.shape == (6 * 35, 6 * 60, 3)
+        assert ">LF</span>" not in viewer.picture.names.content
+        # The same matrix of other contacts has other names.
+        scene = snapshots.snapshot(problem.robot.q(viewer.positions), ["RF", "RH"]).scene
+        viewer.picture.show(replace(scene, names=("LF", "LH")))
+        assert ">LF</span>" in viewer.picture.names.content
+        viewer.activate([])
+        draw()
+        assert not viewer.picture.folder.visible
+        viewer.activate(LEGS)
+        draw()
+        assert viewer.picture.folder.visible
+
+
+@pytest.mark.parametrize(("largest", "words"), [(2.0, ""), (3.0, ", but at most 250 mm")])
+def test_the_scale_of_ellipsoids_says_where_they_are_cut(largest: float, words: str) -> None:
+    mass = EffectiveMass(np.array([1.0, 1.5, largest]), np.eye(3))
+    snapshot = Snapshot(np.eye(4)[None], Scene([Placed("foot", np.zeros(3), mass, np.eye(3))]))
+    text = numbers_table(snapshot, Lengths(0.1, 0.25))
+    assert f"<p>semi-axis of an ellipsoid: 100 mm per kg{words}</p>" in text
+    cells = re.findall("<td[^>]*>([^<]*)", text)
+    assert cells[:4] == ["effective mass [kg]", "smallest", "middle", "largest"]
+    assert cells[4:] == ["foot", "1", "1.5", f"{largest:g}"]
+
+
+@pytest.mark.parametrize(
+    ("limbs", "names"),
+    [
+        ([["FL_hip", "FL_thigh", "FL_calf"], ["FR_hip", "FR_thigh"]],
+         ["FL, 3 joints", "FR, 2 joints"]),
+        # The same words for a leg and an arm.
+        ([["left_hip_joint", "left_knee_joint"], ["left_elbow", "left_wrist"], ["head_joint"]],
+         ["left_hip_joint, 2 joints", "left_elbow, 2 joints", "head_joint"]),
+        # Words, not letters: not "joint" or "sh".
+        ([["joint1", "joint2"], ["shoulder", "shank"]],
+         ["joint1, 2 joints", "shoulder, 2 joints"]),
+        # A prefix that is a joint of another limb.
+        ([["arm_1", "arm_2"], ["arm", "hand"]], ["arm_1, 2 joints", "arm, 2 joints"]),
+        ([["panda_joint1", "panda_joint2"]], ["panda, 2 joints"]),
+    ],
+)  # fmt: skip
+def test_groups_of_sliders_are_called_after_their_limb(
+    limbs: list[list[str]], names: list[str]
+) -> None:
+    assert labels(limbs) == names
+
+
+def test_sliders_are_in_groups_by_limb() -> None:
+    robot = quadruped()[0].robot
+    groups = dials(robot, first_pose(POSE, robot, None))
+    assert {name: [dial.joint for dial in group] for name, group in groups.items()} == {
+        f"{leg}, 3 joints": [f"{leg}_{joint}" for joint in ("HAA", "HFE", "KFE")] for leg in LEGS
+    }
+
+
 def test_a_body_without_its_mesh_is_a_line() -> None:
     problem, shapes = quadruped()
     shank = problem.robot.frames["LF_SHANK"].body
@@ -134,6 +217,105 @@ def test_forces_are_drawn_in_their_cones() -> None:
         draw()
         assert scene.get_handle_by_name("/robot/forces/LF") is None
         assert "no contact is active" in viewer.words
+
+
+def test_check_boxes_show_and_hide_what_is_drawn() -> None:
+    problem, shapes = quadruped()
+    nodes = {
+        "labels": {"/robot/names/LF"}, "ellipsoids": {LF}, "couplings": {"/robot/couplings"},
+        "forces": {"/robot/forces/LF", "/robot/cones/LF"}, "meshes": set(),
+    }  # fmt: skip
+    with shown(force_problem(problem), shapes, 0.7) as (viewer, draw, _):
+        scene = viewer.server.scene
+        mesh, body = shapes.shapes[-1], len(shapes.shapes) - 1
+        mesh = scene.get_handle_by_name(f"/robot/body_{mesh.body}/shape_{body}")
+        for objects, names in nodes.items():
+            for is_shown in (False, True):
+                viewer.changed.clear()
+                viewer.switch(objects, is_shown)
+                assert viewer.changed.is_set()
+                draw()
+                hidden = set() if is_shown else names
+                for name in set().union(*nodes.values()):
+                    assert (scene.get_handle_by_name(name) is None) == (name in hidden), name
+                assert mesh.visible == (is_shown or objects != "meshes")
+                # Lines take the place of the meshes.
+                lines = scene.get_handle_by_name("/robot/bones")
+                assert (lines is not None) == (not mesh.visible)
+        viewer.switch("meshes", False)
+        draw()
+        assert len(scene.get_handle_by_name("/robot/bones").points) >= 12
+
+
+@pytest.mark.parametrize("opacity", [1.0, 0.4])
+def test_meshes_are_clear_and_cast_no_shadow_while_ellipsoids_are_shown(opacity: float) -> None:
+    problem, shapes = quadruped()
+    shape = replace(shapes.shapes[-1], colour=(0.1, 0.2, 0.3, opacity))
+    with shown(problem, replace(shapes, shapes=(shape,))) as (viewer, draw, _):
+        mesh = viewer.server.scene.get_handle_by_name(f"/robot/body_{shape.body}/shape_0")
+        ground = viewer.server.scene.get_handle_by_name("/ground")
+        own = None if opacity == 1.0 else opacity
+        assert mesh.opacity == pytest.approx(0.5 * opacity) and ground.shadow_opacity == 0.0
+        viewer.switch("ellipsoids", False)
+        draw()
+        assert mesh.opacity == own and ground.shadow_opacity > 0.0
+        viewer.switch("ellipsoids", True)
+        viewer.activate([])
+        draw()
+        assert mesh.opacity == own and ground.shadow_opacity > 0.0
+
+
+def test_there_are_check_boxes_of_what_the_robot_has() -> None:
+    problem, shapes = quadruped()
+    for with_shapes, friction in ((shapes, None), (Shapes(()), 0.7)):
+        asked = problem if friction is None else force_problem(problem)
+        with shown(asked, with_shapes, friction) as (viewer, _, _):
+            boxes = viewer._switches
+            assert boxes["meshes"].visible == bool(with_shapes.shapes)
+            assert boxes["forces"].visible == (friction is not None)
+            assert boxes["labels"].visible
+
+
+def test_the_legend_has_the_colours_of_the_scene() -> None:
+    problem, shapes = quadruped()
+    text = legend()
+    assert re.findall("<b>([^<]*)</b>", text) == ["ellipsoid", "pale line", "cone", "condition"]
+    colours = {tuple(map(int, found)) for found in re.findall(r"rgb\((\d+), (\d+), (\d+)\)", text)}
+    with shown(problem, shapes) as (viewer, _, _):
+        assert viewer.server.scene.get_handle_by_name(LF).color in colours
+    assert coupling_colour(1.0) == BLUE and coupling_colour(0.0) == (225, 225, 225)
+    assert {coupling_colour(0.2), coupling_colour(0.6)} <= colours
+
+
+@pytest.mark.parametrize(("has_loops", "joint"), [(False, "LF_KFE"), (True, "knee")])
+def test_the_pose_is_an_option_and_a_line_of_python(has_loops: bool, joint: str) -> None:
+    problem, _ = quadruped()
+    if has_loops:
+        leg = Path(__file__).parents[3] / "docs" / "geared_leg.urdf"
+        problem = Problem(Robot.from_urdf(leg, "fixed"), [Contact("sole", "sole")])
+    robot = problem.robot
+    closure = Closure(robot) if has_loops else None
+    with shown(problem, Shapes(()), closure=closure) as (viewer, draw, _):
+        viewer.move({joint: 0.123456789})
+        draw()
+        found = re.findall("<code[^>]*>([^<]*)</code>", viewer._pose.content)
+        option, python = map(html.unescape, found)
+        name, text = shlex.split(option)
+        assert name == "--q" and f"{joint}=0.123457" in text
+        start = first_pose(argparse.Namespace(q=text, warnings=[]), robot, closure)
+        assert start == pytest.approx(viewer.positions, abs=1e-6)
+        names = {"robot": robot}
+        exec(python, names)
+        q = q_at(robot, closure, viewer.positions)
+        np.testing.assert_allclose(names["q"], q, atol=1e-6)
+
+
+def test_the_pose_of_a_recording_is_a_line_of_python_with_all_joints() -> None:
+    snapshot = Snapshot(np.eye(4)[None], positions={"slide": -1e-9, "planar": [1.0, 2.0, 0.5]})
+    assert pose_lines(snapshot, ()) == ["q = robot.q({'slide': 0.0, 'planar': [1.0, 2.0, 0.5]})"]
+    assert pose_lines(snapshot, ["slide"])[0] == "--q slide=0.0"
+    assert pose_lines(Snapshot(np.eye(4)[None]), ()) == []
+    assert "&lt;b&gt;" in pose_text(["<b>"]) and "user-select:all" in pose_text(["q"])
 
 
 def test_loops_follow_the_sliders_of_the_independent_joints() -> None:
@@ -292,12 +474,12 @@ def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
             # Folders of limbs are closed at first.
             folder = (
                 "[...document.querySelectorAll('button, div')]"
-                ".filter(e => e.textContent.trim() == 'LF_HAA').pop()"
+                ".filter(e => e.textContent.trim() == 'LF, 3 joints').pop()"
             )
             wait_until(lambda: page.value(f"{folder} !== undefined"), "folder")
             page.value(f"{folder}.click()")
-            # That of the ellipsoids' size comes first, then those of the leg's three joints.
-            knee = f"{sliders}[3]"
+            # Those of the leg's three joints come first.
+            knee = f"{sliders}[2]"
             focus = f"{knee}.focus(), document.activeElement === {knee}"
             wait_until(
                 lambda: page.value(f"{sliders}.length") == 13 and page.value(focus), "sliders"
@@ -310,4 +492,16 @@ def test_a_slider_of_the_page_moves_the_ellipsoid() -> None:
             )
             values = "[...document.querySelectorAll('input')].map(e => e.value)"
             assert f"{viewer.positions['LF_KFE']:.3f}" in page.value(values)
-            assert "12 of 12 rows" in page.value("document.body.innerText")
+            text = page.value("document.body.innerText")
+            assert "12 of 12 rows" in text and "ellipsoid: effective mass" in text
+            # The heat map; another picture is that of the panel's menu.
+            pixels = "document.querySelector('img[src^=blob]').naturalWidth"
+            wait_until(lambda: page.value(pixels) == 360, "heat map")
+            labels = (
+                "[...document.querySelectorAll('label')]"
+                ".filter(e => e.textContent.trim() == 'ellipsoids').pop()"
+            )
+            page.value(f"document.getElementById({labels}.htmlFor).click()")
+            wait_until(
+                lambda: viewer.server.scene.get_handle_by_name(LF) is None, "hidden ellipsoid"
+            )
