@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import time
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -223,7 +223,8 @@ def terminal() -> None:
 
 def page() -> None:
     """Take a picture of the page of `delassus view`, with contact forces, in Chromium."""
-    from browser import browser, wait_until
+    from browser import browser
+    from processes import wait_until
 
     legs = {"thigh": -0.4, "shank": 0.8, "ankle": -0.4}
     pose = ",".join(f"{side}_{joint}_joint={angle}" for side in ("left", "right")
@@ -234,15 +235,16 @@ def page() -> None:
     try:
         assert viewer.stderr is not None
         address = next(line.split()[0] for line in viewer.stderr if line.startswith("http"))
-        with browser((1200, 840)) as shown:
+        with browser((1200, 940)) as shown:
             shown.open(address)
             sliders = "document.querySelectorAll('[role=slider]').length"
-            wait_until(lambda: shown.value(sliders) > 0)
+            wait_until(lambda: shown.value(sliders) > 0, "sliders")
             # The notice about rendering without a GPU; then the scene fades in.
             shown.value("document.querySelectorAll('.mantine-Notification-closeButton')"
                         ".forEach(button => button.click())")  # fmt: skip
             time.sleep(20.0)
-            (PICTURES / "view.png").write_bytes(shown.screenshot())
+            picture = Image.open(BytesIO(shown.screenshot())).convert("RGB")
+            picture.quantize(256).save(PICTURES / "view.png", optimize=True)
     finally:
         viewer.terminate()
         viewer.communicate()
