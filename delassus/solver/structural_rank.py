@@ -251,7 +251,9 @@ def _rank_of(rest: Array, noise: float) -> int:
 def _generic_inputs(problem: Problem, count: int, seed: int) -> Iterator[dict[str, Array]]:
     """Yield random inputs; loops are closed near the neutral configuration."""
     robot = problem.robot.clustered
-    loops = [cluster for cluster in clusters_of(robot) if not cluster.is_constant]
+    # Not of open robots, which the cache of clusters would keep.
+    clusters = clusters_of(robot) if robot.is_closed else ()
+    loops = [cluster for cluster in clusters if not cluster.is_constant]
     curved = {joint for cluster in loops for joint in cluster.joints}
     known = [joint.name for i, joint in enumerate(robot.joints) if i in curved]
     closed: list[tuple[list[int], list[Array]]] = []
