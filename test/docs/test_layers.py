@@ -148,6 +148,12 @@ def test_the_library_imports_nothing_of_ros_and_nothing_of_the_component() -> No
     }
 
 
+def test_the_component_hands_the_names_of_the_library_on() -> None:
+    assert delassus_ros.__all__ == delassus.__all__ and "Robot" in delassus.__all__
+    for name in delassus.__all__:
+        assert getattr(delassus_ros, name) is getattr(delassus, name)
+
+
 @pytest.mark.parametrize(("who", "what"), NEVER)
 def test_what_must_never_be(who: str, what: str) -> None:
     who, what = _full(who), _full(what)
