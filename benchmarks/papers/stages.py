@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from delassus import Problem
 from delassus.algorithms import efpa, kjr, ltl
+from delassus.rbda.factored_inertia import factorise, products, solve_rows
 from delassus.rbda.joint_space import Freedoms, composite_rigid_bodies
 from delassus.rbda.propagation import (
     FreeBody,
@@ -76,12 +77,12 @@ def _ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Stages:
     freedoms = Freedoms.of(tree)
     transforms = [JointTransform(link, x) for link in tree.links]
     M = composite_rigid_bodies(tree, freedoms, transforms)
-    L, D_inverse = ltl.factorise(M, freedoms)
+    L, D_inverse = factorise(M, freedoms.names)
     yield INERTIAS, [L, D_inverse]
     J = ltl.jacobian(tree, freedoms, transforms, K)
-    Y = [ltl.solve_rows(L, row, freedoms) for row in J]
+    Y = [solve_rows(L, row) for row in J]
     yield PROPAGATORS, Y
-    G = ltl.products(Y, D_inverse)
+    G = products(Y, D_inverse)
     yield DIAGONAL, _diagonal(tree, G)
     yield CROSS, G
 

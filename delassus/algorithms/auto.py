@@ -9,6 +9,8 @@ following is chosen; no choice changes the matrix.
 * The propagation, or the joint-space route (LTL), or EFPA or KJR, which form no products of
   propagators.
 
+With further outputs it is chosen whether all outputs follow from the factors of M.
+
 Candidates are traced and counted with the robot's constants, except candidates that are far off by
 an estimate; the candidate with fewest operations is taken. Decisions are made once per problem.
 """
@@ -20,6 +22,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
+import numpy as np
+
 from delassus.algorithms.counting import CheapestSearch, OperationCounter, is_large
 from delassus.algorithms.efpa import efpa
 from delassus.algorithms.kjr import kjr
@@ -30,7 +34,7 @@ from delassus.algorithms.root_choice import Roots, candidate_roots
 from delassus.model.robot import WORLD
 from delassus.problem import Problem
 from delassus.rbda.momentum import contact_matrix
-from delassus.rbda.outputs import compute_outputs
+from delassus.rbda.outputs import compute_outputs, outputs_by_factors
 from delassus.rbda.spatial import contact_rows
 from delassus.rbda.tree import NO_ENTRY, Tree, rows_of
 from delassus.rbda.trees import tree_of
@@ -109,15 +113,15 @@ class Auto(TracedAlgorithm):
 
     def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
-        routes = decide(problem, tree.numbers is not None, self._rooted)
-        return {"G": _combined(problem, tree, x, routes)}
+        plan = decide(problem, tree.numbers is not None, self._rooted)
+        return plan(problem, tree, x)
 
     def variants(self, problem: Problem) -> tuple[TracedAlgorithm, ...]:
         """Return also the mixture from the base, around which more limbs may be alike.
 
         Alike limbs are computed side by side; the root makes one of them different.
         """
-        if not self._rooted or all(route.root == 0 for _, route in decide(problem, False, True)):
+        if not self._rooted or not decide(problem, False, True).is_rooted:
             return (self,)
         base = Auto(rooted=False)
         base.name = self.name
@@ -126,6 +130,29 @@ class Auto(TracedAlgorithm):
 
 Routes: TypeAlias = "tuple[tuple[frozenset[int], Route], ...]"
 """Per independent tree the indices of its contacts, and the route."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the outputs of a problem are computed.
+
+    Attributes
+    ----------
+    routes : how G is computed; None for all outputs from the factors of M.
+    """
+
+    routes: Routes | None
+
+    @property
+    def is_rooted(self) -> bool:
+        """Whether a root other than the base of the robot is taken."""
+        return any(route.root for _, route in self.routes or ())
+
+    def __call__(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
+        """Return G, and further outputs if all are computed from the factors."""
+        if self.routes is None:
+            return outputs_by_factors(problem, tree, x)
+        return {"G": _combined(problem, tree, x, self.routes)}
 
 
 def _combined(problem: Problem, tree: Tree, x: Inputs, routes: Routes) -> Matrix:
@@ -143,33 +170,38 @@ def _combined(problem: Problem, tree: Tree, x: Inputs, routes: Routes) -> Matrix
 
 
 @lru_cache(maxsize=16)
-def decide(problem: Problem, generic: bool, rooted: bool = True) -> Routes:
-    """Return the routes of the independent trees.
+def decide(problem: Problem, generic: bool, rooted: bool = True) -> Plan:
+    """Return the plan with the fewest operations for all outputs of the problem.
 
     Parameters
     ----------
     generic : count with the robot's constants unknown.
     rooted : take any body as root of a floating robot; if False, its base.
     """
-    routes = _routes(problem, generic, rooted)
+    best = _routes(problem, generic, rooted)
     others = [port.name for port in problem.outputs if port.name != "G"]
-    if not others or not any(route.root for _, route in routes):
-        return routes
-    # Other outputs are computed from the base of the robot, and share the more with G.
+    if not others:
+        return Plan(best)
+    # Further outputs are computed from the base of the robot, by propagation or from the factors
+    # of M, and share the more with a G that is computed so.
+    at_base = _routes(problem, generic, False) if Plan(best).is_rooted else best
+    propagation = Route(nodes=wide_nodes(tree_of(problem)))
+    propagated = tuple((contacts, propagation) for contacts, _ in best)
+    plans = dict.fromkeys(map(Plan, (at_base, best, propagated)))
+    # The factorisation has no steps that a large problem could share as routines.
+    if not is_large(problem):
+        plans[Plan(None)] = None
     counter = OperationCounter(problem, tree_of(problem), generic)
 
-    def total(routes: Routes) -> int:
+    def total(plan: Plan) -> int:
         def everything(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
-            found = compute_outputs(problem, tree, x, others)
-            rows = _combined(problem, tree, x, routes)
-            for port in problem.outputs:
-                if port.name != "G":
-                    rows += [found[port.name]] if len(port.shape) == 1 else found[port.name]
-            return rows
+            found = plan(problem, tree, x)
+            found |= compute_outputs(problem, tree, x, [o for o in others if o not in found])
+            return [np.ravel(np.array(value, dtype=object)).tolist() for value in found.values()]
 
         return counter(everything)
 
-    return min((decide(problem, generic, False), routes), key=total)
+    return min(plans, key=total)
 
 
 def _routes(problem: Problem, generic: bool, rooted: bool) -> Routes:

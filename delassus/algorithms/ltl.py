@@ -12,32 +12,48 @@ spanning tree, projected cluster by cluster on the independent rates, then facto
 sparsity induced by the tree of clusters; the method that M. Chignoli, N. Adrian, S. Kim,
 P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems with Kinematic Loops", compare
 with.
+
+With further outputs M, its factors and J are those of the outputs, so that M⁻¹ Jᵀ and free
+accelerations cost substitutions only; see :mod:`delassus.rbda.factored_inertia`.
 """
 
 from __future__ import annotations
 
-from delassus.algorithms.registry import register
+from delassus.algorithms.registry import TracedAlgorithm, register
 from delassus.model.robot import WORLD
+from delassus.problem import Problem
+from delassus.rbda.factored_inertia import factorise, products, solve_rows
 from delassus.rbda.joint_space import Freedoms, composite_rigid_bodies
-from delassus.rbda.spatial import JointTransform
-from delassus.rbda.tree import Tree
-from delassus.scalars.functions import (
-    Matrix,
-    Scalar,
-    dot,
-    identity,
-    is_zero,
-    matmul,
-    positive,
-    transpose,
-    zeros,
-)
-from delassus.scalars.ports import Inputs
+from delassus.rbda.momentum import contact_matrix
+from delassus.rbda.outputs import outputs_by_factors
+from delassus.rbda.spatial import JointTransform, contact_rows
+from delassus.rbda.tree import NO_BASE, Tree
+from delassus.rbda.trees import tree_of
+from delassus.scalars.functions import Matrix, dot, identity, matmul, transpose, zeros
+from delassus.scalars.ports import Inputs, Outputs
 
 
-@register("ltl", clusters=True, aliases=("projection", "ltl_osim"))
-def ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
+@register("ltl", aliases=("projection", "ltl_osim"))
+class LTL(TracedAlgorithm):
     """Featherstone's sparse factorisation of M (2005, 2010); with loops, of Eᵀ M E."""
+
+    clusters = True
+    any_tree = True
+
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute all outputs; see the base class."""
+        return self.evaluate_on(problem, tree_of(problem), x)
+
+    def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
+        """Compute G, and all outputs on the tree of the base, with the constants of `tree`."""
+        if len(problem.outputs) > 1 and tree.base == NO_BASE:
+            return outputs_by_factors(problem, tree, x)
+        G = ltl(tree, contact_rows(problem, tree, x), x)
+        return {"G": contact_matrix(problem, tree, x, G)}
+
+
+def ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
+    """Return G of the contacts of a tree."""
     freedoms = Freedoms.of(tree)
     transforms = [JointTransform(link, x) for link in tree.links]
     M = composite_rigid_bodies(tree, freedoms, transforms)
@@ -45,8 +61,8 @@ def ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
     if tree.clusters:
         independent = _Independent(tree, freedoms, x)
         M, J, freedoms = independent.inertia(M), independent.rows(J), independent.freedoms
-    L, D_inverse = factorise(M, freedoms)
-    return products([solve_rows(L, row, freedoms) for row in J], D_inverse)
+    L, D_inverse = factorise(M, freedoms.names)
+    return products([solve_rows(L, row) for row in J], D_inverse)
 
 
 def jacobian(
@@ -67,52 +83,6 @@ def jacobian(
                 if moving.parent != WORLD and moving.motion != "free":
                     rows = [transforms[j].force_to_parent(row) for row in rows]
     return J
-
-
-def factorise(M: Matrix, freedoms: Freedoms) -> tuple[Matrix, list[Scalar]]:
-    """Return L (unit lower triangular, as sparse as M) and D⁻¹ with M = Lᵀ D L.
-
-    Featherstone (2005), table 2: from the last velocity to the first, only along branches.
-    """
-    L = [list(row) for row in M]
-    n = len(M)
-    D_inverse: list[Scalar] = [0.0] * n
-    for k in reversed(range(n)):
-        D_inverse[k] = 1.0 / positive(L[k][k], f"the inertia seen by joint {freedoms.names[k]!r}")
-        branch = freedoms.ancestors(k)
-        for depth, i in enumerate(branch):
-            a = L[k][i] * D_inverse[k]
-            if is_zero(a):
-                continue
-            for j in branch[depth:]:
-                L[i][j] = L[i][j] - a * L[k][j]
-            L[k][i] = a
-    return L, D_inverse
-
-
-def solve_rows(L: Matrix, row: list[Scalar], freedoms: Freedoms) -> list[Scalar]:
-    """Return y = row · L⁻¹, which has the row's branch-induced sparsity (2010, section 4)."""
-    y = list(row)
-    for k in reversed(range(len(y))):
-        if is_zero(y[k]):
-            continue
-        for i in freedoms.ancestors(k):
-            y[i] = y[i] - L[k][i] * y[k]
-    return y
-
-
-def products(Y: Matrix, D_inverse: list[Scalar]) -> Matrix:
-    """Return Y D⁻¹ Yᵀ, over the entries that are not structurally zero."""
-    present = [[k for k, value in enumerate(y) if not is_zero(value)] for y in Y]
-    Z = [[value * d for value, d in zip(y, D_inverse, strict=True)] for y in Y]
-    G = zeros(len(Y), len(Y))
-    for r, z in enumerate(Z):
-        for s in range(r, len(Y)):
-            total: Scalar = 0.0
-            for k in present[s]:
-                total = total + z[k] * Y[s][k]
-            G[r][s] = G[s][r] = total
-    return G
 
 
 class _Independent:

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from delassus.algorithms.ltl import factorise, products, solve_rows
 from delassus.model.clusters import clusters_of, velocity_offsets
-from delassus.model.robot import WORLD, Robot
+from delassus.model.robot import Robot
 from delassus.problem import Problem
 from delassus.rbda.constraints import loop_bias, loop_jacobian
 from delassus.rbda.dynamics import c_aba, c_rnea
-from delassus.rbda.joint_space import Freedoms, mass_matrix
+from delassus.rbda.factored_inertia import factorise, products, solve_rows, substituted
+from delassus.rbda.joint_space import mass_matrix
 from delassus.rbda.robot_tree import RobotTree
 from delassus.rbda.rotors import Redistribution, independent_tree, spanning
 from delassus.rbda.tree import Tree
@@ -88,11 +88,11 @@ def lagrange(tree: RobotTree, x: Inputs) -> Vector:
         for i in range(robot.joints[joint].kind.nv):
             torques[first + i] = x["torques"][column + i]
     known = [t - c for t, c in zip(torques, c_rnea(motion), strict=True)]
-    freedoms = _freedoms(robot)
-    L, D_inverse = factorise(mass_matrix(of_open.problem, of_open.tree, motion.x), freedoms)
+    M = mass_matrix(of_open.problem, of_open.tree, motion.x)
+    L, D_inverse = factorise(M, of_open.problem.velocities)
     # Rows of Y are those of K L⁻¹; z = D⁻¹ L⁻ᵀ (τ − c).
-    Y = [solve_rows(L, row, freedoms) for row in K]
-    z = [value * d for value, d in zip(solve_rows(L, known, freedoms), D_inverse, strict=True)]
+    Y = [solve_rows(L, row) for row in K]
+    z = [value * d for value, d in zip(solve_rows(L, known), D_inverse, strict=True)]
     if K:
         Q, inverse_pivots = ldl(products(Y, D_inverse), "the matrix K M⁻¹ Kᵀ of the constraints")
         free = [dot(row, z) for row in Y]
@@ -100,7 +100,7 @@ def lagrange(tree: RobotTree, x: Inputs) -> Vector:
         forces = ldl_solve(Q, inverse_pivots, wanted)
         for row, force in zip(Y, forces, strict=True):
             z = [a + y * force * d for a, y, d in zip(z, row, D_inverse, strict=True)]
-    accelerations = _substituted(L, z, freedoms)
+    accelerations = substituted(L, z)
     return [
         accelerations[robot.v_offsets[joint] + i]
         for joint in columns
@@ -133,29 +133,6 @@ def _spanning_rates(robot: Robot, x: Inputs) -> tuple[Vector, Matrix, Vector]:
                 K.append(of_joint)
                 k.append(value)
     return rates, K, k
-
-
-def _freedoms(robot: Robot) -> Freedoms:
-    """Return the numbering of all joints' velocities in model order, parents first."""
-    above: list[int] = []
-    names: list[str] = []
-    for joint, first in zip(robot.joints, robot.v_offsets, strict=True):
-        carrier = WORLD
-        if joint.parent != WORLD:
-            carrier = robot.v_offsets[joint.parent] + robot.joints[joint.parent].kind.nv - 1
-        above += [carrier, *range(first, first + joint.kind.nv - 1)][: joint.kind.nv]
-        names += [joint.name] * joint.kind.nv
-    return Freedoms(list(robot.v_offsets), above, names)
-
-
-def _substituted(L: Matrix, z: Vector, freedoms: Freedoms) -> Vector:
-    """Return L⁻¹ z for the factor of :func:`~delassus.algorithms.ltl.factorise`."""
-    found: Vector = []
-    for k, value in enumerate(z):
-        for i in freedoms.ancestors(k):
-            value = value - L[k][i] * found[i]
-        found.append(value)
-    return found
 
 
 def _independent(reflected: bool) -> Callable[[Problem], Tree]:

@@ -1,7 +1,8 @@
 """Outputs besides G, from the same state: J, M⁻¹Jᵀ, M, h, v, J̇q̇, ÿ, the free acceleration a⁰.
 
 These outputs do not depend on the algorithm of G, so every traced algorithm has them;
-sub-expressions shared with G are computed once. Columns of J and rows of M⁻¹Jᵀ are those of
+sub-expressions shared with G are computed once. :func:`outputs_by_factors` computes G and all of
+them from the factors of M. Columns of J and rows of M⁻¹Jᵀ are those of
 :mod:`delassus.rbda.velocities`. With couplings or loops, q̇ = E ẏ, J and M⁻¹Jᵀ are J E and
 (Eᵀ M E)⁻¹ Eᵀ Jᵀ of the spanning tree's J and M. h is C-RNEA at ÿ = 0, the free accelerations are
 C-ABA (:mod:`delassus.rbda.dynamics`); a⁰ adds O(n + m): accelerations of links are
@@ -21,6 +22,7 @@ from typing import Any
 from delassus.problem import Problem
 from delassus.rbda.cluster_motion import Accelerations, ClusterMotion
 from delassus.rbda.dynamics import c_aba, c_rnea
+from delassus.rbda.factored_inertia import FactoredInertia
 from delassus.rbda.gradient import matrix_derivatives
 from delassus.rbda.jacobian import jacobian_of_ends
 from delassus.rbda.joint_space import mass_matrix
@@ -50,6 +52,20 @@ from delassus.scalars.functions import (
     zeros,
 )
 from delassus.scalars.ports import Inputs, Outputs
+
+
+def outputs_by_factors(problem: Problem, tree: Tree, x: Inputs) -> Outputs:
+    """Compute all outputs of a problem, G among them, from the factors of M.
+
+    With h of C-RNEA, ÿ⁰ = M⁻¹ (τ − h) and a⁰ = J ÿ⁰ + J̇ẏ.
+
+    Parameters
+    ----------
+    tree : tree of the problem.
+    """
+    state = FactoredState(problem, tree, x)
+    formulas = {**FORMULAS, **BY_FACTORS}
+    return {port.name: formulas[port.name](state) for port in problem.outputs}
 
 
 def compute_outputs(problem: Problem, tree: Tree, x: Inputs, names: Iterable[str]) -> Outputs:
@@ -86,6 +102,33 @@ class OutputState:
         return [plus(a, [0.0] * 3 + g) for a, g in pairs]
 
 
+class FactoredState(OutputState):
+    """A problem at its inputs, with the factors of M."""
+
+    @cached_property
+    def factors(self) -> FactoredInertia:
+        """The factors of M, and J."""
+        problem, tree, x = self.problem, self.tree, self.x
+        M = mass_matrix(problem, tree, x)
+        return FactoredInertia(M, self.J, problem.velocities)
+
+    @cached_property
+    def J(self) -> Matrix:
+        """Velocities → contact velocities."""
+        return jacobian(self.problem, self.tree, self.x)
+
+    @cached_property
+    def free_accelerations(self) -> Vector:
+        """M⁻¹ (τ − h) (n,)."""
+        return self.factors.accelerations(minus(list(self.x["torques"]), c_rnea(self.motion)))
+
+    @property
+    def a0(self) -> Vector:
+        """J ÿ⁰ + J̇ẏ (m,)."""
+        bias = contact_accelerations(self.motion, self.motion.bias)
+        return plus([dot(row, self.free_accelerations) for row in self.J], bias)
+
+
 FORMULAS: dict[str, Callable[[OutputState], Any]] = {
     "dG": lambda state: derivatives(state.problem, state.tree, state.x),
     "J": lambda state: jacobian(state.problem, state.tree, state.x),
@@ -101,6 +144,15 @@ FORMULAS: dict[str, Callable[[OutputState], Any]] = {
     "qdd0": lambda state: state.free.independent,
 }
 """The outputs of a kernel besides G; their shapes and needs are in :mod:`delassus.outputs`."""
+
+BY_FACTORS: dict[str, Callable[[FactoredState], Any]] = {
+    "G": lambda state: state.factors.matrix,
+    "J": lambda state: state.J,
+    "MinvJT": lambda state: transpose(state.factors.response),
+    "a0": lambda state: state.a0,
+    "qdd0": lambda state: state.free_accelerations,
+}
+"""The outputs that follow from the factors of M."""
 
 
 def derivatives(problem: Problem, tree: Tree, x: Inputs) -> list[Matrix]:

@@ -9,11 +9,12 @@ from on_floats import flat
 from delassus import Contact, DelassusSolver, Problem, algorithms
 from delassus.algorithms import auto
 from delassus.algorithms.auto import Route, decide, estimates
-from delassus.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
 from delassus.algorithms.pv_osimr import wide_nodes
 from delassus.compiler.ir.trace import trace
 from delassus.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
 from delassus.rbda import trees
+from delassus.rbda.factored_inertia import factorise
+from delassus.rbda.joint_space import Freedoms, composite_rigid_bodies
 from delassus.rbda.spatial import JointTransform, contact_rows
 from delassus.samples import random_inputs
 from delassus.testing import random_problem
@@ -77,7 +78,7 @@ def test_contacts_of_other_trees_do_not_couple() -> None:
         G = np.array(algorithms.get(name).evaluate(problem, x)["G"])
         assert np.abs(G - expected).max() < TOLERANCE * np.abs(expected).max(), name
         assert not G[:3, 3:].any() and not G[3:6, 6:].any(), name
-    assert [sorted(contacts) for contacts, _ in decide(problem, False)] == [[1], [2], [0]]
+    assert [sorted(contacts) for contacts, _ in decide(problem, False).routes] == [[1], [2], [0]]
 
 
 def test_wide_nodes_are_where_more_than_six_rows_meet() -> None:
@@ -95,7 +96,7 @@ def test_ltl_factors_keep_the_sparsity_of_branches() -> None:
     x = flat(random_inputs(problem, 4))
     freedoms = Freedoms.of(tree)
     M = composite_rigid_bodies(tree, freedoms, [JointTransform(link, x) for link in tree.links])
-    L, D_inverse = factorise(M, freedoms)
+    L, D_inverse = factorise(M, freedoms.names)
     unit = np.tril(np.array(L), -1) + np.eye(len(M))
     full = np.array(M) + np.tril(np.array(M), -1).T
     assert np.allclose(unit.T @ np.diag(1.0 / np.array(D_inverse)) @ unit, full, rtol=1e-12)

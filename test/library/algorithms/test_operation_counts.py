@@ -189,6 +189,25 @@ def test_robots_stay_as_cheap_as_they_are() -> None:
     assert count(Problem(talos, soles), "pv_osimr") <= 6794
 
 
+@pytest.mark.parametrize(
+    ("outputs", "most"),
+    [
+        (("G", "a0"), 5413),
+        (("G", "M"), 3524),
+        (("G", "J", "M", "MinvJT"), 5784),
+        (("G", "J", "M", "MinvJT", "h", "JdotV", "a0", "qdd0"), 8079),
+        (("G", "dG"), 24759),
+    ],
+)
+def test_auto_counts_all_outputs(outputs: tuple[str, ...], most: int) -> None:
+    """Of the quadruped: M⁻¹Jᵀ and free accelerations from the factors of M where that is less."""
+    quadruped = legged("quadruped")
+    problem = Problem(quadruped.robot, quadruped.contacts, outputs=outputs)
+    found = count(problem, "auto")
+    assert found <= most
+    assert found <= min(count(problem, name) for name in ("ltl", "efpa", "pv_osimr"))
+
+
 def test_generic_counts_contain_the_specialised_structure() -> None:
     problem = mechanisms.chain(8, "tip")
     generic = trace(problem, algorithms.get("pv_osimr"), generic=True).operations
