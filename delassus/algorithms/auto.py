@@ -121,7 +121,7 @@ class Auto(TracedAlgorithm):
 
         Alike limbs are computed side by side; the root makes one of them different.
         """
-        if not self._rooted or not decide(problem, False, True).is_rooted:
+        if not self._rooted or not decide(problem.unseeded, False, True).is_rooted:
             return (self,)
         base = Auto(rooted=False)
         base.name = self.name
