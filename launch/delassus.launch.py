@@ -36,8 +36,8 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "robot_description_file",
                 default_value="",
-                description="URDF or, if it ends in .xacro, xacro file; if empty, the node takes "
-                "the description from the topic.",
+                description="URDF, MJCF or, if it ends in .xacro, xacro file; if empty, the node "
+                "takes the description from the topic.",
             ),
             DeclareLaunchArgument(
                 "xacro_arguments",

@@ -18,7 +18,8 @@ from delassus.model.edit import locked, subtree
 from delassus.model.joint import WORLD, Joint, JointKind
 from delassus.model.mechanism import Base, Body, Frame, Mechanism
 from delassus.model.positions import checked_q_of, v_of
-from delassus.model.reading.mujoco import compiled, read_mujoco
+from delassus.model.reading.mjcf import MJCF, compiled, compiled_text
+from delassus.model.reading.mujoco import read_mujoco
 from delassus.model.reading.mujoco_state import MujocoMap
 from delassus.model.reading.pinocchio import read_pinocchio
 from delassus.model.reading.pinocchio_state import PinocchioMap
@@ -153,6 +154,67 @@ class Robot(Mechanism):
         model = compiled(source)
         robot = read_mujoco(model, cls, passive)
         return robot.replaced(named_poses=keyframes(robot, model)).with_loops_as(loops_as)
+
+    @classmethod
+    def from_description(
+        cls: type[_RobotT],
+        text: str | bytes,
+        base: Base = "floating",
+        armature: Mapping[str, float] | None = None,
+        loops: str | Path | Mapping[str, Any] | None = None,
+        loops_as: str = "clusters",
+        lock: Mapping[str, float] | None = None,
+        passive: bool = True,
+    ) -> _RobotT:
+        """Return the robot of a description as text: URDF, or MJCF, which needs MuJoCo.
+
+        Parameters
+        ----------
+        text : the XML. Other files are not read: meshes are left out, ``<include>`` is refused.
+        base, armature, loops, loops_as, lock, passive : see :meth:`from_urdf`. MJCF has its own
+            armatures and loops, and its first body a free joint or none.
+
+        Raises
+        ------
+        RobotError
+            As for :meth:`from_urdf` and :meth:`from_mujoco`; if `base`, `armature` or `loops`
+            contradict an MJCF.
+        """
+        # As bytes: a text that does not look like XML would be read as the path of a file.
+        text = text.encode() if isinstance(text, str) else text
+        document = document_of(text)
+        if document.tag != MJCF:
+            return cls.from_urdf(
+                document, base, armature, loops, loops_as=loops_as, lock=lock, passive=passive
+            )
+        for what, given in (("armature", armature), ("loops", loops)):
+            if given:
+                raise RobotError(
+                    f"{what} is of use with URDF alone, and the robot is described by MJCF"
+                )
+        try:
+            robot = cls.from_mujoco(compiled_text(text.decode()), passive=passive)
+        except ImportError as error:
+            raise RobotError(
+                "the robot is described by MJCF, which needs MuJoCo: pip install mujoco"
+            ) from error
+        robot.expect_base(base)
+        return (robot.lock(lock) if lock else robot).with_loops_as(loops_as)
+
+    def expect_base(self, base: str | None) -> None:
+        """Refuse another base than that of an MJCF; None expects nothing.
+
+        Raises
+        ------
+        RobotError
+            If `base` is another one.
+        """
+        if base not in (None, self.base):
+            joint = "has no" if self.base == "fixed" else "has a"
+            raise RobotError(
+                f"base {base}: the first body of {self.name!r} {joint} free joint, which makes "
+                f"its base {self.base}"
+            )
 
     def with_loops_as(self: _RobotT, loops_as: str) -> _RobotT:
         """Return the robot with another way to close its loops.

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from delassus.closure import Closure
 from delassus.errors import DelassusWarning, InputError, RobotError
 from delassus.model.edit import to_lock
-from delassus.model.reading.mujoco import compiled
+from delassus.model.reading.mjcf import MJCF, compiled, without_includes
 from delassus.model.reading.poses import group_states, srdf_beside, with_poses
 from delassus.model.reading.source import document_of
 from delassus.model.robot import Robot
@@ -102,13 +103,13 @@ class Description:
         words = "1 joint of a finger moves" if count == 1 else f"{count} joints of fingers move"
         return f"{words}; --lock fingers locks them, which changes the matrix"
 
-    def refuse_mjcf(self) -> None:
-        """Refuse a robot of MJCF, for the node."""
-        if self.model is not None:
-            raise InputError(
-                f"robot {self.robot.name!r} is described by MJCF, and delassus_node reads URDF; "
-                "expected a URDF or xacro file"
-            )
+    @property
+    def text(self) -> str:
+        """The description as text, without includes."""
+        document = self.document
+        if document.tag == MJCF:
+            document = without_includes(document, self.folder or Path())
+        return ElementTree.tostring(document, encoding="unicode")
 
 
 def described_by(
@@ -158,7 +159,7 @@ def described_by(
     is_built_in = source in BUILT_IN and not is_file
     document = document_of(BUILT_IN[source]() if is_built_in else source, xacro_arguments)
     folder = Path(source).resolve().parent if Path(source).is_file() else None
-    if document.tag == "mujoco":
+    if document.tag == MJCF:
         if srdf is not None:
             raise InputError(
                 f"--srdf is of use with URDF alone; keyframes of {source} are its poses"
@@ -223,10 +224,5 @@ def _of_mjcf(
         )
     model = compiled(source)
     robot = Robot.from_mujoco(model, loops_as, passive)
-    if base not in (None, robot.base):
-        joint = "has no" if robot.base == "fixed" else "has a"
-        raise InputError(
-            f"--base {base}: the first body of {source} {joint} free joint, which makes its base "
-            f"{robot.base}"
-        )
+    robot.expect_base(base)
     return Description(robot, document, folder, model)

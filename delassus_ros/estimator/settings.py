@@ -86,7 +86,7 @@ class EstimatorSettings:
 
     pushed: tuple[Pushed, ...]
     robot_description: str = parameter(
-        "", "URDF of the robot (XML text). If empty, the topic robot_description is used.",
+        "", "URDF or MJCF of the robot (XML text). If empty, the topic robot_description is used.",
     )
     base: Base = parameter(
         "floating",
@@ -189,9 +189,8 @@ class EstimatorSettings:
         RobotError
             If the robot cannot be used, or a joint of armature.names is unknown.
         """
-        # As bytes: a text that does not look like XML would be read as the path of a file.
-        return Robot.from_urdf(
-            description.encode(), self.base, armature=self.armature, passive=self.passive
+        return Robot.from_description(
+            description, self.base, self.armature, passive=self.passive
         )
 
     def system(self, robot: Robot) -> SparseDynamics:

@@ -24,6 +24,7 @@ from delassus.drawing.force_cones import PlacedForce
 from delassus.drawing.scene import DrawnRobot, Scene
 from delassus.drawing.skeleton import completed
 from delassus.errors import DelassusError, InputError, RobotError, listed
+from delassus.model.reading.mjcf import MJCF
 from delassus.model.reading.xml import parse_xml
 from delassus.model.robot import Robot
 from delassus.model.spatial import Array, Transform, rotation_from_quaternion
@@ -234,10 +235,12 @@ class NodeTopics:
 
     def _robot_of(self, layout: Layout) -> Robot:
         """Return the robot; joints that the node locks are locked if they cannot move alone."""
-        document = parse_xml(self.description.encode())
         try:
-            return Robot.from_urdf(document, layout.base)
+            return Robot.from_description(self.description, layout.base)
         except RobotError:
+            document = parse_xml(self.description.encode())
+            if document.tag == MJCF:
+                raise
             single = ("revolute", "continuous", "prismatic")
             joints = [each for each in document.iter("joint") if each.get("type") in single]
             names = {joint.get("name", "") for joint in joints} - {*layout.joints}

@@ -33,7 +33,7 @@ class Computation:
 
     Attributes
     ----------
-    description : URDF text.
+    description : text of URDF or MJCF.
     solver : solver of the algorithm in the settings.
     fallback : solver that replaces an algorithm that fails; None for no replacement.
     secondary : names of the secondary outputs, published on ~/dynamics.
@@ -68,7 +68,7 @@ class Computation:
 
         Parameters
         ----------
-        description : URDF text.
+        description : text of URDF or MJCF.
 
         Raises
         ------

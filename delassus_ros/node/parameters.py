@@ -74,8 +74,8 @@ class Settings:
     contacts: ContactSet
     robot_description: str = parameter(
         "",
-        "URDF of the robot (XML text). If empty, the topic robot_description is used. May change "
-        "while the node runs; an unusable URDF is set back.",
+        "URDF or MJCF of the robot (XML text). If empty, the topic robot_description is used. May "
+        "change while the node runs; an unusable description is set back.",
         live=True,
     )
     base: Base = parameter(
@@ -261,8 +261,8 @@ class Settings:
         """Whether the active contacts are those of the schedule on the topic contact_schedule."""
         return self.contact_source == "schedule"
 
-    def problem(self, urdf: str | bytes) -> Problem:
-        """Return the problem of a robot's URDF text.
+    def problem(self, description: str | bytes) -> Problem:
+        """Return the problem of a robot's description, the text of URDF or MJCF.
 
         Raises
         ------
@@ -278,11 +278,9 @@ class Settings:
                 f"'contacts.{moving[0]}.moving' is set; leave that out, or set 'contacts.source' "
                 "to 'topic'"
             )
-        # As bytes: a text that does not look like XML would be read as the path of a file.
-        text = urdf.encode() if isinstance(urdf, str) else urdf
-        robot = Robot.from_urdf(
-            text, self.base, self.armature, self.loops or None, loops_as=self.loops_as,
-            lock=self.lock, passive=self.passive,
+        robot = Robot.from_description(
+            description, self.base, self.armature, self.loops or None, self.loops_as, self.lock,
+            self.passive,
         )  # fmt: skip
         return Problem(robot, self.contacts, axes=self.axes, outputs=needed_outputs(self.outputs))
 

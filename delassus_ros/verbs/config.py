@@ -59,21 +59,14 @@ CONFIG = Verb(
 
 
 def proposed(options: argparse.Namespace, description: Description) -> Report:
-    """Return the parameter file of a described robot.
-
-    Raises
-    ------
-    InputError
-        If the robot is described by MJCF, which the node does not read.
-    """
-    description.refuse_mjcf()
+    """Return the parameter file of a described robot."""
     robot, found = description.robot, description.proposals
     chosen = [proposal for proposal in found if proposal.chosen]
     left = [proposal for proposal in found if not proposal.chosen]
     wheels = [proposal.frame for proposal in left if proposal.why == FIXED_WHEEL]
     others = [proposal.frame for proposal in left if proposal.why != FIXED_WHEEL]
     base_comment = ""
-    if options.base is None:
+    if options.base is None and description.model is None:
         held = base_of(description.document)
         other = "floating" if held.base == "fixed" else "fixed"
         base_comment = f"{'' if held.surely else f'or {other}; '}{held.why}"

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from delassus.cli.options import (
     add_reference,
@@ -35,6 +34,7 @@ from delassus.contacts import ContactSet
 from delassus.drawing.skeleton import Skeleton
 from delassus.errors import DelassusError, InputError
 from delassus.model.edit import to_lock
+from delassus.model.reading.mjcf import MJCF, compiled_text
 from delassus.model.reading.xml import parse_xml
 from delassus.model.robot import Robot
 from delassus.model.spatial import Array
@@ -83,8 +83,7 @@ def run(options: argparse.Namespace) -> Report:
     from delassus_ros.ros.program import peer
 
     description = described(options)
-    description.refuse_mjcf()
-    text = ElementTree.tostring(description.document, encoding="unicode")
+    text = description.text
     with tempfile.TemporaryDirectory(prefix="delassus_run_") as folder:
         file = options.params
         if file is None:
@@ -167,7 +166,9 @@ def view_node(options: argparse.Namespace) -> Report:
         if topics.robot is None or topics.layout is None:
             return Report("nothing was shown", {"matrices": 0})
         folder = None if options.robot is None else Path(os.path.realpath(options.robot)).parent
-        description = Description(topics.robot, parse_xml(topics.description.encode()), folder)
+        document = parse_xml(topics.description.encode())
+        model = compiled_text(topics.description) if document.tag == MJCF else None
+        description = Description(topics.robot, document, folder, model)
         viewer = _viewer(description, topics.robot, (), options)
         try:
             announce(viewer, options)

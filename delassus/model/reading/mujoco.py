@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from delassus.arguments import shown
 from delassus.errors import RobotError
 from delassus.model.chains import BALL, chain
 from delassus.model.constraints import Coupling, Loop, LoopKind
 from delassus.model.edit import locked
 from delassus.model.joint import WORLD, Joint, JointKind, root_name
 from delassus.model.mechanism import Body, Frame, MechanismT
-from delassus.model.reading.mjcf_size import check_size
+from delassus.model.reading.mjcf import compiled
 from delassus.model.reading.passive import (
     MujocoPassive,
     of_joints,
@@ -60,7 +57,8 @@ def read_mujoco(source: Any, robot_type: type[MechanismT], passive: bool = True)
         If there is an equality that cannot be said here (of a flex, or of what floats with a
         mocap body), or an armature of something else than a hinge or slide; names it.
         If MuJoCo cannot compile the source, it is something else, or the model would be too large,
-        see :mod:`delassus.model.reading.mjcf_size`.
+        see :mod:`delassus.model.reading.mjcf_size`. A file of a mesh or image may be absent, see
+        :func:`~delassus.model.reading.mjcf.compiled`.
     """
     model = compiled(source)
     robot = _Reading(model).robot(robot_type)
@@ -68,32 +66,6 @@ def read_mujoco(source: Any, robot_type: type[MechanismT], passive: bool = True)
         return robot.without_passive()
     warn_of_uncounted(robot.name, uncounted(model, joint_names(model)))
     return robot
-
-
-def compiled(source: Any) -> Any:
-    """Return the mujoco.MjModel of what a robot is read from."""
-    import mujoco
-
-    if isinstance(source, mujoco.MjModel):
-        return source
-    try:
-        if isinstance(source, mujoco.MjSpec):
-            return source.compile()
-        if isinstance(source, str) and source.lstrip().startswith("<"):
-            check_size(source)
-            return mujoco.MjModel.from_xml_string(source)
-        if not isinstance(source, (str, Path)):
-            raise RobotError(
-                f"a robot of MuJoCo is read from {shown(source)}; expected a mujoco.MjModel or "
-                "MjSpec, the path of a file, or XML text that starts with '<'"
-            )
-        if not os.path.isfile(source):
-            raise RobotError(f"there is no file {shown(str(source))}")
-        if not str(source).endswith(".mjb"):
-            check_size(source)
-        return mujoco.MjModel.from_xml_path(str(source))
-    except ValueError as error:
-        raise RobotError(f"MuJoCo cannot compile {shown(source)}: {error}") from error
 
 
 class _Reading:

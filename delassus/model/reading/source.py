@@ -46,7 +46,7 @@ def document_of(
         )
     else:
         root = source if isinstance(source, Element) else parse_xml(source)
-    if file is not None and file.is_file() and not root.get("name"):
+    if root.tag != "mujoco" and file is not None and file.is_file() and not root.get("name"):
         root.set("name", file.name.partition(".")[0])
         _log.warning("%s: a <robot> has no name; it is called %r", file, root.get("name"))
     return root

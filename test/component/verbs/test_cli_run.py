@@ -23,7 +23,11 @@ QUIET = ("--no-browser", "--json")
 
 
 @pytest.mark.needs("mujoco", "rclpy", "delassus_msgs")
-def test_a_robot_of_mjcf_is_shown_until_the_time_is_over(tmp_path: Path, capsys) -> None:
+def test_a_robot_of_mjcf_is_shown_until_the_time_is_over(
+    tmp_path: Path, capsys, monkeypatch
+) -> None:
+    from ros_domains import new_domain
+
     path = tmp_path / "biped.xml"
     legs = "".join(
         f'<body name="{side}_foot" pos="0 {y} -0.5"><joint name="{side}_knee" axis="0 1 0"/>'
@@ -42,7 +46,11 @@ def test_a_robot_of_mjcf_is_shown_until_the_time_is_over(tmp_path: Path, capsys)
     assert "compiling 6 rows of biped ..." in captured.err and found["address"] in captured.err
     words = refusal(capsys, "view", str(path), "--base", "fixed")
     assert "has a free joint, which makes its base floating" in words
-    assert "described by MJCF, and delassus_node reads URDF" in refusal(capsys, "run", str(path))
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(new_domain()))
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    assert main(["run", str(path), "--seconds", "0.1", *QUIET]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["contacts"] == ["left_foot", "right_foot"] and found["matrices"] >= 1
 
 
 def test_robots_of_this_package_have_names(capsys) -> None:
