@@ -6,7 +6,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 
 #include "hardware_interface/types/hardware_interface_type_values.hpp"
 #include "pluginlib/class_list_macros.hpp"
@@ -62,8 +61,14 @@ CallbackReturn DelassusController::on_configure(const rclcpp_lifecycle::State &)
 
   std::set<std::string> names;
   for (const Input &input : inputs_) {
+    // The controller manager stops the process at such a name.
+    if (input.interface.find('/') == std::string::npos) {
+      RCLCPP_ERROR(get_node()->get_logger(), "'%s' is no state interface: expected COMPONENT/INTERFACE",
+                   input.interface.c_str());
+      return CallbackReturn::ERROR;
+    }
+    // So it is with joints of several positions as well, which ros2_control does not have.
     if (!names.insert(input.interface).second) {
-      // So it is with joints of several positions as well, which ros2_control does not have.
       RCLCPP_ERROR(get_node()->get_logger(), "two inputs have the state interface %s", input.interface.c_str());
       return CallbackReturn::ERROR;
     }
@@ -114,13 +119,8 @@ CallbackReturn DelassusController::on_deactivate(const rclcpp_lifecycle::State &
   // A reader must not take the last values for present ones.
   std::array<double, Kernel::VALUES> unknown;
   unknown.fill(std::numeric_limits<double>::quiet_NaN());
-  // A value that a reader locks just now is free soon after.
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    if (write(unknown)) return CallbackReturn::SUCCESS;
-    std::this_thread::yield();
-  }
-  RCLCPP_ERROR(get_node()->get_logger(), "a value stays locked, and may be that of the last cycle");
-  return CallbackReturn::ERROR;
+  write(unknown);
+  return CallbackReturn::SUCCESS;
 }
 
 return_type DelassusController::update_reference_from_subscribers(const rclcpp::Time &, const rclcpp::Duration &) {
@@ -131,17 +131,20 @@ return_type DelassusController::update_and_write_commands(const rclcpp::Time &, 
   // An interface that another thread locks has no value in this cycle; the kernel then answers NOT_FINITE.
   for (std::size_t k = 0; k < inputs_.size(); ++k)
     *inputs_[k].number = state_interfaces_[k].get_optional().value_or(std::numeric_limits<double>::quiet_NaN());
-  // Values that cannot be computed are NaN, and the controller stays active: the next cycle may have them.
+  // Values that cannot be computed are NaN, and the controller stays active: the next cycle may have them. ERROR would
+  // make the controller manager deactivate the controller and all its readers.
   kernel_.compute();
-  // A value that is locked keeps that of an earlier cycle: ERROR tells the controller manager so.
-  return write(kernel_.values()) ? return_type::OK : return_type::ERROR;
+  write(kernel_.values());
+  return return_type::OK;
 }
 
-bool DelassusController::write(const std::array<double, Kernel::VALUES> &values) {
+void DelassusController::write(const std::array<double, Kernel::VALUES> &values) {
   bool is_written = true;
   for (int k = 0; k < Kernel::VALUES; ++k)
     is_written &= ordered_exported_state_interfaces_[k]->set_value(values[k]);
-  return is_written;
+  if (is_written) return;
+  for (auto &interface : ordered_exported_state_interfaces_)
+    (void)interface->set_value(std::numeric_limits<double>::quiet_NaN());
 }
 
 }  // namespace delassus_controller

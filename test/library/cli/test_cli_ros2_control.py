@@ -36,7 +36,8 @@ int main() {
   std::printf("\\n");
   for (const auto &name : Kernel::names()) std::printf("%s ", name.c_str());
   std::printf("\\n");
-  while (read(kernel.q(), Kernel::JOINTS) && read(kernel.base_orientation(), 4) &&
+  while (read(kernel.q(), Kernel::JOINTS) &&
+         read(kernel.base_orientation(), Kernel::ORIENTATION) &&
          read(kernel.rates(), Kernel::VELOCITIES) && read(kernel.torques(), Kernel::VELOCITIES) &&
          read(kernel.gravity(), 3) && read(kernel.friction(), Kernel::CONTACTS) &&
          read(kernel.touching(), Kernel::CONTACTS)) {
@@ -66,29 +67,32 @@ def compiled(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def random_cycle(rng: np.random.Generator, speed: float) -> dict[str, np.ndarray]:
+def random_cycle(rng: np.random.Generator, speed: float, base: str) -> dict[str, np.ndarray]:
     """Return inputs of the kernel in their order, near a stance that turns with the base."""
-    orientation = rng.normal(size=4)
+    q, orientation = np.tile([0.0, 0.7, -1.4], 4) + rng.uniform(-0.1, 0.1, 12), rng.normal(size=4)
+    turned = {"base_orientation": orientation / np.linalg.norm(orientation)}
+    size = 18 if base == "floating" else 12
     return {
-        "q": np.tile([0.0, 0.7, -1.4], 4) + rng.uniform(-0.1, 0.1, 12),
-        "base_orientation": orientation / np.linalg.norm(orientation),
-        "rates": speed * rng.normal(size=18),
-        "torques": rng.normal(size=18),
+        "q": q,
+        **(turned if base == "floating" else {}),
+        "rates": speed * rng.normal(size=size),
+        "torques": rng.normal(size=size),
         "gravity": np.array([0.1, 0.2, -9.8]),
     }
 
 
-def test_the_kernel_class_computes_what_python_does(capsys, tmp_path: Path) -> None:
+@pytest.mark.parametrize("base", ["floating", "fixed"])
+def test_the_kernel_class_computes_what_python_does(capsys, tmp_path: Path, base: str) -> None:
     """Names, order, G, a0, and the forces of the contacts that touch.
 
     A cycle without a position has NaN alone; one whose contacts strike, or one that does not
     know whether a contact touches, has no forces.
     """
     needs_programs("g++")
-    export(capsys, tmp_path, *OPTIONS)
+    export(capsys, tmp_path, *OPTIONS, "--base", base)
     done = compiled(tmp_path)
     assert done.returncode == 0, done.stderr
-    robot = Robot.from_urdf(QUADRUPED)
+    robot = Robot.from_urdf(QUADRUPED, base=base)
     solver = DelassusSolver(Problem(robot, CONTACTS, axes="world", outputs=["a0"]))
     friction = {"LF": 0.5, "sole": 0.8}
     rng, upper = np.random.default_rng(4), np.triu_indices(9)
@@ -98,7 +102,7 @@ def test_the_kernel_class_computes_what_python_does(capsys, tmp_path: Path) -> N
         (["LF", "sole"], 0.0), (["LF", "sole"], 1e-3), (["sole"], 1e-3), (["LF"], 1e-3),
         ([], 1e-3), (["LF", "sole"], 10.0),
     ):  # fmt: skip
-        cycle = random_cycle(rng, speed)
+        cycle = random_cycle(rng, speed, base)
         touching = [float(name in active) for name in friction]
         numbers = np.concatenate([*cycle.values(), [*friction.values()], touching])
         lines.append(" ".join(map(repr, numbers.tolist())))
@@ -136,8 +140,7 @@ def test_the_kernel_class_computes_what_python_does(capsys, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (OPTIONS[2:], "other inputs"),
-        ((*OPTIONS, "--base", "fixed"), "other inputs"),
+        (OPTIONS[2:], "other outputs than G, a0 and v"),
         ((*OPTIONS[:2], "--outputs", "a0,J", *OPTIONS[4:]), "other outputs than G, a0 and v"),
         (OPTIONS[:4], "robot_forces.h"),
     ],

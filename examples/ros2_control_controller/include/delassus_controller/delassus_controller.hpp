@@ -39,8 +39,9 @@ class DelassusController : public controller_interface::ChainableControllerInter
     double *number;
   };
 
-  // Returns whether all values were written; another thread may hold the lock of one.
-  bool write(const std::array<double, Kernel::VALUES> &values);
+  // Writes all values. If another thread has the lock of one, this value stays, and all remaining ones are NaN: a reader
+  // does not take values of two cycles for those of one.
+  void write(const std::array<double, Kernel::VALUES> &values);
 
   std::shared_ptr<ParamListener> param_listener_;
   Kernel kernel_;

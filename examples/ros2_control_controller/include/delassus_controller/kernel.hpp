@@ -17,22 +17,23 @@
 
 namespace delassus_controller {
 
-// G = J M^-1 J^T and a0 of all contacts of a robot with a floating base, and the forces f of the contacts that touch.
-// Memory is reserved by the constructor; compute() allocates nothing, takes no lock and throws nothing.
+// G = J M^-1 J^T and a0 of all contacts of a robot, and the forces f of the contacts that touch, in the axes of the
+// world. Memory is reserved by the constructor; compute() allocates nothing, takes no lock and throws nothing.
 class Kernel {
  public:
   static constexpr int JOINTS = ROBOT_IN_Q_SIZE;
-  static constexpr int VELOCITIES = ROBOT_VELOCITIES;  // those of the base are the first six
-  static constexpr int BASE = 6, ORIENTATION = 4, GRAVITY = 3;
+  static constexpr int VELOCITIES = ROBOT_VELOCITIES;  // those of the base come first
+  static constexpr int ORIENTATION = ROBOT_IN_RATES - JOINTS;  // numbers of a quaternion; none of a fixed base
+  static constexpr int BASE = ORIENTATION == 0 ? 0 : 6;        // velocities of the base
   static constexpr int CONTACTS = ROBOT_CONTACTS;
   static constexpr int ROWS = ROBOT_ROWS;
   static constexpr int ENTRIES = ROWS * (ROWS + 1) / 2;  // G is symmetric: its upper triangle, row by row
   static constexpr int VALUES = ENTRIES + 2 * ROWS;      // the entries of G, then a0, then f
 
-  static_assert(ROBOT_IN_SIZE == JOINTS + ORIENTATION + 2 * VELOCITIES + GRAVITY,
-                "the kernel has other inputs: export a robot with a floating base, with --axes world --outputs a0");
+  static_assert(ROBOT_IN_SIZE == JOINTS + ORIENTATION + 2 * VELOCITIES + ROBOT_IN_GRAVITY_SIZE,
+                "the kernel has inputs besides q, base_orientation, rates, torques and gravity");
   static_assert(ROBOT_OUT_SIZE == ROWS * ROWS + 2 * ROWS,
-                "the kernel has other outputs than G, a0 and v: export it with --outputs a0 --friction");
+                "the kernel has other outputs than G, a0 and v: export it with --axes world --outputs a0 --friction");
   static_assert(ROBOT_FORCES_ROWS == ROWS, "robot.h and robot_forces.h are of different exports");
 
   // Name of the joint of position k; a joint of a loop counts, a mimic joint too.
@@ -56,13 +57,13 @@ class Kernel {
   }
 
   // Inputs, which compute() leaves as they are.
-  double *q() { return in_.data() + ROBOT_IN_Q; }                                // JOINTS [rad, m]
-  double *base_orientation() { return in_.data() + ROBOT_IN_BASE_ORIENTATION; }  // unit quaternion x, y, z, w
-  double *rates() { return in_.data() + ROBOT_IN_RATES; }  // VELOCITIES; the twist of the base is in its own axes
-  double *torques() { return in_.data() + ROBOT_IN_TORQUES; }  // VELOCITIES [N m, N]; at first zeros
-  double *gravity() { return in_.data() + ROBOT_IN_GRAVITY; }  // x, y, z in the axes of the world [m/s^2]
-  double *friction() { return friction_.data(); }              // CONTACTS
-  double *touching() { return touching_.data(); }              // CONTACTS; 0 for a contact that does not touch
+  double *q() { return in_.data(); }                                // JOINTS [rad, m]
+  double *base_orientation() { return in_.data() + JOINTS; }        // ORIENTATION: unit quaternion x, y, z, w
+  double *rates() { return in_.data() + ROBOT_IN_RATES; }           // VELOCITIES; that of the base is in its own axes
+  double *torques() { return in_.data() + ROBOT_IN_TORQUES; }       // VELOCITIES [N m, N]; at first zeros
+  double *gravity() { return in_.data() + ROBOT_IN_GRAVITY; }       // x, y, z in the axes of the world [m/s^2]
+  double *friction() { return friction_.data(); }                   // CONTACTS
+  double *touching() { return touching_.data(); }                   // CONTACTS; 0 for a contact that does not touch
 
   // Compute all values. Returns ROBOT_OK, or the status of robot.h that says why there is no G; all values are then
   // NaN. If the contacts have no forces, f alone is NaN; the force of a contact that does not touch is 0.
