@@ -39,8 +39,8 @@ class DelassusController : public controller_interface::ChainableControllerInter
     double *number;
   };
 
-  // Writes all values. If another thread has the lock of one, this value stays, and all remaining ones are NaN: a reader
-  // does not take values of two cycles for those of one.
+  // Writes all values. If another thread has the lock of one, this value stays, and all remaining ones are NaN: no
+  // reader takes values of two cycles for those of one.
   void write(const std::array<double, Kernel::VALUES> &values);
 
   std::shared_ptr<ParamListener> param_listener_;
