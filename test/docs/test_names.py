@@ -38,6 +38,7 @@ FOREIGN = {
     "--base-paths": "colcon", "--ros-args": "ROS", "--enclave": "ROS",
     "--show-args": "ros2 launch", "SetRemap": "launch_ros", "example_8": "ros2_control_demos",
     "--system-site-packages": "venv", "delassus/G.LF.0.RF.2": "a state interface of ros2_control",
+    "delassus/a0.LF.0": "the same", "delassus/f.LF.0": "the same",
     "Enforce": "ROS's security", "ROS_SECURITY_ENCLAVE_OVERRIDE": "ROS's security",
     "MultiThreadedExecutor": "rclpy", "open_port_internal": "Fast DDS", "PATH": "the shell",
     "composition_interfaces": "ROS", "foxglove_bridge": "ROS", "joint_state_publisher_gui": "ROS",
