@@ -76,6 +76,17 @@ def times_table(results: Sequence[tuple[str, Times]], unit: float, one: str | No
     return table(head, rows)
 
 
+def glance(results: Sequence[tuple[str, Times]]) -> Table:
+    """Return a table with the medians [µs] of the kernel and of the best C++ route per case."""
+    rows = []
+    for label, times in results:
+        peer, mine = best(times, is_cpp), times.get(ours.CHOSEN)
+        if mine and peer:
+            medians = (short(each.median / 1e-6) for each in (mine, peer))
+            rows.append([label, *medians, short(mine.ratio(peer).median)])
+    return table(["", "kernel", "Pinocchio in C++", "times as fast"], rows)
+
+
 def claims_table(claims: Sequence[Claim], about: str) -> list[Block]:
     """Return how many claims hold, and each with its outcome; `about` says how they count."""
     words = {True: "yes", False: "**no**", None: "not claimed"}
@@ -147,6 +158,7 @@ def places(report: Report) -> Places:
     ]  # fmt: skip
     return {
         "speeds": "" if report.quick else speeds(claims, machine.core()),
+        "glance": glance(of("warm")),
         "quick": QUICK if report.quick else "",
         "chosen": ours.CHOSEN, "casadi": casadi_peer.ALGORITHM,
         "machine": about_machine(("C and C++ compiler", machine.compiler())),
