@@ -10,7 +10,7 @@ import pytest
 from benchmarks.cases import AbsentError
 from benchmarks.claims import MEASURES, Statement, report, statements
 from benchmarks.measure import is_cpp
-from benchmarks.pages import tables
+from benchmarks.pages import row, tables
 from benchmarks.targets import Claim, speeds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,18 +58,25 @@ def test_the_pages_have_the_speeds_of_the_table() -> None:
     assert "| processor | AMD EPYC, " in REPORT.read_text(encoding="utf-8")
 
 
-def test_the_time_of_the_quadruped_is_that_of_the_table() -> None:
-    (table,) = tables(REPORT, "warm")
-    at = table.column("").index("our quadruped, 4 feet, m=12")
-    medians = {
-        name: float(table.column(name)[at].partition(" / ")[2])
-        for name in table.head
-        if name == "auto" or is_cpp(name)
-    }
-    ours, *peers = medians.values()
-    assert len(peers) == 4
-    said = f"G in {ours:.2f} instead of {min(peers):.1f} microseconds for a quadruped"
-    assert said in plain((ROOT / "README.md").read_text(encoding="utf-8"))
+def test_the_rows_of_readme_are_those_of_the_table() -> None:
+    (table,) = tables(REPORT, "glance")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\|.*, m=\d+ \|.*\|$", readme, re.MULTILINE)
+    assert len(rows) == 4 and {*rows} <= {row(cells) for cells in table.rows}
+
+
+def test_the_first_table_has_the_medians_of_the_times() -> None:
+    (glance,), (warm,) = tables(REPORT, "glance"), tables(REPORT, "warm")
+    for label, ours, peer, times in glance.rows:
+        at = warm.column("").index(label)
+        medians = {
+            name: float(warm.column(name)[at].partition(" / ")[2])
+            for name in warm.head
+            if is_cpp(name)
+        }
+        assert len(medians) == 4 and min(medians.values()) == float(peer)
+        assert warm.column("auto")[at].endswith(f" / {ours}")
+        assert warm.column("**best C++ / auto**")[at].endswith(f" / {times}")
 
 
 def test_the_list_says_what_holds(monkeypatch: pytest.MonkeyPatch) -> None:
