@@ -26,7 +26,7 @@ from delassus.samples import random_inputs
 ALL = ("J", "JdotV", "M", "MinvJT", "a0", "h", "qdd0")
 SETS = {"G": (), "G, a0, JdotV": ("JdotV", "a0"), "all": ALL}
 """Outputs beside G, by what the table calls them."""
-CHOSEN = "pv_osimr"
+CHOSEN = "auto"
 DYNAMICS = ("MinvJT", "a0", "qdd0")
 OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "outputs.md"
 _POOL = 16
