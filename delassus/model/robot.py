@@ -23,7 +23,12 @@ from delassus.model.reading.mujoco import read_mujoco
 from delassus.model.reading.mujoco_state import MujocoMap
 from delassus.model.reading.pinocchio import read_pinocchio
 from delassus.model.reading.pinocchio_state import PinocchioMap
-from delassus.model.reading.poses import group_states, keyframes, with_poses
+from delassus.model.reading.poses import (
+    group_states,
+    keyframes,
+    reference_configurations,
+    with_poses,
+)
 from delassus.model.reading.source import document_of
 from delassus.model.reading.states import StateMap
 from delassus.model.reading.urdf import read_urdf
@@ -115,7 +120,8 @@ class Robot(Mechanism):
     def from_pinocchio(cls: type[_RobotT], model: Any, passive: bool = False) -> _RobotT:
         """Return the robot of a pinocchio.Model; see :mod:`delassus.model.reading.pinocchio`.
 
-        A pinocchio.RobotWrapper may stand for its model, here and in conversions.
+        A pinocchio.RobotWrapper may stand for its model, here and in conversions. Reference
+        configurations are named poses, see :meth:`named`.
 
         Parameters
         ----------
@@ -127,7 +133,8 @@ class Robot(Mechanism):
         RobotError
             If a joint has no counterpart; names the joint and its type. If `model` is no model.
         """
-        return read_pinocchio(model, cls, passive)
+        robot = read_pinocchio(model, cls, passive)
+        return robot.replaced(named_poses=reference_configurations(robot, model))
 
     @classmethod
     def from_mujoco(

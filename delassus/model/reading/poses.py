@@ -1,9 +1,9 @@
-"""Named poses of robots: keyframes of MuJoCo models, and group states of SRDF files."""
+"""Named poses of robots: keyframes of MuJoCo, configurations of Pinocchio, states of SRDF."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ from delassus.model.mechanism import Mechanism, MechanismT
 from delassus.model.positions import q_of
 from delassus.model.reading.mujoco_state import MujocoMap
 from delassus.model.reading.numbers import numbers, numbers_in
+from delassus.model.reading.pinocchio import model_of
+from delassus.model.reading.pinocchio_state import PinocchioMap
+from delassus.model.reading.states import StateMap
 from delassus.model.reading.xml import MAX_BYTES, MOST_SHOWN, parse_xml, path_of, read_regular_file
 from delassus.model.spatial import Array
 
@@ -50,16 +53,38 @@ def keyframes(robot: Mechanism, model: Any) -> dict[str, Positions]:
     ----------
     robot : the robot that was read from the model.
     """
-    found: dict[str, Positions] = {}
     if not model.nkey:
-        return found
-    states = MujocoMap(robot, model)
-    for k in range(model.nkey):
-        name = model.key(k).name or f"key {k}"
+        return {}
+    keys = ((model.key(k).name or f"key {k}", model.key_qpos[k]) for k in range(model.nkey))
+    return _poses(robot, MujocoMap(robot, model), keys, "keyframe")
+
+
+def reference_configurations(robot: Mechanism, model: Any) -> dict[str, Positions]:
+    """Return the positions of all joints at the ``referenceConfigurations`` of a pinocchio.Model.
+
+    The pose of the floating base is left out, and so are configurations that the robot cannot
+    have; a warning names these.
+
+    Parameters
+    ----------
+    robot : the robot that was read from the model.
+    """
+    entries = [(entry.key(), entry.data()) for entry in model_of(model).referenceConfigurations]
+    if not entries:
+        return {}
+    return _poses(robot, PinocchioMap(robot, model), entries, "reference configuration")
+
+
+def _poses(
+    robot: Mechanism, states: StateMap, configurations: Iterable[tuple[str, Array]], what: str
+) -> dict[str, Positions]:
+    """Return the positions of all joints at configurations of another library, by name."""
+    found: dict[str, Positions] = {}
+    for name, configuration in configurations:
         try:
-            q, _ = states.positions_from(model.key_qpos[k])
+            q, _ = states.positions_from(configuration)
         except RobotError as error:
-            warnings.warn(f"keyframe {name!r} is left out: {error}", DelassusWarning, stacklevel=4)
+            warnings.warn(f"{what} {name!r} is left out: {error}", DelassusWarning, stacklevel=5)
             continue
         found[name] = {
             joint.name: _position(q[offset : offset + joint.kind.nq])

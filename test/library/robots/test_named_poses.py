@@ -170,6 +170,10 @@ def test_poses_are_pinocchios_reference_configurations(urdf, srdf_file, count) -
     for name in robot.named_poses:
         expected, _ = robot.q_from_pinocchio(model, model.referenceConfigurations[name])
         assert np.array_equal(robot.named(name), expected)
+        # The robot of the model has all joints in its pose; those of the SRDF are the same.
+        other = Robot.from_pinocchio(model)
+        positions = dict(zip(robot.joint_names, expected.tolist(), strict=True))
+        assert np.array_equal(other.named(name), other.q(positions))
 
 
 def test_every_published_srdf_is_read() -> None:
