@@ -30,6 +30,8 @@ PUBLISHED = ("efpa", "kjr", "ltl", "pv_osim", "pv_osimr")
 SEARCHING = ("auto", "elimination")
 STRICT = ("efpa_strict", "pv_osimr_strict")
 CLUSTERS = ("auto", "efpa", "pv_osimr", "ltl")
+ROUTES = ("pv_osimr", "ltl")
+"""Routes to further outputs: by sweeps, and from the factors of M."""
 G, EVERYTHING = {"G": 1e-10}, {"G": 1e-9, "J": 1e-9, "MinvJT": 1e-9}
 OF_TREES = {"G": 1e-10, "J": 1e-10, "MinvJT": 1e-9}
 MOTION = dict.fromkeys(("J", "JdotV", "M", "MinvJT", "a0", "h"), 1e-10)
@@ -100,10 +102,10 @@ ROWS = (
     Row("compiled trees", Trees(), DEFINITION, (*PUBLISHED, *SEARCHING), G, (3,), compiled=True),
     Row("compiled trees with world axes", Trees((ALL,), ("world",)), DEFINITION,
         (*PUBLISHED, *SEARCHING), G, (11,), compiled=True),
-    Row("outputs of trees", Trees(), DEFINITION, ("pv_osimr",), OF_TREES, tuple(range(40))),
-    Row("outputs of planar trees", Trees((PLANAR,)), DEFINITION, ("pv_osimr",), OF_TREES,
+    Row("outputs of trees", Trees(), DEFINITION, ROUTES, OF_TREES, tuple(range(40))),
+    Row("outputs of planar trees", Trees((PLANAR,)), DEFINITION, ROUTES, OF_TREES,
         tuple(range(40))),
-    Row("outputs with world axes", Trees((PLANAR,), ("world",)), DEFINITION, ("pv_osimr",),
+    Row("outputs with world axes", Trees((PLANAR,), ("world",)), DEFINITION, ROUTES,
         OF_TREES, tuple(range(20))),
     Row("compiled outputs", Trees((PLANAR,), largest=8, inputs=3), DEFINITION,
         ("dense", "pv_osimr", "ltl", "auto"), OF_TREES, (12,), compiled=True),
@@ -113,7 +115,7 @@ ROWS = (
         ("auto",), G, tuple(range(6))),
     Row("moving contacts, eliminated", Trees((ALL, SIMPLE, SIMPLE), BOTH, moving=True),
         DEFINITION, ("elimination",), G, (0, 1)),
-    Row("outputs of moving contacts", Trees(axes=BOTH, moving=True), DEFINITION, ("pv_osimr",),
+    Row("outputs of moving contacts", Trees(axes=BOTH, moving=True), DEFINITION, ROUTES,
         OF_TREES, tuple(range(30))),
     Row("compiled moving contacts", Trees(axes=("world",), moving=True, largest=8, inputs=1),
         DEFINITION, TRACED, OF_TREES, (15,), compiled=True),
@@ -136,25 +138,25 @@ ROWS = (
         ("position point", "position surface", "pose point", "pose surface")),
     Row("velocities of Pinocchio", cases.two_feet, PINOCCHIO, ("pv_osimr",),
         {"J": 1e-13, "MinvJT": 1e-11}, ("surface",), compiled=True),
-    Row("motion of robots", cases.compared, PINOCCHIO, ("pv_osimr",), MOTION, COMPARED,
+    Row("motion of robots", cases.compared, PINOCCHIO, ROUTES, MOTION, COMPARED,
         ("talos42", "atlas42")),
     Row("compiled motion", cases.two_feet, PINOCCHIO,
         tuple(n for n in TRACED if n != "reflected_inertia"), MOTION, ("point",), compiled=True),
-    Row("motion of trees", Trees((RIGID,), BOTH), PINOCCHIO, ("pv_osimr",), MOTION,
+    Row("motion of trees", Trees((RIGID,), BOTH), PINOCCHIO, ROUTES, MOTION,
         **seeds(50, 6)),
-    Row("motion of trees in MuJoCo", Trees((RIGID,), ("world",)), MUJOCO, ("pv_osimr",),
+    Row("motion of trees in MuJoCo", Trees((RIGID,), ("world",)), MUJOCO, ROUTES,
         IN_MUJOCO, **seeds(30, 6)),
     Row("motion of passive trees in MuJoCo", Trees((RIGID,), ("world",), passive=True), MUJOCO,
-        ("pv_osimr",), IN_MUJOCO, **seeds(30, 6)),
-    Row("motion of robots in MuJoCo", cases.standing, MUJOCO, ("pv_osimr",), IN_MUJOCO,
+        ROUTES, IN_MUJOCO, **seeds(30, 6)),
+    Row("motion of robots in MuJoCo", cases.standing, MUJOCO, ROUTES, IN_MUJOCO,
         ("floating", "fixed", "talos")),
-    Row("motion of a tree beside a robot", cases.mujoco_doors, MUJOCO, ("pv_osimr",), IN_MUJOCO),
+    Row("motion of a tree beside a robot", cases.mujoco_doors, MUJOCO, ROUTES, IN_MUJOCO),
     # Closed robots.
     Row("closed trees", cases.closed_trees, DEFINITION, CLUSTERS[1:], {"G": 1e-9},
         tuple(range(25)), tuple(range(25, 100))),
     Row("compiled closed trees", cases.closed_trees, DEFINITION, CLUSTERS, {"G": 1e-9},
         (3, 8, 19), compiled=True),
-    Row("outputs of closed trees", cases.closed_trees, DEFINITION, ("pv_osimr",),
+    Row("outputs of closed trees", cases.closed_trees, DEFINITION, ROUTES,
         {"G": 1e-9, "J": 1e-10, "MinvJT": 1e-9}, tuple(range(20)), tuple(range(20, 60))),
     Row("moving contacts of closed trees", cases.moving_closed_trees, DEFINITION, CLUSTERS[1:],
         {"G": 1e-9}, tuple(range(20))),
