@@ -24,6 +24,7 @@ from delassus.rbda.tree import Tree
 from delassus.scalars.functions import (
     Matrix,
     Scalar,
+    Vector,
     dot,
     identity,
     is_zero,
@@ -38,15 +39,23 @@ from delassus.scalars.ports import Inputs
 @register("ltl", clusters=True, aliases=("projection", "ltl_osim"))
 def ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
     """Featherstone's sparse factorisation of M (2005, 2010); with loops, of Eᵀ M E."""
+    M, J, freedoms = projected(tree, K, x)
+    L, D_inverse = factorise(M, freedoms)
+    return products([solve_rows(L, row, freedoms) for row in J], D_inverse)
+
+
+def projected(
+    tree: Tree, K: dict[int, Matrix], x: Inputs
+) -> tuple[Matrix, Matrix, Freedoms]:
+    """Return M (lower triangle), J and their velocities; with loops Eᵀ M E, J E and those of ẏ."""
     freedoms = Freedoms.of(tree)
     transforms = [JointTransform(link, x) for link in tree.links]
     M = composite_rigid_bodies(tree, freedoms, transforms)
     J = jacobian(tree, freedoms, transforms, K)
-    if tree.clusters:
-        independent = _Independent(tree, freedoms, x)
-        M, J, freedoms = independent.inertia(M), independent.rows(J), independent.freedoms
-    L, D_inverse = factorise(M, freedoms)
-    return products([solve_rows(L, row, freedoms) for row in J], D_inverse)
+    if not tree.clusters:
+        return M, J, freedoms
+    independent = _Independent(tree, freedoms, x)
+    return independent.inertia(M), independent.rows(J), independent.freedoms
 
 
 def jacobian(
@@ -99,6 +108,16 @@ def solve_rows(L: Matrix, row: list[Scalar], freedoms: Freedoms) -> list[Scalar]
         for i in freedoms.ancestors(k):
             y[i] = y[i] - L[k][i] * y[k]
     return y
+
+
+def substituted(L: Matrix, z: Vector, freedoms: Freedoms) -> Vector:
+    """Return L⁻¹ z for the factor of :func:`factorise`."""
+    found: Vector = []
+    for k, value in enumerate(z):
+        for i in freedoms.ancestors(k):
+            value = value - L[k][i] * found[i]
+        found.append(value)
+    return found
 
 
 def products(Y: Matrix, D_inverse: list[Scalar]) -> Matrix:

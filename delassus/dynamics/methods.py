@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from delassus.algorithms.ltl import factorise, products, solve_rows
+from delassus.algorithms.ltl import factorise, products, solve_rows, substituted
 from delassus.model.clusters import clusters_of, velocity_offsets
 from delassus.model.robot import WORLD, Robot
 from delassus.problem import Problem
@@ -100,7 +100,7 @@ def lagrange(tree: RobotTree, x: Inputs) -> Vector:
         forces = ldl_solve(Q, inverse_pivots, wanted)
         for row, force in zip(Y, forces, strict=True):
             z = [a + y * force * d for a, y, d in zip(z, row, D_inverse, strict=True)]
-    accelerations = _substituted(L, z, freedoms)
+    accelerations = substituted(L, z, freedoms)
     return [
         accelerations[robot.v_offsets[joint] + i]
         for joint in columns
@@ -146,16 +146,6 @@ def _freedoms(robot: Robot) -> Freedoms:
         above += [carrier, *range(first, first + joint.kind.nv - 1)][: joint.kind.nv]
         names += [joint.name] * joint.kind.nv
     return Freedoms(list(robot.v_offsets), above, names)
-
-
-def _substituted(L: Matrix, z: Vector, freedoms: Freedoms) -> Vector:
-    """Return L⁻¹ z for the factor of :func:`~delassus.algorithms.ltl.factorise`."""
-    found: Vector = []
-    for k, value in enumerate(z):
-        for i in freedoms.ancestors(k):
-            value = value - L[k][i] * found[i]
-        found.append(value)
-    return found
 
 
 def _independent(reflected: bool) -> Callable[[Problem], Tree]:
