@@ -9,8 +9,9 @@ import numpy as np
 
 from benchmarks.mechanisms import Links, rotation, surfaces
 from benchmarks.papers import asimo, cost_model, efpa, stages
-from delassus import Problem
-from delassus.rbda.spatial import JointTransform, SpatialInertia
+from delassus import Problem, algorithms
+from delassus.algorithms.registry import evaluate
+from delassus.rbda.spatial import JointTransform, SpatialInertia, contact_rows
 from delassus.rbda.tree import Link, Turn
 from delassus.rbda.trees import tree_of
 from delassus.scalars.counts import operations
@@ -116,3 +117,17 @@ def test_the_paper_s_rjka_on_a_fork_by_hand() -> None:
     assert found[stages.INERTIAS] == cost_model.efpa(problem)[stages.INERTIAS]
     assert found[stages.DIAGONAL] == (117 + 55) + 3 * (293 + 55) + 3 * 274
     assert found[stages.CROSS] == 3 * (504 + 2 * (192 + 60))
+
+
+def test_rows_of_sfa_for_the_pseudo_inverse_are_those_of_the_definition() -> None:
+    problem = asimo.Humanoid(arm=2, leg=1, fingers=()).problem("hf", "general")
+    both = Problem(problem.robot, problem.contacts, problem.axes, ("G", "MinvJT"))
+    x = {"q": np.random.default_rng(0).uniform(-1.0, 1.0, problem.robot.nq).tolist()}
+    tree = tree_of(problem)
+    rows = efpa._sfa_with_response(tree, contact_rows(problem, tree, x), x)
+    expected = evaluate(both, algorithms.get("efpa"), x)
+    m = problem.contacts.rows
+    np.testing.assert_allclose(rows[:m], expected["G"], rtol=1e-9, atol=1e-12)
+    # The tree has the base's twist, and the signs of joints, in axes of its own.
+    joints = np.abs(np.transpose(rows[m:])[6:]), np.abs(expected["MinvJT"][6:])
+    np.testing.assert_allclose(*joints, rtol=1e-9, atol=1e-12)
